@@ -15,7 +15,9 @@ use refrain::storage::{
 use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
 use crate::paths::{NewFile, identity, io_failure, is_dash, label};
+use crate::remote;
 use crate::session::Session;
+use crate::urls;
 
 // ------------------------------------------------------------------------------------- inputs
 
@@ -90,6 +92,15 @@ pub fn peek(
     Ok((first, Box::new(whole)))
 }
 
+/// What can be read at any offset: a file, or what a URL leads to. Of that, what has no room in
+/// memory is kept in a file in `temporary`.
+pub fn file_or_url(path: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
+    match urls::is_url(path) {
+        true => remote::source(path, temporary),
+        false => source(path),
+    }
+}
+
 /// A file that can be read at any offset.
 pub fn source(path: &Path) -> Result<Arc<dyn Source>> {
     let source = FileSource::open(path).map_err(Failure::Storage)?;
@@ -107,6 +118,24 @@ pub fn stdout_sink() -> Result<Box<dyn Sink>> {
     let file = File::from(descriptor.map_err(io_failure(Path::new("standard output"), "open"))?);
     enlarge_pipe(&file);
     Ok(descriptor_output(file, "standard output"))
+}
+
+/// The bytes of a source, from the first to the last.
+pub fn source_stream(source: Arc<dyn Source>) -> Box<dyn Read + Send> {
+    Box::new(SourceReader { source, offset: 0 })
+}
+
+struct SourceReader {
+    source: Arc<dyn Source>,
+    offset: u64,
+}
+
+impl Read for SourceReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read_at(self.offset, buffer)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 /// A file that appears complete when it is published, or not at all.

@@ -19,6 +19,7 @@
 //! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
 //! | [`entry_paths`], [`selection`] | paths inside archives; what selects entries |
 //! | [`files`] | opens inputs, creates outputs |
+//! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |
 //! | [`lrzip`] | the drop-in for lrzip, and its format |
@@ -40,6 +41,8 @@ mod paths;
 mod plan;
 mod profile;
 mod program;
+#[cfg_attr(not(feature = "remote"), path = "remote_absent.rs")]
+mod remote;
 mod report;
 mod restore;
 mod run;
@@ -50,6 +53,7 @@ mod temporary;
 mod terminal;
 mod text;
 mod units;
+mod urls;
 mod verbs;
 
 fn main() -> std::process::ExitCode {

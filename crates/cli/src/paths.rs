@@ -8,6 +8,7 @@ use std::path::Path;
 use refrain::Timestamp;
 
 use crate::failure::{Failure, Result};
+use crate::urls;
 
 /// The path by which a standard input that is a file can be opened again, with an offset of its
 /// own.
@@ -32,6 +33,7 @@ pub fn is_directory(path: &Path) -> bool {
 pub fn label(path: &Path) -> String {
     match is_dash(path) {
         true => "standard input".to_string(),
+        false if urls::is_url(path) => urls::without_secrets(&path.to_string_lossy()),
         false => path.to_string_lossy().into_owned(),
     }
 }
@@ -48,6 +50,11 @@ pub fn io_failure(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -
 
 /// The metadata of `path`; symbolic links are followed.
 pub fn metadata(path: &Path) -> Result<Metadata> {
+    if urls::is_url(path) {
+        let text = "is a URL, and only verbs that read archives take these: fetch the file first, or \
+                    pipe it in; write ./ before the name of a file";
+        return Err(Failure::usage(label(path), text));
+    }
     fs::metadata(path).map_err(io_failure(path, "open"))
 }
 
@@ -98,8 +105,21 @@ pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
     }
 }
 
+/// Refuses an output that is a URL.
+pub fn check_no_url(output: &Path) -> Result<()> {
+    match urls::is_url(output) {
+        true => {
+            let text =
+                "is a URL, and nothing is written to these; write ./ before the name of a file";
+            Err(Failure::usage(label(output), text))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Refuses an output that cannot be created, before any work is done for it.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
+    check_no_url(path)?;
     match fs::metadata(path) {
         // A dangling symbolic link.
         Err(_) if !overwrite && path.is_symlink() => Err(Failure::Exists { file: label(path) }),

@@ -57,6 +57,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Boot(args) => verbs::boot::run(&args, session),
         Verb::Serve(args) => verbs::serve::run(&args, session),
         Verb::Top(args) => verbs::top::run(&args, session),
+        Verb::Mount(args) => verbs::mount::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
         Verb::Generate(args) => verbs::generate::run(&args, session),

@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::report::Report;
 use crate::session::Session;
 
 /// Says to a program that it is the one behind.
@@ -22,15 +23,22 @@ const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// Starts the same program behind, waits until it is ready or has ended, and passes on what it
 /// says. `None`: this is the program behind, which does the work.
-pub fn go_behind() -> Option<Result<Exit>> {
+pub fn go_behind(report: &mut Report) -> Option<Exit> {
     if env::var_os(IS_BEHIND).is_some() {
         return None;
     }
-    Some(start_behind().map_err(|error| Failure::Io {
-        file: String::new(),
-        action: "start the service",
-        error,
-    }))
+    match start_behind() {
+        Ok(exit) => Some(exit),
+        Err(error) => {
+            let (file, action) = (String::new(), "start the service");
+            report.add(Err(Failure::Io {
+                file,
+                action,
+                error,
+            }));
+            Some(Exit::Io)
+        }
+    }
 }
 
 fn start_behind() -> io::Result<Exit> {

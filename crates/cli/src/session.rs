@@ -123,6 +123,21 @@ impl Session {
         }
     }
 
+    /// Calls `work` on a thread of its own when a signal asks the run to end, or at once if one
+    /// has.
+    pub fn at_signal(&self, work: impl FnOnce() + Send + 'static) {
+        let cancelled = Arc::clone(&self.cancelled);
+        let wait = move |mut signals: Signals| {
+            // Registered before this look, so that no signal comes between.
+            if cancelled.load(Ordering::Relaxed) || signals.forever().next().is_some() {
+                work();
+            }
+        };
+        if let Ok(signals) = Signals::new(SIGNALS) {
+            start_detached("at-signal", SignalDelivery::All, move || wait(signals));
+        }
+    }
+
     /// The flag, for owners that outlive this borrow.
     pub fn shared_cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancelled)

@@ -9,6 +9,7 @@
 mod block_source;
 mod clients;
 mod error;
+pub mod fuse;
 pub mod http;
 mod listener;
 pub mod nbd;

@@ -13,6 +13,7 @@
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
+//! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
 //! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
 //! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
@@ -48,6 +49,8 @@ pub mod output;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 pub mod redirected;
+#[cfg(feature = "remote")]
+pub mod remote;
 pub mod scratch_file;
 pub mod sink;
 pub mod source;
@@ -70,6 +73,10 @@ pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use output::create_output;
 pub use redirected::descriptor_output;
+#[cfg(feature = "remote")]
+pub use remote::{
+    Location, RemoteOptions, RemoteSource, RemoteStatistics, S3Credentials, S3Options,
+};
 pub use scratch_file::{ScratchFile, is_in_memory};
 pub use sink::Sink;
 pub use source::Source;

@@ -25,6 +25,7 @@ pub mod decoder;
 pub mod entry_lists;
 #[cfg(feature = "archives")]
 pub mod forged;
+pub mod http_server;
 pub mod lrzip;
 #[cfg(feature = "archives")]
 pub mod mutations;

@@ -35,7 +35,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("timer", &[]),
     ("simulator", &["policy"]),
     ("pool", &["policy", "timer"]),
-    ("storage", &["pool"]),
+    ("storage", &["pool", "timer"]),
     (
         "refrain",
         &[

@@ -61,7 +61,7 @@ pub struct BootArgs {
 const BOOT_TEXT: &str = "\
 The image is the guest's first disk (virtio). What the guest writes goes to an overlay; the archive \
 is never changed. Images are raw, qcow2, VMDK, VDI or VHDX, as they were compressed.
-QEMU gets `-accel kvm -accel tcg -m 1G` before the arguments that are given here.
+QEMU gets `-accel kvm -accel tcg` and `-m 1G`, unless the arguments say something else.
 A trace is text. To store it in the archive, compress it as NAME.trace and append that archive:
     refrain compress disk.img.trace -o - >> disk.img.rfn";
 

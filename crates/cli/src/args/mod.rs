@@ -8,6 +8,7 @@ mod hash;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
+mod mount;
 mod output;
 mod password;
 mod range;
@@ -26,6 +27,7 @@ pub use bench::BenchArgs;
 pub use boot::BootArgs;
 pub use hash::HashArgs;
 pub use level::check_level_digits;
+pub use mount::MountArgs;
 pub use output::OutputArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;

@@ -41,8 +41,8 @@ pub struct ResourceArgs {
     /// for reading
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
-    /// Directory for what of a pipe has no room in memory; 'none': nowhere. Default: TMPDIR or
-    /// /var/tmp, if on a disk
+    /// Directory for what of a pipe or URL has no room in memory; 'none': nowhere. Default: TMPDIR
+    /// or /var/tmp, if on a disk
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub temporary: Option<PathBuf>,
 }

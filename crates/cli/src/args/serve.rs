@@ -26,6 +26,15 @@ pub struct ServeArgs {
     /// be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Vec<Address>,
+    /// Require TLS of NBD clients: the server's certificate and those that certify it, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The server's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// Serve only clients with a certificate of one of these authorities, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_client_authorities: Option<PathBuf>,
     /// The export under the empty name: a member, or MEMBER/PATH; default: the only file
     #[arg(long, value_name = "NAME")]
     pub export: Option<std::ffi::OsString>,

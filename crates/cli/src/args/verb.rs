@@ -13,6 +13,7 @@ use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lrzip::LrzipArgs;
+use super::mount::MountArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::range::ByteRange;
@@ -61,6 +62,8 @@ pub enum Verb {
     Top(TopArgs),
     /// Run a virtual machine from a disk image in an archive (QEMU)
     Boot(BootArgs),
+    /// Show an archive as a directory, without unpacking it
+    Mount(MountArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files

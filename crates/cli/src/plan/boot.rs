@@ -29,9 +29,10 @@ impl BootPlan {
                 return Err(Failure::usage(path.to_string_lossy(), text));
             }
         }
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(BootPlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
-            archive: SeekableInput::new(&args.archive)?,
+            archive: SeekableInput::new(&args.archive, &options)?,
+            options,
         })
     }
 }
@@ -84,7 +85,14 @@ impl Guest<'_> {
     /// The command that runs the guest.
     pub fn run(&self) -> Vec<OsString> {
         let mut command = vec![self.qemu.to_owned()];
-        command.extend(["-accel", "kvm", "-accel", "tcg", "-m", "1G"].map(OsString::from));
+        let is_given = |option: &str| self.arguments.iter().any(|given| given == option);
+        // QEMU takes the first accelerator that works.
+        if !is_given("-accel") && !is_given("-machine") && !is_given("-M") {
+            command.extend(["-accel", "kvm", "-accel", "tcg"].map(OsString::from));
+        }
+        if !is_given("-m") {
+            command.extend(["-m", "1G"].map(OsString::from));
+        }
         let mut image = OsString::from("driver=nbd,node-name=image,read-only=on,");
         image.push("reconnect-delay=30,server.type=unix,server.path=");
         image.push(escaped(self.socket));
@@ -147,5 +155,11 @@ mod tests {
         };
         assert!(has("server.path=/run/a,,b") && has("filename=x,,y.qcow2"));
         assert_eq!(run.last().unwrap(), "-nographic");
+        assert!(run.iter().any(|part| part == "kvm"));
+        let guest = Guest {
+            arguments: &["-accel", "tcg"].map(OsString::from),
+            ..guest
+        };
+        assert!(!guest.run().iter().any(|part| part == "kvm"));
     }
 }

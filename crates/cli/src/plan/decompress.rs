@@ -8,7 +8,7 @@ use super::inputs::{ArchiveInput, or_stdin};
 use super::output::writes_stdout;
 use crate::args::{DecompressArgs, OutputArgs, OwnerArgs};
 use crate::failure::{Failure, Result};
-use crate::paths::is_dash;
+use crate::paths::{check_no_url, is_dash};
 use crate::selection::ArchiveSelection;
 use crate::terminal::check_stdout;
 
@@ -62,22 +62,30 @@ impl DecompressPlan {
                         with `refrain cat`";
             return Err(Failure::usage("", text));
         }
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let archives = archives
+            .iter()
+            .map(|path| restore_plan(path, &args.output, &options));
         Ok(DecompressPlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
+            archives: archives.collect(),
+            options,
             selection,
             owners: args.owners.clone(),
             output: args.output.clone(),
             copies_other_input: args.copies_other_input,
-            archives: archives
-                .iter()
-                .map(|path| restore_plan(path, &args.output))
-                .collect(),
         })
     }
 }
 
-fn restore_plan(path: &Path, output: &OutputArgs) -> Result<RestorePlan> {
-    let archive = ArchiveInput::new(path)?;
+fn restore_plan(path: &Path, output: &OutputArgs, options: &ReadOptions) -> Result<RestorePlan> {
+    let archive = ArchiveInput::new(path, options)?;
+    if archive.is_remote() && output.rm {
+        let text = "cannot be removed: --rm removes files";
+        return Err(Failure::usage(archive.label, text));
+    }
+    if let Some(output) = &output.output {
+        check_no_url(output)?;
+    }
     let destination = match &output.output {
         Some(output) if is_dash(output) => Destination::Stdout,
         Some(output) => Destination::Path(output.clone()),

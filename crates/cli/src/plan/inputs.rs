@@ -1,11 +1,17 @@
 //! The inputs of a run, known by their metadata.
 
+use std::cell::OnceCell;
 use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use refrain::ReadOptions;
+use refrain::storage::Source;
 
 use crate::failure::{Failure, Result};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
+use crate::urls;
 
 /// `paths`, or standard input if there are none.
 ///
@@ -29,60 +35,85 @@ pub fn or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// An archive to read from beginning to end.
 #[derive(Debug)]
 pub struct ArchiveInput {
+    /// As given; of a URL its last part. For the names of what is restored.
     pub path: PathBuf,
     /// The name in messages.
     pub label: String,
-    /// `None` is standard input.
+    /// The path or URL to open.
+    pub open_path: PathBuf,
+    /// The directory for what is fetched from a URL and has no room in memory.
+    pub temporary: Option<PathBuf>,
+    /// `None` is standard input, or a URL.
     pub metadata: Option<Metadata>,
 }
 
 impl ArchiveInput {
-    /// The archive at `path`; `-` is standard input.
+    /// The archive at `path`, which may be a URL; `-` is standard input.
     ///
     /// # Errors
     /// `Io` if there is no such file, `Usage` if it is a directory.
-    pub fn new(path: &Path) -> Result<ArchiveInput> {
-        let metadata = match is_dash(path) {
+    pub fn new(path: &Path, options: &ReadOptions) -> Result<ArchiveInput> {
+        let metadata = match is_dash(path) || urls::is_url(path) {
             true => None,
             false => Some(archive_metadata(path)?),
         };
         Ok(ArchiveInput {
-            path: path.to_path_buf(),
+            path: urls::local_name(path),
             label: label(path),
+            open_path: path.to_path_buf(),
+            temporary: options.temporary.clone(),
             metadata,
         })
     }
 
     /// Whether the archive can only be read forward.
     pub fn is_stream(&self) -> bool {
-        !self.metadata.as_ref().is_some_and(Metadata::is_file)
+        !self.is_remote() && !self.metadata.as_ref().is_some_and(Metadata::is_file)
+    }
+
+    /// Whether the archive is not on this machine's file systems.
+    pub fn is_remote(&self) -> bool {
+        urls::is_url(&self.open_path)
     }
 }
 
 /// An archive to read at any offset.
-#[derive(Debug)]
 pub struct SeekableInput {
-    /// As given; for messages and names.
+    /// As given; of a URL its last part. For the names of members.
     pub path: PathBuf,
     /// The name in messages.
     pub label: String,
-    /// The path to open.
+    /// The path or URL to open.
     pub open_path: PathBuf,
+    /// The directory for what is fetched from a URL and has no room in memory.
+    pub temporary: Option<PathBuf>,
+    /// What was opened, so that it is opened once.
+    pub opened: OnceCell<Arc<dyn Source>>,
 }
 
 impl SeekableInput {
-    /// The archive at `path`; `-` is standard input, which must be a file.
+    /// The archive at `path`, which may be a URL; `-` is standard input, which must be a file.
     ///
     /// # Errors
     /// `Usage` for a pipe, a directory, or a standard input that was read from before; `Io` if
     /// there is no such file.
-    pub fn new(path: &Path) -> Result<SeekableInput> {
+    pub fn new(path: &Path, options: &ReadOptions) -> Result<SeekableInput> {
         let open_path = match is_dash(path) {
             true => PathBuf::from(STDIN_PATH),
             false => path.to_path_buf(),
         };
+        let input = SeekableInput {
+            path: urls::local_name(path),
+            label: label(path),
+            open_path,
+            temporary: options.temporary.clone(),
+            opened: OnceCell::new(),
+        };
+        if urls::is_url(path) {
+            return Ok(input);
+        }
         let metadata = match is_dash(path) {
-            true => fs::metadata(&open_path).ok(),
+            true => fs::metadata(&input.open_path).ok(),
             false => Some(archive_metadata(path)?),
         };
         if !metadata.as_ref().is_some_and(paths::can_seek) {
@@ -96,11 +127,13 @@ impl SeekableInput {
                 "has been read from before; this verb needs an archive from its first byte on";
             return Err(Failure::usage(label(path), text));
         }
-        Ok(SeekableInput {
-            path: path.to_path_buf(),
-            label: label(path),
-            open_path,
-        })
+        Ok(input)
+    }
+}
+
+impl std::fmt::Debug for SeekableInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SeekableInput").field(&self.label).finish()
     }
 }
 

@@ -12,11 +12,13 @@
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
 //! | `read` | `test`, `info`, `list`, `cat`, `serve` |
+//! | `mount` | `mount`: the memory and the threads of the mounted archive |
 
 mod boot;
 mod compress;
 mod decompress;
 mod inputs;
+mod mount;
 mod output;
 mod read;
 
@@ -24,5 +26,6 @@ pub use boot::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
 pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
+pub use mount::MountPlan;
 pub use output::writes_stdout;
 pub use read::{CatPlan, InspectPlan, ServePlan, TestPlan};

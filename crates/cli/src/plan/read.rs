@@ -24,12 +24,13 @@ impl TestPlan {
     /// `Usage` without any input.
     pub fn new(args: &TestArgs) -> Result<TestPlan> {
         let archives = or_stdin(&args.archives)?;
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let archives = archives
+            .iter()
+            .map(|path| ArchiveInput::new(path, &options));
         Ok(TestPlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
-            archives: archives
-                .iter()
-                .map(|path| ArchiveInput::new(path))
-                .collect(),
+            archives: archives.collect(),
+            options,
         })
     }
 }
@@ -50,12 +51,12 @@ impl InspectPlan {
 
     /// Plans a run over these archives.
     pub fn new(options: ReadOptions, archives: &[PathBuf]) -> InspectPlan {
+        let archives = archives
+            .iter()
+            .map(|path| SeekableInput::new(path, &options));
         InspectPlan {
+            archives: archives.collect(),
             options,
-            archives: archives
-                .iter()
-                .map(|path| SeekableInput::new(path))
-                .collect(),
         }
     }
 }
@@ -78,9 +79,10 @@ impl CatPlan {
     /// such file.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
         check_stdout(args.force)?;
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(CatPlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
-            archive: SeekableInput::new(&args.archive)?,
+            archive: SeekableInput::new(&args.archive, &options)?,
+            options,
             path: args.path.clone(),
             range: args.range.unwrap_or(ByteRange::ALL),
         })
@@ -100,9 +102,10 @@ impl ServePlan {
     /// # Errors
     /// `Usage` if the archive is a pipe; `Io` if there is no such file.
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
+        let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(ServePlan {
-            options: (args.limits).with(args.password.with(args.resources.read_options())),
-            archive: SeekableInput::new(&args.archive)?,
+            archive: SeekableInput::new(&args.archive, &options)?,
+            options,
         })
     }
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::block::block_line;
 use super::member::{blake3_text, kind_name, member_json};
 use crate::names;
-use crate::paths::label;
 use crate::text::{counted, escaped, hex, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
 
@@ -54,7 +53,7 @@ impl Rows {
 }
 
 /// The text for people, without members and blocks; `is_detailed` adds internal counts.
-pub fn archive_text(path: &Path, info: &ArchiveInfo, has_md5: bool, is_detailed: bool) -> String {
+pub fn archive_text(label: &str, info: &ArchiveInfo, has_md5: bool, is_detailed: bool) -> String {
     let mut rows = Rows::default();
     rows.add("original", exact(info.content_bytes));
     rows.add("compressed", exact(info.archive_bytes));
@@ -80,7 +79,7 @@ pub fn archive_text(path: &Path, info: &ArchiveInfo, has_md5: bool, is_detailed:
     if is_detailed {
         add_details(&mut rows, info);
     }
-    format!("{}\n{}", printable(&label(path)), rows.text)
+    format!("{}\n{}", printable(label), rows.text)
 }
 
 /// A length in two forms.
@@ -229,11 +228,11 @@ pub fn block_text(block: &BlockInfo) -> String {
 }
 
 /// Everything, for scripts.
-pub fn archive_json(path: &Path, info: &ArchiveInfo, members: &[Member]) -> Value {
+pub fn archive_json(label: &str, path: &Path, info: &ArchiveInfo, members: &[Member]) -> Value {
     let member_json = |member| member_json(path, member);
     let (major, minor) = info.format_version;
     json!({
-        "file": label(path),
+        "file": label,
         "lrzip": info.lrzip.as_ref().map(|lrzip| {
             json!({ "version": lrzip.version, "chunks": lrzip.chunks, "cipher": lrzip.cipher })
         }),

@@ -1,12 +1,9 @@
 //! `info` of files of other formats.
 
-use std::path::Path;
-
 use refrain::foreign::{Description, Format};
 use serde_json::{Value, json};
 
 use super::archive::{Rows, exact};
-use crate::paths::label;
 use crate::text::{counted, escaped, printable};
 use crate::units::{binary_text, percent_text, ratio_text};
 
@@ -27,7 +24,7 @@ pub fn foreign_line(label: &str, description: &Description) -> String {
 }
 
 /// The text for people.
-pub fn foreign_text(path: &Path, description: &Description) -> String {
+pub fn foreign_text(label: &str, description: &Description) -> String {
     let mut rows = Rows::default();
     let file_bytes = description.file_bytes;
     rows.add("original", original_text(description));
@@ -69,7 +66,7 @@ pub fn foreign_text(path: &Path, description: &Description) -> String {
     rows.add("integrity", checks);
     rows.add("random access", "from the beginning only");
     rows.add("format", description.format.name());
-    format!("{}\n{}", printable(&label(path)), rows.into_text())
+    format!("{}\n{}", printable(label), rows.into_text())
 }
 
 fn original_text(description: &Description) -> String {
@@ -106,10 +103,10 @@ fn blocks_text(description: &Description) -> String {
 }
 
 /// Everything, for scripts. What the file does not state is null.
-pub fn foreign_json(path: &Path, description: &Description) -> Value {
+pub fn foreign_json(label: &str, description: &Description) -> Value {
     let name = description.name.as_deref();
     json!({
-        "file": label(path),
+        "file": label,
         "archive_bytes": description.file_bytes,
         "content_bytes": description.content_bytes,
         "integrity_checked": false,

@@ -1,13 +1,11 @@
 //! `info` of zip files.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use refrain::foreign::{ZipEntry, ZipKind};
 use serde_json::{Value, json};
 
 use super::archive::{Rows, exact};
-use crate::paths::label;
 use crate::text::{counted, printable};
 use crate::units::{percent_text, ratio_text};
 
@@ -55,7 +53,7 @@ pub fn zip_line(label: &str, summary: &ZipSummary) -> String {
 }
 
 /// The text for people.
-pub fn zip_text(path: &Path, summary: &ZipSummary) -> String {
+pub fn zip_text(label: &str, summary: &ZipSummary) -> String {
     let mut rows = Rows::default();
     let (file_bytes, content_bytes) = (summary.file_bytes, summary.content_bytes);
     rows.add("original", exact(content_bytes));
@@ -89,13 +87,13 @@ pub fn zip_text(path: &Path, summary: &ZipSummary) -> String {
     );
     rows.add("random access", "from the beginning of each file");
     rows.add("format", "zip");
-    format!("{}\n{}", printable(&label(path)), rows.into_text())
+    format!("{}\n{}", printable(label), rows.into_text())
 }
 
 /// Everything, for scripts.
-pub fn zip_json(path: &Path, summary: &ZipSummary) -> Value {
+pub fn zip_json(label: &str, summary: &ZipSummary) -> Value {
     json!({
-        "file": label(path),
+        "file": label,
         "archive_bytes": summary.file_bytes,
         "content_bytes": summary.content_bytes,
         "integrity_checked": false,

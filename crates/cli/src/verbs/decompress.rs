@@ -75,10 +75,8 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
     let foreign = recognise::foreign(&first);
     let is_known = foreign.is_some() || Dialect::of_prefix(&first).is_some();
     if plan.copies_other_input && !is_known {
-        return copy_unchanged(
-            &item.archive.path,
-            reader(content, &item, report.session())?,
-        );
+        let input = reader(content, &item, report.session())?;
+        return copy_unchanged(&item.archive.open_path, input);
     }
     if foreign.is_none() {
         recognise::check(label, &first)?;
@@ -251,6 +249,9 @@ fn reader(
 ) -> Result<Box<dyn Read + Send>> {
     match content {
         ArchiveContent::Stream(stream) => Ok(stream),
+        ArchiveContent::Source(source) if item.archive.is_remote() => {
+            Ok(files::source_stream(source))
+        }
         ArchiveContent::Source(_) => files::file_stream(&item.archive.path, session),
     }
 }

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 14] = [
+const EXAMPLES: [(&str, Examples); 15] = [
     (
         "refrain",
         &[
@@ -168,6 +168,19 @@ const EXAMPLES: [(&str, Examples); 14] = [
             (
                 "Write a range of the only member:",
                 "refrain cat disk.img.rfn --range 1000M..1001M",
+            ),
+        ],
+    ),
+    (
+        "refrain-mount",
+        &[
+            (
+                "Use an archived directory as if it were unpacked, and end that:",
+                "mkdir project\nrefrain mount project.rfn project &\nls -lR project\nfusermount3 -u project",
+            ),
+            (
+                "Look at the files of an archived disk image:",
+                "refrain mount disk.img.rfn images &\nsudo mount -o ro,loop images/disk.img /mnt",
             ),
         ],
     ),

@@ -56,7 +56,7 @@ fn info(
         return Ok(Outcome::complete(String::new(), Value::Null));
     }
     let members = archive.members().map_err(engine_failure)?;
-    let mut json = archive_json(&input.path, &info, &members);
+    let mut json = archive_json(&input.label, &input.path, &info, &members);
     if has_blocks {
         let blocks = archive.blocks().map_err(engine_failure)?;
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
@@ -83,7 +83,7 @@ fn print_text(
             has_md5(&member.map_err(|error| Failure::engine(label, error))?)
         }
     };
-    let mut text = archive_text(&input.path, info, has_md5, is_detailed);
+    let mut text = archive_text(label, info, has_md5, is_detailed);
     for_each_member(archive, label, |_, member| {
         text.push_str(&member_text(&input.path, member));
         print_full(&mut text)

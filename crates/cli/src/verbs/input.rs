@@ -45,6 +45,15 @@ impl From<ArchiveContent> for ForeignFeed {
     }
 }
 
+/// The bytes of an input, opened once: what a URL leads to must not change between two steps.
+fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
+    if let Some(source) = input.opened.get() {
+        return Ok(Arc::clone(source));
+    }
+    let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
+    Ok(Arc::clone(input.opened.get_or_init(|| source)))
+}
+
 /// A file of another program's format, if the input is one.
 pub fn open_foreign(
     input: &SeekableInput,
@@ -53,7 +62,7 @@ pub fn open_foreign(
     if opening.scan {
         return Ok(None);
     }
-    let source = files::source(&input.open_path)?;
+    let source = source_of(input)?;
     let format = recognise::foreign(&first_bytes(&*source)?);
     Ok(format.map(|format| (format, source)))
 }
@@ -65,7 +74,7 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveC
         let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
         return Ok((ArchiveContent::Stream(stream), first));
     }
-    let source = files::source(&input.path)?;
+    let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
     let first = first_bytes(&*source)?;
     Ok((ArchiveContent::Source(source), first))
 }
@@ -109,7 +118,7 @@ fn open_until(
     meter: &Meter,
     cancelled: Arc<AtomicBool>,
 ) -> Result<Archive> {
-    let source = files::source(&input.open_path)?;
+    let source = source_of(input)?;
     if !opening.scan {
         recognise::check(&input.label, &first_bytes(&*source)?)?;
     }

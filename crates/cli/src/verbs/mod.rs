@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
-//! | `serve`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
+//! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -27,6 +27,7 @@ pub mod hash;
 pub mod info;
 mod input;
 pub mod list;
+pub mod mount;
 mod near_names;
 mod operands;
 mod recognise;

@@ -14,6 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
 use crate::paths::{is_dash, label};
+use crate::urls;
 
 /// Operands, sorted out.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Operands {
 /// What an operand looks like by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// A file that begins like an archive, or one that cannot be looked into: a pipe.
+    /// A file that begins like an archive, or one that cannot be looked into: a pipe, a URL.
     Archive,
     /// A missing or other file that is called like an archive.
     ArchiveName,
@@ -103,7 +104,7 @@ fn bytes(path: &Path) -> Vec<u8> {
 }
 
 fn look(operand: &Path) -> Look {
-    if is_dash(operand) {
+    if is_dash(operand) || urls::is_url(operand) {
         return Look::Archive;
     }
     match fs::metadata(operand) {
@@ -148,7 +149,7 @@ impl FirstArchive<'_> {
 
     /// Opens a native archive; those of lrzip hold no directories.
     fn open(&self) -> Option<Archive> {
-        let source = files::source(self.path).ok()?;
+        let source = files::file_or_url(self.path, self.options.temporary.as_deref()).ok()?;
         match Dialect::of(&*source) {
             Ok(Dialect::Native) => Archive::open(source, self.options).ok(),
             _ => None,

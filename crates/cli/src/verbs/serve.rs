@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use listenfd::ListenFd;
 use refrain_server::http::{HttpDoor, HttpSettings};
-use refrain_server::nbd::{Exports, NbdDoor};
+use refrain_server::nbd::{Exports, NbdDoor, TlsSettings};
 use refrain_server::statistics::Metric;
 use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
@@ -33,15 +33,10 @@ const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
 /// Runs the verb.
 pub fn run(args: &ServeArgs, session: &Session) -> Exit {
     let mut report = Report::new("serve", &args.report, session, DataTo::Stdout);
-    if args.service.daemon {
-        match service::go_behind() {
-            None => {}
-            Some(Ok(exit)) => return exit,
-            Some(Err(failure)) => {
-                report.add(Err(failure));
-                return report.finish();
-            }
-        }
+    if args.service.daemon
+        && let Some(exit) = service::go_behind(&mut report)
+    {
+        return exit;
     }
     let result = ServePlan::new(args).and_then(|plan| serve(args, &plan, &report));
     let is_done = result.is_ok();
@@ -167,7 +162,12 @@ impl Listeners {
             if let Some(name) = &args.export {
                 exports = exports.with_default(name.as_bytes().to_vec());
             }
-            let door: Arc<dyn Door> = Arc::new(NbdDoor::new(exports, memory_bytes, args.clients));
+            let mut door = NbdDoor::new(exports, memory_bytes, args.clients);
+            if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+                let authorities = args.tls_client_authorities.as_deref();
+                door = door.with_tls(TlsSettings::read(certificate, key, authorities)?);
+            }
+            let door: Arc<dyn Door> = Arc::new(door);
             for listener in self.nbd {
                 let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
                 signals.push(signal?);

@@ -14,6 +14,9 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `remote` | archives behind URLs |
+//! | `store` | archives in an S3-compatible store |
+//! | `mount` | archives as directories, seen through the kernel |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -40,12 +43,17 @@ mod lrzip_prompts;
 mod lrzip_tar;
 mod messages;
 mod metadata;
+mod mount;
 mod outcomes;
 mod reading;
+#[cfg(feature = "remote")]
+mod remote;
 mod rfn;
 mod round_trip;
 mod selection;
 mod serve_http;
+#[cfg(feature = "remote")]
+mod store;
 mod support;
 mod tar;
 mod terminal;

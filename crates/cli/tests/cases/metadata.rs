@@ -20,9 +20,9 @@ const NOBODY: u32 = 65_534;
 /// A user and a group that no machine knows by name.
 const STRANGER: (u32, u32) = (123_456, 234_567);
 /// The length of the sparse file, most of which is holes.
-const SPARSE_BYTES: u64 = 64 << 20;
+pub const SPARSE_BYTES: u64 = 64 << 20;
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
@@ -53,7 +53,7 @@ fn make_node(path: &Path, kind: FileType, device: u64) {
 }
 
 /// Creates a directory with a file of every kind that the user may create.
-fn create_tree(case: &Case) {
+pub fn create_tree(case: &Case) {
     case.write("tree/plain", b"plain");
     case.write("tree/dir/inner", &incompressible(3, 100_000));
     fs::hard_link(case.path("tree/dir/inner"), case.path("tree/dir/inner-2")).unwrap();
@@ -172,7 +172,7 @@ fn attributes(path: &Path) -> BTreeMap<String, Vec<u8>> {
     pairs.collect()
 }
 
-fn assert_same(case: &Case, other: &str) {
+pub fn assert_same(case: &Case, other: &str) {
     let (expected, found) = (states(&case.path("tree")), states(&case.path(other)));
     let names = |states: &BTreeMap<String, State>| states.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&expected), names(&found), "{other}");

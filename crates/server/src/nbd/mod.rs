@@ -11,6 +11,7 @@ mod exports;
 mod negotiation;
 mod protocol;
 mod requests;
+mod tls;
 
 use std::io;
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use refrain_pool::Permits;
 
 use self::channel::Channel;
 use self::connection::{Connection, Shared};
-use self::negotiation::{Ended, Negotiation};
+use self::negotiation::{Agreed, Ended, Negotiation};
 use crate::clients::{Client, Door};
 
 pub use self::exports::{Exports, Wrap};
+pub use self::tls::TlsSettings;
 
 /// How long a silent client may take for each step of the negotiation.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,6 +46,7 @@ const REPLY_BYTES_MIN: u64 = 32 << 20;
 pub struct NbdDoor {
     exports: Exports,
     shared: Arc<Shared>,
+    tls: Option<TlsSettings>,
 }
 
 impl NbdDoor {
@@ -60,6 +63,16 @@ impl NbdDoor {
         NbdDoor {
             exports,
             shared: Arc::new(shared),
+            tls: None,
+        }
+    }
+
+    /// The same, for clients that use TLS.
+    #[must_use]
+    pub fn with_tls(self, settings: TlsSettings) -> NbdDoor {
+        NbdDoor {
+            tls: Some(settings),
+            ..self
         }
     }
 
@@ -68,27 +81,48 @@ impl NbdDoor {
         let socket = Arc::clone(client.socket());
         socket.set_read_timeout(Some(NEGOTIATION_TIMEOUT))?;
         socket.set_write_timeout(Some(SEND_TIMEOUT))?;
-        let channel: Arc<dyn Channel> = socket;
-        let mut negotiation = Negotiation {
-            channel: &*channel,
-            exports: &self.exports,
-            offers_tls: false,
-            requires_tls: false,
-            is_structured: false,
-            context_of: None,
-            has_no_zeroes: false,
-        };
+        let channel: Arc<dyn Channel> = Arc::clone(&socket) as _;
+        let mut negotiation = self.negotiation(&*channel, self.tls.is_some());
         if !negotiation.greet()? {
             return Ok(None);
         }
-        match negotiation.run()? {
-            Ended::Agreed(agreed) => {
-                channel.set_receive_timeout(None)?;
-                let shared = Arc::clone(&self.shared);
-                Ok(Some(Connection::new(shared, client, channel, agreed)))
+        let has_no_zeroes = negotiation.has_no_zeroes;
+        match (negotiation.run()?, &self.tls) {
+            (Ended::Agreed(agreed), _) => self.connection(client, channel, agreed),
+            (Ended::StartTls, Some(tls)) => {
+                let channel: Arc<dyn Channel> = Arc::new(tls.accept(socket)?);
+                // All that was agreed on before is void.
+                let mut negotiation = self.negotiation(&*channel, false);
+                negotiation.has_no_zeroes = has_no_zeroes;
+                match negotiation.run()? {
+                    Ended::Agreed(agreed) => self.connection(client, channel, agreed),
+                    Ended::StartTls | Ended::Left => Ok(None),
+                }
             }
-            Ended::StartTls | Ended::Left => Ok(None),
+            _ => Ok(None),
         }
+    }
+
+    fn negotiation<'a>(&'a self, channel: &'a dyn Channel, needs_tls: bool) -> Negotiation<'a> {
+        Negotiation {
+            channel,
+            exports: &self.exports,
+            needs_tls,
+            is_structured: false,
+            context_of: None,
+            has_no_zeroes: false,
+        }
+    }
+
+    fn connection(
+        &self,
+        client: Client,
+        channel: Arc<dyn Channel>,
+        agreed: Agreed,
+    ) -> io::Result<Option<Arc<Connection>>> {
+        channel.set_receive_timeout(None)?;
+        let shared = Arc::clone(&self.shared);
+        Ok(Some(Connection::new(shared, client, channel, agreed)))
     }
 }
 

@@ -36,10 +36,8 @@ pub(super) enum Ended {
 pub(super) struct Negotiation<'a> {
     pub channel: &'a dyn Channel,
     pub exports: &'a Exports,
-    /// Whether the client may ask for TLS now.
-    pub offers_tls: bool,
-    /// Whether it must.
-    pub requires_tls: bool,
+    /// Whether the client has to ask for TLS first.
+    pub needs_tls: bool,
     pub is_structured: bool,
     /// The export whose holes it will ask about.
     pub context_of: Option<Vec<u8>>,
@@ -90,7 +88,7 @@ impl Negotiation<'_> {
     }
 
     fn option(&mut self, option: u32, data: &[u8]) -> io::Result<Option<Ended>> {
-        if self.requires_tls && !matches!(option, option::STARTTLS | option::ABORT) {
+        if self.needs_tls && !matches!(option, option::STARTTLS | option::ABORT) {
             if option == option::EXPORT_NAME {
                 return Ok(Some(Ended::Left));
             }
@@ -108,7 +106,7 @@ impl Negotiation<'_> {
                 return Ok(Some(Ended::Left));
             }
             option::LIST if data.is_empty() => self.list()?,
-            option::STARTTLS if data.is_empty() && self.offers_tls => {
+            option::STARTTLS if data.is_empty() && self.needs_tls => {
                 self.reply(option, option_reply::ACK, &[])?;
                 return Ok(Some(Ended::StartTls));
             }

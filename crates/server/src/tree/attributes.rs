@@ -1,6 +1,6 @@
 //! What is known of a file or directory of the tree.
 
-use refrain::{Entry, EntryKind, Member, Timestamp};
+use refrain::{EntryKind, Member, Timestamp};
 
 /// The permissions of a directory that no entry describes.
 const IMPLIED_DIRECTORY_MODE: u32 = 0o755;
@@ -62,29 +62,6 @@ impl Attributes {
                 links: 1,
                 device: (0, 0),
             },
-        }
-    }
-
-    /// Those of an entry with so many names.
-    pub(super) fn of_entry(entry: &Entry, links: u64) -> Attributes {
-        let kind = match entry.kind {
-            EntryKind::Other => EntryKind::File,
-            kind => kind,
-        };
-        let (size_bytes, stored_bytes) = match (kind, &entry.link_target) {
-            (EntryKind::Symlink, Some(target)) => (target.len() as u64, target.len() as u64),
-            (EntryKind::File, _) => (entry.size_bytes, entry.stored_bytes()),
-            _ => (0, 0),
-        };
-        Attributes {
-            kind,
-            mode: entry.mode & 0o7777,
-            owner: Some((entry.owner.uid, entry.owner.gid)),
-            modified: entry.modified,
-            size_bytes,
-            stored_bytes,
-            links,
-            device: entry.device,
         }
     }
 }

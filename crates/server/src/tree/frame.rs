@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use refrain::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 
+use super::attributes::Attributes;
+
 /// The entries of a frame, a hundred bytes each instead of four hundred. Recipes of tar headers are
 /// left out.
 #[derive(Debug, Default)]
@@ -128,6 +130,42 @@ impl EntryFrame {
         self.rarities_of(self.rows.get(row)?)?
             .link_target
             .as_deref()
+    }
+
+    /// What is known of an entry, with a single name.
+    pub(super) fn attributes(&self, row: usize) -> Option<Attributes> {
+        let found = self.rows.get(row)?;
+        let owner = self.owners.get(found.owner as usize)?;
+        let rare = self.rarities_of(found);
+        let target = rare.and_then(|rare| rare.link_target.as_ref());
+        let ranges = rare.and_then(|rare| rare.data_ranges.as_ref());
+        let data_bytes = |ranges: &Vec<Range<u64>>| -> u64 {
+            ranges.iter().map(|range| range.end - range.start).sum()
+        };
+        let (kind, size_bytes, stored_bytes) = match found.kind {
+            EntryKind::File | EntryKind::Other => {
+                let stored_bytes = ranges.map_or(found.size_bytes, data_bytes);
+                (EntryKind::File, found.size_bytes, stored_bytes)
+            }
+            EntryKind::Symlink => {
+                let length_bytes = target.map_or(0, Vec::len) as u64;
+                (EntryKind::Symlink, length_bytes, length_bytes)
+            }
+            kind => (kind, 0, 0),
+        };
+        Some(Attributes {
+            kind,
+            mode: found.mode & 0o7777,
+            owner: Some((owner.uid, owner.gid)),
+            modified: Timestamp {
+                seconds: found.modified_seconds,
+                nanoseconds: found.modified_nanoseconds,
+            },
+            size_bytes,
+            stored_bytes,
+            links: 1,
+            device: rare.map_or((0, 0), |rare| rare.device),
+        })
     }
 
     /// The entry of a row.

@@ -14,6 +14,8 @@ use crate::error::Result;
 pub(super) struct LinkCounts {
     /// Hash and number, ascending.
     rows: Vec<(u64, u32)>,
+    /// Whether any entry of the member has extended attributes.
+    pub has_attributes: bool,
 }
 
 impl LinkCounts {
@@ -27,9 +29,11 @@ impl LinkCounts {
         memory_bytes_max: usize,
     ) -> Result<LinkCounts> {
         let mut targets = vec![];
+        let mut has_attributes = false;
         let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
         for frame in 0..archive.entry_frame_count(member)? {
             for entry in archive.entries_of_frame(member, frame)? {
+                has_attributes |= !entry.attributes.is_empty();
                 if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
                     && normal_form(&entry.path).is_some_and(|path| is_safe(&path))
                 {
@@ -46,7 +50,13 @@ impl LinkCounts {
         }
         Ok(LinkCounts {
             rows: add_up(targets),
+            has_attributes,
         })
+    }
+
+    /// Whether there are no hard links.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// The number of names of the file with this path.

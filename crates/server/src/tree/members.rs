@@ -23,6 +23,8 @@ pub(super) struct Members {
     /// The members that no name leads to.
     pub hidden: u64,
     pub pages: MemberPages,
+    /// The number of all members and entries, and the bytes of all members.
+    pub totals: (u64, u64),
     lists: BTreeMap<usize, MemberList>,
     unnamed: Vec<u8>,
     /// What is left of the memory for tables.
@@ -56,6 +58,7 @@ impl Members {
         let mut names = TableBuilder::new(options.table_bytes);
         let mut failure = None;
         let (mut with_entries, mut unnameable) = (vec![], 0);
+        let mut totals = (0_u64, 0_u64);
         archive.for_each_member(&mut |number, member| {
             let name = spelled(&member.name, &options.unnamed);
             match name.is_empty() {
@@ -65,6 +68,8 @@ impl Members {
                     failure = failure.take().or(added.err());
                 }
             }
+            totals.0 = totals.0.saturating_add(1).saturating_add(member.entries);
+            totals.1 = totals.1.saturating_add(member.content_bytes);
             if has_entries(member) {
                 with_entries.push((number, member.kind));
             }
@@ -77,6 +82,7 @@ impl Members {
         let mut members = Members {
             hidden: unnameable + names.dropped() + below_others(&names),
             pages: MemberPages::default(),
+            totals,
             lists: BTreeMap::new(),
             unnamed: options.unnamed.clone(),
             table_bytes_left: AtomicUsize::new(options.table_bytes - names.memory_bytes()),
@@ -129,6 +135,12 @@ impl Members {
             let _ = self.table_bytes_left.fetch_update(set, fetch, reduce);
             Ok(Arc::new(table))
         })
+    }
+
+    /// Whether it is known that no entry has extended attributes.
+    pub(super) fn have_no_attributes(&self) -> bool {
+        let mut counted = self.lists.values().map(|list| list.links.get());
+        counted.all(|links| links.is_some_and(|links| !links.has_attributes))
     }
 
     /// How many names the files of a member have, counted on first use.

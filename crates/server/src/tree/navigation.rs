@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use refrain::{Entry, EntryKind};
 
+use super::attributes::Attributes;
 use super::frame::EntryFrame;
 use super::frames::FrameList;
 use super::node::{ListId, NodeId, Place};
@@ -239,14 +240,27 @@ impl Tree {
         Ok(entry.filter(|entry| entry.kind == EntryKind::Directory))
     }
 
-    pub(super) fn names_of(&self, member: usize, entry: &Entry) -> Result<u64> {
-        if entry.kind == EntryKind::Directory {
-            return Ok(1);
+    /// The attributes that the entry of the directory states that a member is.
+    pub(super) fn attributes_of_root(&self, member: usize) -> Result<Option<Attributes>> {
+        if self.members.list(member).is_none() {
+            return Ok(None);
         }
+        let Some(position) = self.position_of(member, b".")? else {
+            return Ok(None);
+        };
+        let (frame, row) = self.row_at(member, position)?;
+        let found = frame.attributes(row);
+        Ok(found.filter(|found| found.kind == EntryKind::Directory))
+    }
+
+    /// The number of names of the file with this path, as its entry spells it.
+    pub(super) fn names_of(&self, member: usize, path: &[u8]) -> Result<u64> {
         let list = self.members.list(member).ok_or_else(no_node)?;
         let links = self.members.links(&self.archive, member, list)?;
-        let path = normal_form(&entry.path).unwrap_or_default();
-        Ok(links.names_of(&path))
+        Ok(match links.is_empty() {
+            true => 1,
+            false => links.names_of(&normal_form(path).unwrap_or_default()),
+        })
     }
 
     /// The time of what implies a directory.

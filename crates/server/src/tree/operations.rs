@@ -7,9 +7,10 @@ use refrain::{Archive, Entry, EntryKind};
 use super::attributes::Attributes;
 use super::frames::FrameCache;
 use super::members::Members;
+use super::navigation::no_node;
 use super::node::{ListId, NodeId, Place};
 use super::options::TreeOptions;
-use super::paths;
+use super::paths::{self, LastPage};
 use crate::error::{Error, Result};
 
 /// The members and entries of an archive as one tree. Many threads may share it.
@@ -65,6 +66,18 @@ impl Tree {
         self.members.hidden
     }
 
+    /// The number of all files and directories that the archive states, and the bytes of all
+    /// members.
+    pub fn totals(&self) -> (u64, u64) {
+        self.members.totals
+    }
+
+    /// Whether it is known that nothing in the tree has extended attributes. That is known when the
+    /// attributes of a file of each member were asked for.
+    pub fn has_no_attributes(&self) -> bool {
+        self.members.have_no_attributes()
+    }
+
     /// What the directory `parent` holds under `name`. `None` if that is nothing, or if `parent` is
     /// no directory.
     ///
@@ -115,21 +128,25 @@ impl Tree {
             return Err(Error::Refused("it is not a directory".into()));
         };
         let mut at = self.start(id, &path, cookie)?;
-        while let Some(found) = self.with_list(id, |list| paths::first_child(list, &path, at))? {
-            if let Some((node, kind)) = self.listed(id, &found)? {
-                let child = Child {
-                    node,
-                    name: found.name(),
-                    kind,
-                    cookie: found.position.number() + 1,
-                };
-                if !each(child) {
-                    return Ok(());
+        self.with_list(id, |list| {
+            // Most children are in the same page as the one before.
+            let list = &LastPage::of(list);
+            while let Some(found) = paths::first_child(list, &path, at)? {
+                if let Some((node, kind)) = self.listed(id, &found)? {
+                    let child = Child {
+                        node,
+                        name: found.name(),
+                        kind,
+                        cookie: found.position.number() + 1,
+                    };
+                    if !each(child) {
+                        return Ok(());
+                    }
                 }
+                at = paths::after_child(list, &found)?;
             }
-            at = self.with_list(id, |list| paths::after_child(list, &found))?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// What is known of a file or directory.
@@ -147,10 +164,9 @@ impl Tree {
         match place.list {
             ListId::Names => {
                 let member = self.member_at(place.position)?;
-                let entry = self.entry_of_root(member)?;
                 let has_entries = self.members.list(member).is_some();
-                match entry {
-                    Some(entry) => Ok(Attributes::of_entry(&entry, 1)),
+                match self.attributes_of_root(member)? {
+                    Some(found) => Ok(found),
                     None => Ok(Attributes::of_member(
                         &self.archive.member(member)?,
                         has_entries,
@@ -158,9 +174,12 @@ impl Tree {
                 }
             }
             ListId::Member(member) => {
-                let entry = self.entry_at(member, place.position)?;
-                let links = self.names_of(member, &entry)?;
-                Ok(Attributes::of_entry(&entry, links))
+                let (frame, row) = self.row_at(member, place.position)?;
+                let mut found = frame.attributes(row).ok_or_else(no_node)?;
+                if found.kind != EntryKind::Directory {
+                    found.links = self.names_of(member, frame.path(row))?;
+                }
+                Ok(found)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Lists of paths in ascending order, and the children of a directory in them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::frame::EntryFrame;
@@ -60,6 +61,38 @@ pub(super) trait PathList {
     /// The first position whose path is not below `path` in the order; any position beyond the last
     /// path if there is none.
     fn seek(&self, path: &[u8]) -> Result<Position>;
+}
+
+/// A list that retains the page it was asked for last, for one pass.
+pub(super) struct LastPage<'a> {
+    list: &'a dyn PathList,
+    last: RefCell<Option<(usize, Page)>>,
+}
+
+impl<'a> LastPage<'a> {
+    pub(super) fn of(list: &'a dyn PathList) -> LastPage<'a> {
+        LastPage {
+            list,
+            last: RefCell::new(None),
+        }
+    }
+}
+
+impl PathList for LastPage<'_> {
+    fn page(&self, number: usize) -> Result<Option<Page>> {
+        if let Some((last, page)) = &*self.last.borrow()
+            && *last == number
+        {
+            return Ok(Some(page.clone()));
+        }
+        let found = self.list.page(number)?;
+        *self.last.borrow_mut() = found.clone().map(|page| (number, page));
+        Ok(found)
+    }
+
+    fn seek(&self, path: &[u8]) -> Result<Position> {
+        self.list.seek(path)
+    }
 }
 
 /// What a directory holds under one name.

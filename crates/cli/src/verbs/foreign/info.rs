@@ -28,12 +28,12 @@ pub fn info(
     let description = describe(source, format);
     let description = description.map_err(|error| Failure::engine(&input.label, error))?;
     if !report.writes_text() {
-        let json = foreign_json(&input.path, &description);
+        let json = foreign_json(&input.label, &description);
         return Ok(Outcome::complete(String::new(), json));
     }
     print(&match is_table {
         true => foreign_line(&input.label, &description),
-        false => foreign_text(&input.path, &description),
+        false => foreign_text(&input.label, &description),
     })?;
     Ok(Outcome::complete(String::new(), Value::Null))
 }
@@ -55,12 +55,12 @@ fn zip(
     if !report.writes_text() {
         return Ok(Outcome::complete(
             String::new(),
-            zip_json(&input.path, &summary),
+            zip_json(&input.label, &summary),
         ));
     }
     print(&match is_table {
         true => zip_line(&input.label, &summary),
-        false => zip_text(&input.path, &summary),
+        false => zip_text(&input.label, &summary),
     })?;
     Ok(Outcome::complete(String::new(), Value::Null))
 }

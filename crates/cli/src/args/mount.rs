@@ -1,0 +1,85 @@
+//! `refrain mount`: an archive as a directory.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::password::PasswordArgs;
+use super::report::ReportArgs;
+use super::resources::ResourceArgs;
+use super::verb::OpeningArgs;
+
+/// `refrain mount`
+#[derive(Debug, Args)]
+#[command(after_help = MOUNT_TEXT)]
+pub struct MountArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// The directory on which it is mounted
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Let other users use it, within the permissions of the files (users other than root need
+    /// user_allow_other in /etc/fuse.conf)
+    #[arg(long)]
+    pub allow_other: bool,
+    /// Show everything as belonging to this user and group (numbers)
+    #[arg(long, value_name = "UID:GID")]
+    pub owner: Option<OwnerNumbers>,
+    /// Further mount options, as for mount(8): dev, suid, noexec and others
+    #[arg(long, value_name = "OPTION", value_delimiter = ',')]
+    pub options: Vec<String>,
+    /// Return to the shell when DIR can be used; the program goes on behind
+    #[arg(long)]
+    pub daemon: bool,
+    #[command(flatten)]
+    pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub password: PasswordArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const MOUNT_TEXT: &str = "\
+DIR shows each member under its name: files, and directories with all their entries, also those of \
+tar streams. Nothing is unpacked; what is read is decoded then. It can only be read.
+Without --daemon the program stays in the foreground. It prints a line when DIR can be used. `fusermount3 -u DIR`, \
+Ctrl-C or SIGTERM end it.
+What is damaged in the archive is an input/output error for the programs that read it, and a line \
+here says which file and where; all else can be read.";
+
+/// A user and a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerNumbers {
+    pub user: u32,
+    pub group: u32,
+}
+
+impl FromStr for OwnerNumbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OwnerNumbers, String> {
+        let parts = text.split_once(':');
+        let numbers =
+            parts.and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
+        let (user, group) = numbers.ok_or("write two numbers, such as 1000:1000")?;
+        Ok(OwnerNumbers { user, group })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_two_numbers() {
+        let owner = OwnerNumbers { user: 0, group: 7 };
+        assert_eq!("0:7".parse(), Ok(owner));
+        for wrong in ["", "1", "1:", ":1", "a:b", "1:2:3", "-1:0", "4294967296:0"] {
+            assert!(wrong.parse::<OwnerNumbers>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The authorities whose certificates are trusted: those of the system, or of a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::store::Surroundings;
+use crate::failure::Result;
+use crate::paths::io_failure;
+
+/// The variable that names another file, as of OpenSSL and curl.
+const VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Where systems have them, the first that exists.
+const BUNDLES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/share/certs/ca-root-nss.crt",
+];
+
+/// The certificates in PEM; nothing if the system has none, which only `https` needs.
+///
+/// # Errors
+/// `Io` if a file that is named cannot be read.
+pub fn of(surroundings: &Surroundings) -> Result<Vec<u8>> {
+    if let Some(path) = surroundings.variable(VARIABLE).map(PathBuf::from) {
+        return fs::read(&path).map_err(io_failure(&path, "read"));
+    }
+    let mut found = BUNDLES
+        .iter()
+        .map(Path::new)
+        .filter_map(|path| fs::read(path).ok());
+    Ok(found.next().unwrap_or_default())
+}

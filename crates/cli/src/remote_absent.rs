@@ -1,0 +1,15 @@
+//! Replaces the reading of URLs in a build without the feature `remote`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use refrain::storage::Source;
+
+use crate::failure::{Failure, Result};
+use crate::paths::label;
+
+/// Refuses: this build reads no URLs.
+pub fn source(url: &Path, _temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
+    let text = "is a URL, and this build reads none: it was compiled without the feature remote";
+    Err(Failure::usage(label(url), text))
+}

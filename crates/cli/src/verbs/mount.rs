@@ -1,0 +1,85 @@
+//! `refrain mount`: shows an archive as a directory, until it is unmounted.
+
+use std::sync::Arc;
+
+use refrain_server::Service;
+use refrain_server::fuse::Mount;
+use serde_json::json;
+
+use super::input::open_for_service;
+use super::serve::reporter;
+use crate::args::MountArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::messages;
+use crate::plan::MountPlan;
+use crate::report::{DataTo, Outcome, Report};
+use crate::service;
+use crate::session::Session;
+use crate::text::{counted, printable};
+
+/// Runs the verb.
+pub fn run(args: &MountArgs, session: &Session) -> Exit {
+    let mut report = Report::new("mount", &args.report, session, DataTo::Elsewhere);
+    if args.daemon
+        && let Some(exit) = service::go_behind(&mut report)
+    {
+        return exit;
+    }
+    let result = MountPlan::new(args).and_then(|plan| mount(args, plan, &report));
+    let is_unmounted = result.is_ok();
+    report.add(result);
+    match (report.finish(), is_unmounted) {
+        // A signal is a way to unmount.
+        (_, true) => Exit::Done,
+        (exit, false) => exit,
+    }
+}
+
+fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> {
+    let label = plan.archive.label.clone();
+    let meter = report.meter(&label);
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    archive.use_memory_for_blocks();
+    meter.erase();
+    let mut options = plan.mount;
+    let (program, shown) = (report.session().program, printable(&label));
+    options.report = Arc::new(move |text| {
+        messages::tell(program, &format!("{shown}: {}", printable(text)));
+    });
+    let service = Service::new(archive, reporter(report.session()));
+    let failed = |error| failure(&label, error);
+    let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
+    if mount.hidden_members() > 0 {
+        let members = counted(mount.hidden_members(), "member");
+        report.remark(&format!(
+            "{members} cannot be shown: a name is unsafe, or another member has it"
+        ));
+    }
+    let directory = plan.directory.display().to_string();
+    let (shown, on) = (printable(&label), printable(&directory));
+    service::announce(&format!("mounted {shown} on {on}"))?;
+    let unmounter = mount.unmounter();
+    report.session().at_signal(move || {
+        if let Err(error) = unmounter.unmount() {
+            messages::tell(program, &error.to_string());
+        }
+    });
+    mount.serve().map_err(failed)?;
+    Ok(Outcome::complete(
+        String::new(),
+        json!({ "file": label, "directory": directory }),
+    ))
+}
+
+fn failure(label: &str, error: refrain_server::Error) -> Failure {
+    match error {
+        refrain_server::Error::Archive(error) => Failure::engine(label, error),
+        refrain_server::Error::System(file, error) => Failure::Io {
+            file,
+            action: "mount",
+            error,
+        },
+        other => Failure::usage("", other.to_string()),
+    }
+}

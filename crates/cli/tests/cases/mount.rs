@@ -1,0 +1,402 @@
+//! Archives as directories, seen through the kernel.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::metadata::{SPARSE_BYTES, assert_same, create_tree, is_root};
+use crate::support::{Case, REFRAIN, expect, incompressible, mixture, snapshot};
+
+/// Whether there is a device to mount with. Where there is none, the cases of this file prove
+/// nothing and say so.
+#[allow(clippy::print_stderr)] // A test that proves nothing must report it.
+fn can_mount() -> bool {
+    let can = Path::new("/dev/fuse").exists() && is_root();
+    if !can {
+        eprintln!("NOT TESTED: without /dev/fuse, or as an ordinary user, nothing can be mounted");
+    }
+    can
+}
+
+/// A running `refrain mount`.
+struct Mounted {
+    child: Option<Child>,
+    directory: String,
+}
+
+impl Mounted {
+    /// Mounts on `mnt` of the case and waits until it is ready.
+    fn new(case: &Case, line: &str) -> Mounted {
+        let directory = case.path("mnt");
+        fs::create_dir_all(&directory).unwrap();
+        let mut command = case.command(REFRAIN, line);
+        command
+            .arg("mnt")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut ready = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut ready).unwrap();
+        if !ready.ends_with("on mnt\n") {
+            let output = child.wait_with_output().unwrap();
+            panic!("{line}: not mounted: {ready:?}, {output:?}");
+        }
+        Mounted {
+            child: Some(child),
+            directory: directory.to_str().unwrap().into(),
+        }
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(self.child.as_ref().unwrap())
+    }
+
+    /// Waits for the end, which must be a success. Returns standard error.
+    fn ended(mut self) -> String {
+        let mut child = self.child.take().unwrap();
+        let mut message = String::new();
+        let stderr = child.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut message).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{status}: {message}");
+        message
+    }
+
+    /// Unmounts as an administrator does.
+    fn unmount(self) -> String {
+        let mut command = Command::new("fusermount3");
+        let status = command.args(["-u", &self.directory]).status();
+        assert!(status.unwrap().success());
+        self.ended()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let lazily = ["-u", "-z", "-q", &self.directory];
+            let _ = Command::new("fusermount3").args(lazily).status();
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn is_mounted(case: &Case) -> bool {
+    let inside = fs::metadata(case.path("mnt")).unwrap().dev();
+    inside != fs::metadata(case.path("")).unwrap().dev()
+}
+
+#[test]
+fn every_kind_of_file_is_seen_as_it_is() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    create_tree(&case);
+    case.ok("compress -q tree");
+    let mounted = Mounted::new(&case, "mount tree.rfn");
+    assert_same(&case, "mnt/tree");
+    let inode = |name| fs::metadata(case.path(name)).unwrap().ino();
+    assert_eq!(inode("mnt/tree/a-link"), inode("mnt/tree/dir/inner"));
+    assert_ne!(inode("mnt/tree/copy"), inode("mnt/tree/dir/inner"));
+    let archived = |from: &str| {
+        let line = format!("-C {from} --sort=name --format=gnu -S -cf - tree");
+        expect(case.command("tar", &line).output().unwrap(), 0, &line).stdout
+    };
+    assert!(archived(".") == archived("mnt"), "tar sees a difference");
+    assert_eq!(mounted.unmount(), "");
+    assert!(!is_mounted(&case));
+}
+
+#[test]
+fn holes_can_be_sought() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    create_tree(&case);
+    case.ok("compress -q tree");
+    let _mounted = Mounted::new(&case, "mount tree.rfn");
+    let map = |name: &str| {
+        let file = File::open(case.path(name)).unwrap();
+        let (mut map, mut at) = (vec![], 0);
+        while let Ok(data) = seek(&file, SeekFrom::Data(at)) {
+            at = seek(&file, SeekFrom::Hole(data)).unwrap();
+            map.push((data, at));
+        }
+        map
+    };
+    let expected = map("tree/sparse");
+    assert!(!expected.is_empty() && expected[0].0 > 0, "{expected:?}");
+    assert_eq!(map("mnt/tree/sparse"), expected);
+    assert_eq!(map("mnt/tree/plain"), [(0, 5)]);
+    let space = fs::metadata(case.path("mnt/tree/sparse")).unwrap();
+    assert_eq!(space.size(), SPARSE_BYTES);
+    assert!(space.blocks() * 512 < 1 << 20, "{}", space.blocks());
+}
+
+#[test]
+fn a_tar_stream_is_seen_as_its_files() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    create_tree(&case);
+    let line = "--format=pax --xattrs --xattrs-include=* -S -cf t.tar ./tree";
+    expect(case.command("tar", line).output().unwrap(), 0, line);
+    // The later of two files with one name is that which counts.
+    fs::write(case.path("tree/plain"), b"newer").unwrap();
+    let line = "--format=pax --xattrs --xattrs-include=* -rf t.tar ./tree/plain";
+    expect(case.command("tar", line).output().unwrap(), 0, line);
+    case.ok("compress -q t.tar");
+    let mounted = Mounted::new(&case, "mount t.tar.rfn");
+    assert_same(&case, "mnt/t.tar/tree");
+    assert_eq!(mounted.unmount(), "");
+}
+
+#[test]
+fn members_are_seen_under_their_names() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("image", &mixture(400_000));
+    case.write("docs/b/c", b"deep");
+    case.write("docs/empty", b"");
+    case.ok("compress -q image docs -o both.rfn");
+    let _mounted = Mounted::new(&case, "mount both.rfn");
+    assert_eq!(
+        snapshot(&case.path("mnt/docs")),
+        snapshot(&case.path("docs"))
+    );
+    assert!(case.read("mnt/image") == case.read("image"));
+    let file = File::open(case.path("mnt/image")).unwrap();
+    let mut part = [0; 1000];
+    file.read_exact_at(&mut part, 123_456).unwrap();
+    assert_eq!(part, case.read("image")[123_456..124_456]);
+    assert_eq!(file.read_at(&mut part, 1 << 40).unwrap(), 0);
+    let names = fs::read_dir(case.path("mnt")).unwrap();
+    let mut names: Vec<_> = names.map(|each| each.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["docs", "image"]);
+}
+
+#[test]
+fn nothing_can_be_changed_and_what_is_missing_is_missing() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("docs/a", b"text");
+    case.ok("compress -q docs");
+    let _mounted = Mounted::new(&case, "mount docs.rfn");
+    let inside = |name: &str| case.path("mnt/docs").join(name);
+    for _ in 0..2 {
+        for missing in ["b", "a-", ".hidden", &"x".repeat(255)] {
+            let error = fs::metadata(inside(missing)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{missing}");
+        }
+        let error = fs::metadata(inside("a/b")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotADirectory);
+    }
+    let changes = [
+        fs::write(inside("a"), b"new"),
+        fs::write(inside("new"), b"new"),
+        fs::remove_file(inside("a")),
+        fs::create_dir(inside("d")),
+        fs::rename(inside("a"), inside("b")),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        assert_eq!(
+            change.unwrap_err().kind(),
+            ErrorKind::ReadOnlyFilesystem,
+            "{number}"
+        );
+    }
+    assert_eq!(case.read("mnt/docs/a"), b"text");
+}
+
+#[test]
+fn owners_can_be_replaced() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    create_tree(&case);
+    case.ok("compress -q tree");
+    let _mounted = Mounted::new(&case, "mount tree.rfn --owner 1234:4321 --allow-other");
+    for name in ["mnt/tree", "mnt/tree/plain", "mnt/tree/dir/inner"] {
+        let found = fs::metadata(case.path(name)).unwrap();
+        assert_eq!((found.uid(), found.gid()), (1234, 4321), "{name}");
+    }
+}
+
+#[test]
+fn others_are_let_in_only_where_that_is_asked_for_and_permitted() {
+    use std::os::unix::process::CommandExt;
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    for name in ["docs/open", "docs/closed", "docs/listed"] {
+        case.write(name, b"text");
+    }
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(case.path(name), Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode("", 0o755);
+    set_mode("docs/closed", 0o600);
+    // Its mask is read-write, but the group has no permission.
+    let acl = ["-m", "g::-,u:1:rw", "docs/listed"];
+    let has_acl = case.command("setfacl", "").args(acl).status().is_ok();
+    case.ok("compress -q docs");
+    let can_read = |name: &str, group| {
+        let mut command = case.command("cat", &format!("mnt/docs/{name}"));
+        command.uid(65_534).gid(group).stderr(Stdio::null());
+        command.output().unwrap().stdout == b"text"
+    };
+    let mounted = Mounted::new(&case, "mount docs.rfn");
+    assert!(!can_read("open", 65_534));
+    assert_eq!(mounted.unmount(), "");
+    let mounted = Mounted::new(&case, "mount docs.rfn --allow-other");
+    assert!(can_read("open", 65_534));
+    assert!(!can_read("closed", 65_534));
+    if has_acl {
+        assert!(
+            !can_read("listed", 0),
+            "the mask is not the group's permission"
+        );
+    }
+    // With fusermount3 the mount does not outlive its server.
+    kill_process(mounted.id(), Signal::KILL).unwrap();
+    for _ in 0..100 {
+        if fs::metadata(case.path("mnt")).is_ok() && !is_mounted(&case) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the mount of a killed server is still there");
+}
+
+/// The pages of a file that can be read, compared with what they should be.
+fn readable_pages(path: &Path, expected: &[u8]) -> Vec<bool> {
+    const PAGE_BYTES: usize = 4096;
+    let file = File::open(path).unwrap();
+    let read = |(number, page): (usize, &[u8])| {
+        let mut buffer = vec![0; page.len()];
+        match file.read_exact_at(&mut buffer, (number * PAGE_BYTES) as u64) {
+            Ok(()) => {
+                assert!(buffer == page, "page {number} is wrong");
+                true
+            }
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(5), "page {number}: {error}");
+                false
+            }
+        }
+    };
+    expected.chunks(PAGE_BYTES).enumerate().map(read).collect()
+}
+
+#[test]
+fn damage_is_an_error_of_its_range_alone() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    let content = incompressible(5, 2_000_000);
+    case.write("docs/large", &content);
+    case.write("docs/other", b"unharmed");
+    case.ok("compress -q --for serve docs");
+    let mut archive = case.read("docs.rfn");
+    let middle = archive.len() / 2;
+    archive[middle] ^= 1;
+    case.write("docs.rfn", &archive);
+    let mounted = Mounted::new(&case, "mount docs.rfn");
+    for _ in 0..2 {
+        let pages = readable_pages(&case.path("mnt/docs/large"), &content);
+        let lost = pages.iter().filter(|is_readable| !**is_readable).count();
+        let first = pages.iter().position(|is_readable| !is_readable);
+        let last = pages.iter().rposition(|is_readable| !is_readable);
+        let span = last.unwrap() - first.unwrap() + 1;
+        assert_eq!(lost, span, "one range");
+        // A block has 128 KiB, and the kernel asks for whole pages.
+        assert!((1..=33).contains(&lost), "{lost} pages of {}", pages.len());
+    }
+    assert_eq!(case.read("mnt/docs/other"), b"unharmed");
+    // A read of all of it ends at the damage.
+    let mut all = vec![];
+    let read = File::open(case.path("mnt/docs/large"))
+        .unwrap()
+        .read_to_end(&mut all);
+    assert_eq!(read.unwrap_err().raw_os_error(), Some(5));
+    assert!(content.starts_with(&all));
+    let message = mounted.unmount();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    let begin = "refrain: docs.rfn: docs/large: cannot be read between ";
+    assert!(message.starts_with(begin), "{message}");
+    assert!(
+        message.contains("block") && message.contains("checksum"),
+        "{message}"
+    );
+}
+
+#[test]
+fn signals_unmount() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("docs/a", b"text");
+    case.ok("compress -q docs");
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mounted = Mounted::new(&case, "mount docs.rfn");
+        assert_eq!(case.read("mnt/docs/a"), b"text");
+        assert!(is_mounted(&case));
+        kill_process(mounted.id(), signal).unwrap();
+        assert_eq!(mounted.ended(), "");
+        assert!(!is_mounted(&case));
+    }
+}
+
+#[test]
+fn a_mount_point_that_cannot_be_used_is_explained() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("docs/a", b"text");
+    case.write("file", b"text");
+    case.ok("compress -q docs");
+    let message = case.fails("mount docs.rfn missing", 1);
+    assert!(message.contains("missing does not exist"), "{message}");
+    let message = case.fails("mount docs.rfn file", 1);
+    assert!(message.contains("file is not a directory"), "{message}");
+    fs::create_dir(case.path("empty")).unwrap();
+    let message = case.fails("mount file empty", 2);
+    assert!(message.contains("file: "), "{message}");
+    let message = case.fails("mount absent.rfn empty", 4);
+    assert!(message.contains("absent.rfn"), "{message}");
+    let mut mounted = Mounted::new(&case, "mount docs.rfn");
+    let message = case.fails("mount docs.rfn mnt", 1);
+    assert!(message.contains("mounted on mnt already"), "{message}");
+    // What a killed server leaves behind.
+    let child = mounted.child.as_mut().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let state = rustix::fs::statfs(case.path("mnt"));
+    assert_eq!(state.unwrap_err(), Errno::NOTCONN);
+    let message = case.fails("mount docs.rfn mnt", 1);
+    assert!(
+        message.contains("`fusermount3 -u mnt` frees it"),
+        "{message}"
+    );
+}

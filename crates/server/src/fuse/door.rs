@@ -1,0 +1,464 @@
+//! Answers the kernel's requests.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+};
+use refrain::{Entry, EntryKind};
+
+use super::buffers::Buffers;
+use super::convert::{errno, file_attributes, file_type};
+use super::read_ahead::READ_AHEAD_BYTES;
+use super::reports::Reports;
+use crate::error::{Error, Result};
+use crate::service::Service;
+use crate::statistics::{Operation, Outcome};
+use crate::tree::{FileContent, NodeId, Tree};
+
+/// How long the kernel may believe a reply. The archive does not change.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Not at all: for replies that hold only part of the truth.
+const ONCE: Duration = Duration::ZERO;
+
+/// The bytes that the kernel reads ahead and asks for at once, at most.
+const READ_BYTES_MAX: u32 = READ_AHEAD_BYTES;
+/// Requests that the kernel has in flight without anybody waiting for them: reading ahead.
+const BACKGROUND_REQUESTS: u16 = 64;
+
+/// The offsets of a directory's list before its children: `.` and `..`.
+const OWN_OFFSETS: u64 = 2;
+
+/// The values of `whence` in requests to seek, as the kernel numbers them.
+const SEEK_DATA: i32 = 3;
+#[cfg(test)]
+const SEEK_HOLE: i32 = 4;
+
+/// The longest name that a directory can hold, in bytes.
+const NAME_BYTES_MAX: u32 = 255;
+const STATFS_BLOCK_BYTES: u32 = 4096;
+
+/// What is asked for by all kernels that have it.
+const CAPABILITIES: [InitFlags; 8] = [
+    InitFlags::FUSE_ASYNC_READ,
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    InitFlags::FUSE_NO_OPEN_SUPPORT,
+    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+];
+
+/// A tree that the kernel asks for.
+pub(super) struct Door {
+    pub service: Service,
+    pub tree: Tree,
+    /// Whom that belongs to for which the archive states no owner.
+    pub owner: (u32, u32),
+    /// Whom everything belongs to.
+    pub forced_owner: Option<(u32, u32)>,
+    /// Whether other users are let in, within the permissions of the files.
+    pub is_shared: bool,
+    pub buffers: Buffers,
+    pub reports: Reports,
+}
+
+impl Door {
+    /// Does the work of a request and counts it.
+    fn counted<T>(
+        &self,
+        operation: Operation,
+        work: impl FnOnce() -> Result<T>,
+        bytes: impl FnOnce(&T) -> u64,
+    ) -> Result<T> {
+        let statistics = self.service.statistics();
+        let started_ns = statistics.now_ns();
+        let done = work();
+        let outcome = match &done {
+            Ok(value) => Outcome::Bytes(bytes(value)),
+            Err(_) => Outcome::Failed,
+        };
+        statistics.record(operation, started_ns, outcome);
+        done
+    }
+
+    /// Reports a failure. Returns the error that the program sees.
+    fn failed(&self, error: &Error, what: impl FnOnce() -> String) -> Errno {
+        let what = what();
+        (self.reports).tell(format!("{what}: {error}"), &format!("{what}: {error}"));
+        errno(error)
+    }
+
+    /// Reports that a range of a file cannot be read. Several ranges fail for one reason, because
+    /// the kernel reads ahead: the first is named.
+    fn unread(&self, error: &Error, node: NodeId, range: std::ops::Range<u64>) -> Errno {
+        let path = self.shown(node);
+        let (start, end) = (range.start, range.end);
+        let message = format!("{path}: cannot be read between {start} and {end}: {error}");
+        self.reports.tell(format!("{path}: {error}"), &message);
+        errno(error)
+    }
+
+    fn shown(&self, node: NodeId) -> String {
+        let path = self.tree.path(node).unwrap_or_default();
+        String::from_utf8_lossy(&path).into_owned()
+    }
+
+    fn attributes(&self, node: NodeId) -> Result<FileAttr> {
+        let found = self.tree.attributes(node)?;
+        Ok(file_attributes(node, &found, self.owner, self.forced_owner))
+    }
+
+    /// The attributes of a child, and how long they hold.
+    fn listed_attributes(&self, node: NodeId, kind: EntryKind) -> (FileAttr, Duration) {
+        match self.tree.attributes_at_once(node) {
+            Ok((found, is_final)) => {
+                let hold = if is_final { FOREVER } else { ONCE };
+                let found = file_attributes(node, &found, self.owner, self.forced_owner);
+                (found, hold)
+            }
+            // Whoever asks for it by its name gets the error.
+            Err(_) => (
+                FileAttr {
+                    kind: file_type(kind),
+                    ..nothing(node)
+                },
+                ONCE,
+            ),
+        }
+    }
+
+    /// Calls `add` for the list of a directory after `offset`, with the offset of each name, until
+    /// it returns that there is no room.
+    fn list(
+        &self,
+        directory: NodeId,
+        offset: u64,
+        add: &mut dyn FnMut(NodeId, u64, &OsStr, EntryKind) -> bool,
+    ) -> Result<()> {
+        for (number, name) in (1..).zip([".", ".."]) {
+            if offset < number && add(directory, number, OsStr::new(name), EntryKind::Directory) {
+                return Ok(());
+            }
+        }
+        let cookie = offset.saturating_sub(OWN_OFFSETS);
+        self.tree.children(directory, cookie, &mut |child| {
+            let name = OsStr::from_bytes(child.name);
+            // The kernel takes a list with such a name for damaged.
+            name.len() > NAME_BYTES_MAX as usize
+                || !add(child.node, child.cookie + OWN_OFFSETS, name, child.kind)
+        })
+    }
+
+    /// What `work` makes of the entry of a node, with the attributes that were asked for.
+    fn with_entry<T>(&self, node: NodeId, work: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
+        let found = || Ok(self.tree.entry(node)?.map(work));
+        self.counted(Operation::FuseOther, found, |_| 0)
+    }
+
+    fn send_attribute(&self, size: u32, value: &[u8], reply: ReplyXattr) {
+        match (u32::try_from(value.len()), size) {
+            (Ok(length), 0) => reply.size(length),
+            (Ok(length), room) if length <= room => reply.data(value),
+            _ => reply.error(Errno::ERANGE),
+        }
+    }
+}
+
+/// Attributes of what cannot be described.
+fn nothing(node: NodeId) -> FileAttr {
+    let time = SystemTime::UNIX_EPOCH;
+    FileAttr {
+        ino: INodeNo(node.0),
+        size: 0,
+        blocks: 0,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        crtime: time,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: STATFS_BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+/// Where data or a hole is at or after `offset`; `None` beyond the end. The end of a file counts as
+/// a hole.
+fn seek(
+    ranges: Option<&[std::ops::Range<u64>]>,
+    size_bytes: u64,
+    offset: u64,
+    whence: i32,
+) -> Option<u64> {
+    if offset >= size_bytes {
+        return None;
+    }
+    let here = match ranges {
+        Some(ranges) => ranges.iter().find(|range| range.end > offset).cloned(),
+        None => Some(0..size_bytes),
+    };
+    match (whence, here) {
+        (SEEK_DATA, found) => found.map(|range| range.start.max(offset)),
+        (_, Some(range)) if range.start <= offset => Some(range.end),
+        _ => Some(offset),
+    }
+}
+
+impl Filesystem for Door {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for capability in CAPABILITIES {
+            // What an older kernel has not, is slower without.
+            let _ = config.add_capabilities(capability);
+        }
+        if self.is_shared {
+            // Without it the mask of an access control list would count as the group's permissions.
+            let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
+        }
+        // Each takes the largest value that the kernel allows.
+        if let Err(most) = config.set_max_readahead(READ_BYTES_MAX) {
+            let _ = config.set_max_readahead(most);
+        }
+        // The kernel derives the size of reads from it as well.
+        let _ = config.set_max_write(READ_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_REQUESTS);
+        let _ = config.set_congestion_threshold(BACKGROUND_REQUESTS);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let look_up = || {
+            let found = self.tree.lookup(NodeId(parent.0), name.as_bytes())?;
+            found.map(|node| self.attributes(node)).transpose()
+        };
+        match self.counted(Operation::FuseLookup, look_up, |_| 0) {
+            Ok(Some(found)) => reply.entry(&FOREVER, &found, Generation(0)),
+            // The number 0 says that there is nothing, and for how long that holds.
+            Ok(None) => reply.entry(&FOREVER, &nothing(NodeId(0)), Generation(0)),
+            Err(error) => {
+                let name = String::from_utf8_lossy(name.as_bytes());
+                let what = || format!("{}/{name}", self.shown(NodeId(parent.0)));
+                reply.error(self.failed(&error, what));
+            }
+        }
+    }
+
+    fn getattr(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        _handle: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
+        let node = NodeId(node.0);
+        let find = || self.attributes(node);
+        match self.counted(Operation::FuseAttributes, find, |_| 0) {
+            Ok(found) => reply.attr(&FOREVER, &found),
+            Err(error) => reply.error(self.failed(&error, || self.shown(node))),
+        }
+    }
+
+    fn readlink(&self, _request: &Request, node: INodeNo, reply: ReplyData) {
+        match self.with_entry(NodeId(node.0), |entry| entry.link_target) {
+            Ok(Some(Some(target))) => reply.data(&target),
+            Ok(_) => reply.error(Errno::EINVAL),
+            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+        }
+    }
+
+    /// Says that files need not be opened: the kernel then asks no more, and retains its cache.
+    fn open(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// The same for directories.
+    fn opendir(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let node = NodeId(node.0);
+        self.buffers.with(size as usize, |buffer| {
+            let read = || match self.tree.content(node)? {
+                Some(content) => self.tree.read_at(&content, offset, buffer),
+                None => Ok(0),
+            };
+            match self.counted(Operation::FuseRead, read, |count| *count as u64) {
+                Ok(count) => reply.data(buffer.get(..count).unwrap_or_default()),
+                Err(error) => {
+                    let range = offset..offset.saturating_add(size.into());
+                    reply.error(self.unread(&error, node, range));
+                }
+            }
+        });
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let mut add = |node: NodeId, offset, name: &OsStr, kind| {
+            reply.add(INodeNo(node.0), offset, file_type(kind), name)
+        };
+        let list = || self.list(NodeId(node.0), offset, &mut add);
+        match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let mut add = |node: NodeId, offset, name: &OsStr, kind| {
+            let (found, hold) = match offset <= OWN_OFFSETS {
+                // The kernel looks at the type and the number of these only.
+                true => (
+                    FileAttr {
+                        kind: FileType::Directory,
+                        ..nothing(node)
+                    },
+                    ONCE,
+                ),
+                false => self.listed_attributes(node, kind),
+            };
+            reply.add(INodeNo(node.0), offset, name, &hold, &found, Generation(0))
+        };
+        let list = || self.list(NodeId(node.0), offset, &mut add);
+        match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+        }
+    }
+
+    fn statfs(&self, _request: &Request, _node: INodeNo, reply: ReplyStatfs) {
+        let (files, bytes) = self.tree.totals();
+        let blocks = bytes.div_ceil(STATFS_BLOCK_BYTES.into());
+        let size = STATFS_BLOCK_BYTES;
+        reply.statfs(blocks, 0, 0, files, 0, size, NAME_BYTES_MAX, size);
+    }
+
+    fn getxattr(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        if self.tree.has_no_attributes() {
+            // The kernel then asks no more, for no file.
+            return reply.error(Errno::ENOSYS);
+        }
+        let wanted = name.as_bytes();
+        let value = |entry: Entry| {
+            let mut attributes = entry.attributes.into_iter();
+            attributes.find(|each| each.name == wanted)
+        };
+        match self.with_entry(NodeId(node.0), value) {
+            Ok(Some(Some(found))) => self.send_attribute(size, &found.value, reply),
+            Ok(_) => reply.error(Errno::ENODATA),
+            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+        }
+    }
+
+    fn listxattr(&self, _request: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = |entry: Entry| {
+            let named = entry.attributes.into_iter();
+            named.fold(vec![], |list, each| [&list[..], &each.name, b"\0"].concat())
+        };
+        match self.with_entry(NodeId(node.0), names) {
+            Ok(names) => self.send_attribute(size, &names.unwrap_or_default(), reply),
+            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+        }
+    }
+
+    /// Says that the kernel need not ask: it checks permissions itself, or there are none.
+    fn access(&self, _request: &Request, _node: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        node: INodeNo,
+        _handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let node = NodeId(node.0);
+        let find = || {
+            let size_bytes = self.tree.attributes(node)?.size_bytes;
+            Ok((size_bytes, self.tree.content(node)?))
+        };
+        let Ok(offset) = u64::try_from(offset) else {
+            return reply.error(Errno::ENXIO);
+        };
+        match self.counted(Operation::FuseOther, find, |_| 0) {
+            Ok((size_bytes, content)) => {
+                let ranges = match &content {
+                    Some(FileContent::Entry(_, entry)) => entry.data_ranges.as_deref(),
+                    _ => None,
+                };
+                let found = seek(ranges, size_bytes, offset, whence);
+                match found.and_then(|found| i64::try_from(found).ok()) {
+                    Some(found) => reply.offset(found),
+                    None => reply.error(Errno::ENXIO),
+                }
+            }
+            Err(error) => reply.error(self.failed(&error, || self.shown(node))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_and_holes_are_found() {
+        let ranges = [10..20, 30..40];
+        let data = |offset| seek(Some(&ranges), 50, offset, SEEK_DATA);
+        let hole = |offset| seek(Some(&ranges), 50, offset, SEEK_HOLE);
+        assert_eq!(
+            [data(0), data(10), data(19)],
+            [Some(10), Some(10), Some(19)]
+        );
+        assert_eq!([data(20), data(40), data(50)], [Some(30), None, None]);
+        assert_eq!([hole(0), hole(10), hole(19)], [Some(0), Some(20), Some(20)]);
+        assert_eq!([hole(35), hole(45), hole(50)], [Some(40), Some(45), None]);
+        assert_eq!(seek(None, 50, 7, SEEK_DATA), Some(7));
+        assert_eq!(seek(None, 50, 7, SEEK_HOLE), Some(50));
+        assert_eq!(seek(Some(&[]), 50, 7, SEEK_DATA), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! Mounts a tree and unmounts it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use refrain_pool::Lock;
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{getegid, geteuid};
+
+use super::buffers::Buffers;
+use super::door::Door;
+use super::mount_point;
+use super::options::MountOptions;
+use super::read_ahead;
+use super::reports::Reports;
+use crate::error::{Error, Result};
+use crate::service::Service;
+use crate::tree::Tree;
+
+/// The program that frees the directory if this one is killed.
+const HELPERS: [&str; 3] = [
+    "/usr/bin/fusermount3",
+    "/bin/fusermount3",
+    "/usr/local/bin/fusermount3",
+];
+
+/// The type of the file system in the system's list: `fuse.refrain`.
+const SUBTYPE: &str = "refrain";
+
+/// A mounted archive. Dropping it unmounts.
+pub struct Mount {
+    session: Session<Door>,
+    unmounter: Unmounter,
+    hidden_members: u64,
+}
+
+/// Unmounts a mounted archive, from any thread.
+#[derive(Clone)]
+pub struct Unmounter {
+    session: Arc<Lock<SessionUnmounter>>,
+    directory: PathBuf,
+}
+
+impl Mount {
+    /// Mounts the archive of a service on a directory. The kernel's requests wait until
+    /// [`Mount::serve`] is called.
+    ///
+    /// # Errors
+    /// `Refused` if there is no device, or the directory is missing or in use; `System` if the
+    /// system does not allow the mount; those of [`Tree::open`].
+    pub fn new(service: Service, directory: &Path, options: &MountOptions) -> Result<Mount> {
+        let directory = mount_point::check(directory)?;
+        mount_point::check_device()?;
+        let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
+        let hidden_members = tree.hidden_members();
+        let door = Door {
+            service,
+            tree,
+            owner: (geteuid().as_raw(), getegid().as_raw()),
+            forced_owner: options.owner,
+            is_shared: options.allow_other,
+            buffers: Buffers::default(),
+            reports: Reports::new(Arc::clone(&options.report)),
+        };
+        let session = Session::new(door, &directory, &config(options));
+        let mut session = session.map_err(|error| {
+            let what = format!("cannot mount on {}", directory.display());
+            Error::system(what, error)
+        })?;
+        read_ahead::widen(&directory);
+        let unmounter = Unmounter {
+            session: Arc::new(Lock::new(session.unmount_callable())),
+            directory,
+        };
+        Ok(Mount {
+            session,
+            unmounter,
+            hidden_members,
+        })
+    }
+
+    /// The number of members that are not shown: see [`Tree::hidden_members`].
+    pub fn hidden_members(&self) -> u64 {
+        self.hidden_members
+    }
+
+    /// What ends [`Mount::serve`] from another thread.
+    pub fn unmounter(&self) -> Unmounter {
+        self.unmounter.clone()
+    }
+
+    /// Answers the kernel's requests until the file system is unmounted, by [`Unmounter`] or by
+    /// anybody else.
+    ///
+    /// # Errors
+    /// `System` if requests cannot be received.
+    pub fn serve(self) -> Result<()> {
+        let served = self.session.run();
+        served.map_err(|error| Error::system("serving the mounted file system", error))
+    }
+}
+
+impl Unmounter {
+    /// Unmounts. If files are in use, the mount vanishes from its directory at once and ends with
+    /// their last user.
+    ///
+    /// # Errors
+    /// `System`.
+    pub fn unmount(&self) -> Result<()> {
+        let Err(error) = self.session.lock().unmount() else {
+            return Ok(());
+        };
+        let detached = unmount(&self.directory, UnmountFlags::DETACH);
+        detached.map_err(|_| {
+            let what = format!("cannot unmount {}", self.directory.display());
+            Error::system(what, error)
+        })
+    }
+}
+
+fn config(options: &MountOptions) -> Config {
+    let mut config = Config::default();
+    config.n_threads = Some(options.threads.max(1));
+    config.mount_options = vec![
+        MountOption::RO,
+        MountOption::FSName(options.source_name.clone()),
+        MountOption::Subtype(SUBTYPE.into()),
+    ];
+    if options.allow_other {
+        config.acl = SessionACL::All;
+        config.mount_options.push(MountOption::DefaultPermissions);
+        // For the user alone the helper does not offer it.
+        if HELPERS.iter().any(|helper| Path::new(helper).exists()) {
+            config.mount_options.push(MountOption::AutoUnmount);
+        }
+    }
+    let extra = options.extra.iter().cloned().map(MountOption::CUSTOM);
+    config.mount_options.extend(extra);
+    config
+}

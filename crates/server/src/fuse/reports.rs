@@ -1,0 +1,57 @@
+//! Messages about what cannot be read, each once.
+
+use std::collections::BTreeSet;
+
+use refrain_pool::Lock;
+
+use super::options::Report;
+
+/// Messages that are remembered. A mount with more kinds of damage repeats some.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// Passes messages on, but none twice: the kernel asks again for what it could not read.
+pub(super) struct Reports {
+    report: Report,
+    told: Lock<BTreeSet<String>>,
+}
+
+impl Reports {
+    pub(super) fn new(report: Report) -> Reports {
+        Reports {
+            report,
+            told: Lock::default(),
+        }
+    }
+
+    /// Passes a message on if none with this key was.
+    pub(super) fn tell(&self, key: String, message: &str) {
+        let mut told = self.told.lock();
+        if told.contains(&key) {
+            return;
+        }
+        if told.len() >= REMEMBERED_MAX {
+            told.clear();
+        }
+        told.insert(key);
+        drop(told);
+        (self.report)(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_passed_on_once() {
+        let told = Arc::new(Lock::new(vec![]));
+        let own = Arc::clone(&told);
+        let reports = Reports::new(Arc::new(move |text: &str| own.lock().push(text.to_owned())));
+        for (number, key) in ["a", "b", "a", "b", "a"].into_iter().enumerate() {
+            reports.tell(key.into(), &format!("{key}{number}"));
+        }
+        assert_eq!(*told.lock(), ["a0", "b1"]);
+    }
+}

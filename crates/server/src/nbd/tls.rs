@@ -1,0 +1,166 @@
+//! TLS on a connection that several threads use.
+//!
+//! One lock guards the state of the encryption. A thread that receives waits for the socket without
+//! it, so that others can send meanwhile.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use refrain_pool::Lock;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ServerConfig, ServerConnection, WebPkiClientVerifier};
+use rustls::{RootCertStore, crypto::ring};
+
+use super::channel::Channel;
+use crate::error::{Error, Result};
+use crate::socket::Socket;
+
+/// How long a peer may be silent in the middle of the encryption's own handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a server needs for TLS. Cloning it gives another handle to the same.
+#[derive(Clone, Debug)]
+pub struct TlsSettings(Arc<ServerConfig>);
+
+impl TlsSettings {
+    /// Reads the server's certificates (its own first) and its key, in PEM, and the certificates of
+    /// the authorities by which clients must be certified, if they must.
+    ///
+    /// # Errors
+    /// `Refused` with the file, if it does not hold what it should.
+    pub fn read(
+        certificate: &Path,
+        key: &Path,
+        client_authorities: Option<&Path>,
+    ) -> Result<TlsSettings> {
+        let refused = |path: &Path, why: &dyn std::fmt::Display| {
+            Error::Refused(format!("{}: {why}", path.display()))
+        };
+        let certificates = certificates(certificate)?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|why| refused(key, &why))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|why| refused(certificate, &why))?;
+        let builder = match client_authorities {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for authority in self::certificates(path)? {
+                    roots.add(authority).map_err(|why| refused(path, &why))?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                let verifier = verifier.build().map_err(|why| refused(path, &why))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let settings = builder.with_single_cert(certificates, private);
+        let settings = settings.map_err(|why| refused(certificate, &why))?;
+        Ok(TlsSettings(Arc::new(settings)))
+    }
+
+    /// Begins TLS on a connection whose client has asked for it.
+    pub(super) fn accept(&self, socket: Arc<Socket>) -> io::Result<TlsChannel> {
+        let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
+        let channel = TlsChannel {
+            socket,
+            connection: Lock::new(connection),
+            receive_timeout: Lock::new(Some(HANDSHAKE_TIMEOUT)),
+        };
+        while channel.connection.lock().is_handshaking() {
+            channel.exchange(Some(HANDSHAKE_TIMEOUT))?;
+        }
+        Ok(channel)
+    }
+}
+
+/// The certificates in a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let refused =
+        |why: &dyn std::fmt::Display| Error::Refused(format!("{}: {why}", path.display()));
+    let found = CertificateDer::pem_file_iter(path).map_err(|why| refused(&why))?;
+    let found: std::result::Result<Vec<_>, _> = found.collect();
+    let found = found.map_err(|why| refused(&why))?;
+    match found.is_empty() {
+        true => Err(refused(&"holds no certificate")),
+        false => Ok(found),
+    }
+}
+
+/// A connection through TLS.
+pub(super) struct TlsChannel {
+    socket: Arc<Socket>,
+    connection: Lock<ServerConnection>,
+    receive_timeout: Lock<Option<Duration>>,
+}
+
+impl TlsChannel {
+    /// Sends what is to be sent, then waits for bytes of the client and takes them in.
+    fn exchange(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.flush(&mut self.connection.lock())?;
+        if !self.socket.wait_readable(timeout)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut connection = self.connection.lock();
+        if connection.read_tls(&mut &*self.socket)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let taken = connection.process_new_packets();
+        // The reply may be an alert that tells the client what is wrong.
+        self.flush(&mut connection)?;
+        taken.map_err(io::Error::other)?;
+        Ok(())
+    }
+
+    fn flush(&self, connection: &mut ServerConnection) -> io::Result<()> {
+        while connection.wants_write() {
+            connection.write_tls(&mut &*self.socket)?;
+        }
+        Ok(())
+    }
+}
+
+impl Channel for TlsChannel {
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let timeout = *self.receive_timeout.lock();
+        loop {
+            match self.connection.lock().reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // The client may end the connection without saying so.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                received => return received,
+            }
+            match self.exchange(timeout) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                exchanged => exchanged?,
+            }
+        }
+    }
+
+    fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        let mut connection = self.connection.lock();
+        for part in [head, body] {
+            let mut left = part;
+            while !left.is_empty() {
+                // The writer takes as much as its buffer allows.
+                let count = connection.writer().write(left)?;
+                left = &left[count..];
+                self.flush(&mut connection)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_receive_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        *self.receive_timeout.lock() = timeout;
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.socket.close();
+    }
+}

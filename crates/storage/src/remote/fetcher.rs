@@ -1,0 +1,222 @@
+//! One range of an object, by as many requests as it takes.
+
+use std::io;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use refrain_pool::Lock;
+use refrain_timer::clock::{Clock, RealClock};
+
+use super::identity::Identity;
+use super::origin::Origin;
+use super::request_failure::{Remedy, RequestFailure};
+use super::retry::{RetryBudget, delay_before, spread};
+
+/// What was asked of a server so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RemoteStatistics {
+    /// Requests, repetitions included. A request that is redirected counts once.
+    pub requests: u64,
+    /// Requests that were repetitions.
+    pub repetitions: u64,
+    /// Bytes of bodies that were received.
+    pub received_bytes: u64,
+}
+
+/// Fetches ranges of one object, from several threads at once.
+pub(super) struct Fetcher {
+    origin: Origin,
+    deadline: Duration,
+    attempts_max: u32,
+    clock: RealClock,
+    budget: Lock<RetryBudget>,
+    identity: OnceLock<Identity>,
+    /// Why nothing more is read: another object has taken the place of this one.
+    replaced: OnceLock<String>,
+    requests: AtomicU64,
+    repetitions: AtomicU64,
+    received_bytes: AtomicU64,
+    /// Bytes in a second, of the latest requests.
+    rate: AtomicU64,
+}
+
+/// A failed fetch, which several readers may report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FetchFailure {
+    pub kind: io::ErrorKind,
+    pub text: String,
+}
+
+/// The attempts of one fetch.
+struct Attempts {
+    started: Duration,
+    count: u32,
+    /// In a row, without a byte.
+    fruitless: u32,
+}
+
+impl Fetcher {
+    pub(super) fn new(origin: Origin, deadline: Duration, attempts_max: u32) -> Fetcher {
+        Fetcher {
+            origin,
+            deadline,
+            attempts_max: attempts_max.max(1),
+            clock: RealClock::new(),
+            budget: Lock::new(RetryBudget::new()),
+            identity: OnceLock::new(),
+            replaced: OnceLock::new(),
+            requests: AtomicU64::new(0),
+            repetitions: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            rate: AtomicU64::new(0),
+        }
+    }
+
+    /// The name of the object in messages.
+    pub(super) fn name(&self) -> &str {
+        self.origin.name()
+    }
+
+    /// The length of the object, once there was a response.
+    pub(super) fn length_bytes(&self) -> Option<u64> {
+        self.identity.get().map(|identity| identity.length_bytes)
+    }
+
+    pub(super) fn statistics(&self) -> RemoteStatistics {
+        RemoteStatistics {
+            requests: self.requests.load(Relaxed),
+            repetitions: self.repetitions.load(Relaxed),
+            received_bytes: self.received_bytes.load(Relaxed),
+        }
+    }
+
+    /// Bytes that one request of late received in a second; `None` before there is one.
+    pub(super) fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Relaxed)).filter(|rate| *rate > 0)
+    }
+
+    /// Fails if another object has taken the place of this one.
+    pub(super) fn check_not_replaced(&self) -> Result<(), FetchFailure> {
+        match self.replaced.get() {
+            None => Ok(()),
+            Some(text) => Err(FetchFailure {
+                kind: io::ErrorKind::StaleNetworkFileHandle,
+                text: text.clone(),
+            }),
+        }
+    }
+
+    /// Fetches `range`, or what of it the object has.
+    pub(super) fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, FetchFailure> {
+        let mut attempts = Attempts {
+            started: self.clock.now(),
+            count: 0,
+            fruitless: 0,
+        };
+        let mut bytes = Vec::new();
+        loop {
+            self.check_not_replaced()?;
+            let end = self
+                .length_bytes()
+                .map_or(range.end, |length| length.min(range.end));
+            let start = range.start + bytes.len() as u64;
+            if start >= end && (attempts.count > 0 || self.length_bytes().is_some()) {
+                return Ok(bytes);
+            }
+            let left = attempts.time_left(self);
+            if left.is_zero() {
+                let text = "no time is left".to_owned();
+                return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
+            }
+            let before = bytes.len();
+            let began = self.clock.now();
+            attempts.count += 1;
+            self.requests.fetch_add(1, Relaxed);
+            let received = self
+                .origin
+                .receive(&(start..end), &self.identity, left, &mut bytes);
+            let count = (bytes.len() - before) as u64;
+            self.received_bytes.fetch_add(count, Relaxed);
+            match received {
+                Ok(_) => {
+                    self.note_rate(count, self.clock.now().saturating_sub(began));
+                    self.budget.lock().earn();
+                    attempts.fruitless = 0;
+                }
+                Err(failure) => {
+                    if count > 0 {
+                        attempts.fruitless = 0;
+                    }
+                    attempts.fruitless += 1;
+                    self.prepare_repetition(&attempts, failure)?;
+                }
+            }
+        }
+    }
+
+    /// Waits for the right time to repeat a request.
+    ///
+    /// # Errors
+    /// The failure, if the request is not repeated.
+    fn prepare_repetition(
+        &self,
+        attempts: &Attempts,
+        failure: RequestFailure,
+    ) -> Result<(), FetchFailure> {
+        let RequestFailure { remedy, text } = failure;
+        let asked = match remedy {
+            Remedy::Repeat(asked) => asked,
+            Remedy::None(kind) => return Err(attempts.failure(self, kind, &text)),
+            Remedy::Replaced => {
+                self.replaced.get_or_init(|| text);
+                return self.check_not_replaced();
+            }
+        };
+        let random = spread(self.clock.now_ns());
+        let delay = delay_before(attempts.fruitless.saturating_sub(1), asked, random);
+        let has_time = delay < attempts.time_left(self);
+        if attempts.fruitless >= self.attempts_max || !has_time || !self.budget.lock().spend() {
+            return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
+        }
+        self.repetitions.fetch_add(1, Relaxed);
+        std::thread::sleep(delay);
+        Ok(())
+    }
+
+    fn note_rate(&self, count: u64, took: Duration) {
+        // Of short responses the latency is all that is measured.
+        if count < 64 << 10 {
+            return;
+        }
+        let now = (count as f64 / took.as_secs_f64().max(1e-6)) as u64;
+        let before = self.rate.load(Relaxed);
+        let rate = if before == 0 {
+            now
+        } else {
+            before / 4 * 3 + now / 4
+        };
+        self.rate.store(rate.max(1), Relaxed);
+    }
+}
+
+impl Attempts {
+    fn time_left(&self, fetcher: &Fetcher) -> Duration {
+        let passed = fetcher.clock.now().saturating_sub(self.started);
+        fetcher.deadline.saturating_sub(passed)
+    }
+
+    fn failure(&self, fetcher: &Fetcher, kind: io::ErrorKind, text: &str) -> FetchFailure {
+        let seconds = fetcher
+            .clock
+            .now()
+            .saturating_sub(self.started)
+            .as_secs_f64();
+        let text = match self.count {
+            0 | 1 => text.to_owned(),
+            count => format!("{text} (given up after {count} attempts in {seconds:.1} s)"),
+        };
+        FetchFailure { kind, text }
+    }
+}

@@ -1,0 +1,42 @@
+//! Objects on HTTP servers and in S3-compatible stores, read by ranges.
+//!
+//! A [`RemoteSource`] is a [`Source`](crate::Source) over an object that a server has. The object
+//! is the same for as long as the source is open: its ETag, time of modification and length are
+//! pinned by the first response, and a replaced object is an error, never mixed bytes. Requests
+//! are whole pages, kept for a while and shared by all readers; a sequential pass is read ahead.
+//! Reads block their thread, and have a deadline.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `location` | [`Location`]: which object, by which credentials, under which name in messages |
+//! | `options` | [`RemoteOptions`]: deadlines, memory, certificates, proxy |
+//! | `identity` | what distinguishes an object from the one that replaces it |
+//! | `content_range` | the header Content-Range |
+//! | `head` | what the head of a response says about the request |
+//! | `request_failure` | why a request failed, and whether to repeat it |
+//! | `origin` | one request: headers, redirections, the body |
+//! | `retry` | how often and how late a request is repeated |
+//! | `fetcher` | one range, by as many requests as it takes |
+//! | `runs` | the pages that were fetched or are on their way |
+//! | `spill` | pages for which memory has no room, in a temporary file |
+//! | `streams` | which reads follow each other |
+//! | `source` | [`RemoteSource`] |
+
+mod content_range;
+mod fetcher;
+mod head;
+mod identity;
+mod location;
+mod options;
+mod origin;
+mod request_failure;
+mod retry;
+mod runs;
+mod source;
+mod spill;
+mod streams;
+
+pub use fetcher::RemoteStatistics;
+pub use location::{Location, S3Credentials, S3Options};
+pub use options::RemoteOptions;
+pub use source::RemoteSource;

@@ -1,0 +1,267 @@
+//! One request to the server that has an object: headers, redirections, the body.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use refrain_pool::Lock;
+use ureq::http::{Response, StatusCode};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, Proxy};
+use url::Url;
+
+use super::head::{self, Head};
+use super::identity::Identity;
+use super::location::{Location, without_secrets};
+use super::options::RemoteOptions;
+use super::request_failure::{Remedy, RequestFailure};
+
+/// The most redirections that are followed.
+const REDIRECTIONS_MAX: usize = 5;
+
+/// The bytes of the text of a failure that are looked at.
+const FAILURE_BYTES_MAX: u64 = 4 << 10;
+
+/// The server that has an object.
+pub(super) struct Origin {
+    agent: Agent,
+    location: Location,
+    stall: Duration,
+    connect: Duration,
+    has_certificates: bool,
+    /// Where the last redirection led: later requests go there at once.
+    redirected: Lock<Option<Url>>,
+}
+
+impl Origin {
+    /// The server of `location`. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for certificates or a proxy that cannot be used.
+    pub(super) fn new(location: Location, options: &RemoteOptions) -> io::Result<Origin> {
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+        let mut certificates = Vec::new();
+        for item in parse_pem(&options.certificates) {
+            match item {
+                Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
+                Ok(_) => {}
+                Err(error) => return Err(invalid(format!("invalid certificates: {error}"))),
+            }
+        }
+        let proxy = options.proxy.as_deref().map(Proxy::new).transpose();
+        let proxy = proxy.map_err(|_| invalid("the URL of the proxy is invalid".to_owned()))?;
+        let has_certificates = !certificates.is_empty();
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from(certificates))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(options.requests_max)
+            .max_idle_connections_per_host(options.requests_max)
+            .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .proxy(proxy)
+            .tls_config(tls)
+            .build()
+            .new_agent();
+        Ok(Origin {
+            agent,
+            location,
+            stall: options.stall,
+            connect: options.connect,
+            has_certificates,
+            redirected: Lock::default(),
+        })
+    }
+
+    /// The name of the object in messages.
+    pub(super) fn name(&self) -> &str {
+        self.location.name()
+    }
+
+    /// Asks for `range` and appends what comes to `bytes`, also before a failure. The first
+    /// response sets `pinned`; all others must be about the same object. Returns the number of
+    /// bytes that the server announced, which may be less than asked for.
+    pub(super) fn receive(
+        &self,
+        range: &Range<u64>,
+        pinned: &OnceLock<Identity>,
+        time_left: Duration,
+        bytes: &mut Vec<u8>,
+    ) -> Result<u64, RequestFailure> {
+        let mut response = self.respond(range, pinned.get(), time_left)?;
+        let (status, headers) = (response.status(), response.headers());
+        let head = match head::check(status, headers, range, pinned.get()) {
+            Ok(head) => head,
+            Err(failure) => return Err(self.explained(failure, &mut response)),
+        };
+        // Another thread may have been first.
+        let identity = pinned.get_or_init(|| head.identity.clone());
+        if let Some(difference) = identity.difference(&head.identity) {
+            return Err(RequestFailure::replaced(&difference));
+        }
+        take_body(response.body_mut(), &head, status, bytes)?;
+        Ok(head.body_bytes)
+    }
+
+    /// The response after all redirections.
+    fn respond(
+        &self,
+        range: &Range<u64>,
+        pinned: Option<&Identity>,
+        time_left: Duration,
+    ) -> Result<Response<Body>, RequestFailure> {
+        let shortcut = self.redirected.lock().clone();
+        let mut url = shortcut.clone().unwrap_or_else(|| self.location.url());
+        for _ in 0..=REDIRECTIONS_MAX {
+            let response = self.send(&url, range, pinned, time_left)?;
+            if let Some(target) = redirection(&url, &response)? {
+                *self.redirected.lock() = Some(target.clone());
+                url = target;
+                continue;
+            }
+            let status = response.status().as_u16();
+            if shortcut.is_some() && matches!(status, 400 | 401 | 403 | 404 | 410) {
+                // Such addresses are often valid for minutes only.
+                *self.redirected.lock() = None;
+                let text = format!("status {status} where an earlier redirection led");
+                return Err(RequestFailure::repeat(text));
+            }
+            return Ok(response);
+        }
+        *self.redirected.lock() = None;
+        let text = format!("more than {REDIRECTIONS_MAX} redirections");
+        Err(RequestFailure::permanent(io::ErrorKind::Other, text))
+    }
+
+    fn send(
+        &self,
+        url: &Url,
+        range: &Range<u64>,
+        pinned: Option<&Identity>,
+        time_left: Duration,
+    ) -> Result<Response<Body>, RequestFailure> {
+        if url.scheme() == "https" && !self.has_certificates {
+            let text = "no certificates of authorities were found, so the server cannot be \
+                        trusted";
+            let kind = io::ErrorKind::PermissionDenied;
+            return Err(RequestFailure::permanent(kind, text));
+        }
+        let last = range.end.saturating_sub(1);
+        let mut request = self
+            .agent
+            .get(url.as_str())
+            .header("Range", format!("bytes={}-{last}", range.start));
+        if let Some((name, value)) = pinned.and_then(Identity::condition) {
+            request = request.header(name, value);
+        }
+        if let Some(value) = self.location.authorization_for(url) {
+            request = request.header("Authorization", value);
+        }
+        let request = request
+            .config()
+            .timeout_global(Some(time_left))
+            .timeout_connect(Some(self.connect.min(time_left)))
+            .timeout_per_read(Some(self.stall.min(time_left)))
+            .build();
+        request
+            .call()
+            .map_err(|error| RequestFailure::of_client(&error))
+    }
+
+    /// Adds what the body of a refusal says, and what may help.
+    fn explained(
+        &self,
+        mut failure: RequestFailure,
+        response: &mut Response<Body>,
+    ) -> RequestFailure {
+        if let Remedy::None(kind) = failure.remedy
+            && response.status() != StatusCode::OK
+        {
+            if let Some(code) = error_code(response.body_mut()) {
+                failure.text.push_str(&format!(", {code}"));
+            }
+            if kind == io::ErrorKind::PermissionDenied {
+                failure.text.push_str(self.location.access_hint());
+            }
+        }
+        failure
+    }
+}
+
+/// Where the response redirects to, if it does.
+fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, RequestFailure> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(value) = response.headers().get("location") else {
+        // Stores refer to another region in this way; the status says more.
+        return Ok(None);
+    };
+    let refused = |text: String| {
+        let kind = io::ErrorKind::PermissionDenied;
+        Err(RequestFailure::permanent(kind, text))
+    };
+    let target = value.to_str().ok().and_then(|text| from.join(text).ok());
+    let Some(mut target) = target.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+        return refused("the server redirects to what is no http or https URL".to_owned());
+    };
+    if from.scheme() == "https" && target.scheme() == "http" {
+        let target = without_secrets(&target);
+        return refused(format!(
+            "the server redirects from https to {target}, which is refused"
+        ));
+    }
+    // Credentials that a server invents are not sent to another.
+    let _ = (target.set_username(""), target.set_password(None));
+    target.set_fragment(None);
+    Ok(Some(target))
+}
+
+/// Appends the body, which must have the announced length.
+fn take_body(
+    body: &mut Body,
+    head: &Head,
+    status: StatusCode,
+    bytes: &mut Vec<u8>,
+) -> Result<(), RequestFailure> {
+    if status == StatusCode::RANGE_NOT_SATISFIABLE {
+        return Ok(());
+    }
+    let before = bytes.len();
+    // One more byte than announced shows a body that is longer, and lets the client see the end,
+    // so that it keeps the connection.
+    let mut reader = body.as_reader().take(head.body_bytes.saturating_add(1));
+    let received = reader.read_to_end(bytes);
+    let count = (bytes.len() - before) as u64;
+    if count > head.body_bytes {
+        bytes.truncate(before);
+        let announced = head.body_bytes;
+        let text = format!("the server sends more than the {announced} bytes that it announced");
+        return Err(RequestFailure::repeat(text));
+    }
+    match received {
+        Err(error) if count < head.body_bytes => Err(RequestFailure::of_transport(&error)),
+        _ if count < head.body_bytes => Err(RequestFailure::repeat(format!(
+            "the response ends after {count} of {} bytes",
+            head.body_bytes
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The code in the document that stores send with a refusal: `<Code>NoSuchKey</Code>`.
+fn error_code(body: &mut Body) -> Option<String> {
+    let mut text = Vec::new();
+    let mut reader = body.as_reader().take(FAILURE_BYTES_MAX);
+    reader.read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (_, rest) = text.split_once("<Code>")?;
+    let (code, _) = rest.split_once("</Code>")?;
+    let is_plain = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_plain.then(|| code.to_owned())
+}

@@ -1,0 +1,332 @@
+//! A remote object as a source.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use refrain_pool::{Lock, SignalDelivery, start_detached};
+
+use super::fetcher::{FetchFailure, Fetcher, RemoteStatistics};
+use super::location::Location;
+use super::options::RemoteOptions;
+use super::origin::Origin as Server;
+use super::runs::{Origin, PAGE_BYTES, Run, Runs};
+use super::spill::Spill;
+use super::streams::Streams;
+use crate::failure::refuse;
+use crate::source::Source;
+
+/// What the first request asks for.
+const HEAD_BYTES: u64 = PAGE_BYTES;
+
+/// A read in the last pages fetches all of them: archives are opened by their last bytes.
+const TAIL_PAGES: u64 = 3;
+
+/// The bytes of a request, until the rate of the server is known.
+const REQUEST_BYTES_FIRST: u64 = 1 << 20;
+
+/// The limits of the bytes of a request; within them it takes about a second.
+const REQUEST_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(4 << 20);
+
+/// The part of a large read that is planned at once.
+const PART_BYTES: u64 = 16 << 20;
+
+/// The longest way that a reader is read ahead of.
+const WINDOW_BYTES_MAX: u64 = 16 << 20;
+
+/// A remote object, which does not change while it is open.
+///
+/// Opening it takes one request. A read fetches the pages that it needs and that are not there; one
+/// that continues another also those that follow, by threads of their own. Clones share all of it.
+#[derive(Clone)]
+pub struct RemoteSource {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    fetcher: Fetcher,
+    length_bytes: u64,
+    window_bytes_max: u64,
+    requests_max: usize,
+    state: Lock<State>,
+    spill: Spill,
+    /// Threads that fetch for others.
+    helpers: AtomicUsize,
+}
+
+/// What is fetched for a read.
+struct Plan {
+    /// What it needs and nobody fetches yet.
+    needed: Vec<Arc<Run>>,
+    /// What follows it.
+    ahead: Vec<Arc<Run>>,
+    /// Whether it follows another read.
+    is_sequential: bool,
+}
+
+struct State {
+    runs: Runs,
+    streams: Streams,
+}
+
+impl RemoteSource {
+    /// Opens the object at `location`, by a request for its first bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`];
+    /// [`io::ErrorKind::Unsupported`] for a server that sends no ranges;
+    /// [`io::ErrorKind::TimedOut`] when all attempts failed; others.
+    pub fn open(location: Location, options: &RemoteOptions) -> io::Result<RemoteSource> {
+        let name = location.name().to_owned();
+        let refused =
+            |failure: FetchFailure| refuse("open", Path::new(&name), failure.kind, &failure.text);
+        let origin = Server::new(location, options).map_err(|error| {
+            refused(FetchFailure {
+                kind: error.kind(),
+                text: error.to_string(),
+            })
+        })?;
+        let fetcher = Fetcher::new(origin, options.deadline, options.attempts_max);
+        let first = fetcher.fetch(0..HEAD_BYTES).map_err(refused)?;
+        let length_bytes = fetcher.length_bytes().unwrap_or_default();
+        let mut runs = Runs::new(
+            length_bytes,
+            options.cache_bytes.max(TAIL_PAGES * PAGE_BYTES),
+        );
+        runs.add_fetched(0, first);
+        Ok(RemoteSource {
+            shared: Arc::new(Shared {
+                fetcher,
+                length_bytes,
+                window_bytes_max: WINDOW_BYTES_MAX.min(options.cache_bytes / 2),
+                requests_max: options.requests_max.max(1),
+                state: Lock::new(State {
+                    runs,
+                    streams: Streams::default(),
+                }),
+                spill: Spill::new(options.temporary.clone(), length_bytes),
+                helpers: AtomicUsize::new(0),
+            }),
+        })
+    }
+
+    /// The name of the object in messages.
+    pub fn name(&self) -> &str {
+        self.shared.fetcher.name()
+    }
+
+    /// What was asked of the server so far.
+    pub fn statistics(&self) -> RemoteStatistics {
+        self.shared.fetcher.statistics()
+    }
+}
+
+impl fmt::Debug for RemoteSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RemoteSource").field(&self.name()).finish()
+    }
+}
+
+impl Source for RemoteSource {
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.shared.length_bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let shared = &self.shared;
+        let left = shared.length_bytes.saturating_sub(offset);
+        let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let mut done = 0;
+        while done < length {
+            let start = offset + done as u64;
+            let part = PART_BYTES.min((length - done) as u64);
+            let into = &mut buffer[done..done + part as usize];
+            shared.read(start..start + part, into).map_err(|failure| {
+                let name = Path::new(shared.fetcher.name());
+                refuse("read", name, failure.kind, &failure.text)
+            })?;
+            done += part as usize;
+        }
+        Ok(length)
+    }
+}
+
+impl Shared {
+    /// Reads a range within the object into a buffer of its length.
+    fn read(self: &Arc<Self>, range: Range<u64>, buffer: &mut [u8]) -> Result<(), FetchFailure> {
+        self.fetcher.check_not_replaced()?;
+        let Plan {
+            needed,
+            ahead,
+            is_sequential,
+        } = self.plan(&range);
+        // The first is fetched by this thread.
+        let to_fetch = needed.iter().skip(1).chain(&ahead);
+        to_fetch.for_each(|run| self.start_helper(run));
+        let mut at = range.start;
+        while at < range.end {
+            let run = self.run_at(at, &needed, &range);
+            let bytes = match run.bytes(|range| self.bytes_of(range, run.origin)) {
+                Ok(bytes) => bytes,
+                Err(failure) => {
+                    self.state.lock().runs.remove(&run);
+                    // What a helper failed to do ahead of time has its own time now.
+                    let is_final = self.fetcher.check_not_replaced().is_err();
+                    match run.origin == Origin::Ahead && !is_final {
+                        true => continue,
+                        false => return Err(failure),
+                    }
+                }
+            };
+            let from = (at - run.range.start) as usize;
+            let to = (at - range.start) as usize;
+            let count = (bytes.len().saturating_sub(from)).min(buffer.len() - to);
+            if count == 0 {
+                // The fetcher returns less only for an object that ends there, and this does not.
+                return Err(FetchFailure {
+                    kind: io::ErrorKind::UnexpectedEof,
+                    text: format!("the object has no byte at {at}"),
+                });
+            }
+            buffer[to..to + count].copy_from_slice(&bytes[from..from + count]);
+            at += count as u64;
+            if is_sequential && at == run.range.end {
+                Runs::release(&run);
+            }
+        }
+        self.spill_forgotten();
+        Ok(())
+    }
+
+    /// Decides what is fetched for a read.
+    fn plan(&self, range: &Range<u64>) -> Plan {
+        let request_bytes = self.request_bytes();
+        let state = &mut *self.state.lock();
+        let window = state.streams.note(range, self.window_bytes_max);
+        let mut needed = Vec::new();
+        for missing in state.runs.missing(self.with_tail(range)) {
+            for (part, is_spilled) in self.spill.parts(missing) {
+                let origin = match is_spilled {
+                    true => Origin::Spilled,
+                    false => Origin::Asked,
+                };
+                let pieces = pieces(part, request_bytes);
+                needed.extend(pieces.map(|piece| state.runs.add(piece, origin)));
+            }
+        }
+        let window_end = range.end.saturating_add(window);
+        let missing = state.runs.missing(range.end..window_end).into_iter();
+        let parts = missing.flat_map(|range| self.spill.parts(range));
+        let missing: Vec<Range<u64>> = parts
+            .filter(|(_, is_spilled)| !is_spilled)
+            .map(|(range, _)| range)
+            .collect();
+        let missing_bytes: u64 = missing.iter().map(|range| range.end - range.start).sum();
+        let mut ahead = Vec::new();
+        // A few large requests instead of many small ones.
+        if missing_bytes * 2 >= window.min(request_bytes) && missing_bytes > 0 {
+            let room = self.requests_max.saturating_sub(self.helpers.load(Relaxed));
+            let pieces = missing
+                .into_iter()
+                .flat_map(|range| pieces(range, request_bytes));
+            let runs = pieces.take(room);
+            ahead.extend(runs.map(|piece| state.runs.add(piece, Origin::Ahead)));
+        }
+        Plan {
+            needed,
+            ahead,
+            is_sequential: window > 0,
+        }
+    }
+
+    /// The range, extended if it lies in the last pages.
+    fn with_tail(&self, range: &Range<u64>) -> Range<u64> {
+        let pages = self.length_bytes.div_ceil(PAGE_BYTES);
+        let tail = pages.saturating_sub(TAIL_PAGES) * PAGE_BYTES;
+        match range.start >= tail {
+            true => tail..self.length_bytes,
+            false => range.clone(),
+        }
+    }
+
+    /// The run that holds the byte at `at` of a read, made if it was forgotten meanwhile.
+    fn run_at(&self, at: u64, needed: &[Arc<Run>], range: &Range<u64>) -> Arc<Run> {
+        if let Some(run) = needed.iter().find(|run| run.range.contains(&at)) {
+            return run.clone();
+        }
+        let runs = &mut self.state.lock().runs;
+        if let Some(run) = runs.at(at) {
+            return run;
+        }
+        let missing = runs.missing(at..range.end).into_iter().next();
+        let missing = missing.unwrap_or(at..range.end);
+        let piece = pieces(missing, self.request_bytes()).next();
+        runs.add(piece.unwrap_or(at..range.end), Origin::Asked)
+    }
+
+    fn bytes_of(&self, range: Range<u64>, origin: Origin) -> Result<Vec<u8>, FetchFailure> {
+        let spilled = match origin {
+            Origin::Spilled => self.spill.read(&range),
+            Origin::Asked | Origin::Ahead => None,
+        };
+        spilled.map_or_else(|| self.fetcher.fetch(range), Ok)
+    }
+
+    /// Puts into the temporary file what memory has no room for.
+    fn spill_forgotten(&self) {
+        let forgotten = self.state.lock().runs.take_forgotten();
+        for run in forgotten {
+            if let Some(bytes) = run.fetched() {
+                self.spill.keep(run.range.start, bytes);
+            }
+        }
+    }
+
+    /// The bytes of a request: what takes about a second.
+    fn request_bytes(&self) -> u64 {
+        let bytes = self.fetcher.rate().unwrap_or(REQUEST_BYTES_FIRST);
+        let bytes = bytes.clamp(*REQUEST_BYTES.start(), *REQUEST_BYTES.end());
+        bytes / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Fetches a run by a thread of its own, if there are not too many. Otherwise its first reader
+    /// fetches it.
+    fn start_helper(self: &Arc<Self>, run: &Arc<Run>) {
+        if run.origin == Origin::Spilled {
+            return;
+        }
+        if self.helpers.fetch_add(1, Relaxed) >= self.requests_max {
+            self.refuse_helper(run);
+            return;
+        }
+        let (shared, its_run) = (self.clone(), run.clone());
+        let body = move || {
+            // A failure remains in the run for its readers.
+            let _ = its_run.bytes(|range| shared.fetcher.fetch(range));
+            shared.helpers.fetch_sub(1, Relaxed);
+        };
+        if !start_detached("remote", SignalDelivery::OwnFaults, body) {
+            self.refuse_helper(run);
+        }
+    }
+
+    /// Nobody may ever ask for what was planned ahead, and what is not fetched is not forgotten.
+    fn refuse_helper(&self, run: &Arc<Run>) {
+        self.helpers.fetch_sub(1, Relaxed);
+        if run.origin == Origin::Ahead {
+            self.state.lock().runs.remove(run);
+        }
+    }
+}
+
+/// Cuts a range into pieces of at most `piece_bytes`.
+fn pieces(range: Range<u64>, piece_bytes: u64) -> impl Iterator<Item = Range<u64>> {
+    let step = usize::try_from(piece_bytes).unwrap_or(usize::MAX).max(1);
+    let end = range.end;
+    range
+        .step_by(step)
+        .map(move |start| start..end.min(start.saturating_add(piece_bytes)))
+}
