@@ -221,9 +221,9 @@ impl<C: Connection> Exchange<'_, '_, C> {
         if let Err(error) = archive.check_content_limit(range.end - range.start) {
             return self.failed(operation, &error.into());
         }
-        // Not for the head alone.
+        let is_whole = !range.is_empty() && range == (0..response.length_bytes);
         let threads = match response.content {
-            Content::TarStream(_) if !range.is_empty() => self.shared.tar_permits.try_take(),
+            Content::TarStream(_) if is_whole => self.shared.tar_permits.try_take(),
             _ => None,
         };
         let mut transfer = Transfer {
