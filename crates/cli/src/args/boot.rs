@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::opening::OpeningArgs;
 use super::password::PasswordArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
-use super::verb::OpeningArgs;
 
 /// `refrain boot`
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod mount;
+mod opening;
 mod output;
 mod password;
 mod range;
@@ -28,6 +29,7 @@ pub use boot::BootArgs;
 pub use hash::HashArgs;
 pub use level::check_level_digits;
 pub use mount::MountArgs;
+pub use opening::OpeningArgs;
 pub use output::OutputArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
@@ -37,5 +39,5 @@ pub use serve::ServeArgs;
 pub use top::TopArgs;
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,
-    ListArgs, OpeningArgs, RefrainArgs, ShortVerb, TestArgs, Verb,
+    ListArgs, RefrainArgs, ShortVerb, TestArgs, Verb,
 };

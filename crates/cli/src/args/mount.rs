@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use clap::Args;
 
+use super::opening::OpeningArgs;
 use super::password::PasswordArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
-use super::verb::OpeningArgs;
 
 /// `refrain mount`
 #[derive(Debug, Args)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use refrain_server::Address;
 
+use super::opening::OpeningArgs;
 use super::password::PasswordArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
-use super::verb::OpeningArgs;
 
 /// `refrain serve`
 #[derive(Debug, Args)]

@@ -2,18 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use refrain::storage::Source;
-use refrain::{Archive, ReadOptions};
-
 use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lrzip::LrzipArgs;
 use super::mount::MountArgs;
+use super::opening::OpeningArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::range::ByteRange;
@@ -201,25 +198,6 @@ pub struct TestArgs {
     pub limits: ReadLimitArgs,
     #[command(flatten)]
     pub report: ReportArgs,
-}
-
-/// How an archive is opened for reading parts of it
-#[derive(Debug, Args, Default)]
-pub struct OpeningArgs {
-    /// For damaged archives: find every intact frame instead of using the index; reads the whole
-    /// archive
-    #[arg(long)]
-    pub scan: bool,
-}
-
-impl OpeningArgs {
-    /// Opens `source` by its index, or by a scan.
-    pub fn open(&self, source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<Archive> {
-        match self.scan {
-            true => Archive::open_by_scan(source, options),
-            false => Archive::open(source, options),
-        }
-    }
 }
 
 /// `refrain info`

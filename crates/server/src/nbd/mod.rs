@@ -9,6 +9,8 @@ mod channel;
 mod connection;
 mod exports;
 mod negotiation;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
 mod protocol;
 mod requests;
 mod tls;
