@@ -1,6 +1,12 @@
 //! The NBD door as clients see it, byte by byte: those that keep the protocol, and those that do
 //! not.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may fail loudly"
+)]
+
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

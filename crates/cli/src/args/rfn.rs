@@ -6,6 +6,7 @@ use clap::Parser;
 
 use super::compression::CompressionArgs;
 use super::lrzip::LrzipArgs;
+use super::opening::OpeningArgs;
 use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::read_limits::ReadLimitArgs;
@@ -13,9 +14,7 @@ use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PatternArgs, WalkArgs};
-use super::verb::{
-    CompressArgs, DecompressArgs, InfoArgs, OpeningArgs, RefrainArgs, TestArgs, Verb,
-};
+use super::verb::{CompressArgs, DecompressArgs, InfoArgs, RefrainArgs, TestArgs, Verb};
 use crate::exit::EXIT_CODES_TEXT;
 use crate::paths::is_dash;
 

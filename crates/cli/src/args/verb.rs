@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
@@ -22,6 +21,7 @@ use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use super::serve::ServeArgs;
 use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
 /// any byte range back quickly.

@@ -259,6 +259,10 @@ fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
 }
 
 /// A kernel for a guest, as `.ci/run` unpacks it: `vmlinuz`, the modules for its disk, `busybox`.
+#[allow(
+    clippy::print_stderr,
+    reason = "it must be seen that nothing was tested"
+)]
 fn kernel() -> Option<std::path::PathBuf> {
     let path = std::env::var_os("REFRAIN_TEST_KERNEL").map(std::path::PathBuf::from);
     if path.is_none() {

@@ -1,5 +1,5 @@
-//! The block cache of a reader, in shards with a lock each, so that many readers do not wait for one
-//! another.
+//! The block cache of a reader, in shards with a lock each, so that many readers do not wait for
+//! one another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,8 @@ const BLOCKS_PER_SHARD_MIN: u64 = 16;
 /// The shards of a cache. Neighbouring blocks are in different ones.
 pub(crate) struct CacheShards {
     shards: Vec<Lock<BlockCache>>,
-    /// One more than the largest memory of a fast codec, and of a slow one, so far; 0: none was used.
+    /// One more than the largest memory of a fast codec, and of a slow one, so far; 0: none was
+    /// used.
     codec_bytes_noted: AtomicU64,
     slow_codec_bytes_noted: AtomicU64,
 }

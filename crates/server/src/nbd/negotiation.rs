@@ -247,7 +247,7 @@ impl Negotiation<'_> {
         let lists = option == option::LIST_META_CONTEXT;
         let wants =
             |query: &&[u8]| *query == BASE_ALLOCATION || (lists && *query == b"base:".as_slice());
-        let is_wanted = (lists && queries.is_empty()) || queries.iter().any(|query| wants(query));
+        let is_wanted = (lists && queries.is_empty()) || queries.iter().any(wants);
         if is_wanted {
             let id = if lists { 0 } else { BASE_ALLOCATION_ID };
             let mut reply = id.to_be_bytes().to_vec();

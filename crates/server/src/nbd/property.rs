@@ -5,9 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use refrain::storage::{MemorySink, MemorySource};
-use refrain::{
-    Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress,
-};
+use refrain::{Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress};
 use refrain_pool::{Lock, Permits};
 
 use super::channel::Channel;

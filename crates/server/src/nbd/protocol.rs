@@ -56,8 +56,8 @@ pub(super) mod info {
     pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
-/// Flags of an export: `HAS_FLAGS`, `READ_ONLY`, `SEND_DF`, `CAN_MULTI_CONN`, `SEND_CACHE`. It never
-/// changes, so clients may use several connections.
+/// Flags of an export: `HAS_FLAGS`, `READ_ONLY`, `SEND_DF`, `CAN_MULTI_CONN`, `SEND_CACHE`. It
+/// never changes, so clients may use several connections.
 pub(super) const TRANSMISSION_FLAGS: u16 = 1 | 1 << 1 | 1 << 7 | 1 << 8 | 1 << 10;
 
 /// The types of requests.
