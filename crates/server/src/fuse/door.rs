@@ -16,6 +16,7 @@ use super::buffers::Buffers;
 use super::convert::{errno, file_attributes, file_type};
 use super::read_ahead::READ_AHEAD_BYTES;
 use super::reports::Reports;
+use super::seek::{seek, seek_member};
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
@@ -33,11 +34,6 @@ const BACKGROUND_REQUESTS: u16 = 64;
 
 /// The offsets of a directory's list before its children: `.` and `..`.
 const OWN_OFFSETS: u64 = 2;
-
-/// The values of `whence` in requests to seek, as the kernel numbers them.
-const SEEK_DATA: i32 = 3;
-#[cfg(test)]
-const SEEK_HOLE: i32 = 4;
 
 /// The longest name that a directory can hold, in bytes.
 const NAME_BYTES_MAX: u32 = 255;
@@ -190,28 +186,6 @@ fn nothing(node: NodeId) -> FileAttr {
         rdev: 0,
         blksize: STATFS_BLOCK_BYTES,
         flags: 0,
-    }
-}
-
-/// Where data or a hole is at or after `offset`; `None` beyond the end. The end of a file counts as
-/// a hole.
-fn seek(
-    ranges: Option<&[std::ops::Range<u64>]>,
-    size_bytes: u64,
-    offset: u64,
-    whence: i32,
-) -> Option<u64> {
-    if offset >= size_bytes {
-        return None;
-    }
-    let here = match ranges {
-        Some(ranges) => ranges.iter().find(|range| range.end > offset).cloned(),
-        None => Some(0..size_bytes),
-    };
-    match (whence, here) {
-        (SEEK_DATA, found) => found.map(|range| range.start.max(offset)),
-        (_, Some(range)) if range.start <= offset => Some(range.end),
-        _ => Some(offset),
     }
 }
 
@@ -417,48 +391,30 @@ impl Filesystem for Door {
         reply: ReplyLseek,
     ) {
         let node = NodeId(node.0);
-        let find = || {
+        let find = |offset| {
             let size_bytes = self.tree.attributes(node)?.size_bytes;
-            Ok((size_bytes, self.tree.content(node)?))
+            match self.tree.content(node)? {
+                Some(FileContent::Member(member)) => {
+                    seek_member(&self.tree, member, size_bytes, offset, whence)
+                }
+                Some(FileContent::Entry(_, entry)) => Ok(seek(
+                    entry.data_ranges.as_deref(),
+                    size_bytes,
+                    offset,
+                    whence,
+                )),
+                None => Ok(seek(None, size_bytes, offset, whence)),
+            }
         };
         let Ok(offset) = u64::try_from(offset) else {
             return reply.error(Errno::ENXIO);
         };
-        match self.counted(Operation::FuseOther, find, |_| 0) {
-            Ok((size_bytes, content)) => {
-                let ranges = match &content {
-                    Some(FileContent::Entry(_, entry)) => entry.data_ranges.as_deref(),
-                    _ => None,
-                };
-                let found = seek(ranges, size_bytes, offset, whence);
-                match found.and_then(|found| i64::try_from(found).ok()) {
-                    Some(found) => reply.offset(found),
-                    None => reply.error(Errno::ENXIO),
-                }
-            }
+        match self.counted(Operation::FuseOther, || find(offset), |_| 0) {
+            Ok(found) => match found.and_then(|found| i64::try_from(found).ok()) {
+                Some(found) => reply.offset(found),
+                None => reply.error(Errno::ENXIO),
+            },
             Err(error) => reply.error(self.failed(&error, || self.shown(node))),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_and_holes_are_found() {
-        let ranges = [10..20, 30..40];
-        let data = |offset| seek(Some(&ranges), 50, offset, SEEK_DATA);
-        let hole = |offset| seek(Some(&ranges), 50, offset, SEEK_HOLE);
-        assert_eq!(
-            [data(0), data(10), data(19)],
-            [Some(10), Some(10), Some(19)]
-        );
-        assert_eq!([data(20), data(40), data(50)], [Some(30), None, None]);
-        assert_eq!([hole(0), hole(10), hole(19)], [Some(0), Some(20), Some(20)]);
-        assert_eq!([hole(35), hole(45), hole(50)], [Some(40), Some(45), None]);
-        assert_eq!(seek(None, 50, 7, SEEK_DATA), Some(7));
-        assert_eq!(seek(None, 50, 7, SEEK_HOLE), Some(50));
-        assert_eq!(seek(Some(&[]), 50, 7, SEEK_DATA), None);
     }
 }

@@ -16,6 +16,7 @@ mod mount_point;
 mod options;
 mod read_ahead;
 mod reports;
+mod seek;
 
 pub use mount::{Mount, Unmounter};
 pub use options::{MountOptions, Report};
