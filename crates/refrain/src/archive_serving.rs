@@ -11,14 +11,14 @@ use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::view::read_view;
 
-pub use crate::read::read_control::{ReadControl, Run};
+pub use crate::read::read_control::{Deadline, ReadControl, Run};
 
 impl Archive {
     /// [`Archive::read_at`], or [`Archive::read_entry_at`] if there is an entry, as `control` says.
     /// `None` if only what is in memory was asked for, and it is not all there.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Cancelled`.
+    /// As [`Archive::read_at`]; `Cancelled`; `Io` after the deadline.
     pub fn read_controlled(
         &self,
         member: usize,

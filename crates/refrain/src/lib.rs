@@ -88,7 +88,7 @@ pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
-pub use archive_serving::{ReadControl, Run};
+pub use archive_serving::{Deadline, ReadControl, Run};
 pub use compress::{CompressSummary, compress};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};

@@ -207,8 +207,8 @@ impl Prefetcher {
 
     fn run(&self) {
         let control = ReadControl {
-            memory_only: false,
             cancelled: Some(self.stopped.flag()),
+            ..ReadControl::default()
         };
         loop {
             let mut waiting = self.waiting.lock();

@@ -270,8 +270,8 @@ fn start_replay(
     service: &Service,
 ) {
     let control = ReadControl {
-        memory_only: false,
         cancelled: Some(Arc::clone(has_ended)),
+        ..ReadControl::default()
     };
     let service = service.clone();
     let run = move || {

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use refrain_timer::clock::RealClock;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// How a read is carried out.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +16,8 @@ pub struct ReadControl {
     pub memory_only: bool,
     /// When it becomes `true`, the read ends before the next block.
     pub cancelled: Option<Arc<AtomicBool>>,
+    /// When it has passed, the read fails before the next block.
+    pub deadline: Option<Deadline>,
 }
 
 impl ReadControl {
@@ -18,12 +25,53 @@ impl ReadControl {
     pub const MEMORY_ONLY: ReadControl = ReadControl {
         memory_only: true,
         cancelled: None,
+        deadline: None,
     };
 
     /// Whether the read is to end.
     pub fn is_cancelled(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         self.cancelled.as_ref().is_some_and(is_set)
+    }
+}
+
+impl ReadControl {
+    /// Whether something may be read from the source now.
+    ///
+    /// # Errors
+    /// `Cancelled` if only what is in memory is wanted, or the reader has left; `Io` after the
+    /// deadline.
+    pub(crate) fn allow_reading(&self) -> Result<()> {
+        if self.memory_only || self.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        match &self.deadline {
+            Some(deadline) if deadline.has_passed() => {
+                let text = format!("the read took longer than {:?}", deadline.time);
+                Err(Error::new(ErrorKind::Io, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The time that something may take, from now on.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    clock: RealClock,
+    time: Duration,
+}
+
+impl Deadline {
+    /// A deadline after this time.
+    pub fn after(time: Duration) -> Deadline {
+        let clock = RealClock::new();
+        Deadline { clock, time }
+    }
+
+    /// Whether the time is over.
+    pub fn has_passed(&self) -> bool {
+        Duration::from_nanos(self.clock.now_ns()) > self.time
     }
 }
 
@@ -34,4 +82,27 @@ pub struct Run {
     pub length_bytes: u64,
     /// Whether all of it is known to be zeros: it is a fill that no block holds.
     pub is_zero: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_ends_by_its_deadline_and_when_the_reader_leaves() {
+        let kind = |control: &ReadControl| control.allow_reading().map_err(|error| error.kind);
+        let left = Arc::new(AtomicBool::new(false));
+        let mut control = ReadControl {
+            cancelled: Some(Arc::clone(&left)),
+            deadline: Some(Deadline::after(Duration::from_secs(3600))),
+            ..ReadControl::default()
+        };
+        assert_eq!(kind(&control), Ok(()));
+        control.deadline = Some(Deadline::after(Duration::ZERO));
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(kind(&control), Err(ErrorKind::Io));
+        left.store(true, Ordering::Relaxed);
+        assert_eq!(kind(&control), Err(ErrorKind::Cancelled));
+        assert_eq!(kind(&ReadControl::MEMORY_ONLY), Err(ErrorKind::Cancelled));
+    }
 }

@@ -61,12 +61,9 @@ impl WorkMeter {
     /// Is called before something is read from the source.
     ///
     /// # Errors
-    /// `Cancelled` if only what is in memory is wanted, or the reader has left.
+    /// As [`ReadControl::allow_reading`].
     pub(crate) fn allow_reading(&self) -> Result<()> {
-        match self.control.memory_only || self.control.is_cancelled() {
-            true => Err(Error::cancelled()),
-            false => Ok(()),
-        }
+        self.control.allow_reading()
     }
 
     /// Counts bytes that are about to be delivered from blocks.

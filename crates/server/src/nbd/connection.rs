@@ -10,8 +10,9 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use refrain::{ErrorKind, ReadControl};
+use refrain::{Deadline, ErrorKind, ReadControl};
 use refrain_pool::{Cancellation, Lock, Permits, SignalDelivery, start_detached};
 
 use super::allocation::extents;
@@ -29,6 +30,10 @@ const SMALL_READ_BYTES: u32 = 64 << 10;
 
 /// Longer reads are answered in chunks of this length, in bytes.
 const CHUNK_BYTES: u64 = 256 << 10;
+
+/// How long a read may take before it gets an error. A block that is being read from a slow source
+/// is waited for, which has deadlines of its own.
+const READ_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What all connections share.
 pub(super) struct Shared {
@@ -260,6 +265,7 @@ impl Connection {
         ReadControl {
             memory_only: false,
             cancelled: Some(self.left.flag()),
+            deadline: Some(Deadline::after(READ_TIME_MAX)),
         }
     }
 
