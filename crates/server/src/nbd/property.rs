@@ -139,7 +139,7 @@ mod tests {
         let mut read = vec![0x25, 0x60, 0x95, 0x13, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         read.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 100]);
         let without = client(true, &[]);
-        assert_eq!(client(true, &read), without + 16 + 100);
+        assert_eq!(client(true, &read), without + 28 + 100);
     }
 
     proptest! {
