@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use refrain_server::Address;
 
 use super::opening::OpeningArgs;
 use super::password::PasswordArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
+use super::serve::address;
 
 /// `refrain mount`
 #[derive(Debug, Args)]
@@ -30,6 +32,10 @@ pub struct MountArgs {
     /// Further mount options, as for mount(8): dev, suid, noexec and others
     #[arg(long, value_name = "OPTION", value_delimiter = ',')]
     pub options: Vec<String>,
+    /// Serve the same over HTTP at this address, unix:PATH or HOST:PORT, with the statistics of the
+    /// mounted directory for `refrain top`
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub http: Option<Address>,
     /// Return to the shell when DIR can be used; the program goes on behind
     #[arg(long)]
     pub daemon: bool,

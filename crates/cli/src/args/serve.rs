@@ -74,7 +74,7 @@ A line on standard output says when clients can connect; systemd is told as well
 Sockets of systemd are used if they are named nbd or http (FileDescriptorName=). SIGTERM ends the \
 service when the requests that were received are answered.";
 
-fn address(text: &str) -> Result<Address, String> {
+pub fn address(text: &str) -> Result<Address, String> {
     Address::parse(text).map_err(|error| error.to_string())
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use refrain_server::Service;
 use refrain_server::fuse::Mount;
+use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
 use super::input::open_for_service;
-use super::serve::reporter;
+use super::serve::{http_door, reporter};
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -17,6 +17,9 @@ use crate::report::{DataTo, Outcome, Report};
 use crate::service;
 use crate::session::Session;
 use crate::text::{counted, printable};
+
+/// The most clients over HTTP at once.
+const CLIENTS_MAX: usize = 16;
 
 /// Runs the verb.
 pub fn run(args: &MountArgs, session: &Session) -> Exit {
@@ -49,6 +52,8 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     });
     let service = Service::new(archive, reporter(report.session()));
     let failed = |error| failure(&label, error);
+    let memory_bytes = plan.options.memory_bytes;
+    let _listening = listen(args, &service, memory_bytes)?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
         let members = counted(mount.hidden_members(), "member");
@@ -70,6 +75,18 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
         String::new(),
         json!({ "file": label, "directory": directory }),
     ))
+}
+
+/// Serves the archive over HTTP, too, until the result is dropped.
+fn listen(args: &MountArgs, service: &Service, memory_bytes: u64) -> Result<Option<StopSignal>> {
+    let Some(address) = &args.http else {
+        return Ok(None);
+    };
+    let clients = Clients::new(CLIENTS_MAX);
+    let listener = Listener::bind(address)?;
+    let door = http_door(&args.archive, CLIENTS_MAX, service, memory_bytes, &clients)?;
+    let signal = listener.start(Arc::new(door), clients, service.reporter())?;
+    Ok(Some(signal))
 }
 
 fn failure(label: &str, error: refrain_server::Error) -> Failure {

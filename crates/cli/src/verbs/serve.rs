@@ -1,6 +1,7 @@
 //! `refrain serve`: an archive for many clients.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,7 +175,7 @@ impl Listeners {
             }
         }
         if !self.http.is_empty() {
-            let door = http_door(args, service, memory_bytes, clients)?;
+            let door = http_door(&args.archive, args.clients, service, memory_bytes, clients)?;
             let door: Arc<dyn Door> = Arc::new(door);
             for listener in self.http {
                 let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
@@ -186,8 +187,9 @@ impl Listeners {
 }
 
 /// The HTTP door, whose statistics count the clients of all doors.
-fn http_door(
-    args: &ServeArgs,
+pub fn http_door(
+    archive: &Path,
+    clients_max: usize,
     service: &Service,
     memory_bytes: u64,
     clients: &Clients,
@@ -207,11 +209,11 @@ fn http_door(
             },
         ]
     };
-    let share_bytes = memory_bytes / 16 / args.clients.max(1) as u64;
+    let share_bytes = memory_bytes / 16 / clients_max.max(1) as u64;
     let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
     let settings = HttpSettings {
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
-        unnamed_member: names::of_member(&args.archive, b""),
+        unnamed_member: names::of_member(archive, b""),
         metrics: vec![Arc::new(metrics)],
         ..HttpSettings::default()
     };

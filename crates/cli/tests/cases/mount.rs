@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::metadata::{SPARSE_BYTES, assert_same, create_tree, is_root};
-use crate::support::{Case, REFRAIN, expect, incompressible, mixture, snapshot};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snapshot};
 
 /// Whether there is a device to mount with. Where there is none, the cases of this file prove
 /// nothing and say so.
@@ -399,4 +399,47 @@ fn a_mount_point_that_cannot_be_used_is_explained() {
         message.contains("`fusermount3 -u mnt` frees it"),
         "{message}"
     );
+}
+
+#[test]
+fn what_is_read_of_a_directory_can_be_watched() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    let content = mixture(300_000);
+    case.write("tree/file", &content);
+    case.ok("compress -q tree");
+    let mounted = Mounted::new(&case, "mount tree.rfn --http unix:s");
+    assert!(case.read("mnt/tree/file") == content);
+    let statistics = json(&case.ok("top unix:s --once --json").stdout);
+    let operations = statistics["operations"].as_array().unwrap();
+    let read = operations
+        .iter()
+        .find(|row| row["operation"] == "fuse_read");
+    assert!(
+        read.unwrap()["bytes"].as_u64().unwrap() >= 300_000,
+        "{statistics}"
+    );
+    assert_eq!(mounted.unmount(), "");
+    assert!(!case.exists("s"), "the socket is removed");
+    case.fails("mount tree.rfn mnt --http unix:missing/s", 4);
+}
+
+#[test]
+fn the_program_goes_behind_when_the_directory_can_be_used() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("tree/file", b"content");
+    case.ok("compress -q tree");
+    fs::create_dir(case.path("mnt")).unwrap();
+    case.ok("mount tree.rfn mnt --daemon");
+    assert_eq!(case.read("mnt/tree/file"), b"content");
+    let mut command = Command::new("fusermount3");
+    let status = command.arg("-u").arg(case.path("mnt")).status();
+    assert!(status.unwrap().success());
+    assert!(!is_mounted(&case));
+    case.fails("mount absent.rfn mnt --daemon", 4);
 }
