@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain::{ReadControl, Result, Run};
-use refrain_pool::{Cancellation, Lock, SignalDelivery, start_detached};
+use refrain_pool::{Lock, SignalDelivery, start_detached};
 
 use crate::block_source::BlockSource;
 
@@ -164,7 +164,6 @@ impl Pass {
 pub struct Prefetcher {
     waiting: Lock<Waiting>,
     threads_max: usize,
-    stopped: Cancellation,
 }
 
 #[derive(Default)]
@@ -180,12 +179,6 @@ impl Prefetcher {
             threads_max: threads_max.max(1),
             ..Prefetcher::default()
         })
-    }
-
-    /// Forgets what waits, and ends what is being decoded.
-    pub fn stop(&self) {
-        self.stopped.cancel();
-        self.waiting.lock().ranges.clear();
     }
 
     fn add(self: &Arc<Self>, source: &Arc<dyn BlockSource>, ranges: Vec<Range<u64>>) {
@@ -206,10 +199,7 @@ impl Prefetcher {
     }
 
     fn run(&self) {
-        let control = ReadControl {
-            cancelled: Some(self.stopped.flag()),
-            ..ReadControl::default()
-        };
+        let control = ReadControl::default();
         loop {
             let mut waiting = self.waiting.lock();
             let Some((source, range)) = waiting.ranges.pop_front() else {

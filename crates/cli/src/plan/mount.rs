@@ -49,7 +49,6 @@ impl MountPlan {
                 owner: args.owner.map(|owner| (owner.user, owner.group)),
                 extra: args.options.clone(),
                 threads: options.threads.saturating_mul(2).clamp(2, 16),
-                ..MountOptions::default()
             },
             options,
             archive,

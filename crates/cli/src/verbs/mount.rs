@@ -7,7 +7,7 @@ use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
 use super::input::open_for_service;
-use super::serve::{http_door, reporter};
+use super::serve::http_door;
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -45,12 +45,12 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
     archive.use_memory_for_blocks();
     meter.erase();
-    let mut options = plan.mount;
+    let options = plan.mount;
     let (program, shown) = (report.session().program, printable(&label));
-    options.report = Arc::new(move |text| {
+    let reporter = move |text: &str| {
         messages::tell(program, &format!("{shown}: {}", printable(text)));
-    });
-    let service = Service::new(archive, reporter(report.session()));
+    };
+    let service = Service::new(archive, Arc::new(reporter));
     let failed = |error| failure(&label, error);
     let memory_bytes = plan.options.memory_bytes;
     let _listening = listen(args, &service, memory_bytes)?;

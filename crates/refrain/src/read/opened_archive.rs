@@ -39,7 +39,17 @@ pub(crate) trait OpenedArchive: Send + Sync {
     }
 
     /// The content and the entries of a member that has entries; `None` for other members.
-    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>>;
+    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        self.content_controlled(member, &ReadControl::default())
+    }
+
+    /// The same for a reader that may leave, or wants only what is in memory: its reads then end as
+    /// [`ReadControl::allow_reading`] says.
+    fn content_controlled(
+        &self,
+        member: usize,
+        control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>>;
 
     /// [`OpenedArchive::read_at`] of a member without entries for a reader that may leave, or wants
     /// only what is in memory. `None`: that is not all of it.
@@ -54,16 +64,6 @@ pub(crate) trait OpenedArchive: Send + Sync {
             true => Ok(None),
             false => self.read_at(member, offset, buffer).map(Some),
         }
-    }
-
-    /// [`OpenedArchive::content`] for such a reader. Reads then fail as
-    /// [`WorkMeter::missed`](crate::read::work_meter::WorkMeter) says.
-    fn content_controlled(
-        &self,
-        member: usize,
-        _control: &ReadControl,
-    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        self.content(member)
     }
 
     /// Calls `each` for the runs of a range of content of a member, in order, until it returns

@@ -6,7 +6,7 @@
 //! in every reply, and needs no requests to open or close files.
 //!
 //! What is damaged fails alone: the ranges of a file whose blocks cannot be decoded are an
-//! input-output error (EIO), and [`MountOptions::report`] is told which.
+//! input-output error (EIO), and the service's reporter is told which.
 
 mod buffers;
 mod convert;
@@ -19,4 +19,4 @@ mod reports;
 mod seek;
 
 pub use mount::{Mount, Unmounter};
-pub use options::{MountOptions, Report};
+pub use options::MountOptions;

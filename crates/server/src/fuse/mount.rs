@@ -55,13 +55,13 @@ impl Mount {
         let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
         let hidden_members = tree.hidden_members();
         let door = Door {
+            reports: Reports::new(service.reporter()),
             service,
             tree,
             owner: (geteuid().as_raw(), getegid().as_raw()),
             forced_owner: options.owner,
             is_shared: options.allow_other,
             buffers: Buffers::default(),
-            reports: Reports::new(Arc::clone(&options.report)),
         };
         let session = Session::new(door, &directory, &config(options));
         let mut session = session.map_err(|error| {

@@ -1,15 +1,9 @@
 //! How a file system is mounted.
 
-use std::fmt;
-use std::sync::Arc;
-
 use crate::tree::TreeOptions;
 
-/// Takes a message about something that cannot be read, for a person.
-pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
-
 /// How a file system is mounted.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct MountOptions {
     /// What is shown, and the memory for it.
     pub tree: TreeOptions,
@@ -24,8 +18,6 @@ pub struct MountOptions {
     pub extra: Vec<String>,
     /// Threads that answer requests, at least 1.
     pub threads: usize,
-    /// Is told what cannot be read, once for each thing.
-    pub report: Report,
 }
 
 impl Default for MountOptions {
@@ -37,20 +29,6 @@ impl Default for MountOptions {
             owner: None,
             extra: vec![],
             threads: 4,
-            report: Arc::new(|_| ()),
         }
-    }
-}
-
-impl fmt::Debug for MountOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MountOptions")
-            .field("tree", &self.tree)
-            .field("source_name", &self.source_name)
-            .field("allow_other", &self.allow_other)
-            .field("owner", &self.owner)
-            .field("extra", &self.extra)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
     }
 }

@@ -1,24 +1,25 @@
 //! Messages about what cannot be read, each once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use refrain_pool::Lock;
 
-use super::options::Report;
+use crate::service::Reporter;
 
 /// Messages that are remembered. A mount with more kinds of damage repeats some.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// Passes messages on, but none twice: the kernel asks again for what it could not read.
 pub(super) struct Reports {
-    report: Report,
+    reporter: Arc<Reporter>,
     told: Lock<BTreeSet<String>>,
 }
 
 impl Reports {
-    pub(super) fn new(report: Report) -> Reports {
+    pub(super) fn new(reporter: Arc<Reporter>) -> Reports {
         Reports {
-            report,
+            reporter,
             told: Lock::default(),
         }
     }
@@ -34,14 +35,12 @@ impl Reports {
         }
         told.insert(key);
         drop(told);
-        (self.report)(message);
+        (self.reporter)(message);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::text::counted;
-use crate::units::{bytes_text, clock_text, percent_text};
+use crate::units::{bytes_text, clock_text, percent_text, time_text};
 
 const HEAD: [&str; 10] = [
     "%-latency",
@@ -134,24 +134,6 @@ fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
 
 fn clock_of(seconds: f64) -> String {
     clock_text(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
-}
-
-/// A time with three significant digits: `812 ns`, `91.5 µs`, `2.20 ms`.
-fn time_text(time_ns: u64) -> String {
-    const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
-    let mut value = time_ns as f64;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let decimals = match value {
-        _ if unit == 0 => 0,
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {}", UNITS[unit])
 }
 
 #[cfg(test)]

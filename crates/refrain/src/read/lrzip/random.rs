@@ -30,6 +30,7 @@ use crate::options::ReadOptions;
 use crate::read::content_check::ContentCheck;
 use crate::read::epoch_map::EpochMap;
 use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::read_control::ReadControl;
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::tree::content::TreeContent;
 
@@ -313,7 +314,11 @@ impl OpenedArchive for LrzipArchive {
         self.blocks.iter().cloned().try_for_each(each)
     }
 
-    fn content(&self, _member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+    fn content_controlled(
+        &self,
+        _member: usize,
+        _control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         Ok(None)
     }
 }

@@ -189,10 +189,6 @@ impl OpenedArchive for Concatenation {
         part.has_entries(member)
     }
 
-    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        self.content_controlled(member, &ReadControl::default())
-    }
-
     fn content_controlled(
         &self,
         member: usize,
@@ -200,10 +196,8 @@ impl OpenedArchive for Concatenation {
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let (part, member) = self.part_of(member)?;
         let meter = part.meter().with_control(control);
-        Ok(match MemberContent::of(part, member, meter)? {
-            Some(content) => Some(Box::new(content)),
-            None => None,
-        })
+        let content = MemberContent::of(part, member, meter)?;
+        Ok(content.map(|content| Box::new(content) as _))
     }
 
     fn for_each_run(

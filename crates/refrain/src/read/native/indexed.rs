@@ -437,20 +437,14 @@ impl OpenedArchive for IndexedArchive {
         Ok(self.outline(member)?.kind.has_entries())
     }
 
-    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        self.content_controlled(member, &ReadControl::default())
-    }
-
     fn content_controlled(
         &self,
         member: usize,
         control: &ReadControl,
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let meter = self.meter().with_control(control);
-        Ok(match MemberContent::of(self, member, meter)? {
-            Some(content) => Some(Box::new(content)),
-            None => None,
-        })
+        let content = MemberContent::of(self, member, meter)?;
+        Ok(content.map(|content| Box::new(content) as _))
     }
 
     fn for_each_run(
