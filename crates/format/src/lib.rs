@@ -95,8 +95,8 @@ pub use entries::{
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{
-    Extent, ExtentPacker, ExtentReader, ExtentsHeader, PackedExtents, Pattern, pack_extents,
-    unpack_extents,
+    Extent, ExtentPacker, ExtentPosition, ExtentReader, ExtentsHeader, PackedExtents, Pattern,
+    pack_extents, unpack_extents,
 };
 pub use frame::{
     FLAG_KEEP, FLAG_SKIPPABLE, FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic,

@@ -80,10 +80,16 @@ impl Archive {
         self.content_limit.check(content_bytes)
     }
 
-    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive, or
-    /// serves it to many.
+    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
     pub fn use_memory_for_blocks(&self) {
-        self.opened.set_cache_bytes(self.memory_bytes / 8 * 5);
+        self.opened.set_cache_bytes(self.memory_bytes / 8 * 5, 0);
+    }
+
+    /// Gives decoded blocks and maps of extents most of the memory, for a caller that serves the
+    /// archive to many: they read anywhere, and a map is as expensive to decode as a block.
+    pub fn use_memory_for_serving(&self) {
+        let memory_bytes = self.memory_bytes;
+        (self.opened).set_cache_bytes(memory_bytes / 8 * 5, memory_bytes / 8);
     }
 
     /// Opens what remains of a damaged archive without its index: reads all of it once and uses

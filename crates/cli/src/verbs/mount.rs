@@ -43,7 +43,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let label = plan.archive.label.clone();
     let meter = report.meter(&label);
     let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
-    archive.use_memory_for_blocks();
+    archive.use_memory_for_serving();
     meter.erase();
     let options = plan.mount;
     let (program, shown) = (report.session().program, printable(&label));

@@ -53,7 +53,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     let listeners = Listeners::bind(args)?;
     let meter = report.meter(label);
     let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
-    archive.use_memory_for_blocks();
+    archive.use_memory_for_serving();
     let service = Service::new(archive, reporter(session));
     let mut waiter = Waiter::new(args.service.idle_exit)?;
     let clients = Clients::new(args.clients.max(1));

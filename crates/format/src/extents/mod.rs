@@ -10,4 +10,6 @@ mod pack;
 
 pub use extent::{Extent, Pattern};
 pub use header::ExtentsHeader;
-pub use pack::{ExtentPacker, ExtentReader, PackedExtents, pack_extents, unpack_extents};
+pub use pack::{
+    ExtentPacker, ExtentPosition, ExtentReader, PackedExtents, pack_extents, unpack_extents,
+};

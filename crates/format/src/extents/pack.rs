@@ -306,6 +306,22 @@ pub struct ExtentReader<'a> {
     done: bool,
 }
 
+/// Where an [`ExtentReader`] stands, so that another one can go on there.
+#[derive(Debug, Clone)]
+pub struct ExtentPosition {
+    pointers: Pointers,
+    /// For every column, the bytes that are not yet read.
+    bytes_left: [u32; COLUMN_COUNT],
+}
+
+impl ExtentPosition {
+    /// The offset of the next extent from the start of the epoch, in bytes of content.
+    #[must_use]
+    pub fn offset_in_epoch(&self) -> u64 {
+        self.pointers.content_bytes
+    }
+}
+
 impl<'a> ExtentReader<'a> {
     /// Checks length, checksum and columns of the decoded section `raw`.
     ///
@@ -313,6 +329,34 @@ impl<'a> ExtentReader<'a> {
     /// One of them is wrong.
     pub fn new(header: &ExtentsHeader, raw: &'a [u8]) -> Result<Self> {
         header.check_raw(raw)?;
+        let columns = columns::split("extents", raw)?;
+        let pointers = Pointers::new(header.content_start, header.store_start);
+        let reader = Self::of_columns(header, columns, pointers);
+        check_equal(
+            "number of extents",
+            reader.kinds.remaining() as u64,
+            header.extent_count,
+        )?;
+        Ok(reader)
+    }
+
+    /// Goes on where a reader of the same section stood. The checksum is not verified again.
+    ///
+    /// # Errors
+    /// The section cannot be the one that the position is of.
+    pub fn resume(header: &ExtentsHeader, raw: &'a [u8], at: &ExtentPosition) -> Result<Self> {
+        let mut columns = columns::split("extents", raw)?;
+        for (column, left) in columns.iter_mut().zip(at.bytes_left) {
+            column.take(column.remaining().saturating_sub(left as usize))?;
+        }
+        Ok(Self::of_columns(header, columns, at.pointers.clone()))
+    }
+
+    fn of_columns(
+        header: &ExtentsHeader,
+        columns: [ByteReader<'a>; COLUMN_COUNT],
+        pointers: Pointers,
+    ) -> Self {
         let [
             kinds,
             fresh,
@@ -322,17 +366,10 @@ impl<'a> ExtentReader<'a> {
             repeated,
             fills,
             patterns,
-        ] = columns::split("extents", raw)?;
-        if kinds.remaining() as u64 != header.extent_count {
-            return Err(FormatError::Mismatch {
-                what: "number of extents",
-                found: kinds.remaining() as u64,
-                expected: header.extent_count,
-            });
-        }
-        Ok(Self {
+        ] = columns;
+        Self {
             header: *header,
-            pointers: Pointers::new(header.content_start, header.store_start),
+            pointers,
             kinds,
             fresh,
             copies,
@@ -342,7 +379,42 @@ impl<'a> ExtentReader<'a> {
             fills,
             patterns,
             done: false,
-        })
+        }
+    }
+
+    fn columns(&self) -> [&ByteReader<'a>; COLUMN_COUNT] {
+        [
+            &self.kinds,
+            &self.fresh,
+            &self.copies,
+            &self.sources,
+            &self.repeats,
+            &self.repeated,
+            &self.fills,
+            &self.patterns,
+        ]
+    }
+
+    /// Where the reader stands: before the extent that it returns next.
+    #[must_use]
+    pub fn position(&self) -> ExtentPosition {
+        ExtentPosition {
+            pointers: self.pointers.clone(),
+            // A section has at most `PACKED_RAW_BYTES_MAX` bytes, which 32 bits hold.
+            bytes_left: self.columns().map(|column| column.remaining() as u32),
+        }
+    }
+
+    /// The offset of the next extent from the start of the epoch, in bytes of content.
+    #[must_use]
+    pub fn offset_in_epoch(&self) -> u64 {
+        self.pointers.content_bytes
+    }
+
+    /// The offset in the store of the next `Fresh` extent.
+    #[must_use]
+    pub fn fresh_offset_in_store(&self) -> u64 {
+        self.pointers.introduced_end
     }
 
     fn read(&mut self) -> Result<Extent> {
@@ -385,15 +457,7 @@ impl<'a> ExtentReader<'a> {
     }
 
     fn check_end(&self) -> Result<()> {
-        for column in [
-            &self.fresh,
-            &self.copies,
-            &self.sources,
-            &self.repeats,
-            &self.repeated,
-            &self.fills,
-            &self.patterns,
-        ] {
+        for column in self.columns() {
             column.clone().finish()?;
         }
         check_equal(
@@ -505,6 +569,29 @@ mod tests {
         ]
         .concat();
         assert_eq!(packed.raw, expected);
+    }
+
+    #[test]
+    fn a_reader_goes_on_where_another_stood() {
+        for seed in 0..50 {
+            let (content_start, store_start, extents) = extents_from_seed(seed, 60);
+            let packed = pack_extents(content_start, store_start, &extents).unwrap();
+            let header = packed.header(0, (content_start, store_start), Coding::none());
+            let mut reader = ExtentReader::new(&header, &packed.raw).unwrap();
+            let mut offset = 0;
+            for number in 0..=extents.len() {
+                let position = reader.position();
+                assert_eq!(position.offset_in_epoch(), offset);
+                let resumed = ExtentReader::resume(&header, &packed.raw, &position).unwrap();
+                assert_eq!(
+                    resumed.fresh_offset_in_store(),
+                    reader.fresh_offset_in_store()
+                );
+                let rest: Vec<_> = resumed.map(Result::unwrap).collect();
+                assert_eq!(rest, extents[number..]);
+                offset += reader.next().map_or(0, |extent| extent.unwrap().length());
+            }
+        }
     }
 
     #[test]

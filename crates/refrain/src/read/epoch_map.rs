@@ -53,9 +53,9 @@ impl EpochMap {
         self.content.end += length;
     }
 
-    /// Appends a part of a fill of another map, from byte `phase` of the fill on.
-    pub(super) fn append_part_of(&mut self, map: &EpochMap, pattern: u32, phase: u64, length: u64) {
-        let pattern = map.pattern(pattern).rotated(phase);
+    /// Appends a fill, from byte `phase` of the pattern on.
+    pub(super) fn append_fill(&mut self, pattern: &Pattern, phase: u64, length: u64) {
+        let pattern = pattern.rotated(phase);
         // The same few patterns occur repeatedly.
         if self.patterns.last() != Some(&pattern) {
             self.patterns.push(pattern);

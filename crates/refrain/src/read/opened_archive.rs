@@ -98,8 +98,9 @@ pub(crate) trait OpenedArchive: Send + Sync {
         None
     }
 
-    /// Sets the memory for decoded blocks, in bytes.
-    fn set_cache_bytes(&self, _bytes: u64) {}
+    /// Sets the memory for decoded blocks, in bytes, and how much of it maps of extents may take
+    /// beyond their own share.
+    fn set_cache_bytes(&self, _bytes: u64, _maps_bytes_max: u64) {}
 
     /// The properties of the archive. Decodes no block.
     fn info(&self) -> Result<ArchiveInfo>;

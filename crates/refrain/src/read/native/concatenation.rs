@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_format::{MAGIC, check_magic};
 use refrain_pool::Lock;
@@ -54,8 +53,9 @@ pub(crate) struct Concatenation {
     member_count: usize,
     /// The archives that were used last, the latest at the end.
     open: Lock<Vec<(usize, Arc<IndexedArchive>)>>,
-    /// The memory for decoded blocks; 0: the default.
-    cache_bytes: AtomicU64,
+    /// The limits of each archive's caches, unless they are the default:
+    /// [`OpenedArchive::set_cache_bytes`].
+    cache_bytes: Lock<Option<(u64, u64)>>,
 }
 
 /// One of the archives.
@@ -81,7 +81,7 @@ impl Concatenation {
             parts: Vec::with_capacity(found.len()),
             member_count: 0,
             open: Lock::default(),
-            cache_bytes: AtomicU64::new(0),
+            cache_bytes: Lock::default(),
         };
         for archive in found {
             opened.parts.push(Part {
@@ -111,9 +111,8 @@ impl Concatenation {
             let shares = self.shares();
             let source = self.source.clone();
             let archive = IndexedArchive::open(source, &part.archive, &self.options, shares)?;
-            let cache_bytes = self.cache_bytes.load(Ordering::Relaxed);
-            if cache_bytes > 0 {
-                archive.set_cache_bytes(cache_bytes / shares as u64);
+            if let Some((bytes, maps_bytes_max)) = *self.cache_bytes.lock() {
+                archive.set_cache_bytes(bytes, maps_bytes_max);
             }
             if open.len() >= OPEN_MAX {
                 open.remove(0);
@@ -222,10 +221,13 @@ impl OpenedArchive for Concatenation {
         of_parts.fold(ReadStatistics::default(), ReadStatistics::plus)
     }
 
-    fn set_cache_bytes(&self, bytes: u64) {
-        self.cache_bytes.store(bytes, Ordering::Relaxed);
-        for (_, archive) in self.open.lock().iter() {
-            archive.set_cache_bytes(bytes / self.shares() as u64);
+    fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {
+        let shares = self.shares() as u64;
+        let (bytes, maps_bytes_max) = (bytes / shares, maps_bytes_max / shares);
+        let open = self.open.lock();
+        *self.cache_bytes.lock() = Some((bytes, maps_bytes_max));
+        for (_, archive) in open.iter() {
+            archive.set_cache_bytes(bytes, maps_bytes_max);
         }
     }
 

@@ -19,8 +19,10 @@ use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::{FoundArchive, expanded_at_start, read_index};
+use crate::read::native::map_cache::MapCache;
 use crate::read::native::member_content::MemberContent;
-use crate::read::native::repeats::{StatedMap, resolve_range};
+use crate::read::native::packed_map::PackedMap;
+use crate::read::native::repeats::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
 use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::{OpenedArchive, no_member};
@@ -42,50 +44,11 @@ pub(crate) struct IndexedArchive {
     end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
-    maps: Lock<CachedMaps>,
+    maps: Lock<MapCache>,
+    /// The memory for maps where it is not shared, in bytes.
+    maps_bytes: u64,
     damaged: Arc<DamagedBlocks>,
     skipped_bytes: u64,
-}
-
-/// The maps of the epochs that were used last, the latest at the end.
-#[derive(Default)]
-struct CachedMaps {
-    maps: Vec<(u64, Arc<StatedMap>)>,
-    bytes: u64,
-}
-
-/// Epoch maps that are cached whatever their size.
-const CACHED_MAPS_MIN: usize = 16;
-
-/// The most epoch maps that are cached. A list of so many is searched faster than one is decoded.
-const CACHED_MAPS_MAX: usize = 256;
-
-impl CachedMaps {
-    fn get(&mut self, number: u64) -> Option<Arc<StatedMap>> {
-        let at = self.maps.iter().rposition(|(kept, _)| *kept == number)?;
-        let (_, map) = self.maps.get(at)?;
-        let map = map.clone();
-        // The order changes only among many, so that a few epochs cost no moves.
-        if at + CACHED_MAPS_MIN / 2 < self.maps.len() {
-            self.maps[at..].rotate_left(1);
-        }
-        Some(map)
-    }
-
-    /// Adds a map; maps take up to `bytes_max` bytes.
-    fn add(&mut self, number: u64, map: Arc<StatedMap>, bytes_max: u64) {
-        if self.maps.iter().any(|(kept, _)| *kept == number) {
-            return;
-        }
-        self.bytes += map.memory_bytes() as u64;
-        self.maps.push((number, map));
-        while self.maps.len() > CACHED_MAPS_MAX
-            || (self.maps.len() > CACHED_MAPS_MIN && self.bytes > bytes_max)
-        {
-            let (_, oldest) = self.maps.remove(0);
-            self.bytes -= oldest.memory_bytes() as u64;
-        }
-    }
 }
 
 /// The most content whose repeats are resolved at once, in bytes. It bounds the memory for an epoch
@@ -248,15 +211,17 @@ impl IndexedArchive {
             damaged: damaged.clone(),
             limits,
         };
+        let (cache_bytes, maps_bytes) = (memory_bytes / 4, memory_bytes / 16);
         IndexedArchive {
             store: StoreReader::new(
                 Arc::new(blocks),
                 limits,
                 memory_bytes,
-                (memory_bytes / 4, head.block_bytes_max),
+                (cache_bytes, head.block_bytes_max),
                 options.threads,
             ),
-            maps: Lock::default(),
+            maps: Lock::new(MapCache::new(maps_bytes, cache_bytes + maps_bytes)),
+            maps_bytes,
             damaged,
             source,
             limits,
@@ -283,20 +248,10 @@ impl IndexedArchive {
     ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
-            let stated = self.map_of(at, meter)?;
-            let mut stop = stated.content().end.min(range.end);
-            let of_epoch = stated.without_repeats();
-            if of_epoch.is_none() {
-                stop = stop.min(at + RESOLVED_BYTES_MAX);
-            }
+            let stop = range.end.min(at + RESOLVED_BYTES_MAX);
             let piece = &mut buffer[(at - range.start) as usize..(stop - range.start) as usize];
-            match of_epoch {
-                Some(map) => self.store.fill(map, at, piece, depth, Some(meter))?,
-                None => {
-                    let map = self.resolved(at..stop, meter)?;
-                    self.store.fill(&map, at, piece, depth, Some(meter))?;
-                }
-            }
+            let map = self.resolved(at..stop, meter)?;
+            self.store.fill(&map, at, piece, depth, Some(meter))?;
             at = stop;
         }
         Ok(())
@@ -310,15 +265,9 @@ impl IndexedArchive {
         end: u64,
         meter: &WorkMeter,
     ) -> Result<(Vec<BlockLocation>, u64)> {
-        let stated = self.map_of(content_at, meter)?;
-        let end = stated.content().end.min(end);
-        let blocks = match stated.without_repeats() {
-            Some(map) => self.store.blocks_to_prefetch(map, content_at..end)?,
-            None => {
-                let map = self.resolved(content_at..end, meter)?;
-                self.store.blocks_to_prefetch(&map, content_at..end)?
-            }
-        };
+        let end = self.map_of(content_at, meter)?.content().end.min(end);
+        let map = self.resolved(content_at..end, meter)?;
+        let blocks = self.store.blocks_to_prefetch(&map, content_at..end)?;
         Ok((blocks, end))
     }
 
@@ -355,7 +304,7 @@ impl IndexedArchive {
     }
 
     /// The map of the epoch that holds the content at `content_at`.
-    pub(super) fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<StatedMap>> {
+    pub(super) fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<PackedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
         let (number, row) = self.index.epoch_at(content_at)?.ok_or_else(missing)?;
@@ -375,16 +324,11 @@ impl IndexedArchive {
             let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
             row.check_head(&head)?;
             meter.decode(head.packed_raw_bytes, offset, row.frame_bytes)?;
-            Ok(self
-                .store
-                .workspaces()
-                .with(|space| StatedMap::parse(&mut space.codec, &head, data))?
-                .0)
+            (self.store.workspaces()).with(|space| PackedMap::parse(&mut space.codec, &head, data))
         };
         let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);
-        self.maps
-            .lock()
-            .add(number, map.clone(), self.limits.packed_raw_bytes_max);
+        let bytes_for_blocks = self.maps.lock().add(number, map.clone());
+        self.store.set_cache_bytes(bytes_for_blocks);
         Ok(map)
     }
 }
@@ -464,8 +408,11 @@ impl OpenedArchive for IndexedArchive {
         self.store.counters.snapshot()
     }
 
-    fn set_cache_bytes(&self, bytes: u64) {
-        self.store.set_cache_bytes(bytes);
+    fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {
+        let maps_bytes_max = self.maps_bytes + maps_bytes_max;
+        let mut maps = self.maps.lock();
+        let bytes_for_blocks = maps.set_limits(maps_bytes_max, self.maps_bytes + bytes);
+        self.store.set_cache_bytes(bytes_for_blocks);
     }
 
     /// The properties of the archive, from its index. Reads no block.

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
-use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, REPEAT_DEPTH_MAX};
+use refrain_format::{EpochSums, Extent, ExtentReader, ExtentsHeader, Pattern, REPEAT_DEPTH_MAX};
 
 use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, IS_PATTERN, Origin};
+use crate::read::native::packed_map::PackedMap;
 use crate::store::coding::decode_section;
 
 /// Marks an origin that is an offset in the content.
@@ -26,10 +27,11 @@ pub(crate) struct StatedMap {
 }
 
 /// A part of a content range.
-enum Piece {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
     Store(u64),
     Fill {
-        pattern: u32,
+        pattern: Pattern,
         phase: u64,
     },
     /// The same content as from this offset on.
@@ -80,16 +82,6 @@ impl StatedMap {
         self.map.content()
     }
 
-    /// The memory of the map, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.map.memory_bytes()
-    }
-
-    /// The map, if it has no repeats.
-    pub(crate) fn without_repeats(&self) -> Option<&EpochMap> {
-        (!self.has_repeats).then_some(&self.map)
-    }
-
     /// The pieces of `range`, which is inside the epoch, with their lengths.
     fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (Piece, u64)> + '_ {
         self.map.origins(range).map(|(origin, length)| {
@@ -98,22 +90,25 @@ impl StatedMap {
                     Piece::Repeat(offset & !IS_REPEAT)
                 }
                 Origin::Store(offset) => Piece::Store(offset),
-                Origin::Fill { pattern, phase } => Piece::Fill { pattern, phase },
+                Origin::Fill { pattern, phase } => Piece::Fill {
+                    pattern: *self.map.pattern(pattern),
+                    phase,
+                },
             };
             (piece, length)
         })
     }
 }
 
-/// Resolves `range`, by the stated maps that `map_of` returns for an offset in the content.
+/// Resolves `range`, by the maps that `map_of` returns for an offset in the content.
 ///
 /// # Errors
 /// `Limit` for repeats that are too deep, or if there are more than `extents_max` extents;
-/// those of `map_of`.
+/// those of `map_of` and of the maps.
 pub(crate) fn resolve_range(
     range: Range<u64>,
     extents_max: u64,
-    map_of: &mut dyn FnMut(u64) -> Result<Arc<StatedMap>>,
+    map_of: &mut dyn FnMut(u64) -> Result<Arc<PackedMap>>,
 ) -> Result<EpochMap> {
     let mut resolver = Resolver {
         resolved: EpochMap::empty(range.start),
@@ -127,7 +122,7 @@ pub(crate) fn resolve_range(
 struct Resolver<'a> {
     resolved: EpochMap,
     extents_max: u64,
-    map_of: &'a mut dyn FnMut(u64) -> Result<Arc<StatedMap>>,
+    map_of: &'a mut dyn FnMut(u64) -> Result<Arc<PackedMap>>,
 }
 
 impl Resolver<'_> {
@@ -136,12 +131,12 @@ impl Resolver<'_> {
         while at < range.end {
             let stated = (self.map_of)(at)?;
             let stop = stated.content().end.min(range.end);
-            for (piece, length) in stated.pieces(at..stop) {
+            for found in stated.pieces(at..stop)? {
+                let (piece, length) = found?;
                 match piece {
                     Piece::Store(offset) => self.resolved.append(offset, length),
                     Piece::Fill { pattern, phase } => {
-                        self.resolved
-                            .append_part_of(&stated.map, pattern, phase, length);
+                        self.resolved.append_fill(&pattern, phase, length);
                     }
                     Piece::Repeat(offset) => {
                         let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
@@ -243,7 +238,7 @@ impl RepeatHistory {
                     depths.push(0);
                 }
                 Piece::Fill { pattern, phase } => {
-                    resolved.append_part_of(&stated.map, pattern, phase, length);
+                    resolved.append_fill(&pattern, phase, length);
                     depths.push(0);
                 }
                 Piece::Repeat(offset) => {
@@ -288,8 +283,8 @@ impl RepeatHistory {
                         });
                     }
                     Origin::Fill { pattern, phase } => {
-                        resolved.append_part_of(&retained.map, pattern, phase, length);
                         let pattern = *retained.map.pattern(pattern);
+                        resolved.append_fill(&pattern, phase, length);
                         sums.add(&Extent::Fill { length, pattern });
                     }
                 }
@@ -320,7 +315,7 @@ impl RepeatHistory {
 
 #[cfg(test)]
 mod tests {
-    use refrain_format::{Coding, Pattern, pack_extents};
+    use refrain_format::{Coding, pack_extents};
     use refrain_testkit::{ResolvedExtents, Rng, scaled};
 
     use super::*;
@@ -331,15 +326,20 @@ mod tests {
     struct Epochs {
         content_bytes: u64,
         store_bytes: u64,
-        maps: Vec<Arc<StatedMap>>,
+        maps: Vec<Arc<PackedMap>>,
         naive: ResolvedExtents,
     }
 
     impl Epochs {
-        fn stated(&self, extents: &[Extent]) -> (StatedMap, EpochSums) {
+        fn section(&self, extents: &[Extent]) -> (ExtentsHeader, Vec<u8>) {
             let packed = pack_extents(self.content_bytes, self.store_bytes, extents).unwrap();
             let header = packed.header(0, (self.content_bytes, self.store_bytes), Coding::none());
-            StatedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap()
+            (header, packed.raw)
+        }
+
+        fn stated(&self, extents: &[Extent]) -> (StatedMap, EpochSums) {
+            let (header, raw) = self.section(extents);
+            StatedMap::parse(&mut Workspace::new(), &header, &raw).unwrap()
         }
 
         /// Adds an epoch. Returns its resolved extents by the reference implementation.
@@ -349,7 +349,9 @@ mod tests {
             window: u64,
         ) -> std::result::Result<Vec<Extent>, String> {
             let resolved = self.naive.epoch(self.content_bytes, extents, window);
-            self.maps.push(Arc::new(self.stated(extents).0));
+            let (header, raw) = self.section(extents);
+            let map = PackedMap::parse(&mut Workspace::new(), &header, &raw).unwrap();
+            self.maps.push(Arc::new(map));
             self.content_bytes += extents.iter().map(Extent::length).sum::<u64>();
             let is_fresh = |extent: &&Extent| matches!(extent, Extent::Fresh { .. });
             self.store_bytes += extents
@@ -360,8 +362,8 @@ mod tests {
             resolved
         }
 
-        fn map_of(&self, at: u64) -> Arc<StatedMap> {
-            let holds = |map: &&Arc<StatedMap>| map.content().contains(&at);
+        fn map_of(&self, at: u64) -> Arc<PackedMap> {
+            let holds = |map: &&Arc<PackedMap>| map.content().contains(&at);
             self.maps.iter().find(holds).unwrap().clone()
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
+use crate::read::native::repeats::Piece;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::count;
 use crate::read::store_reader::Depth;
@@ -40,11 +41,16 @@ impl IndexedArchive {
         while at < end {
             let stated = self.map_of(at, &meter)?;
             let mut stop = stated.content().end.min(end);
-            let goes_on = match stated.without_repeats() {
-                Some(map) => runs_of_map(map, at..stop, each),
-                None => {
+            let goes_on = match stated.has_repeats() {
+                false => {
+                    let pieces = stated.pieces(at..stop)?;
+                    for_each_run_of(pieces.map(|piece| Ok(is_zero(piece?))), each)?
+                }
+                true => {
                     stop = stop.min(at + RESOLVED_BYTES_MAX);
-                    runs_of_map(&self.resolved(at..stop, &meter)?, at..stop, each)
+                    let map = self.resolved(at..stop, &meter)?;
+                    let pieces = map.origins(at..stop);
+                    for_each_run_of(pieces.map(|piece| Ok(is_zero_origin(&map, piece))), each)?
                 }
             };
             if !goes_on {
@@ -83,14 +89,29 @@ impl IndexedArchive {
     }
 }
 
-/// Calls `each` for the runs of a range of a map. Returns whether it wants more.
-fn runs_of_map(map: &EpochMap, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> bool {
+/// Whether a piece of a map is zeros, and its length.
+fn is_zero((piece, length_bytes): (Piece, u64)) -> (bool, u64) {
+    let is_zero = matches!(piece, Piece::Fill { pattern, .. } if pattern.is_zero());
+    (is_zero, length_bytes)
+}
+
+/// Whether an origin of a map is zeros, and its length.
+fn is_zero_origin(map: &EpochMap, (origin, length_bytes): (Origin, u64)) -> (bool, u64) {
+    let is_zero = match origin {
+        Origin::Fill { pattern, .. } => map.pattern(pattern).is_zero(),
+        Origin::Store(_) => false,
+    };
+    (is_zero, length_bytes)
+}
+
+/// Calls `each` for the runs of pieces. Returns whether it wants more.
+fn for_each_run_of(
+    pieces: impl Iterator<Item = Result<(bool, u64)>>,
+    each: &mut dyn FnMut(Run) -> bool,
+) -> Result<bool> {
     let mut run: Option<Run> = None;
-    for (origin, length_bytes) in map.origins(range) {
-        let is_zero = match origin {
-            Origin::Fill { pattern, .. } => map.pattern(pattern).is_zero(),
-            Origin::Store(_) => false,
-        };
+    for piece in pieces {
+        let (is_zero, length_bytes) = piece?;
         match &mut run {
             Some(open) if open.is_zero == is_zero => open.length_bytes += length_bytes,
             _ => {
@@ -99,10 +120,10 @@ fn runs_of_map(map: &EpochMap, range: Range<u64>, each: &mut dyn FnMut(Run) -> b
                     is_zero,
                 };
                 if run.replace(next).is_some_and(|done| !each(done)) {
-                    return false;
+                    return Ok(false);
                 }
             }
         }
     }
-    run.is_none_or(each)
+    Ok(run.is_none_or(each))
 }

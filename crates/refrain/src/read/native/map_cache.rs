@@ -1,0 +1,122 @@
+//! A cache of the maps of epochs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::read::native::packed_map::PackedMap;
+
+/// Maps that are cached whatever their size, so that a read that leads to a few epochs decodes each
+/// once.
+const CACHED_MAPS_MIN: usize = 4;
+
+/// The maps of the epochs that were used last, in memory that blocks use as far as maps do not.
+pub(super) struct MapCache {
+    maps: HashMap<u64, CachedMap>,
+    /// By the time of their last use.
+    by_use: BTreeMap<u64, u64>,
+    clock: u64,
+    bytes: u64,
+    bytes_max: u64,
+    /// The memory of maps and blocks together, in bytes.
+    shared_bytes: u64,
+}
+
+struct CachedMap {
+    used: u64,
+    map: Arc<PackedMap>,
+}
+
+impl MapCache {
+    /// A cache of up to `bytes_max` bytes, which has `shared_bytes` together with the blocks.
+    pub(super) fn new(bytes_max: u64, shared_bytes: u64) -> MapCache {
+        MapCache {
+            maps: HashMap::new(),
+            by_use: BTreeMap::new(),
+            clock: 0,
+            bytes: 0,
+            bytes_max,
+            shared_bytes,
+        }
+    }
+
+    /// Sets the limits. Returns how many bytes are for blocks.
+    pub(super) fn set_limits(&mut self, bytes_max: u64, shared_bytes: u64) -> u64 {
+        self.bytes_max = bytes_max;
+        self.shared_bytes = shared_bytes;
+        self.shrink();
+        self.bytes_for_blocks()
+    }
+
+    /// The map of an epoch.
+    pub(super) fn get(&mut self, epoch: u64) -> Option<Arc<PackedMap>> {
+        let found = self.maps.get_mut(&epoch)?;
+        if found.used != self.clock {
+            self.clock += 1;
+            self.by_use.remove(&found.used);
+            self.by_use.insert(self.clock, epoch);
+            found.used = self.clock;
+        }
+        Some(found.map.clone())
+    }
+
+    /// Adds the map of an epoch, and evicts those that were not used for longest. Returns how many
+    /// bytes are for blocks.
+    pub(super) fn add(&mut self, epoch: u64, map: Arc<PackedMap>) -> u64 {
+        if !self.maps.contains_key(&epoch) {
+            self.clock += 1;
+            self.bytes += map.memory_bytes() as u64;
+            self.by_use.insert(self.clock, epoch);
+            let used = self.clock;
+            self.maps.insert(epoch, CachedMap { used, map });
+            self.shrink();
+        }
+        self.bytes_for_blocks()
+    }
+
+    fn shrink(&mut self) {
+        while self.maps.len() > CACHED_MAPS_MIN
+            && self.bytes > self.bytes_max
+            && let Some((_, oldest)) = self.by_use.pop_first()
+            && let Some(evicted) = self.maps.remove(&oldest)
+        {
+            self.bytes -= evicted.map.memory_bytes() as u64;
+        }
+    }
+
+    fn bytes_for_blocks(&self) -> u64 {
+        self.shared_bytes.saturating_sub(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_codec::Workspace;
+    use refrain_format::{Coding, Extent, pack_extents};
+
+    use super::*;
+
+    fn map() -> Arc<PackedMap> {
+        let packed = pack_extents(0, 0, &[Extent::Fresh { length: 1 }]).unwrap();
+        let header = packed.header(0, (0, 0), Coding::none());
+        let parsed = PackedMap::parse(&mut Workspace::new(), &header, &packed.raw);
+        Arc::new(parsed.unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn maps_that_were_not_used_for_longest_make_room() {
+        let each = map().memory_bytes() as u64;
+        let mut cache = MapCache::new(6 * each, 100 * each);
+        for epoch in 0..6 {
+            assert_eq!(cache.add(epoch, map()), (99 - epoch) * each);
+        }
+        assert_eq!(cache.add(5, map()), 94 * each, "it is there");
+        assert!(cache.get(0).is_some());
+        assert_eq!(cache.add(6, map()), 94 * each);
+        assert!(cache.get(1).is_none());
+        assert!(cache.get(0).is_some() && cache.get(6).is_some());
+        assert_eq!(cache.set_limits(0, 10 * each), 6 * each);
+        let left: Vec<u64> = (0..7).filter(|epoch| cache.get(*epoch).is_some()).collect();
+        assert_eq!(left, [0, 4, 5, 6]);
+        assert_eq!(cache.set_limits(0, each), 0);
+    }
+}
