@@ -1,9 +1,10 @@
 //! Archives as directories, seen through the kernel.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{SeekFrom, seek};
@@ -114,6 +115,54 @@ fn every_kind_of_file_is_seen_as_it_is() {
     assert!(archived(".") == archived("mnt"), "tar sees a difference");
     assert_eq!(mounted.unmount(), "");
     assert!(!is_mounted(&case));
+}
+
+#[test]
+fn files_that_are_read_one_after_the_other_are_there_before() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    for directory in 0..20_u64 {
+        fs::create_dir_all(case.path(&format!("tree/{directory:02}/inner"))).unwrap();
+        for file in 0..30_u64 {
+            // Of all lengths up to many pages, the empty one included, and seldom too long.
+            let length = (file * file * 211 + directory * 7) * if file == 29 { 2 } else { 1 };
+            let content = incompressible(directory * 100 + file, length as usize);
+            case.write(&format!("tree/{directory:02}/inner/{file:02}"), &content);
+        }
+    }
+    case.ok("compress -q tree");
+    let _mounted = Mounted::new(&case, "mount tree.rfn --http unix:s");
+    // Several programs at once, which meet in the same files.
+    let names = |path: &Path| {
+        let found = fs::read_dir(path).unwrap();
+        found.map(|entry| entry.unwrap().path()).collect()
+    };
+    let read_all = || {
+        let directories: BTreeSet<PathBuf> = names(&case.path("mnt/tree"));
+        for directory in directories {
+            let files: BTreeSet<PathBuf> = names(&directory.join("inner"));
+            for file in files {
+                let path = file.strip_prefix(case.path("mnt")).unwrap();
+                let original = fs::read(case.path("").join(path)).unwrap();
+                assert!(fs::read(&file).unwrap() == original, "{path:?}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(read_all);
+        }
+    });
+    let statistics = json(&case.ok("top unix:s --once --json").stdout);
+    let operations = statistics["operations"].as_array().unwrap();
+    let calls = |name: &str| {
+        let found = operations.iter().find(|row| row["operation"] == name);
+        found.unwrap()["calls"].as_u64().unwrap()
+    };
+    assert!(calls("fuse_store") > 100, "{statistics}");
+    assert!(calls("fuse_read") < 500, "{statistics}");
 }
 
 #[test]

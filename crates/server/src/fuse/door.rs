@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -11,12 +12,16 @@ use fuser::{
     ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 use refrain::{Entry, EntryKind};
+use refrain_pool::OnceValue;
 
 use super::buffers::Buffers;
 use super::convert::{errno, file_attributes, file_type};
+use super::files_ahead::{Ahead, FilesAhead};
+use super::page_cache::PageCache;
 use super::read_ahead::READ_AHEAD_BYTES;
 use super::reports::Reports;
 use super::seek::{seek, seek_member};
+use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
@@ -62,12 +67,16 @@ pub(super) struct Door {
     /// Whether other users are let in, within the permissions of the files.
     pub is_shared: bool,
     pub buffers: Buffers,
+    /// Set when the file system is mounted.
+    pub page_cache: Arc<OnceValue<PageCache>>,
+    pub files_ahead: FilesAhead,
+    pub spinner: Spinner,
     pub reports: Reports,
 }
 
 impl Door {
     /// Does the work of a request and counts it.
-    fn counted<T>(
+    pub(super) fn counted<T>(
         &self,
         operation: Operation,
         work: impl FnOnce() -> Result<T>,
@@ -152,6 +161,26 @@ impl Door {
         })
     }
 
+    /// Notes that a directory has no children after `offset`, unless that is its beginning.
+    fn note_listed(&self, directory: NodeId, offset: u64) {
+        let last = offset.checked_sub(OWN_OFFSETS).filter(|last| *last > 0);
+        let last = last.and_then(|last| self.tree.walk_position(directory, last));
+        self.store_ahead(self.files_ahead.note_listed(last));
+    }
+
+    /// Waits a moment for the next request, for whoever has got a reply that leads to it.
+    fn wait_for_next(&self) {
+        if let Some(cache) = self.page_cache.get() {
+            self.spinner.wait(cache.device());
+        }
+    }
+
+    fn store_ahead(&self, ahead: Option<Ahead>) {
+        if let Some(ahead) = ahead {
+            self.files_ahead.store(ahead, self);
+        }
+    }
+
     /// What `work` makes of the entry of a node, with the attributes that were asked for.
     fn with_entry<T>(&self, node: NodeId, work: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         let found = || Ok(self.tree.entry(node)?.map(work));
@@ -225,6 +254,7 @@ impl Filesystem for Door {
                 reply.error(self.failed(&error, what));
             }
         }
+        self.wait_for_next();
     }
 
     fn getattr(
@@ -240,6 +270,7 @@ impl Filesystem for Door {
             Ok(found) => reply.attr(&FOREVER, &found),
             Err(error) => reply.error(self.failed(&error, || self.shown(node))),
         }
+        self.wait_for_next();
     }
 
     fn readlink(&self, _request: &Request, node: INodeNo, reply: ReplyData) {
@@ -285,6 +316,10 @@ impl Filesystem for Door {
                 }
             }
         });
+        if offset == 0 {
+            self.store_ahead(self.files_ahead.note_read(self.tree.walk_position(node, 0)));
+        }
+        self.wait_for_next();
     }
 
     fn readdir(
@@ -295,14 +330,22 @@ impl Filesystem for Door {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        let mut is_end = true;
         let mut add = |node: NodeId, offset, name: &OsStr, kind| {
+            is_end = false;
             reply.add(INodeNo(node.0), offset, file_type(kind), name)
         };
         let list = || self.list(NodeId(node.0), offset, &mut add);
         match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
-            Ok(()) => reply.ok(),
+            Ok(()) => {
+                if is_end {
+                    self.note_listed(NodeId(node.0), offset);
+                }
+                reply.ok();
+            }
             Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
         }
+        self.wait_for_next();
     }
 
     fn readdirplus(
@@ -313,7 +356,9 @@ impl Filesystem for Door {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let mut is_end = true;
         let mut add = |node: NodeId, offset, name: &OsStr, kind| {
+            is_end = false;
             let (found, hold) = match offset <= OWN_OFFSETS {
                 // The kernel looks at the type and the number of these only.
                 true => (
@@ -329,9 +374,15 @@ impl Filesystem for Door {
         };
         let list = || self.list(NodeId(node.0), offset, &mut add);
         match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
-            Ok(()) => reply.ok(),
+            Ok(()) => {
+                if is_end {
+                    self.note_listed(NodeId(node.0), offset);
+                }
+                reply.ok();
+            }
             Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
         }
+        self.wait_for_next();
     }
 
     fn statfs(&self, _request: &Request, _node: INodeNo, reply: ReplyStatfs) {

@@ -11,12 +11,15 @@
 mod buffers;
 mod convert;
 mod door;
+mod files_ahead;
 mod mount;
 mod mount_point;
 mod options;
+mod page_cache;
 mod read_ahead;
 mod reports;
 mod seek;
+mod spin;
 
 pub use mount::{Mount, Unmounter};
 pub use options::MountOptions;

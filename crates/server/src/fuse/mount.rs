@@ -10,10 +10,13 @@ use rustix::process::{getegid, geteuid};
 
 use super::buffers::Buffers;
 use super::door::Door;
+use super::files_ahead::FilesAhead;
 use super::mount_point;
 use super::options::MountOptions;
+use super::page_cache::PageCache;
 use super::read_ahead;
 use super::reports::Reports;
+use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::tree::Tree;
@@ -62,13 +65,19 @@ impl Mount {
             forced_owner: options.owner,
             is_shared: options.allow_other,
             buffers: Buffers::default(),
+            page_cache: Arc::default(),
+            files_ahead: FilesAhead::new(options.threads),
+            spinner: Spinner::new(),
         };
+        let page_cache = Arc::clone(&door.page_cache);
         let session = Session::new(door, &directory, &config(options));
         let mut session = session.map_err(|error| {
             let what = format!("cannot mount on {}", directory.display());
             Error::system(what, error)
         })?;
         read_ahead::widen(&directory);
+        // Without it, programs wait longer.
+        let _ = page_cache.get_or_try_init(|| PageCache::of(&session));
         let unmounter = Unmounter {
             session: Arc::new(Lock::new(session.unmount_callable())),
             directory,

@@ -52,6 +52,8 @@ operations! {
     FuseReadDirectory "fuse_readdir",
     /// A read of a file in a mounted file system.
     FuseRead "fuse_read",
+    /// A file of a mounted file system that the kernel's cache got before it was asked for.
+    FuseStore "fuse_store",
     /// Any other operation of a mounted file system.
     FuseOther "fuse_other",
     /// A GET request for content, with its reply.

@@ -29,8 +29,10 @@ mod spelling;
 mod table;
 #[cfg(test)]
 mod tests;
+mod walk_order;
 
 pub use attributes::Attributes;
 pub use node::NodeId;
 pub use operations::{Child, FileContent, Tree};
 pub use options::TreeOptions;
+pub use walk_order::{WalkPosition, WalkedFile};

@@ -159,6 +159,31 @@ fn compare(tree: &Tree, entries: &[Entry], page: usize) {
     }
 }
 
+/// The files behind each file in the order of a walk are those behind it in the twin.
+fn compare_walk_order(tree: &Tree, entries: &[Entry]) {
+    let expected = expected(entries);
+    let is_file = |entry: &&Entry| {
+        let found = expected.get(&entry.path);
+        entry.kind == EntryKind::File && matches!(found, Some(Expected::Entry(_)))
+    };
+    let files: Vec<Entry> = entries.iter().filter(is_file).cloned().collect();
+    for (number, file) in files.iter().enumerate() {
+        let path = [b"listed/", &file.path[..]].concat();
+        let node = tree.resolve(&path).unwrap().unwrap();
+        let position = tree.walk_position(node, 0).unwrap();
+        let mut behind = vec![];
+        let mut add = |found: WalkedFile| {
+            assert_eq!(tree.walk_position(found.node, 0), Some(found.position));
+            assert!(position.is_before(found.position) && !found.position.is_before(position));
+            // What is below a file is in the list, but in no directory.
+            behind.extend(is_file(&&found.entry).then_some(found.entry));
+            Ok(true)
+        };
+        tree.files_after(position, 1000, &mut add).unwrap();
+        assert_eq!(behind, files[number + 1..]);
+    }
+}
+
 const NAMES: [&str; 9] = ["a", "b", "a-b", "a\u{1}", "ab", "..", ".", "", "é"];
 
 fn path() -> impl Strategy<Value = Vec<u8>> {
@@ -212,6 +237,7 @@ proptest! {
         entries.retain(|entry| entry.path == b"." || paths::is_safe(&entry.path));
         let tree = tree_of(MemberKind::Tree, &entries, frame_entries);
         compare(&tree, &entries, page);
+        compare_walk_order(&tree, &entries);
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! The files behind a file, in the order of a walk through the tree.
+
+use refrain::{Entry, EntryKind};
+
+use super::node::{ListId, NodeId, Place};
+use super::operations::Tree;
+use super::position::Position;
+use crate::error::Result;
+
+/// Where a node stands in a walk through its member: what a program meets that lists directories
+/// and reads their files in the order of the lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WalkPosition {
+    member: usize,
+    position: Position,
+}
+
+/// A file that a walk meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkedFile {
+    /// Where it stands.
+    pub position: WalkPosition,
+    /// Its number.
+    pub node: NodeId,
+    /// What the archive states of it.
+    pub entry: Entry,
+}
+
+impl WalkPosition {
+    /// The member.
+    pub fn member(self) -> usize {
+        self.member
+    }
+
+    /// The position with this number in a member.
+    #[cfg(test)]
+    pub(crate) fn for_test(member: usize, number: usize) -> WalkPosition {
+        WalkPosition {
+            member,
+            position: Position::from_number(number as u64),
+        }
+    }
+
+    /// Whether this is at most `steps` files and directories behind `earlier`, or is it.
+    pub fn is_shortly_after(self, earlier: WalkPosition, steps: usize) -> bool {
+        let (from, to) = (earlier.position, self.position);
+        let steps_between = match to.page().checked_sub(from.page()) {
+            Some(0) => to.row().checked_sub(from.row()),
+            // How far the other is from the end of its page does not matter.
+            Some(1) => Some(to.row()),
+            _ => None,
+        };
+        self.member == earlier.member && steps_between.is_some_and(|between| between <= steps)
+    }
+
+    /// Whether this is before `other`, which is in the same member.
+    pub fn is_before(self, other: WalkPosition) -> bool {
+        self.position < other.position
+    }
+}
+
+impl Tree {
+    /// Where an entry of a member, or the child that [`Tree::children`] continues after with this
+    /// cookie, stands in a walk. `None` for what is in no member.
+    pub fn walk_position(&self, node: NodeId, cookie: u64) -> Option<WalkPosition> {
+        let place = self.members.pages.place(node)?;
+        let member = match place.list {
+            ListId::Member(member) => member,
+            ListId::Names => self.member_at(place.position).ok()?,
+        };
+        let position = match (cookie.checked_sub(1), place.list) {
+            (Some(last), _) => Position::from_number(last),
+            (None, ListId::Member(_)) => place.position,
+            (None, ListId::Names) => return None,
+        };
+        Some(WalkPosition { member, position })
+    }
+
+    /// Calls `each` for the files behind a position in their order, until it returns `false` or
+    /// `steps` entries were looked at. Further names of a file are left out.
+    ///
+    /// # Errors
+    /// Those of the archive, and those of `each`.
+    pub fn files_after(
+        &self,
+        after: WalkPosition,
+        steps: usize,
+        each: &mut dyn FnMut(WalkedFile) -> Result<bool>,
+    ) -> Result<()> {
+        let member = after.member;
+        let id = ListId::Member(member);
+        let mut position = after.position.next();
+        for _ in 0..steps {
+            let page = self.with_list(id, |list| list.page(position.page()))?;
+            let Some(page) = page else {
+                break;
+            };
+            if position.row() >= page.len() {
+                position = Position::new(position.page() + 1, 0);
+                continue;
+            }
+            let place = Place {
+                list: id,
+                position,
+                level: 0,
+            };
+            if self.kind_at(member, position)? == EntryKind::File
+                && let Some(node) = self.members.pages.node(place)
+            {
+                let entry = self.entry_at(member, position)?;
+                let file = WalkedFile {
+                    position: WalkPosition { member, position },
+                    node,
+                    entry,
+                };
+                if !each(file)? {
+                    break;
+                }
+            }
+            position = position.next();
+        }
+        Ok(())
+    }
+}
