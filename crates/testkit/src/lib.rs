@@ -18,6 +18,7 @@
 
 #[cfg(feature = "archives")]
 pub mod archives;
+pub mod chromium;
 pub mod data;
 #[cfg(feature = "archives")]
 pub mod decoder;

@@ -1,0 +1,130 @@
+//! Self-contained pages: HTML, style, script and data in one file, which needs no network and works
+//! when it is opened from a disk.
+//!
+//! A page states what it shows in words and tables that are in the file as text; its script draws
+//! the rest from the data. Nothing of the data is ever read as markup or script: it is JSON in an
+//! element of its own, and a content security policy forbids everything from outside.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// The style of all pages: colours for light and dark, tables, the box beside the pointer.
+const BASE_STYLE: &str = include_str!("base.css");
+/// What scripts of pages share: elements, units, tables that sort, the box beside the pointer.
+const BASE_SCRIPT: &str = include_str!("base.js");
+
+/// The parts of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The title, as text.
+    pub title: &'a str,
+    /// Style of this page alone (CSS).
+    pub style: &'a str,
+    /// The content (HTML). Text in it must have been through [`escaped`].
+    pub body: &'a str,
+    /// The script of this page, which follows that of all pages and finds the data in `data`.
+    pub script: &'a str,
+    /// What the script shows.
+    pub data: &'a Value,
+}
+
+impl Page<'_> {
+    /// The file.
+    pub fn html(&self) -> String {
+        let Page {
+            style,
+            body,
+            script,
+            ..
+        } = self;
+        let title = escaped(self.title);
+        let data = inert_json(self.data);
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">\n\
+             <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
+             <style>\n{BASE_STYLE}{style}</style>\n</head>\n<body>\n{body}\n\
+             <script type=\"application/json\" id=\"data\">{data}</script>\n\
+             <script>\n{BASE_SCRIPT}{script}</script>\n</body>\n</html>\n"
+        )
+    }
+}
+
+/// Text as it has to stand in HTML, also in attributes.
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// JSON that no parser of HTML takes for the end of its element.
+fn inert_json(data: &Value) -> String {
+    let json = data.to_string();
+    let mut inert = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            // Outside of strings JSON has none of these.
+            '<' | '>' | '&' => {
+                let _ = write!(inert, "\\u{:04x}", u32::from(character));
+            }
+            other => inert.push(other),
+        }
+    }
+    inert
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_data_is_markup() {
+        let hostile = "</script><script>alert(1)</script><!--&\"'";
+        let data = json!({ hostile: [hostile] });
+        let title = hostile;
+        let page = Page {
+            title,
+            style: "",
+            body: &escaped(hostile),
+            script: "",
+            data: &data,
+        };
+        let html = page.html();
+        assert_eq!(html.matches("<script").count(), 2);
+        assert_eq!(html.matches("</script>").count(), 2);
+        let from = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+        let json = html[from..].split("</script>").next().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(json).unwrap(), data);
+    }
+
+    #[test]
+    fn a_page_refers_to_nothing_outside() {
+        let data = json!(null);
+        let html = Page {
+            title: "a page",
+            style: "",
+            body: "",
+            script: "",
+            data: &data,
+        }
+        .html();
+        assert!(html.contains("default-src 'none'"));
+        let names = html.replace("http://www.w3.org/2000/svg", "");
+        assert!(!names.contains("http:") && !names.contains("https:"));
+        assert!(!html.contains("src="), "{html}");
+    }
+}
