@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
 
 use crate::error::JobPanicked;
 use crate::lane::Lane;
@@ -117,7 +118,7 @@ impl<'env, E> CrewQueue<'env, E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState<'env, E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Queues a job and wakes one sleeping thread of its group, if there is one. If the job is for
@@ -198,9 +199,7 @@ impl<'env, E> CrewQueue<'env, E> {
             }
             state.sleeping[group as usize] += 1;
             self.wake_coordinator_when_idle(&mut state);
-            state = self.work[group as usize]
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.work[group as usize].wait(state);
         }
     }
 
@@ -242,16 +241,8 @@ impl<'env, E> CrewQueue<'env, E> {
         };
         let state = self.lock();
         let mut state = match timeout {
-            None => self
-                .outcome
-                .wait_while(state, keep_waiting)
-                .unwrap_or_else(PoisonError::into_inner),
-            Some(timeout) => {
-                self.outcome
-                    .wait_timeout_while(state, timeout, keep_waiting)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            }
+            None => self.outcome.wait_while(state, keep_waiting),
+            Some(timeout) => (self.outcome).wait_while_for(state, timeout, keep_waiting),
         };
         state.coordinator_waits = false;
         state.outcomes.pop_front()

@@ -3,10 +3,10 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, TryLockError};
 
-use refrain_timer::sync::{Mutex, MutexGuard};
+use refrain_timer::sync::{Mutex, MutexGuard, try_lock};
 
 use crate::held_locks;
 use crate::pool::inheritance::{current_owner_id, end_inheritance, wait_for_owner};
@@ -75,11 +75,12 @@ impl<T> Lock<T> {
     }
 
     /// Waits for the lock, and holds it until the guard is dropped.
+    #[inline]
+    #[track_caller]
     pub fn lock(&self) -> LockGuard<'_, T> {
-        let inner = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => self.wait(),
+        let inner = match try_lock(&self.inner) {
+            Some(guard) => guard,
+            None => self.wait(Location::caller()),
         };
         // Relaxed, and not cleared when the lock is released: a worker that holds no lock ends an
         // inheritance at its next checkpoint.
@@ -92,12 +93,23 @@ impl<T> Lock<T> {
     }
 
     #[cold]
-    fn wait(&self) -> MutexGuard<'_, T> {
+    fn wait(&self, place: &'static Location<'static>) -> MutexGuard<'_, T> {
         let owner = LockOwnerId::from_number(self.owner.load(Ordering::Relaxed));
-        wait_for_owner(owner, || {
-            self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-        })
+        wait_for_owner(owner, || lock_contended(&self.inner, place))
     }
+}
+
+#[cfg(not(loom))]
+fn lock_contended<'a, T>(
+    mutex: &'a Mutex<T>,
+    place: &'static Location<'static>,
+) -> MutexGuard<'a, T> {
+    mutex.lock_contended(place)
+}
+
+#[cfg(loom)]
+fn lock_contended<'a, T>(mutex: &'a Mutex<T>, _: &'static Location<'static>) -> MutexGuard<'a, T> {
+    refrain_timer::sync::lock(mutex)
 }
 
 impl<T> Deref for LockGuard<'_, T> {

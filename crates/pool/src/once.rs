@@ -1,7 +1,8 @@
 //! A value that is computed once, by the first thread that needs it.
 
 use std::sync::OnceLock;
-use std::sync::{Mutex, PoisonError};
+
+use refrain_timer::sync::plain::Mutex;
 
 use crate::lock::HeldLock;
 
@@ -43,10 +44,7 @@ impl<T> OnceValue<T> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _computing = self
-            .computing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _computing = self.computing.lock();
         if let Some(value) = self.value.get() {
             return Ok(value);
         }

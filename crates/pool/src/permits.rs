@@ -1,6 +1,6 @@
 //! A budget that several threads share: a counting semaphore.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use refrain_timer::sync::plain::{Condvar, Mutex};
 
 use crate::lock::HeldLock;
 
@@ -47,9 +47,7 @@ impl Permits {
                     .checked_add(amount)
                     .is_none_or(|all| all > self.total)
         };
-        let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        let in_use = self.freed.wait_while(in_use, must_wait);
-        *in_use.unwrap_or_else(PoisonError::into_inner) += amount;
+        *self.freed.wait_while(self.in_use.lock(), must_wait) += amount;
         AcquiredPermits {
             permits: self,
             amount,
@@ -60,13 +58,7 @@ impl Permits {
 
 impl Drop for AcquiredPermits<'_> {
     fn drop(&mut self) {
-        let mut in_use = self
-            .permits
-            .in_use
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *in_use -= self.amount;
-        drop(in_use);
+        *self.permits.in_use.lock() -= self.amount;
         // Waiting threads need different amounts, so all of them check.
         self.permits.freed.notify_all();
     }
@@ -99,7 +91,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*permits.in_use.lock().unwrap(), 0);
+        assert_eq!(*permits.in_use.lock(), 0);
         assert!(most.load(SeqCst) >= 10);
     }
 

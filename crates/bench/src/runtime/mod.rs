@@ -6,6 +6,7 @@ mod background;
 mod engine;
 mod idle;
 mod load;
+mod locks;
 mod pool;
 mod queue;
 mod random;
@@ -36,6 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         timers::rows(),
         queue::rows(),
         idle::rows(),
+        locks::rows(),
         pool::rows(),
         engine::rows(arguments.content.clone()),
         background::rows(arguments.content.clone()),

@@ -24,10 +24,10 @@ mod counters;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use counters::Usage;
+use refrain_timer::sync::plain::{Mutex, MutexGuard};
 
 use crate::pool::histogram::TimeHistogram;
 
@@ -73,7 +73,7 @@ pub fn whole_process() -> Usage {
 
 fn lock() -> MutexGuard<'static, Vec<StageProfile>> {
     // Sums, valid at every point.
-    STAGES.lock().unwrap_or_else(PoisonError::into_inner)
+    STAGES.lock()
 }
 
 /// Marks that the calling thread works on stage `name`, on `bytes` bytes, until the guard is

@@ -1,6 +1,4 @@
-//! The atomics, locks and threads of the standard library or of loom.
-
-use std::sync::PoisonError;
+//! The atomics and threads of the standard library or of loom, and the project's locks or loom's.
 
 #[cfg(loom)]
 pub use loom::{
@@ -10,9 +8,12 @@ pub use loom::{
 
 #[cfg(not(loom))]
 pub use std::{
-    sync::{Condvar, Mutex, MutexGuard, atomic, atomic::fence},
+    sync::{atomic, atomic::fence},
     thread,
 };
+
+#[cfg(not(loom))]
+pub use super::mutex::{Condvar, Mutex, MutexGuard};
 
 /// A value on cache lines of its own: two lines of 64 bytes, because processors fetch lines in
 /// pairs.
@@ -28,14 +29,34 @@ impl<T> std::ops::Deref for Padded<T> {
     }
 }
 
-/// Locks the mutex and ignores poison.
-///
-/// The callers' critical sections run no foreign code and leave plain data valid at every point.
+/// Waits for the mutex. A panic of an earlier holder does not matter: critical sections run no
+/// foreign code and leave plain data valid at every point.
+#[inline]
+#[track_caller]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(loom)]
+    return mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    #[cfg(not(loom))]
+    mutex.lock()
 }
 
-/// Waits for `condvar` and ignores poison; see [`lock`].
+/// Takes the mutex if it is free; see [`lock`].
+#[inline]
+#[track_caller]
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    #[cfg(loom)]
+    return mutex.try_lock().ok();
+    #[cfg(not(loom))]
+    mutex.try_lock()
+}
+
+/// Waits for `condvar`; see [`lock`].
+#[track_caller]
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    #[cfg(loom)]
+    return (condvar.wait(guard)).unwrap_or_else(std::sync::PoisonError::into_inner);
+    #[cfg(not(loom))]
+    condvar.wait(guard)
 }

@@ -1,7 +1,9 @@
 //! Lock-owner ids: small numbers that a lock can store, by which a thread that waits for the lock
 //! finds the worker that holds it.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use refrain_timer::sync::plain::Mutex;
 
 use super::worker_status::WorkerStatus;
 
@@ -18,7 +20,7 @@ impl LockOwnerId {
 
     /// A new id for `worker`.
     pub(crate) fn register(worker: &Arc<WorkerStatus>) -> LockOwnerId {
-        let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = OWNERS.lock();
         let free = owners.iter().position(|owner| owner.strong_count() == 0);
         let index = free.unwrap_or_else(|| {
             owners.push(Weak::new());
@@ -40,7 +42,7 @@ impl LockOwnerId {
     /// The worker, if it still exists.
     pub(crate) fn worker(self) -> Option<Arc<WorkerStatus>> {
         let index = usize::try_from(self.0).ok()?.checked_sub(1)?;
-        let owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = OWNERS.lock();
         owners.get(index)?.upgrade()
     }
 }

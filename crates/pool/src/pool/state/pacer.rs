@@ -1,11 +1,12 @@
 //! The shared half of the pacer: how other threads wake it. Its loop is in `../pacer_loop.rs`.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use refrain_timer::Notify;
 use refrain_timer::sync::atomic::{AtomicBool, Ordering};
+use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
 
 use crate::held_locks;
 
@@ -65,14 +66,8 @@ impl Pacer {
     pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
         let must_sleep = |state: &mut PacerState| !state.has_news && !state.is_closing;
         let mut state = match time {
-            None => {
-                let state = self.news.wait_while(self.lock(), must_sleep);
-                state.unwrap_or_else(PoisonError::into_inner)
-            }
-            Some(time) => {
-                let state = self.news.wait_timeout_while(self.lock(), time, must_sleep);
-                state.unwrap_or_else(PoisonError::into_inner).0
-            }
+            None => self.news.wait_while(self.lock(), must_sleep),
+            Some(time) => self.news.wait_while_for(self.lock(), time, must_sleep),
         };
         state.has_news = false;
         !state.is_closing
@@ -95,7 +90,7 @@ impl Pacer {
 
     fn lock(&self) -> MutexGuard<'_, PacerState> {
         // Plain data, valid at every point.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

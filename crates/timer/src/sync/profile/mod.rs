@@ -1,0 +1,133 @@
+//! A profile of locks: how often and how long they are held and waited for, by the place where
+//! they are taken and the type of what they guard.
+//!
+//! The model is FreeBSD's LOCK_PROFILING (Roberson). Each thread counts in a table of its own,
+//! which no other thread writes; [`report`] adds them up. Full profiling takes two readings of the
+//! clock for each lock. Contested profiling takes none for locks that are found free.
+
+mod table;
+
+use std::panic::Location;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use table::{Counts, with_table};
+pub use table::{LockProfile, report};
+
+/// Which locks are profiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LockProfiling {
+    /// None.
+    Off = 0,
+    /// Those that were found held.
+    Contested = 1,
+    /// Those, and of the others one in [`SAMPLE_OF`].
+    Sampled = 2,
+    /// All.
+    Full = 3,
+}
+
+/// Of so many uncontended acquisitions one is sampled, and counts for all.
+pub const SAMPLE_OF: u32 = 64;
+
+static MODE: AtomicU8 = AtomicU8::new(LockProfiling::Off as u8);
+
+/// Sets which locks are profiled from now on, in the whole process.
+pub fn profile_locks(profiling: LockProfiling) {
+    MODE.store(profiling as u8, Ordering::Relaxed);
+}
+
+/// A lock that is held and recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    row: usize,
+    weight: u32,
+    start_ns: u64,
+}
+
+/// The name of a type.
+type Name = fn() -> &'static str;
+
+/// Records a lock that was taken without waiting.
+#[inline(always)]
+pub(super) fn uncontended(place: &'static Location<'static>, name: Name) -> Option<Hold> {
+    let mode = MODE.load(Ordering::Relaxed);
+    match mode >= LockProfiling::Sampled as u8 {
+        true => record(mode, place, name),
+        false => None,
+    }
+}
+
+#[cold]
+fn record(mode: u8, place: &'static Location<'static>, name: Name) -> Option<Hold> {
+    let weight = match mode == LockProfiling::Full as u8 {
+        true => 1,
+        false => SAMPLE_OF,
+    };
+    with_table(|table| {
+        if weight > 1 && !table.is_next_sample(weight) {
+            return None;
+        }
+        let (row, counts) = table.row(place, name())?;
+        Counts::add(&counts.acquired, weight.into());
+        Some(Hold {
+            row,
+            weight,
+            start_ns: table.now_ns(),
+        })
+    })
+}
+
+/// A wait for a lock that was found held.
+#[must_use]
+pub(super) struct Wait {
+    start_ns: Option<u64>,
+}
+
+impl Wait {
+    pub(super) fn begin() -> Wait {
+        let is_on = MODE.load(Ordering::Relaxed) != LockProfiling::Off as u8;
+        let now = || with_table(|table| Some(table.now_ns()));
+        Wait {
+            start_ns: is_on.then(now).flatten(),
+        }
+    }
+
+    pub(super) fn end(self, place: &'static Location<'static>, name: Name) -> Option<Hold> {
+        let start_ns = self.start_ns?;
+        with_table(|table| {
+            let now_ns = table.now_ns();
+            let (row, counts) = table.row(place, name())?;
+            let waited_ns = now_ns.saturating_sub(start_ns);
+            Counts::add(&counts.acquired, 1);
+            Counts::add(&counts.contended, 1);
+            Counts::add(&counts.wait_ns, waited_ns);
+            Counts::raise(&counts.wait_ns_max, waited_ns);
+            Some(Hold {
+                row,
+                weight: 1,
+                start_ns: now_ns,
+            })
+        })
+    }
+}
+
+/// Records the end of a hold, on the thread that took the lock.
+#[inline(always)]
+pub(super) fn released(hold: Option<Hold>) {
+    if let Some(hold) = hold {
+        record_release(hold);
+    }
+}
+
+#[cold]
+fn record_release(hold: Hold) {
+    with_table(|table| {
+        let held_ns = table.now_ns().saturating_sub(hold.start_ns);
+        let counts = table.counts(hold.row)?;
+        Counts::add(&counts.held, 1);
+        Counts::add(&counts.hold_ns, held_ns * u64::from(hold.weight));
+        Counts::raise(&counts.hold_ns_max, held_ns);
+        Some(())
+    });
+}

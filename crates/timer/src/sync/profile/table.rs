@@ -1,0 +1,242 @@
+//! The tables of the threads, and their sum.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::clock::RealClock;
+use crate::ticks::TickClock;
+
+/// The rows of a table. Programs have some dozens of places that take locks.
+const ROWS: usize = 512;
+
+/// The counts of a place, by the thread that owns the table; others only read them.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub acquired: AtomicU64,
+    pub contended: AtomicU64,
+    /// The holds that have ended, of which the times are.
+    pub held: AtomicU64,
+    pub hold_ns: AtomicU64,
+    pub hold_ns_max: AtomicU64,
+    pub wait_ns: AtomicU64,
+    pub wait_ns_max: AtomicU64,
+}
+
+impl Counts {
+    /// Adds to a count of the calling thread: there is no other writer.
+    pub(super) fn add(count: &AtomicU64, more: u64) {
+        count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    pub(super) fn raise(most: &AtomicU64, value: u64) {
+        if value > most.load(Relaxed) {
+            most.store(value, Relaxed);
+        }
+    }
+}
+
+type Place = &'static Location<'static>;
+type Key = (Place, &'static str);
+
+#[derive(Debug, Default)]
+struct Row {
+    key: OnceLock<Key>,
+    counts: Counts,
+}
+
+/// What one thread has counted.
+struct Rows {
+    rows: Vec<Row>,
+    /// Locks that had no room.
+    rejected: AtomicU64,
+}
+
+/// The table of the calling thread.
+pub(super) struct ThreadTable {
+    rows: Arc<Rows>,
+    clock: TickClock,
+    since_sample: Cell<u32>,
+}
+
+/// The tables of the threads that run, and the sums of those that have ended.
+struct AllTables {
+    running: Vec<Arc<Rows>>,
+    ended: BTreeMap<(&'static str, u32, u32, &'static str), LockProfile>,
+    rejected: u64,
+}
+
+/// Not one of the project's locks: these would record themselves here.
+static TABLES: Mutex<AllTables> = Mutex::new(AllTables {
+    running: Vec::new(),
+    ended: BTreeMap::new(),
+    rejected: 0,
+});
+
+static CLOCK: OnceLock<RealClock> = OnceLock::new();
+
+thread_local! {
+    static TABLE: ThreadTable = ThreadTable::new();
+}
+
+/// What is known of the locks that were taken at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockProfile {
+    /// The source file of the place.
+    pub file: &'static str,
+    /// The line in it.
+    pub line: u32,
+    /// The type of what the lock guards.
+    pub name: &'static str,
+    /// How often a lock was taken there; in samples, about.
+    pub acquired: u64,
+    /// How often it was found held.
+    pub contended: u64,
+    /// The holds of which the time is known.
+    pub held: u64,
+    /// The time that it was held, in all and at most, in nanoseconds.
+    pub hold_ns: u64,
+    /// The longest hold.
+    pub hold_ns_max: u64,
+    /// The time that threads waited for it, in all and at most, in nanoseconds.
+    pub wait_ns: u64,
+    /// The longest wait.
+    pub wait_ns_max: u64,
+}
+
+/// Calls `work` with the table of the calling thread, unless the thread is about to end.
+pub(super) fn with_table<R>(work: impl FnOnce(&ThreadTable) -> Option<R>) -> Option<R> {
+    TABLE.try_with(work).ok().flatten()
+}
+
+/// What has been counted so far by all threads: the places where threads waited longest first.
+/// Also returns how many locks had no room in the table of their thread.
+pub fn report() -> (Vec<LockProfile>, u64) {
+    let tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sums = tables.ended.clone();
+    let mut rejected = tables.rejected;
+    for rows in &tables.running {
+        rows.add_to(&mut sums);
+        rejected += rows.rejected.load(Relaxed);
+    }
+    let mut found: Vec<_> = sums.into_values().collect();
+    found.sort_by_key(|row| std::cmp::Reverse((row.wait_ns, row.hold_ns, row.acquired)));
+    (found, rejected)
+}
+
+impl ThreadTable {
+    fn new() -> ThreadTable {
+        let rows = Arc::new(Rows {
+            rows: (0..ROWS).map(|_| Row::default()).collect(),
+            rejected: AtomicU64::new(0),
+        });
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.running.push(Arc::clone(&rows));
+        ThreadTable {
+            rows,
+            clock: TickClock::default(),
+            since_sample: Cell::new(0),
+        }
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        let clock = CLOCK.get_or_init(RealClock::new);
+        self.clock.now_ns(|| clock.now_ns())
+    }
+
+    /// Whether an acquisition is the one of so many that is recorded.
+    pub(super) fn is_next_sample(&self, of: u32) -> bool {
+        let since = self.since_sample.get() + 1;
+        self.since_sample.set(since % of);
+        since == of
+    }
+
+    /// The row of a place and a name; `None` if the table is full.
+    pub(super) fn row(&self, place: Place, name: &'static str) -> Option<(usize, &Counts)> {
+        let rows = &self.rows.rows;
+        let first = hash_of(place, name);
+        for probe in 0..ROWS {
+            let number = (first + probe) % ROWS;
+            let row = rows.get(number)?;
+            let (found, found_name) = row.key.get_or_init(|| (place, name));
+            if is_same(found, place) && *found_name == name {
+                return Some((number, &row.counts));
+            }
+        }
+        Counts::add(&self.rows.rejected, 1);
+        None
+    }
+
+    pub(super) fn counts(&self, row: usize) -> Option<&Counts> {
+        Some(&self.rows.rows.get(row)?.counts)
+    }
+}
+
+/// The compiler may have copies of a place.
+fn is_same(one: Place, other: Place) -> bool {
+    std::ptr::eq(one, other) || one == other
+}
+
+fn hash_of(place: Place, name: &str) -> usize {
+    let line = place.line().wrapping_mul(31).wrapping_add(place.column());
+    let lengths = place.file().len() * 7 + name.len();
+    (line as usize)
+        .wrapping_mul(0x9E37_79B9)
+        .wrapping_add(lengths)
+        >> 3
+}
+
+impl Rows {
+    fn add_to(&self, sums: &mut BTreeMap<(&'static str, u32, u32, &'static str), LockProfile>) {
+        for row in &self.rows {
+            let Some((place, name)) = row.key.get() else {
+                continue;
+            };
+            let key = (place.file(), place.line(), place.column(), *name);
+            let sum = sums
+                .entry(key)
+                .or_insert_with(|| LockProfile::of(place, name));
+            sum.add(&row.counts);
+        }
+    }
+}
+
+impl LockProfile {
+    fn of(place: &'static Location<'static>, name: &'static str) -> LockProfile {
+        LockProfile {
+            file: place.file(),
+            line: place.line(),
+            name,
+            acquired: 0,
+            contended: 0,
+            held: 0,
+            hold_ns: 0,
+            hold_ns_max: 0,
+            wait_ns: 0,
+            wait_ns_max: 0,
+        }
+    }
+
+    fn add(&mut self, counts: &Counts) {
+        let of = |count: &AtomicU64| count.load(Relaxed);
+        self.acquired += of(&counts.acquired);
+        self.contended += of(&counts.contended);
+        self.held += of(&counts.held);
+        self.hold_ns += of(&counts.hold_ns);
+        self.hold_ns_max = self.hold_ns_max.max(of(&counts.hold_ns_max));
+        self.wait_ns += of(&counts.wait_ns);
+        self.wait_ns_max = self.wait_ns_max.max(of(&counts.wait_ns_max));
+    }
+}
+
+impl Drop for ThreadTable {
+    fn drop(&mut self) {
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables = &mut *tables;
+        tables.running.retain(|rows| !Arc::ptr_eq(rows, &self.rows));
+        self.rows.add_to(&mut tables.ended);
+        tables.rejected += self.rows.rejected.load(Relaxed);
+    }
+}

@@ -1,0 +1,161 @@
+//! The state of a lock for one writer or many readers, without the value.
+//!
+//! One word: the number of readers, and three bits. A writer that waits keeps new readers out, so
+//! readers cannot starve it; when a writer releases the lock, readers and writers that wait have
+//! equal chances.
+
+use std::sync::atomic::AtomicU32 as PlainU32;
+
+use super::futex::Futex;
+use super::primitives::atomic::Ordering;
+use super::raw_mutex::spin;
+
+/// A writer holds the lock.
+const WRITING: u32 = 1 << 31;
+/// Threads sleep that have to be woken.
+const AWAITED: u32 = 1 << 30;
+/// A writer waits: no more readers.
+const CLOSED: u32 = 1 << 29;
+const READERS: u32 = CLOSED - 1;
+
+#[derive(Debug, Default)]
+pub(super) struct RawShared {
+    state: Futex,
+    average_spins: PlainU32,
+}
+
+impl RawShared {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> RawShared {
+        RawShared {
+            state: Futex::new(),
+            average_spins: PlainU32::new(0),
+        }
+    }
+
+    fn exchange(&self, before: u32, after: u32) -> bool {
+        let word = &self.state.word;
+        word.compare_exchange_weak(before, after, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    #[inline(always)]
+    pub(super) fn try_read(&self) -> bool {
+        let mut before = self.state.word.load(Ordering::Relaxed);
+        while may_read(before) {
+            let word = &self.state.word;
+            let taken = word.compare_exchange_weak(
+                before,
+                before + 1,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            match taken {
+                Ok(_) => return true,
+                Err(now) => before = now,
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    pub(super) fn try_write(&self) -> bool {
+        let word = &self.state.word;
+        word.compare_exchange(0, WRITING, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// For a lock that was found closed to readers.
+    #[cold]
+    pub(super) fn read_contended(&self) {
+        let word = &self.state.word;
+        let look = || match word.load(Ordering::Relaxed) {
+            now if may_read(now) => Some(self.try_read()),
+            now => (now & AWAITED == 0).then_some(false),
+        };
+        if spin(&self.average_spins, look) {
+            return;
+        }
+        loop {
+            let now = word.load(Ordering::Relaxed);
+            if may_read(now) {
+                if self.exchange(now, now + 1) {
+                    return;
+                }
+            } else if now & AWAITED != 0 || self.exchange(now, now | AWAITED) {
+                self.state.wait(now | AWAITED, None);
+            }
+        }
+    }
+
+    /// For a lock that was found held.
+    #[cold]
+    pub(super) fn write_contended(&self) {
+        let word = &self.state.word;
+        let look = || match word.load(Ordering::Relaxed) {
+            now if may_write(now) => Some(self.exchange(now, WRITING | (now & AWAITED))),
+            now => (now & AWAITED == 0).then_some(false),
+        };
+        if spin(&self.average_spins, look) {
+            return;
+        }
+        loop {
+            let now = word.load(Ordering::Relaxed);
+            if may_write(now) {
+                if self.exchange(now, WRITING | (now & AWAITED)) {
+                    return;
+                }
+                continue;
+            }
+            let closed = now | AWAITED | CLOSED;
+            if now == closed || self.exchange(now, closed) {
+                self.state.wait(closed, None);
+            }
+        }
+    }
+
+    /// For a thread that has the lock for reading.
+    #[inline(always)]
+    pub(super) fn unlock_read(&self) {
+        let before = self.state.word.fetch_sub(1, Ordering::Release);
+        if before & READERS == 1 && before & AWAITED != 0 {
+            self.wake_after_readers();
+        }
+    }
+
+    /// The last reader wakes all that wait: the writer among them, and readers, which it keeps out.
+    #[cold]
+    fn wake_after_readers(&self) {
+        let word = &self.state.word;
+        let mut now = word.load(Ordering::Relaxed);
+        // If somebody has the lock meanwhile, he will wake them.
+        while now & (WRITING | READERS) == 0 && now & AWAITED != 0 {
+            match word.compare_exchange(now, now & !AWAITED, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return self.state.wake(true),
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// For the thread that has the lock for writing.
+    #[inline(always)]
+    pub(super) fn unlock_write(&self) {
+        if self.state.word.swap(0, Ordering::Release) & AWAITED != 0 {
+            self.wake_after_writer();
+        }
+    }
+
+    #[cold]
+    fn wake_after_writer(&self) {
+        self.state.wake(true);
+    }
+}
+
+fn may_read(state: u32) -> bool {
+    state & (WRITING | CLOSED) == 0
+}
+
+/// Whoever waits to write may come in before the one that has closed the lock.
+fn may_write(state: u32) -> bool {
+    state & (WRITING | READERS) == 0
+}
