@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn rfn_takes_the_options_of_every_run() {
         let run = arguments("rfn --background --profile x").unwrap().run;
-        assert!(run.background && run.profile);
+        assert!(run.background && run.profile.is_some());
         let run = arguments("rfn -d x").unwrap().run;
-        assert!(!run.background && !run.profile);
+        assert!(!run.background && run.profile.is_none());
     }
 }

@@ -40,10 +40,8 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
             "this system has no idle scheduling class: --background has no effect",
         );
     }
-    match arguments.run.profile {
-        true => profile::measure(|| run_verb(arguments.verb, &session)),
-        false => run_verb(arguments.verb, &session),
-    }
+    let (run, verb) = (arguments.run, arguments.verb);
+    profile::measure(&run, name.text(), || run_verb(verb, &session))
 }
 
 fn run_verb(verb: Verb, session: &Session) -> Exit {

@@ -70,6 +70,7 @@ mod extract;
 pub mod foreign;
 mod hash;
 mod levels;
+pub mod locks;
 pub mod lrzip;
 mod options;
 pub mod pool;

@@ -87,7 +87,7 @@ impl RfnArgs {
     /// The arguments of `refrain` with the same meaning.
     pub fn into_arguments(self, mode: RfnMode) -> RefrainArgs {
         RefrainArgs {
-            run: self.run,
+            run: self.run.clone(),
             verb: self.into_verb(mode),
         }
     }

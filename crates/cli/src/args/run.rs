@@ -1,15 +1,62 @@
 //! Options of the run as a whole, which every verb and `rfn` take.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use refrain::locks::LockProfiling;
 
 /// Options of the run as a whole.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Print at the end, on standard error, the time, CPU time and bytes of each stage of the work
-    #[arg(long, global = true, help_heading = "Reporting")]
-    pub profile: bool,
+    /// Print at the end, on standard error, the time, CPU time and bytes of each stage of the work,
+    /// and the locks that threads waited for; or write them to FILE, as JSON
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Reporting",
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    #[allow(clippy::option_option, reason = "the option, and its value")]
+    pub profile: Option<Option<PathBuf>>,
+    /// The locks that --profile counts
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Reporting",
+        value_name = "WHICH",
+        default_value = "contested",
+        requires = "profile"
+    )]
+    pub profile_locks: ProfiledLocks,
     /// Use only processor time and disk bandwidth that nothing else needs (Linux: the idle
     /// scheduling classes)
     #[arg(long, global = true, help_heading = "Resources")]
     pub background: bool,
+}
+
+/// The locks that are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProfiledLocks {
+    /// None
+    Off,
+    /// Those that a thread had to wait for
+    #[default]
+    Contested,
+    /// Those, and one in 64 of the others
+    Sampled,
+    /// All
+    Full,
+}
+
+impl From<ProfiledLocks> for LockProfiling {
+    fn from(locks: ProfiledLocks) -> LockProfiling {
+        match locks {
+            ProfiledLocks::Off => LockProfiling::Off,
+            ProfiledLocks::Contested => LockProfiling::Contested,
+            ProfiledLocks::Sampled => LockProfiling::Sampled,
+            ProfiledLocks::Full => LockProfiling::Full,
+        }
+    }
 }

@@ -1,12 +1,13 @@
 //! Nothing is overwritten, nothing is left behind, exit codes are as documented.
 
+use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture};
 
 #[test]
 fn existing_files_are_not_overwritten_without_force() {
@@ -345,6 +346,30 @@ fn special_outputs_are_written_not_replaced() {
             .is_char_device()
     );
     case.ok("compress x -o /dev/null");
+}
+
+#[test]
+fn a_profile_can_be_written_to_a_file() {
+    let case = Case::new();
+    case.write("x", &mixture(3_000_000));
+    let line = "compress x --profile=p.json --profile-locks full";
+    let messages = String::from_utf8(case.ok(line).stderr).unwrap();
+    assert!(!messages.contains("whole program"), "{messages}");
+    let profile = json(&fs::read(case.path("p.json")).unwrap());
+    let stages = profile["stages"].as_array().unwrap();
+    let encode = stages.iter().find(|row| row["stage"] == "encode");
+    assert!(encode.unwrap()["bytes"].as_u64() > Some(0), "{profile}");
+    let locks = profile["locks"].as_array().unwrap();
+    let sum = |name: &str| -> u64 { locks.iter().map(|row| row[name].as_u64().unwrap()).sum() };
+    assert!(sum("acquired") > 10 && sum("hold_ns") > 0, "{profile}");
+    assert!(sum("contended") <= sum("acquired"), "{profile}");
+    // An earlier one is replaced, and a failure to write is one of the run.
+    case.ok("test x.rfn --profile=p.json --profile-locks off");
+    let profile = json(&fs::read(case.path("p.json")).unwrap());
+    assert_eq!(profile["locks"].as_array().unwrap().len(), 0);
+    let message = case.fails("test x.rfn --profile=missing/p.json", 4);
+    assert!(message.contains("missing/p.json"), "{message}");
+    case.fails("test x.rfn --profile-locks full", 1);
 }
 
 #[test]

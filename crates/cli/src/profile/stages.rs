@@ -1,11 +1,10 @@
-//! `--profile`: the time and resources of each stage of a run.
+//! The table of stages.
 
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use refrain::stages::{self, StageProfile, Usage};
+use refrain::stages::{StageProfile, Usage};
 
-use crate::messages;
+use super::columns::{aligned, time_text};
 use crate::units::bytes_text;
 
 const NOT_AVAILABLE: &str = "n/a";
@@ -27,40 +26,12 @@ const HEAD: [&str; 12] = [
 
 type Row = [String; HEAD.len()];
 
-/// Runs `work`, then prints what its stages took.
-pub fn measure<R>(work: impl FnOnce() -> R) -> R {
-    stages::measure();
-    let start = Instant::now();
-    let result = work();
-    let whole = Usage {
-        time: start.elapsed(),
-        ..stages::whole_process()
-    };
-    messages::line(table(&stages::report(), &whole).trim_end());
-    result
-}
-
 /// Times and counts of all threads, one line per stage and one for the whole program.
-fn table(stages: &[StageProfile], whole: &Usage) -> String {
+pub(super) fn table(stages: &[StageProfile], whole: &Usage) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(stages.iter().map(stage_row));
     rows.push(row("whole program", None, whole, [None, None]));
-    let mut widths = [0; HEAD.len()];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.len().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for [name, numbers @ ..] in &rows {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{name:<width$}", width = widths[0]);
-        for (cell, width) in numbers.iter().zip(&widths[1..]) {
-            let _ = write!(text, "  {cell:>width$}");
-        }
-        text.push('\n');
-    }
-    text
+    aligned(&rows)
 }
 
 fn stage_row(stage: &StageProfile) -> Row {
@@ -96,32 +67,9 @@ fn row(name: &str, pieces: Option<u64>, usage: &Usage, gaps_ns: [Option<u64>; 2]
     ]
 }
 
-/// Three digits and a unit: `2.35 s`, `12.0 ms`, `850 us`.
-fn time_text(time: Duration) -> String {
-    let (value, unit) = match time.as_nanos() {
-        0..1_000_000 => (time.as_secs_f64() * 1e6, "us"),
-        1_000_000..1_000_000_000 => (time.as_secs_f64() * 1e3, "ms"),
-        _ => (time.as_secs_f64(), "s"),
-    };
-    let decimals = match value {
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_three_digits() {
-        let text = |nanoseconds| time_text(Duration::from_nanos(nanoseconds));
-        assert_eq!(text(850_000), "850 us");
-        assert_eq!(text(12_000_000), "12.0 ms");
-        assert_eq!(text(2_350_000_000), "2.35 s");
-    }
 
     #[test]
     fn columns_are_aligned_and_unknown_values_are_marked() {

@@ -1,0 +1,69 @@
+//! `--profile`: the time and resources of each stage of a run, and the waits for locks.
+
+mod columns;
+mod json;
+mod locks;
+mod stages;
+
+use std::path::Path;
+use std::time::Instant;
+
+use refrain::locks::profile_locks;
+use refrain::stages::{self as engine_stages, Usage};
+use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
+
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::messages;
+
+/// Runs `work`, and prints or writes what it took if the arguments ask for that.
+pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+    let Some(file) = &args.profile else {
+        return work();
+    };
+    engine_stages::measure();
+    profile_locks(args.profile_locks.into());
+    let start = Instant::now();
+    let exit = work();
+    let whole = Usage {
+        time: start.elapsed(),
+        ..engine_stages::whole_process()
+    };
+    match file {
+        None => {
+            print(&whole);
+            exit
+        }
+        Some(file) => match write(file, &whole) {
+            Ok(()) => exit,
+            Err(error) => {
+                messages::tell(program, &error.to_string());
+                match exit {
+                    Exit::Done => Exit::Io,
+                    failed => failed,
+                }
+            }
+        },
+    }
+}
+
+fn print(whole: &Usage) {
+    let (locks, rejected) = refrain::locks::report();
+    let table = locks::table(&locks, rejected);
+    if !table.is_empty() {
+        messages::line(&table);
+    }
+    messages::line(stages::table(&engine_stages::report(), whole).trim_end());
+}
+
+fn write(file: &Path, whole: &Usage) -> std::io::Result<()> {
+    let (locks, rejected) = refrain::locks::report();
+    let json = json::profile(&engine_stages::report(), whole, &locks, rejected);
+    let options = OutputOptions {
+        overwrite: Overwrite::Replace,
+        ..OutputOptions::default()
+    };
+    let mut file = AtomicFile::create(file, &options)?;
+    file.write_all(format!("{json:#}\n").as_bytes())?;
+    file.publish()
+}
