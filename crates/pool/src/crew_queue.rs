@@ -117,6 +117,7 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
+    #[track_caller]
     fn lock(&self) -> MutexGuard<'_, QueueState<'env, E>> {
         self.state.lock()
     }

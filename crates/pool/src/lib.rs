@@ -49,6 +49,7 @@ pub mod run_queue;
 pub mod stages;
 mod thread;
 pub mod timer_thread;
+mod trace;
 
 pub use arenas::limit_allocator_arenas;
 pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};

@@ -81,6 +81,7 @@ mod read;
 pub mod stages;
 pub mod storage;
 mod store;
+pub mod trace;
 mod tuning;
 mod write;
 

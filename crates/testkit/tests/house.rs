@@ -32,9 +32,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("format", &["protect", "tree"]),
     ("tree", &["pool", "storage", "timer"]),
     ("policy", &[]),
-    ("timer", &[]),
+    ("timer", &["trace"]),
+    ("trace", &[]),
     ("simulator", &["policy"]),
-    ("pool", &["policy", "timer"]),
+    ("pool", &["policy", "timer", "trace"]),
     ("storage", &["pool", "timer"]),
     (
         "refrain",
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "tree",
             "policy",
             "timer",
+            "trace",
             "pool",
             "storage",
         ],
@@ -91,7 +93,7 @@ const BYTES_LAYER: &[&str] = &[
 ];
 
 /// Crates that use locks of the operating system and read its clocks.
-const USES_THE_SYSTEM: &[&str] = &["pool", "timer"];
+const USES_THE_SYSTEM: &[&str] = &["pool", "timer", "trace"];
 
 /// Further dependencies of tests: crate, package.
 const SEEN_BY_TESTS: &[(&str, &str)] = &[

@@ -30,10 +30,29 @@ pub struct RunArgs {
         requires = "profile"
     )]
     pub profile_locks: ProfiledLocks,
+    /// Record what every thread does and when, and write it to FILE (.json: the format of Chrome's
+    /// trace viewer, which Perfetto opens)
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Reporting",
+        value_name = "FILE",
+        value_parser = trace_file
+    )]
+    pub trace: Option<PathBuf>,
     /// Use only processor time and disk bandwidth that nothing else needs (Linux: the idle
     /// scheduling classes)
     #[arg(long, global = true, help_heading = "Resources")]
     pub background: bool,
+}
+
+/// The name of a file for events; the ending says the format.
+fn trace_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().is_some_and(|ending| ending == "json") {
+        true => Ok(path),
+        false => Err("a trace is written to a file whose name ends in .json".into()),
+    }
 }
 
 /// The locks that are counted.

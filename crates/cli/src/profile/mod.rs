@@ -1,9 +1,11 @@
-//! `--profile`: the time and resources of each stage of a run, and the waits for locks.
+//! `--profile` and `--trace`: the time and resources of each stage of a run, the waits for locks,
+//! and what every thread did when.
 
 mod columns;
 mod json;
 mod locks;
 mod stages;
+mod trace;
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,6 +20,15 @@ use crate::messages;
 
 /// Runs `work`, and prints or writes what it took if the arguments ask for that.
 pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+    if let Some(file) = &args.trace {
+        trace::begin();
+        let exit = measure_stages(args, program, work);
+        return written(trace::finish(file), program, exit);
+    }
+    measure_stages(args, program, work)
+}
+
+fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
     let Some(file) = &args.profile else {
         return work();
     };
@@ -34,16 +45,19 @@ pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Ex
             print(&whole);
             exit
         }
-        Some(file) => match write(file, &whole) {
-            Ok(()) => exit,
-            Err(error) => {
-                messages::tell(program, &error.to_string());
-                match exit {
-                    Exit::Done => Exit::Io,
-                    failed => failed,
-                }
-            }
-        },
+        Some(file) => written(write(file, &whole), program, exit),
+    }
+}
+
+/// How a run ends that ended like this and whose file was written or not.
+fn written(result: std::io::Result<()>, program: &str, exit: Exit) -> Exit {
+    let Err(error) = result else {
+        return exit;
+    };
+    messages::tell(program, &error.to_string());
+    match exit {
+        Exit::Done => Exit::Io,
+        failed => failed,
     }
 }
 

@@ -373,6 +373,25 @@ fn a_profile_can_be_written_to_a_file() {
 }
 
 #[test]
+fn a_trace_says_what_every_thread_did() {
+    let case = Case::new();
+    case.write("x", &mixture(3_000_000));
+    case.ok("compress x --trace t.json --threads 2");
+    let trace = json(&fs::read(case.path("t.json")).unwrap());
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    for stage in ["scan", "match", "encode", "write"] {
+        assert!(named(stage) > 0, "{stage}: {trace}");
+    }
+    let threads = events.iter().filter(|event| event["ph"] == "M");
+    assert!(threads.count() >= 2, "{trace}");
+    let message = case.fails("test x.rfn --trace t.txt", 1);
+    assert!(message.contains(".json"), "{message}");
+    let message = case.fails("test x.rfn --trace missing/t.json", 4);
+    assert!(message.contains("missing/t.json"), "{message}");
+}
+
+#[test]
 fn every_verb_reports_its_stages_with_profile() {
     let case = Case::new();
     let content = mixture(3 << 20);

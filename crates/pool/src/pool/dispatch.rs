@@ -1,5 +1,7 @@
 //! From a wake-up to a worker: queues flows in stripes, wakes workers, and takes entries out again.
 
+use crate::trace;
+use refrain_trace::EventKind;
 use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
@@ -128,6 +130,7 @@ impl Domain {
 
     /// Wakes a worker that the caller has claimed; starts its thread if it has none yet.
     fn wake(self: &Arc<Self>, cpu: CpuId) {
+        trace::instant(EventKind::Wake, cpu.index() as u64);
         let mut claimed = Some(cpu);
         let mut took_call = false;
         while let Some(cpu) = claimed {

@@ -28,8 +28,11 @@ use std::time::Duration;
 
 pub use counters::Usage;
 use refrain_timer::sync::plain::{Mutex, MutexGuard};
+use refrain_timer::ticks::thread_now_ns;
+use refrain_trace::EventKind;
 
 use crate::pool::histogram::TimeHistogram;
+use crate::trace;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// In the order of first use. There are a dozen of them: searching them takes no longer than a
@@ -88,6 +91,7 @@ pub fn stage(name: &'static str, bytes: u64) -> Stage {
         name,
         bytes,
         start,
+        traced_from_ns: refrain_trace::is_on().then(thread_now_ns),
         not_send: PhantomData,
     }
 }
@@ -104,6 +108,8 @@ pub struct Stage {
     name: &'static str,
     bytes: u64,
     start: Option<StageStart>,
+    /// When it began, if events are recorded.
+    traced_from_ns: Option<u64>,
     /// It ends on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
@@ -117,6 +123,9 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        if let Some(start_ns) = self.traced_from_ns {
+            trace::span(EventKind::Stage, self.name, start_ns, self.bytes);
+        }
         let Some(StageStart { at, outer }) = self.start.take() else {
             return;
         };

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::primitives::atomic::AtomicU32;
+use super::atomics::atomic::AtomicU32;
 
 /// A word with threads that wait for a change of it.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 //! the C11 memory model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). Concurrent code that
 //! imports its primitives from here can be model-checked.
 
+mod atomics;
 mod futex;
 #[cfg(all(loom, test))]
 mod models;
@@ -26,11 +27,10 @@ mod short_lock;
 #[cfg(loom)]
 mod unexplored;
 
+pub use atomics::{Padded, atomic, fence, thread};
 #[cfg(not(loom))]
 pub use mutex::{ReadGuard, RwLock, WriteGuard};
-pub use primitives::{
-    Condvar, Mutex, MutexGuard, Padded, atomic, fence, lock, thread, try_lock, wait,
-};
+pub use primitives::{Condvar, Mutex, MutexGuard, lock, try_lock, wait};
 #[cfg(not(loom))]
 pub use profile::{LockProfile, LockProfiling, SAMPLE_OF, profile_locks, report};
 pub use raw_mutex::{set_spins_max, spins_max};

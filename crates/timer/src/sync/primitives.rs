@@ -1,33 +1,10 @@
-//! The atomics and threads of the standard library or of loom, and the project's locks or loom's.
+//! The project's mutex and condition variable, or loom's.
 
 #[cfg(loom)]
-pub use loom::{
-    sync::{Condvar, Mutex, MutexGuard, atomic, atomic::fence},
-    thread,
-};
-
-#[cfg(not(loom))]
-pub use std::{
-    sync::{atomic, atomic::fence},
-    thread,
-};
+pub use loom::sync::{Condvar, Mutex, MutexGuard};
 
 #[cfg(not(loom))]
 pub use super::mutex::{Condvar, Mutex, MutexGuard};
-
-/// A value on cache lines of its own: two lines of 64 bytes, because processors fetch lines in
-/// pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Padded<T>(pub T);
-
-impl<T> std::ops::Deref for Padded<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
 
 /// Waits for the mutex. A panic of an earlier holder does not matter: critical sections run no
 /// foreign code and leave plain data valid at every point.

@@ -8,8 +8,8 @@
 use std::sync::atomic::AtomicU32 as PlainU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::atomics::atomic::Ordering;
 use super::futex::Futex;
-use super::primitives::atomic::Ordering;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::AtomicU32 as PlainU32;
 
+use super::atomics::atomic::Ordering;
 use super::futex::Futex;
-use super::primitives::atomic::Ordering;
 use super::raw_mutex::spin;
 
 /// A writer holds the lock.

@@ -19,8 +19,8 @@
 
 use std::time::Duration;
 
-use super::primitives::atomic::{AtomicBool, Ordering};
-use super::primitives::thread;
+use super::atomics::atomic::{AtomicBool, Ordering};
+use super::atomics::thread;
 
 /// Rounds of spinning before a waiter yields its processor, each twice as long as the previous one:
 /// 2048 spins of about 12 ns in all.

@@ -88,6 +88,7 @@ impl Pacer {
         }
     }
 
+    #[track_caller]
     fn lock(&self) -> MutexGuard<'_, PacerState> {
         // Plain data, valid at every point.
         self.state.lock()

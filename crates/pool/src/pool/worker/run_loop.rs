@@ -1,5 +1,7 @@
 //! The thread of a worker.
 
+use crate::trace;
+use refrain_trace::EventKind;
 use std::sync::Arc;
 
 use refrain_policy::SpinLimits;
@@ -62,8 +64,12 @@ impl WorkerContext {
         let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
             let limits = self.spin_limits();
-            if sleeper.sleep(limits, u64::MAX, || domain.now_ns()) == WakeReason::Parked {
-                self.status.counters.parks.add(1);
+            let traced_from_ns = trace::begin();
+            let is_parked =
+                sleeper.sleep(limits, u64::MAX, || domain.now_ns()) == WakeReason::Parked;
+            self.status.counters.parks.add(is_parked.into());
+            if let Some(start_ns) = traced_from_ns {
+                trace::span(EventKind::Idle, "", start_ns, is_parked.into());
             }
             self.spin_policy.borrow_mut().record_wake(self.read_clock());
         }

@@ -1,6 +1,8 @@
 //! One turn of a flow on a worker: from the policy's grant to the charge of the time that it ran.
 
+use crate::trace;
 use refrain_policy::{Charge, Key, Nice, Policy, Stop};
+use refrain_trace::EventKind;
 
 use crate::pool::job::{JobBody, JobError, Step, catch};
 use crate::pool::state::context::WorkerContext;
@@ -122,6 +124,7 @@ impl WorkerContext {
     fn run_jobs(&self, first: Option<JobBody>) {
         let counters = &self.status.counters;
         counters.runs.add(1);
+        let traced_from_ns = trace::begin();
         let mut next = first;
         loop {
             let unfinished = next.take().and_then(|body| self.run_body(body));
@@ -130,6 +133,9 @@ impl WorkerContext {
             if next.is_none() {
                 break;
             }
+        }
+        if let Some(start_ns) = traced_from_ns {
+            trace::span(EventKind::Run, "", start_ns, 0);
         }
     }
 

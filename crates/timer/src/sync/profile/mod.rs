@@ -10,7 +10,10 @@ mod table;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use refrain_trace::{Event, EventKind};
 use table::{Counts, with_table};
+
+use crate::ticks::thread_now_ns;
 pub use table::{LockProfile, report};
 
 /// Which locks are profiled.
@@ -73,7 +76,7 @@ fn record(mode: u8, place: &'static Location<'static>, name: Name) -> Option<Hol
         Some(Hold {
             row,
             weight,
-            start_ns: table.now_ns(),
+            start_ns: thread_now_ns(),
         })
     })
 }
@@ -87,18 +90,27 @@ pub(super) struct Wait {
 impl Wait {
     pub(super) fn begin() -> Wait {
         let is_on = MODE.load(Ordering::Relaxed) != LockProfiling::Off as u8;
-        let now = || with_table(|table| Some(table.now_ns()));
         Wait {
-            start_ns: is_on.then(now).flatten(),
+            start_ns: (is_on || refrain_trace::is_on()).then(thread_now_ns),
         }
     }
 
     pub(super) fn end(self, place: &'static Location<'static>, name: Name) -> Option<Hold> {
         let start_ns = self.start_ns?;
+        let now_ns = thread_now_ns();
+        let waited_ns = now_ns.saturating_sub(start_ns);
+        refrain_trace::record(Event {
+            kind: EventKind::LockWait,
+            name: name(),
+            start_ns,
+            duration_ns: waited_ns,
+            argument: place.line().into(),
+        });
+        if MODE.load(Ordering::Relaxed) == LockProfiling::Off as u8 {
+            return None;
+        }
         with_table(|table| {
-            let now_ns = table.now_ns();
             let (row, counts) = table.row(place, name())?;
-            let waited_ns = now_ns.saturating_sub(start_ns);
             Counts::add(&counts.acquired, 1);
             Counts::add(&counts.contended, 1);
             Counts::add(&counts.wait_ns, waited_ns);
@@ -123,7 +135,7 @@ pub(super) fn released(hold: Option<Hold>) {
 #[cold]
 fn record_release(hold: Hold) {
     with_table(|table| {
-        let held_ns = table.now_ns().saturating_sub(hold.start_ns);
+        let held_ns = thread_now_ns().saturating_sub(hold.start_ns);
         let counts = table.counts(hold.row)?;
         Counts::add(&counts.held, 1);
         Counts::add(&counts.hold_ns, held_ns * u64::from(hold.weight));

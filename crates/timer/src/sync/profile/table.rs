@@ -6,9 +6,6 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::clock::RealClock;
-use crate::ticks::TickClock;
-
 /// The rows of a table. Programs have some dozens of places that take locks.
 const ROWS: usize = 512;
 
@@ -57,7 +54,6 @@ struct Rows {
 /// The table of the calling thread.
 pub(super) struct ThreadTable {
     rows: Arc<Rows>,
-    clock: TickClock,
     since_sample: Cell<u32>,
 }
 
@@ -74,8 +70,6 @@ static TABLES: Mutex<AllTables> = Mutex::new(AllTables {
     ended: BTreeMap::new(),
     rejected: 0,
 });
-
-static CLOCK: OnceLock<RealClock> = OnceLock::new();
 
 thread_local! {
     static TABLE: ThreadTable = ThreadTable::new();
@@ -136,14 +130,8 @@ impl ThreadTable {
         tables.running.push(Arc::clone(&rows));
         ThreadTable {
             rows,
-            clock: TickClock::default(),
             since_sample: Cell::new(0),
         }
-    }
-
-    pub(super) fn now_ns(&self) -> u64 {
-        let clock = CLOCK.get_or_init(RealClock::new);
-        self.clock.now_ns(|| clock.now_ns())
     }
 
     /// Whether an acquisition is the one of so many that is recorded.

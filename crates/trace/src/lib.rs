@@ -1,0 +1,183 @@
+//! Records what threads do and when.
+//!
+//! [`start`] switches recording on, once, for the whole process; before, a check costs one relaxed
+//! load. Each thread writes to a ring of its own, without locks: what does not fit replaces the
+//! oldest. [`collect`] returns everything when the work has ended. The model is FreeBSD's KTR with
+//! schedgraph (Roberson). The crate reads no clock: who records states the times, in nanoseconds of
+//! a common clock.
+
+mod names;
+mod ring;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use names::NameCache;
+use ring::Ring;
+
+/// What an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A stage of the work, on so many bytes.
+    Stage = 0,
+    /// A worker ran a flow.
+    Run = 1,
+    /// A worker had nothing to do; the argument is 1 if it slept in the kernel.
+    Idle = 2,
+    /// A thread waited for a lock, in the source line that is the argument.
+    LockWait = 3,
+    /// A thread woke the worker whose number is the argument. Takes no time.
+    Wake = 4,
+}
+
+impl EventKind {
+    /// All kinds, by their number.
+    pub const ALL: [EventKind; 5] = [
+        EventKind::Stage,
+        EventKind::Run,
+        EventKind::Idle,
+        EventKind::LockWait,
+        EventKind::Wake,
+    ];
+}
+
+/// Something that a thread did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What it is.
+    pub kind: EventKind,
+    /// Of a stage its name, of a lock the type that it guards.
+    pub name: &'static str,
+    /// When it began, in nanoseconds.
+    pub start_ns: u64,
+    /// How long it took, in nanoseconds.
+    pub duration_ns: u64,
+    /// See [`EventKind`].
+    pub argument: u64,
+}
+
+/// What one thread did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadTrace {
+    /// The name of the thread; empty without one.
+    pub name: String,
+    /// In the order in which the events ended.
+    pub events: Vec<Event>,
+    /// The events that were replaced by later ones.
+    pub lost: u64,
+}
+
+/// The events that a ring has room for; 0 while nothing is recorded.
+static CAPACITY: AtomicUsize = AtomicUsize::new(0);
+
+/// The rings of all threads that have recorded something, also of those that have ended.
+static RINGS: Mutex<Vec<Arc<Ring>>> = Mutex::new(Vec::new());
+
+struct Recorder {
+    ring: Arc<Ring>,
+    names: NameCache,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// Records from now on, up to so many events of each thread, which take 32 bytes each.
+pub fn start(events_per_thread: usize) {
+    CAPACITY.store(events_per_thread.max(1), Ordering::Relaxed);
+}
+
+/// Records no more.
+pub fn stop() {
+    CAPACITY.store(0, Ordering::Relaxed);
+}
+
+/// Whether events are recorded.
+#[inline(always)]
+pub fn is_on() -> bool {
+    CAPACITY.load(Ordering::Relaxed) > 0
+}
+
+/// Records an event of the calling thread, if events are recorded.
+pub fn record(event: Event) {
+    let capacity = CAPACITY.load(Ordering::Relaxed);
+    if capacity == 0 {
+        return;
+    }
+    // A thread that is about to end records no more.
+    let _ = RECORDER.try_with(|recorder| {
+        let Ok(mut recorder) = recorder.try_borrow_mut() else {
+            return;
+        };
+        let Recorder { ring, names } = recorder.get_or_insert_with(|| Recorder::new(capacity));
+        ring.push(names.number_of(event.name), &event);
+    });
+}
+
+/// What all threads have recorded so far. Events that a thread records meanwhile may be missing.
+pub fn collect() -> Vec<ThreadTrace> {
+    let rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    rings.iter().map(|ring| ring.read()).collect()
+}
+
+impl Recorder {
+    fn new(capacity: usize) -> Recorder {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        let ring = Arc::new(Ring::new(name, capacity));
+        let mut rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.push(Arc::clone(&ring));
+        Recorder {
+            ring,
+            names: NameCache::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &'static str, number: u64) -> Event {
+        Event {
+            kind: EventKind::ALL[number as usize % EventKind::ALL.len()],
+            name,
+            start_ns: number * 10,
+            duration_ns: number,
+            argument: u64::MAX - number,
+        }
+    }
+
+    /// One test, because recording is of the whole process.
+    #[test]
+    fn each_thread_has_its_latest_events_in_their_order() {
+        record(event("too early", 1));
+        start(100);
+        let threads = ["few", "many"].map(|name| {
+            let thread = std::thread::Builder::new().name(name.into());
+            thread.spawn(move || {
+                let count = if name == "few" { 7 } else { 250 };
+                for number in 0..count {
+                    let name = if number % 2 == 0 { "even" } else { "odd" };
+                    record(event(name, number));
+                }
+            })
+        });
+        for thread in threads {
+            thread.unwrap().join().unwrap();
+        }
+        stop();
+        record(event("too late", 1));
+        let mut traces = collect();
+        traces.sort_by_key(|trace| trace.name.clone());
+        let expected = |name: &str, numbers: std::ops::Range<u64>| ThreadTrace {
+            name: name.into(),
+            lost: numbers.start,
+            events: numbers
+                .map(|number| event(if number % 2 == 0 { "even" } else { "odd" }, number))
+                .collect(),
+        };
+        assert_eq!(traces, [expected("few", 0..7), expected("many", 150..250)]);
+    }
+}
