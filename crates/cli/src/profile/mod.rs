@@ -5,6 +5,7 @@ mod columns;
 mod json;
 mod locks;
 mod stages;
+mod summary;
 mod trace;
 
 use std::path::Path;
@@ -23,7 +24,15 @@ pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Ex
     if let Some(file) = &args.trace {
         trace::begin();
         let exit = measure_stages(args, program, work);
-        return written(trace::finish(file), program, exit);
+        return match trace::finish(file) {
+            Ok(words) => {
+                for line in words {
+                    messages::tell(program, &line);
+                }
+                exit
+            }
+            failed => written(failed.map(|_| ()), program, exit),
+        };
     }
     measure_stages(args, program, work)
 }

@@ -12,6 +12,7 @@ use refrain::trace::{Event, EventKind, ThreadTrace, collect, start, stop};
 use serde_json::{Value, json};
 
 use super::locks::short_name;
+use super::summary::summary;
 
 /// The events that are retained of each thread: 32 MiB.
 const EVENTS_PER_THREAD: usize = 1 << 20;
@@ -22,8 +23,8 @@ pub(super) fn begin() {
     start(EVENTS_PER_THREAD);
 }
 
-/// Ends recording, and writes all events to a file.
-pub(super) fn finish(file: &Path) -> io::Result<()> {
+/// Ends recording, and writes all events to a file. Returns what they say.
+pub(super) fn finish(file: &Path) -> io::Result<Vec<String>> {
     stop();
     let options = OutputOptions {
         overwrite: Overwrite::Replace,
@@ -31,10 +32,12 @@ pub(super) fn finish(file: &Path) -> io::Result<()> {
     };
     let mut file = AtomicFile::create(file, &options)?;
     let mut out = BufWriter::with_capacity(WRITE_BYTES, ToSink(&mut file));
-    write_events(&collect(), &mut out)?;
+    let threads = collect();
+    write_events(&threads, &mut out)?;
     out.flush()?;
     drop(out);
-    file.publish()
+    file.publish()?;
+    Ok(summary(&threads))
 }
 
 /// Appends to a sink.

@@ -376,7 +376,9 @@ fn a_profile_can_be_written_to_a_file() {
 fn a_trace_says_what_every_thread_did() {
     let case = Case::new();
     case.write("x", &mixture(3_000_000));
-    case.ok("compress x --trace t.json --threads 2");
+    let output = case.ok("compress x --trace t.json --threads 2");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.contains("2 workers over "), "{words}");
     let trace = json(&fs::read(case.path("t.json")).unwrap());
     let events = trace["traceEvents"].as_array().unwrap();
     let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
