@@ -114,7 +114,7 @@ fn mixed_reads<F: Positional + Sync>(
 fn a_reader_never_sees_a_part_of_a_write() {
     for (seed, sharing) in [(1, Sharing::Ranges), (2, Sharing::WholeFile)] {
         let file = RangedFile::new(SlowFile::new(300), sharing).unwrap();
-        assert_eq!(mixed_reads(&file, 100, 3, 100, seed), 0, "{sharing:?}");
+        assert_eq!(mixed_reads(&file, 100, 3, 50, seed), 0, "{sharing:?}");
     }
 }
 
