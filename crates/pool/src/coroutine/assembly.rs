@@ -7,6 +7,7 @@ use super::error::CreateError;
 use super::stack::{PooledStack, StackSize};
 use super::stack_pool;
 use super::yielder::{AssemblyYielder, WayBack, Yielder};
+use crate::held_locks::locks_held;
 
 /// A coroutine on a stack of its own.
 pub(super) struct AssemblyCoroutine<R>(corosensei::Coroutine<Entry, (), R, PooledStack>);
@@ -28,9 +29,15 @@ impl<R: 'static> AssemblyCoroutine<R> {
     /// Runs the body until it suspends or returns. A panic of the body continues here.
     #[inline]
     pub(super) fn enter(&mut self, entry: Entry) -> Option<R> {
-        match self.0.resume(entry) {
-            CoroutineResult::Yield(()) => None,
-            CoroutineResult::Return(value) => Some(value),
+        let held = locks_held();
+        let mut entry = entry;
+        loop {
+            match self.0.resume(entry) {
+                CoroutineResult::Return(value) => return Some(value),
+                // It has not left more locks behind on this thread than it found.
+                CoroutineResult::Yield(()) if locks_held() <= held => return None,
+                CoroutineResult::Yield(()) => entry = Entry::REFUSED,
+            }
         }
     }
 }

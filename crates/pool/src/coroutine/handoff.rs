@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::entry::Entry;
+use crate::held_locks::locks_held;
 
 /// Who runs.
 pub(super) enum Turn {
@@ -70,6 +71,10 @@ pub(super) struct ThreadYielder(pub(super) Arc<Handoff>);
 
 impl ThreadYielder {
     pub(super) fn suspend(&self) -> Entry {
+        // The coroutine has this thread alone, so all of its locks are its own.
+        if locks_held() > 0 {
+            return Entry::REFUSED;
+        }
         self.0.set(Turn::Outside);
         match self.0.wait_inside() {
             Some(entry) => entry,

@@ -14,8 +14,8 @@ use super::queue::Waiting;
 use super::yielder::Yielder;
 use crate::lock::Lock;
 
-/// A mutex for coroutines: who waits is suspended, and its thread goes on with other work. It may be
-/// held across suspensions, and released on another thread.
+/// A mutex for coroutines: who waits is suspended, and its thread goes on with other work. It may
+/// be held across suspensions, and released on another thread.
 ///
 /// First come, first served: a release hands it to the one that has waited longest.
 #[derive(Debug, Default)]

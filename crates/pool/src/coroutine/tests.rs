@@ -355,7 +355,7 @@ fn run_all(coroutines: Vec<MovableCoroutine<()>>) -> usize {
         let Some(coroutine) = &mut slots[number] else {
             continue;
         };
-        if coroutine.enter_with(Some(waker)).unwrap() == Entered::Finished(()) {
+        if coroutine.enter_with(Some(&waker)).unwrap() == Entered::Finished(()) {
             slots[number] = None;
         }
     }

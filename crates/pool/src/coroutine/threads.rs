@@ -35,11 +35,6 @@ impl<R: Send + 'static> ThreadCoroutine<R> {
             move || {
                 if let Some(first) = handoff.wait_inside() {
                     let yielder = ThreadYielder(handoff.clone());
-                    // A thread of its own holds no locks when it starts.
-                    let first = Entry {
-                        locks_held: 0,
-                        ..first
-                    };
                     let yielder = Yielder::new(WayBack::Thread(&yielder), first);
                     let outcome = catch_unwind(AssertUnwindSafe(|| body(&yielder)));
                     *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
@@ -69,11 +64,6 @@ impl<R> ThreadCoroutine<R> {
     }
 
     pub(super) fn enter(&mut self, entry: Entry) -> Option<R> {
-        // The thread's own locks count, not those of this one.
-        let entry = Entry {
-            locks_held: 0,
-            ..entry
-        };
         self.handoff.set(Turn::Entered(entry));
         if !self.handoff.wait_outside() {
             return None;

@@ -16,7 +16,6 @@ use super::stack::StackSize;
 use super::stack_pool::count_switches;
 use super::threads::ThreadCoroutine;
 use super::yielder::Yielder;
-use crate::held_locks::locks_held;
 
 /// What switches between stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,20 +108,17 @@ impl<R: Send + 'static> Coroutine<R> {
         self.enter_with(None)
     }
 
-    /// As [`enter`](Coroutine::enter). `waker` is called when a suspended coroutine has reason to be
-    /// entered again.
+    /// As [`enter`](Coroutine::enter). `waker` is called when a suspended coroutine has reason to
+    /// be entered again.
     ///
     /// # Errors
     /// If it has finished or is running.
     #[inline]
-    pub fn enter_with(&self, waker: Option<Waker>) -> Result<Entered<R>, EnterError> {
+    pub fn enter_with(&self, waker: Option<&Waker>) -> Result<Entered<R>, EnterError> {
         let Ok(mut running) = self.running.try_borrow_mut() else {
             return Err(EnterError::Running);
         };
-        let entry = Entry {
-            waker,
-            locks_held: locks_held(),
-        };
+        let entry = Entry::with(waker);
         let value = match &mut *running {
             Running::Assembly(coroutine) if !coroutine.is_finished() => {
                 self.entries.set(self.entries.get() + 1);
@@ -227,7 +223,7 @@ impl<R: Send + 'static> MovableCoroutine<R> {
     /// # Errors
     /// If it has finished.
     #[inline]
-    pub fn enter_with(&mut self, waker: Option<Waker>) -> Result<Entered<R>, EnterError> {
+    pub fn enter_with(&mut self, waker: Option<&Waker>) -> Result<Entered<R>, EnterError> {
         self.0.enter_with(waker)
     }
 }
@@ -237,7 +233,7 @@ impl<R: Send + 'static> Future for MovableCoroutine<R> {
     type Output = Result<R, EnterError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.enter_with(Some(context.waker().clone())) {
+        match self.enter_with(Some(context.waker())) {
             Ok(Entered::Suspended) => Poll::Pending,
             Ok(Entered::Finished(value)) => Poll::Ready(Ok(value)),
             Err(error) => Poll::Ready(Err(error)),

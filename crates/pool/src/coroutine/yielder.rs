@@ -1,6 +1,9 @@
 //! What a coroutine sees of itself: how it suspends, and how it waits.
+//!
+//! `unsafe` here: the waker of the present turn, which [`Entry`] points to.
+#![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -8,7 +11,6 @@ use std::task::{Context, Poll, Waker};
 use super::entry::Entry;
 use super::error::HoldsLock;
 use super::handoff::ThreadYielder;
-use crate::held_locks::locks_held;
 
 pub(super) type AssemblyYielder = corosensei::Yielder<Entry, ()>;
 
@@ -21,16 +23,15 @@ pub(super) enum WayBack<'a> {
 /// Suspends the coroutine whose body it was given to.
 pub struct Yielder<'a> {
     back: WayBack<'a>,
-    waker: RefCell<Option<Waker>>,
-    locks_held_outside: Cell<u32>,
+    /// With which the present turn began.
+    entry: Cell<Entry>,
 }
 
 impl<'a> Yielder<'a> {
     pub(super) fn new(back: WayBack<'a>, first: Entry) -> Yielder<'a> {
         Yielder {
             back,
-            waker: RefCell::new(first.waker),
-            locks_held_outside: Cell::new(first.locks_held),
+            entry: Cell::new(first),
         }
     }
 
@@ -38,29 +39,27 @@ impl<'a> Yielder<'a> {
     /// instead, its stack is unwound from here, as by a panic: values are dropped.
     ///
     /// # Errors
-    /// If the coroutine has taken a lock of its thread; it is not suspended then.
-    // Never inlined: the caller may continue on another thread, and the compiler must not use the
-    // address of a variable of this thread there. Nothing after the switch reads such a variable.
-    #[inline(never)]
+    /// If the coroutine has taken a lock of its thread; its turn goes on then.
+    // No thread-local variable is used here: the caller may continue on another thread, and the
+    // compiler could use its address from before.
+    #[inline]
     pub fn suspend(&self) -> Result<(), HoldsLock> {
-        if locks_held() > self.locks_held_outside.get() {
-            return Err(HoldsLock);
-        }
         let entry = match &self.back {
             WayBack::Assembly(yielder) => yielder.suspend(()),
             WayBack::Thread(yielder) => yielder.suspend(),
         };
-        self.locks_held_outside.set(entry.locks_held);
-        if entry.waker.is_some() || self.waker.borrow().is_some() {
-            *self.waker.borrow_mut() = entry.waker;
+        if entry.is_refused() {
+            return Err(HoldsLock);
         }
+        self.entry.set(entry);
         Ok(())
     }
 
     /// What wakes the one who entered, if it waits for that: see
     /// [`MovableCoroutine`](super::MovableCoroutine), which is a future.
     pub fn waker(&self) -> Option<Waker> {
-        self.waker.borrow().clone()
+        // SAFETY: the body runs, so its turn has not ended; refused entries are not kept.
+        unsafe { self.entry.get().waker() }
     }
 
     /// Waits for a future. While it is not ready, the coroutine is suspended; if it was entered

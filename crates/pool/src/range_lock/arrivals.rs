@@ -133,13 +133,13 @@ impl<T> Arrivals<T> {
     }
 
     /// The number of requests, granted or not.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
 
     /// Whether there are no requests.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.of_class == [0; CLASSES]
     }
