@@ -104,14 +104,21 @@ impl<F: Positional> RangedFile<F> {
     /// If the length of the file cannot be determined.
     pub fn new(file: F, sharing: Sharing) -> io::Result<RangedFile<F>> {
         let end = file.length_bytes()?;
-        Ok(RangedFile {
+        let ranged = RangedFile::empty(file, sharing);
+        ranged.next_append.set(end);
+        Ok(ranged)
+    }
+
+    /// Takes a file that is empty, without asking the system.
+    pub fn empty(file: F, sharing: Sharing) -> RangedFile<F> {
+        RangedFile {
             file,
             sharing,
             lock: RangeLock::new(),
             next_read: SharedOffset::new(0),
-            next_append: SharedOffset::new(end),
+            next_append: SharedOffset::new(0),
             appending: Lock::default(),
-        })
+        }
     }
 
     /// The file itself, without the lock.
@@ -214,10 +221,15 @@ impl<F: Positional> RangedFile<F> {
         Ok(appending.first().map_or(end, |first| end.min(*first)))
     }
 
+    /// Runs `change`, which may write any of `range`, as one write: nobody sees a part of it.
+    pub fn change<R>(&self, range: Range<u64>, change: impl FnOnce(&F) -> R) -> R {
+        let _range = self.locked(range, RangeLock::write);
+        change(&self.file)
+    }
+
     /// Runs `change` while nobody reads or writes, such as a change of the length.
     pub fn alone<R>(&self, change: impl FnOnce(&F) -> R) -> R {
-        let _range = self.locked(0..u64::MAX, RangeLock::write);
-        change(&self.file)
+        self.change(0..u64::MAX, change)
     }
 
     fn locked<'a>(

@@ -286,7 +286,7 @@ proptest! {
     ) {
         let alone = SlowFile { yields: false, ..SlowFile::new(120) };
         let file = RangedFile::new(alone, Sharing::Ranges).unwrap();
-        let mut model = vec![0u8; 120];
+        let mut model = [0u8; 120];
         for (number, (start, length, is_write)) in steps.into_iter().enumerate() {
             let range = start as usize..start as usize + length;
             if is_write {

@@ -197,7 +197,7 @@ fn a_held_lock_refuses_a_suspension() {
 /// Uses some stack, and checks it after a suspension.
 fn sum_on_stack(yielder: &Yielder<'_>, seed: u64, depth: u64) -> u64 {
     let numbers: [u64; 16] = std::array::from_fn(|at| seed.wrapping_mul(at as u64 + depth));
-    if depth % 2 == 0 {
+    if depth.is_multiple_of(2) {
         yielder.suspend().unwrap();
     }
     let below = match depth {

@@ -47,7 +47,7 @@ struct Request<T> {
 pub(super) struct Arrivals<T> {
     requests: BTreeMap<RequestId, Request<T>>,
     /// The number of requests of each class.
-    of_class: [usize; CLASSES],
+    of_class: [u32; CLASSES],
     next_arrival: u64,
 }
 
@@ -173,6 +173,12 @@ impl<T> Arrivals<T> {
 }
 
 #[cfg(all(test, not(loom)))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
 mod tests {
     use proptest::prelude::*;
 

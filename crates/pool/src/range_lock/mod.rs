@@ -7,6 +7,12 @@ mod models;
 mod patience;
 mod shared_offset;
 #[cfg(all(test, not(loom)))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
 mod tests;
 
 use std::ops::Range;

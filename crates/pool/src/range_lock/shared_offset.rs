@@ -77,6 +77,12 @@ impl fmt::Display for OffsetOverflow {
 impl std::error::Error for OffsetOverflow {}
 
 #[cfg(all(test, not(loom)))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
 mod tests {
     use super::*;
 
