@@ -481,3 +481,97 @@ fn mutexes_work_between_threads() {
     });
     assert_eq!(*total.try_lock().unwrap(), 500);
 }
+
+/// Code that reads as if it blocked, and has its place on the stack: a header, then that many
+/// bytes, as a reader of tar streams has.
+fn read_records(read: &mut dyn FnMut(&mut [u8])) -> u64 {
+    let mut sum = 0;
+    loop {
+        let mut length = [0];
+        read(&mut length);
+        if length[0] == 0 {
+            return sum;
+        }
+        let mut record = vec![0; usize::from(length[0])];
+        read(&mut record);
+        sum += record.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+}
+
+/// A reader of a pipe that is suspended while the pipe is empty, and leaves a waker.
+fn read_pipe(
+    yielder: &Yielder<'_>,
+    pipe: &mut std::io::PipeReader,
+    available: &AtomicUsize,
+    buffer: &mut [u8],
+) {
+    use std::io::Read;
+    let mut done = 0;
+    while done < buffer.len() {
+        let ready = available.load(SeqCst).min(buffer.len() - done);
+        if ready == 0 {
+            yielder.suspend().unwrap();
+            continue;
+        }
+        pipe.read_exact(&mut buffer[done..done + ready]).unwrap();
+        available.fetch_sub(ready, SeqCst);
+        done += ready;
+    }
+}
+
+/// Inputs of which most stall in the middle of a record, on this thread alone.
+#[test]
+fn a_stalled_pipe_stops_no_other_input() {
+    use std::io::Write;
+    const INPUTS: usize = 200;
+    let _alone = alone();
+    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let before = threads();
+    let mut writers = Vec::new();
+    let mut readers: Vec<_> = (0..INPUTS)
+        .map(|_| {
+            let (mut pipe, writer) = std::io::pipe().unwrap();
+            let available = Arc::new(AtomicUsize::new(0));
+            writers.push((writer, available.clone()));
+            let body = move |yielder: &Yielder<'_>| {
+                read_records(&mut |buffer| read_pipe(yielder, &mut pipe, &available, buffer))
+            };
+            // SAFETY: a pipe, numbers and a shared counter, all of them `Send`, are on the stack;
+            // no thread-local variable is used.
+            Some(unsafe { MovableCoroutine::new(Settings::default(), body) }.unwrap())
+        })
+        .collect();
+    let send =
+        |writers: &mut Vec<(std::io::PipeWriter, Arc<AtomicUsize>)>, at: usize, bytes: &[u8]| {
+            let (writer, available) = &mut writers[at];
+            writer.write_all(bytes).unwrap();
+            available.fetch_add(bytes.len(), SeqCst);
+        };
+    // All begin a record of three bytes and stall.
+    (0..INPUTS).for_each(|at| send(&mut writers, at, &[3, 10]));
+    let enter_all = |readers: &mut Vec<Option<MovableCoroutine<u64>>>| {
+        let mut finished = Vec::new();
+        for (at, slot) in readers.iter_mut().enumerate() {
+            let Some(reader) = slot else { continue };
+            if let Entered::Finished(sum) = reader.enter().unwrap() {
+                finished.push((at, sum));
+                *slot = None;
+            }
+        }
+        finished
+    };
+    assert_eq!(enter_all(&mut readers), []);
+    // Every tenth goes on; the others stay where they are.
+    for at in (0..INPUTS).step_by(10) {
+        send(&mut writers, at, &[20, 30, 2, 1, 1]);
+    }
+    assert_eq!(enter_all(&mut readers), []);
+    for at in (0..INPUTS).step_by(10) {
+        send(&mut writers, at, &[0]);
+    }
+    let expected: Vec<_> = (0..INPUTS).step_by(10).map(|at| (at, 62)).collect();
+    assert_eq!(enter_all(&mut readers), expected);
+    assert!(threads() < before + INPUTS / 10, "a thread for each input");
+    // The stalled ones are dropped in the middle of a record.
+    drop(readers);
+}
