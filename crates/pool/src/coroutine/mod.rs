@@ -7,6 +7,8 @@ mod error;
 mod handoff;
 mod limit;
 mod mutex;
+#[cfg(test)]
+mod pool_tests;
 mod queue;
 mod stack;
 mod stack_pool;

@@ -1,6 +1,8 @@
 //! Coroutines of both backends, alone and in thousands.
+//!
+//! `unsafe` here: movable coroutines; each says why it may be moved.
 
-#![allow(unsafe_code)] // Movable coroutines; each says why it may be moved.
+#![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
