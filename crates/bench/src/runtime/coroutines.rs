@@ -13,7 +13,7 @@ const LIVES: u64 = 200_000;
 const SLOW_TURNS: u64 = 5_000;
 
 pub fn rows() -> Vec<Row> {
-    vec![switch(), life(), mutex()]
+    vec![switch(), create(), life(), mutex()]
 }
 
 fn switch() -> Row {
@@ -30,12 +30,22 @@ fn switch() -> Row {
     })
 }
 
+fn create() -> Row {
+    Row::new(
+        "coroutine-create",
+        "create and free without a turn, with accounting",
+        "ns",
+        Target::AtMost(15.0),
+    )
+    .with("refrain, pooled stacks", create_ns)
+}
+
 fn life() -> Row {
     Row::new(
         "coroutine-life",
         "create, run to the end, free, with accounting",
         "ns",
-        Target::AtMost(15.0),
+        Target::OfSecond(2.0),
     )
     .with("refrain, pooled stacks", life_ns)
     .with("corosensei alone, one stack", || raw_life_ns(true))
@@ -93,6 +103,16 @@ fn raw_switch_ns() -> f64 {
     let start = Instant::now();
     while turning.resume(()).as_yield().is_some() {}
     per(start, 2 * TURNS)
+}
+
+fn create_ns() -> f64 {
+    let start = Instant::now();
+    for number in 0..LIVES {
+        if black_box(made(Backend::Assembly, move |_| black_box(number))).is_none() {
+            return f64::NAN;
+        }
+    }
+    per(start, LIVES)
 }
 
 fn life_ns() -> f64 {
