@@ -4,7 +4,7 @@
 //! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. Beside them there are [`Cancellation`], [`Lock`], [`Permits`] and
-//! [`OnceValue`], the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the
+//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the
 //! [`stages`] of a program use.
 //!
 //! Only this crate starts threads; only it and `refrain-timer` read a clock. Other crates pass
@@ -33,6 +33,8 @@
 mod arenas;
 pub mod buffer;
 pub mod cancel;
+#[cfg(not(loom))]
+pub mod coroutine;
 pub mod crew;
 mod crew_queue;
 mod error;
@@ -45,6 +47,7 @@ pub mod once;
 pub mod permits;
 pub mod pool;
 mod prefault;
+pub mod range_lock;
 pub mod run_queue;
 pub mod stages;
 mod thread;
@@ -61,6 +64,7 @@ pub use lane::Lane;
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;
+pub use range_lock::{RangeLock, SharedOffset};
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
 pub use timer_thread::TimerThread;

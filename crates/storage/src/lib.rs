@@ -10,6 +10,7 @@
 //! | [`atomic_file`] | [`AtomicFile`]: a file that appears complete or not at all |
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
+//! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
@@ -48,6 +49,7 @@ pub mod memory;
 pub mod output;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
+pub mod ranged_file;
 pub mod redirected;
 #[cfg(feature = "remote")]
 pub mod remote;
@@ -72,6 +74,7 @@ pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use output::create_output;
+pub use ranged_file::{Positional, RangedFile, Sharing};
 pub use redirected::descriptor_output;
 #[cfg(feature = "remote")]
 pub use remote::{

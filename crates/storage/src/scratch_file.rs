@@ -4,15 +4,14 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 
 use crate::directory::Directory;
 use crate::failure::at;
+use crate::ranged_file::{RangedFile, Sharing};
 use crate::source::Source;
-use crate::transfer::{read_full, write_full};
 
 /// The name from which a hidden one is derived where files without names are not supported.
 const NAME: &str = "scratch";
@@ -20,10 +19,11 @@ const NAME: &str = "scratch";
 /// A file without a name in a directory, readable by this user alone. It vanishes when it is
 /// dropped, and with the process.
 ///
-/// Several threads may read and write different ranges at the same time.
+/// Several threads may read and write at the same time; each read sees whole writes
+/// ([`RangedFile`]).
 #[derive(Debug)]
 pub struct ScratchFile {
-    file: File,
+    file: RangedFile,
     directory: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl ScratchFile {
         let path = directory.as_ref();
         let file = create(path).map_err(at("create a temporary file in", path))?;
         Ok(ScratchFile {
-            file,
+            file: RangedFile::empty(file, Sharing::Ranges),
             directory: path.to_owned(),
         })
     }
@@ -46,12 +46,7 @@ impl ScratchFile {
     /// # Errors
     /// Those of the system, such as [`io::ErrorKind::StorageFull`].
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut at_offset = offset;
-        let written = write_full(bytes, |left| {
-            let count = self.file.write_at(left, at_offset)?;
-            at_offset += count as u64;
-            Ok(count)
-        });
+        let written = self.file.write_at(offset, bytes);
         written.map_err(at("write a temporary file in", &self.directory))
     }
 
@@ -64,7 +59,9 @@ impl ScratchFile {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // Without it the file only remains larger.
             let length_bytes = range.end.saturating_sub(range.start);
-            let _ = fallocate(&self.file, flags, range.start, length_bytes);
+            let _ = (self.file).change(range.clone(), |file| {
+                fallocate(file, flags, range.start, length_bytes)
+            });
         }
         #[cfg(not(target_os = "linux"))]
         let _ = range;
@@ -75,7 +72,7 @@ impl ScratchFile {
     /// # Errors
     /// Those of the system.
     pub fn free_bytes(&self) -> io::Result<u64> {
-        let found = rustix::fs::fstatvfs(&self.file).map_err(io::Error::from);
+        let found = rustix::fs::fstatvfs(self.file.file()).map_err(io::Error::from);
         let found = found.map_err(at("measure the free space of", &self.directory))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
@@ -83,15 +80,12 @@ impl ScratchFile {
 
 impl Source for ScratchFile {
     fn size_bytes(&self) -> io::Result<u64> {
-        let metadata = self.file.metadata();
-        let metadata = metadata.map_err(at("read a temporary file in", &self.directory))?;
-        Ok(metadata.len())
+        let size = self.file.size_bytes();
+        size.map_err(at("read a temporary file in", &self.directory))
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = read_full(offset, buffer, |at_offset, part| {
-            self.file.read_at(part, at_offset)
-        });
+        let read = self.file.read_at(offset, buffer);
         read.map_err(at("read a temporary file in", &self.directory))
     }
 }

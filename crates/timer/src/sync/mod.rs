@@ -30,7 +30,7 @@ mod unexplored;
 pub use atomics::{Padded, atomic, fence, thread};
 #[cfg(not(loom))]
 pub use mutex::{ReadGuard, RwLock, WriteGuard};
-pub use primitives::{Condvar, Mutex, MutexGuard, lock, try_lock, wait};
+pub use primitives::{Condvar, Mutex, MutexGuard, lock, try_lock, wait, wait_for};
 #[cfg(not(loom))]
 pub use profile::{LockProfile, LockProfiling, SAMPLE_OF, profile_locks, report};
 pub use raw_mutex::{set_spins_max, spins_max};

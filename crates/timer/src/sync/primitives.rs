@@ -29,6 +29,22 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock()
 }
 
+/// Waits for `condvar` for at most this time; see [`lock`].
+#[track_caller]
+pub fn wait_for<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    time_max: std::time::Duration,
+) -> MutexGuard<'a, T> {
+    #[cfg(loom)]
+    return match condvar.wait_timeout(guard, time_max) {
+        Ok((guard, _)) => guard,
+        Err(poisoned) => poisoned.into_inner().0,
+    };
+    #[cfg(not(loom))]
+    condvar.wait_for(guard, time_max)
+}
+
 /// Waits for `condvar`; see [`lock`].
 #[track_caller]
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use refrain_storage::{RangedFile, Sharing};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
 use super::directories::Directory;
@@ -27,7 +28,8 @@ static ZERO_BLOCK: [u8; HOLE_BYTES] = [0; HOLE_BYTES];
 #[derive(Debug)]
 pub struct RestoredFile {
     shared: Arc<Shared>,
-    file: File,
+    /// Pieces that several threads write never mix, even if two of them overlap.
+    file: RangedFile,
     found: Stat,
     directory: Arc<Directory>,
     /// The name that the file has now; `None` if it has none yet.
@@ -106,6 +108,7 @@ impl RestoredFile {
             false => unnamed::create(shared, &place, metadata.first_mode())?,
         };
         let found = rustix::fs::fstat(&file)?;
+        let file = RangedFile::empty(file, Sharing::Ranges);
         let directory = place.directory;
         Ok(RestoredFile {
             shared: Arc::clone(shared),
@@ -182,7 +185,8 @@ impl RestoredFile {
                 return Err(too_much_data());
             }
             let (piece, tail) = rest.split_at(length);
-            self.write_data(offset, piece)?;
+            let range = offset..offset.saturating_add(length as u64);
+            (self.file).change(range, |file| self.write_data(file, offset, piece))?;
             position = position.saturating_add(length as u64);
             rest = tail;
         }
@@ -192,7 +196,7 @@ impl RestoredFile {
     }
 
     /// Writes bytes without the blocks of zeros among them.
-    fn write_data(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn write_data(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let (mut offset, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let to_boundary = HOLE_BYTES - (offset % HOLE_BYTES as u64) as usize;
@@ -209,7 +213,7 @@ impl RestoredFile {
                 length = length.saturating_add(HOLE_BYTES).min(rest.len());
             }
             let (data, tail) = rest.split_at(length);
-            self.file.write_all_at(data, offset)?;
+            file.write_all_at(data, offset)?;
             offset += length as u64;
             self.written_end.fetch_max(offset, Ordering::Relaxed);
             rest = tail;
@@ -225,10 +229,10 @@ impl RestoredFile {
             ));
         }
         if self.written_end.load(Ordering::Relaxed) != self.size_bytes {
-            self.file.set_len(self.size_bytes)?;
+            self.file.alone(|file| file.set_len(self.size_bytes))?;
         }
         let applied = self.shared.applier.apply(
-            self.file.as_fd(),
+            self.file.file().as_fd(),
             &self.found,
             self.directory.gives_acl,
             &self.metadata,
@@ -262,7 +266,7 @@ impl RestoredFile {
                 name,
                 path: &self.path,
             };
-            unnamed::publish(&shared, &place, &self.file, self.named.as_deref())?;
+            unnamed::publish(&shared, &place, self.file.file(), self.named.as_deref())?;
             shared.directories.created.note(self.path.as_bytes());
         }
         self.named = None; // nothing to remove any more

@@ -1,0 +1,169 @@
+//! Rows about coroutines: a switch, and a whole short life.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use corosensei::stack::DefaultStack;
+use refrain_pool::coroutine::{Backend, CoMutex, Coroutine, Entered, Settings};
+
+use super::row::{Row, Target};
+
+const TURNS: u64 = 1_000_000;
+const LIVES: u64 = 200_000;
+const SLOW_TURNS: u64 = 5_000;
+
+pub fn rows() -> Vec<Row> {
+    vec![switch(), create(), life(), mutex()]
+}
+
+fn switch() -> Row {
+    Row::new(
+        "coroutine-switch",
+        "one way of enter and suspend, with accounting",
+        "ns",
+        Target::AtMost(3.0),
+    )
+    .with("refrain", || switch_ns(Backend::Assembly, TURNS))
+    .with("corosensei alone", raw_switch_ns)
+    .with("refrain, threads backend", || {
+        switch_ns(Backend::Threads, SLOW_TURNS)
+    })
+}
+
+fn create() -> Row {
+    Row::new(
+        "coroutine-create",
+        "create and free without a turn, with accounting",
+        "ns",
+        Target::AtMost(15.0),
+    )
+    .with("refrain, pooled stacks", create_ns)
+}
+
+fn life() -> Row {
+    Row::new(
+        "coroutine-life",
+        "create, run to the end, free, with accounting",
+        "ns",
+        Target::OfSecond(2.0),
+    )
+    .with("refrain, pooled stacks", life_ns)
+    .with("corosensei alone, one stack", || raw_life_ns(true))
+    .with("corosensei alone, a new stack each", || raw_life_ns(false))
+}
+
+fn mutex() -> Row {
+    Row::new(
+        "coroutine-mutex",
+        "CoMutex, uncontended lock and unlock",
+        "ns",
+        Target::None,
+    )
+    .with("refrain", mutex_ns)
+}
+
+fn per(start: Instant, count: u64) -> f64 {
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+fn made<R: Send + 'static>(
+    backend: Backend,
+    body: impl FnOnce(&refrain_pool::coroutine::Yielder<'_>) -> R + Send + 'static,
+) -> Option<Coroutine<R>> {
+    let settings = Settings {
+        backend,
+        ..Settings::default()
+    };
+    Coroutine::new(settings, body).ok()
+}
+
+fn switch_ns(backend: Backend, turns: u64) -> f64 {
+    let turning = made(backend, move |yielder| {
+        for _ in 0..turns {
+            if yielder.suspend().is_err() {
+                return false;
+            }
+        }
+        true
+    });
+    let Some(turning) = turning else {
+        return f64::NAN;
+    };
+    let start = Instant::now();
+    while turning.enter() == Ok(Entered::Suspended) {}
+    per(start, 2 * turns)
+}
+
+fn raw_switch_ns() -> f64 {
+    let mut turning = corosensei::Coroutine::<(), (), ()>::new(|yielder, ()| {
+        for _ in 0..TURNS {
+            yielder.suspend(());
+        }
+    });
+    let start = Instant::now();
+    while turning.resume(()).as_yield().is_some() {}
+    per(start, 2 * TURNS)
+}
+
+fn create_ns() -> f64 {
+    let start = Instant::now();
+    for number in 0..LIVES {
+        if black_box(made(Backend::Assembly, move |_| black_box(number))).is_none() {
+            return f64::NAN;
+        }
+    }
+    per(start, LIVES)
+}
+
+fn life_ns() -> f64 {
+    let start = Instant::now();
+    let mut sum = 0;
+    for number in 0..LIVES {
+        let Some(coroutine) = made(Backend::Assembly, move |_| black_box(number)) else {
+            return f64::NAN;
+        };
+        if let Ok(Entered::Finished(value)) = coroutine.enter() {
+            sum += value;
+        }
+    }
+    black_box(sum);
+    per(start, LIVES)
+}
+
+fn raw_life_ns(is_reused: bool) -> f64 {
+    let mut stack = DefaultStack::default();
+    // Mapping a stack takes microseconds.
+    let lives = if is_reused { LIVES } else { LIVES / 20 };
+    let start = Instant::now();
+    let mut sum = 0;
+    for number in 0..lives {
+        if !is_reused {
+            stack = DefaultStack::default();
+        }
+        let mut coroutine = corosensei::Coroutine::<(), (), u64, _>::with_stack(
+            stack,
+            move |_: &corosensei::Yielder<(), ()>, ()| black_box(number),
+        );
+        sum += coroutine.resume(()).as_return().unwrap_or_default();
+        stack = coroutine.into_stack();
+    }
+    black_box(sum);
+    per(start, lives)
+}
+
+fn mutex_ns() -> f64 {
+    let mutex = CoMutex::new(0u64);
+    let locking = made(Backend::Assembly, move |yielder| {
+        let start = Instant::now();
+        for _ in 0..TURNS {
+            if let Ok(mut held) = mutex.lock(yielder) {
+                *held += 1;
+            }
+        }
+        per(start, TURNS)
+    });
+    match locking.map(|locking| locking.enter()) {
+        Some(Ok(Entered::Finished(cost_ns))) => cost_ns,
+        _ => f64::NAN,
+    }
+}

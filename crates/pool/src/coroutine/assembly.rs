@@ -1,0 +1,51 @@
+//! The default backend: the switch of stacks of the crate corosensei, on pooled stacks.
+
+use corosensei::CoroutineResult;
+
+use super::entry::Entry;
+use super::error::CreateError;
+use super::stack::{PooledStack, StackSize};
+use super::stack_pool;
+use super::yielder::{AssemblyYielder, WayBack, Yielder};
+use crate::held_locks::locks_held;
+
+/// A coroutine on a stack of its own.
+pub(super) struct AssemblyCoroutine<R>(corosensei::Coroutine<Entry, (), R, PooledStack>);
+
+impl<R: 'static> AssemblyCoroutine<R> {
+    #[inline]
+    pub(super) fn new(
+        size: StackSize,
+        body: impl FnOnce(&Yielder<'_>) -> R + 'static,
+    ) -> Result<Self, CreateError> {
+        let stack = stack_pool::get(size)?;
+        let run = |yielder: &AssemblyYielder, first: Entry| {
+            body(&Yielder::new(WayBack::Assembly(yielder), first))
+        };
+        let coroutine = corosensei::Coroutine::with_stack(stack, run);
+        Ok(AssemblyCoroutine(coroutine))
+    }
+
+    /// Runs the body until it suspends or returns. A panic of the body continues here.
+    #[inline]
+    pub(super) fn enter(&mut self, entry: Entry) -> Option<R> {
+        let held = locks_held();
+        let mut entry = entry;
+        loop {
+            match self.0.resume(entry) {
+                CoroutineResult::Return(value) => return Some(value),
+                // It has not left more locks behind on this thread than it found.
+                CoroutineResult::Yield(()) if locks_held() <= held => return None,
+                CoroutineResult::Yield(()) => entry = Entry::REFUSED,
+            }
+        }
+    }
+}
+
+impl<R> AssemblyCoroutine<R> {
+    /// Whether the body has returned or panicked.
+    #[inline]
+    pub(super) fn is_finished(&self) -> bool {
+        self.0.done()
+    }
+}

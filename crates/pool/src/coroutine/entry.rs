@@ -1,0 +1,48 @@
+//! What passes from whoever enters a coroutine to its body: one word, so that it travels in a
+//! register.
+//!
+//! `unsafe` here: a pointer to the waker of whoever entered, who waits until the turn ends.
+#![allow(unsafe_code)]
+
+use std::ptr;
+use std::task::Waker;
+
+/// The begin of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Null without a waker; [`REFUSED`].
+    waker: *const Waker,
+}
+
+/// No address of a waker: it is not aligned.
+const REFUSED: *const Waker = ptr::without_provenance(1);
+
+// SAFETY: it is a shared reference to a waker, and these are `Sync`.
+unsafe impl Send for Entry {}
+
+impl Entry {
+    /// The suspension was refused; the turn goes on.
+    pub(super) const REFUSED: Entry = Entry { waker: REFUSED };
+
+    /// Another turn. The waker remains where it is until the turn ends.
+    #[inline]
+    pub(super) fn with(waker: Option<&Waker>) -> Entry {
+        Entry {
+            waker: waker.map_or(ptr::null(), ptr::from_ref),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_refused(self) -> bool {
+        self.waker == REFUSED
+    }
+
+    /// A copy of the waker.
+    ///
+    /// # Safety
+    /// The turn that began with this entry has not ended, and it was not refused.
+    pub(super) unsafe fn waker(self) -> Option<Waker> {
+        // SAFETY: whoever entered holds a reference to it during the turn.
+        unsafe { self.waker.as_ref() }.cloned()
+    }
+}

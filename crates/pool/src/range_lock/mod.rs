@@ -1,0 +1,207 @@
+//! A lock over ranges of numbers, such as the bytes of a file: what does not overlap proceeds
+//! together.
+
+mod arrivals;
+#[cfg(all(test, loom))]
+mod models;
+mod patience;
+mod shared_offset;
+#[cfg(all(test, not(loom)))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy does not take `all(test, not(loom))` for a test"
+)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_timer::sync::{Condvar, Mutex, lock, wait, wait_for};
+
+pub use arrivals::Access;
+use arrivals::{Arrivals, RequestId};
+pub use patience::{GaveUp, Patience};
+pub use shared_offset::{OffsetOverflow, SharedOffset};
+
+use crate::lock::HeldLock;
+use crate::pool::inheritance::{current_owner_id, wait_for_owner};
+use crate::pool::state::lock_owner::LockOwnerId;
+
+/// A lock over ranges: readers share, a writer has its range alone, and those whose ranges do not
+/// overlap never wait for each other.
+///
+/// First come, first served: a request waits for those that conflict with it and came earlier,
+/// whether they hold their ranges or wait themselves, and for no others. So a writer that waits is
+/// not overtaken by readers that come later, and none waits for ever.
+///
+/// A thread that holds a range must not request one that conflicts with it, and threads that hold
+/// several must request them in one order, say by start. An empty range conflicts with none. While
+/// a job of a pool waits, the job that holds the range has at least its priority, as with
+/// [`Lock`](crate::Lock).
+///
+/// ```
+/// use refrain_pool::range_lock::RangeLock;
+///
+/// let lock = RangeLock::new();
+/// let first = lock.write(0..100);
+/// let second = lock.write(100..200);
+/// assert!(lock.try_read(50..150).is_none());
+/// drop((first, second));
+/// assert!(lock.try_read(50..150).is_some());
+/// ```
+#[derive(Debug, Default)]
+pub struct RangeLock {
+    arrivals: Mutex<Arrivals<Party>>,
+}
+
+/// One request, as those who wait for it and who end what it waits for see it.
+#[derive(Debug)]
+struct Party {
+    owner: LockOwnerId,
+    /// Made when it has to wait; notified when the request is granted.
+    granted: Option<Arc<Condvar>>,
+}
+
+/// Holds a range until it is dropped. See [`RangeLock`].
+#[derive(Debug)]
+#[must_use]
+pub struct RangeGuard<'a> {
+    // Dropped after the range is released (`Drop` comes before the fields).
+    _held: HeldLock,
+    lock: &'a RangeLock,
+    /// `None` for an empty range.
+    id: Option<RequestId>,
+}
+
+impl RangeLock {
+    /// A lock of which no range is held.
+    pub fn new() -> RangeLock {
+        RangeLock::default()
+    }
+
+    /// Waits until no writer has a part of the range.
+    pub fn read(&self, range: Range<u64>) -> RangeGuard<'_> {
+        self.wait_for(range, Access::Read)
+    }
+
+    /// Waits until the range is free.
+    pub fn write(&self, range: Range<u64>) -> RangeGuard<'_> {
+        self.wait_for(range, Access::Write)
+    }
+
+    /// Takes the range for reading if it need not wait.
+    pub fn try_read(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
+        self.try_acquire(range, Access::Read)
+    }
+
+    /// Takes the range for writing if it need not wait.
+    pub fn try_write(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
+        self.try_acquire(range, Access::Write)
+    }
+
+    /// Waits for the range as long as `patience` lasts.
+    ///
+    /// # Errors
+    /// When it ends. Then those who came later wait no more for this request.
+    pub fn acquire(
+        &self,
+        range: Range<u64>,
+        access: Access,
+        patience: &Patience<'_>,
+    ) -> Result<RangeGuard<'_>, GaveUp> {
+        if range.is_empty() {
+            return Ok(self.guard(None));
+        }
+        let mut arrivals = lock(&self.arrivals);
+        let party = Party {
+            owner: current_owner_id(),
+            granted: (!arrivals.is_free(&range, access)).then(Arc::default),
+        };
+        let granted = party.granted.clone();
+        let id = arrivals.arrive(range, access, party);
+        let Some(granted) = granted else {
+            drop(arrivals);
+            return Ok(self.guard(Some(id)));
+        };
+        let owner = (arrivals.first_blocker(id)).map_or(LockOwnerId::NONE, |first| first.owner);
+        drop(arrivals);
+        let waited = wait_for_owner(owner, || self.wait_until_granted(id, &granted, patience));
+        match waited {
+            Ok(()) => Ok(self.guard(Some(id))),
+            Err(reason) => {
+                self.leave(id);
+                Err(reason)
+            }
+        }
+    }
+
+    fn wait_for(&self, range: Range<u64>, access: Access) -> RangeGuard<'_> {
+        let acquired = self.acquire(range, access, &Patience::endless());
+        // Endless patience never ends.
+        acquired.unwrap_or_else(|_| self.guard(None))
+    }
+
+    fn try_acquire(&self, range: Range<u64>, access: Access) -> Option<RangeGuard<'_>> {
+        if range.is_empty() {
+            return Some(self.guard(None));
+        }
+        let mut arrivals = lock(&self.arrivals);
+        let party = Party {
+            owner: current_owner_id(),
+            granted: None,
+        };
+        let id = (arrivals.is_free(&range, access)).then(|| arrivals.arrive(range, access, party));
+        drop(arrivals);
+        id.map(|id| self.guard(Some(id)))
+    }
+
+    fn wait_until_granted(
+        &self,
+        id: RequestId,
+        granted: &Condvar,
+        patience: &Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        let mut arrivals = lock(&self.arrivals);
+        while !arrivals.is_granted(id) {
+            arrivals = match patience.left()? {
+                None => wait(granted, arrivals),
+                Some(left) => wait_for(granted, arrivals, left),
+            };
+        }
+        Ok(())
+    }
+
+    fn guard(&self, id: Option<RequestId>) -> RangeGuard<'_> {
+        RangeGuard {
+            _held: HeldLock::new(),
+            lock: self,
+            id,
+        }
+    }
+
+    /// Ends a request, and wakes those that it was the last obstacle for.
+    fn leave(&self, id: RequestId) {
+        let mut woken = Vec::new();
+        lock(&self.arrivals).leave(id, |party| woken.extend(party.granted.clone()));
+        // Without the lock, which each of them takes at once.
+        woken.iter().for_each(|granted| granted.notify_one());
+    }
+}
+
+#[cfg(all(test, loom))]
+impl RangeGuard<'_> {
+    /// The number of the request among all, by arrival.
+    fn arrival(&self) -> Option<u64> {
+        self.id.map(|id| id.arrival)
+    }
+}
+
+impl Drop for RangeGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.lock.leave(id);
+        }
+    }
+}
