@@ -51,7 +51,7 @@ mod thread;
 pub mod timer_thread;
 
 pub use arenas::limit_allocator_arenas;
-pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
+pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
 pub use cancel::Cancellation;
 pub use crew::{Crew, crew};
 pub use error::{Error, JobPanicked};
