@@ -242,7 +242,7 @@ fn failure(error: Error) -> Failure {
             action,
             error: cause,
         },
-        Error::Pool(_) => Failure::engine("", refrain::Error::new(refrain::ErrorKind::Limit, text)),
+        Error::Pool(_) => Failure::Engine(refrain::Error::new(refrain::ErrorKind::Limit, text)),
         error => {
             let kind = error.io_kind().unwrap_or(io::ErrorKind::Other);
             Failure::Storage(io::Error::new(kind, text))

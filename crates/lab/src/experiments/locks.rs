@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use refrain_pool::Lock;
 
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::gang;
 use crate::outcome::{Cell, Outcome, Section, Unit};
@@ -129,10 +129,12 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
     let ours = Lock::new([0; WORDS]);
     let shared = Arc::new((standard, ours));
     let is_over = Arc::new(AtomicBool::new(false));
-    let (time, context) = (context.time(60, 350), context.clone());
+    let (time, caller) = (context.time(60, 350), context);
+    let context = context.clone();
     let compete = move |_: usize| {
         let mut own = [0; WORDS];
-        let rounds = context.repeat(time, || {
+        let (mut acquisitions, start_ns) = (0, context.now_ns());
+        let ended = context.repeat(time, || {
             for _ in 0..ACQUISITIONS {
                 match kind {
                     Kind::Standard { spins } => with_standard(&shared.0, spins),
@@ -140,21 +142,22 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
                 }
                 change(&mut own);
             }
+            acquisitions += ACQUISITIONS;
             // Alone the others would be faster, so all end with the first.
             match is_over.load(Ordering::Relaxed) {
-                true => Err(crate::error::Error::Cancelled),
+                true => Err(Error::Cancelled),
                 false => Ok(()),
             }
         });
         is_over.store(true, Ordering::Relaxed);
-        rounds
-            .ok()
-            .map(|(rounds, taken_ns)| taken_ns as f64 / (rounds * ACQUISITIONS) as f64)
+        let taken_ns = (context.now_ns() - start_ns).max(1);
+        // Whoever is not the first ends that way; a cancelled run is found by the check below.
+        drop(ended);
+        acquisitions as f64 / taken_ns as f64
     };
-    let times = gang::run(threads, compete)?;
-    let times: Vec<f64> = times.into_iter().flatten().collect();
-    // Without any the run was cancelled, which the caller's next check finds.
-    Ok(times.iter().sum::<f64>() / times.len() as f64)
+    let rates = gang::run(threads, compete)?;
+    caller.check()?;
+    Ok(threads as f64 / rates.iter().sum::<f64>())
 }
 
 fn with_standard(lock: &Mutex<Data>, spins: u32) {

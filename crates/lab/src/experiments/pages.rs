@@ -125,10 +125,19 @@ fn huge_bytes_in(smaps: &str, address: usize) -> Option<u64> {
     None
 }
 
+/// No smaller table is on huge pages for certain.
+const LARGE_BYTES: u64 = 8 << 20;
+
 /// Ordinary pages count as slower from this ratio on.
 const SLOWER: f64 = 1.25;
 
 fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> Vec<String> {
+    let largest = pairs.last().map_or(0, |(size, _)| *size);
+    if largest < LARGE_BYTES {
+        return vec![
+            "The memory limit leaves no table that is large enough for huge pages.".into(),
+        ];
+    }
     let Some(gain) = gain else {
         return vec![format!(
             "The system gave no huge pages (its setting is \"{}\"), so there is nothing to compare.",
@@ -182,5 +191,6 @@ mod tests {
             "{text}"
         );
         assert!(findings(&pairs, None, &machine)[0].contains("no huge pages"));
+        assert!(findings(&pairs[..1], None, &machine)[0].contains("memory limit"));
     }
 }

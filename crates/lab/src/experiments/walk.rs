@@ -16,6 +16,9 @@ pub(super) const LINE_WORDS: usize = 8;
 /// Accesses between two looks at the clock.
 const ACCESSES: u64 = 1 << 14;
 
+/// More of a table than this many accesses reach fits no cache.
+const WARMING_ACCESSES_MAX: u64 = 1 << 18;
+
 /// Whether a table of this size fits the memory of the run.
 pub(super) fn fits(context: &Context, table_bytes: u64) -> bool {
     table_bytes <= context.memory_bytes
@@ -42,11 +45,8 @@ pub(super) fn access_ns(context: &Context, table: &HugeBuffer, time: Duration) -
     let mut at = 0_usize;
     let mut least_ns = f64::INFINITY;
     // Into the caches what fits there.
-    follow(
-        words,
-        &mut at,
-        (words.len() / LINE_WORDS) as u64 % (1 << 18),
-    );
+    let lines = (words.len() / LINE_WORDS) as u64;
+    follow(words, &mut at, lines.min(WARMING_ACCESSES_MAX));
     context.repeat(time, || {
         let start_ns = context.now_ns();
         follow(words, &mut at, ACCESSES);
