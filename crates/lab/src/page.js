@@ -101,9 +101,11 @@ function lines(section, groups, width) {
   for (const value of [...new Set(xs)].sort((a, b) => a - b)) {
     const place = toX(value);
     svg.append(element("line", { x1: place, x2: place, y1: height - bottom, y2: height - bottom + 4 }));
-    if (place - last < 62) continue;
-    last = place;
-    const anchor = place > width - 50 ? "end" : "middle";
+    const isAtEnd = place > width - 50;
+    const middle = isAtEnd ? place - 26 : place;
+    if (middle - last < 62) continue;
+    last = middle;
+    const anchor = isAtEnd ? "end" : "middle";
     svg.append(element("text", { x: place, y: height - bottom + 18, "text-anchor": anchor }, valueText(value, xUnit)));
   }
   svg.append(element("text", { x: left + 6, y: height - 6 }, `${section.columns[x].name}, and ${section.columns[y].name} upwards`));

@@ -16,6 +16,11 @@ use crate::units::value_text;
 /// The numbers of threads.
 const THREADS: [usize; 3] = [2, 3, 4];
 
+/// Fewer hops say nothing about a hop, however long they take,
+const HOPS_MIN: u64 = 64;
+/// but they end after so many times the time that was meant for them.
+const PATIENCE: u64 = 20;
+
 /// How a thread waits for the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Idling {
@@ -122,6 +127,9 @@ impl Experiment for Ring {
 
 fn findings([spin, adaptive, park]: [f64; 3]) -> Vec<String> {
     let text = |ns: f64| value_text(ns, Unit::Nanoseconds);
+    if !park.is_finite() || !adaptive.is_finite() {
+        return vec!["The machine was too busy for a single hop.".into()];
+    }
     let mut findings = vec![format!(
         "Two threads that park take {} per hop, two workers of the pool {}.",
         text(park),
@@ -154,7 +162,20 @@ struct Table {
     is_over: AtomicBool,
     sleepers: Vec<Sleeper>,
     load: MachineLoad,
-    end_ns: u64,
+    time_ns: u64,
+    /// When the first hop began: starting threads is not measured.
+    start_ns: AtomicU64,
+    /// How long the hops took.
+    taken_ns: AtomicU64,
+}
+
+impl Table {
+    /// Whether it is time to end, after `hops` hops.
+    fn is_time_over(&self, hops: u64, now_ns: u64) -> bool {
+        let taken_ns = now_ns.saturating_sub(self.start_ns.load(Ordering::Acquire));
+        let is_enough = hops >= HOPS_MIN && taken_ns >= self.time_ns;
+        is_enough || taken_ns >= self.time_ns * PATIENCE
+    }
 }
 
 fn pass(context: &Context, threads: usize, idling: Idling) -> Result<Lap> {
@@ -165,16 +186,17 @@ fn pass(context: &Context, threads: usize, idling: Idling) -> Result<Lap> {
         is_over: AtomicBool::new(false),
         sleepers: (0..threads).map(|_| Sleeper::default()).collect(),
         load: MachineLoad::default(),
-        end_ns: context.now_ns() + time.as_nanos() as u64,
+        time_ns: time.as_nanos() as u64,
+        start_ns: AtomicU64::new(0),
+        taken_ns: AtomicU64::new(0),
     });
     let (shared, clocked) = (table.clone(), context.clone());
-    let start_ns = context.now_ns();
     gang::run(threads, move |me| play(&clocked, &shared, me, idling))?;
-    let taken_ns = context.now_ns() - start_ns;
+    let taken_ns = table.taken_ns.load(Ordering::Acquire);
     context.check()?;
     let wakes = table.sleepers.iter().map(|sleeper| sleeper.wake_counts());
     Ok(Lap {
-        hops: table.turn.load(Ordering::Acquire).max(1),
+        hops: table.turn.load(Ordering::Acquire),
         taken_ns,
         kernel_wakes: wakes.map(|counts| counts.system_calls).sum(),
     })
@@ -212,7 +234,15 @@ fn play(context: &Context, table: &Table, me: usize, idling: Idling) {
         if is_over() {
             return;
         }
-        if context.check().is_err() || context.now_ns() >= table.end_ns {
+        let now_ns = context.now_ns();
+        if next == 0 {
+            table.start_ns.store(now_ns, Ordering::Release);
+        }
+        if context.check().is_err() || table.is_time_over(next, now_ns) {
+            let start_ns = table.start_ns.load(Ordering::Acquire);
+            table
+                .taken_ns
+                .store(now_ns.saturating_sub(start_ns), Ordering::Release);
             table.is_over.store(true, Ordering::Release);
             table.sleepers.iter().for_each(|other| {
                 other.wake();

@@ -24,7 +24,7 @@ use crate::error::{Result, at};
 use crate::experiment::Experiment;
 use crate::file_system;
 use crate::outcome::{Cell, Findings, Outcome, Section, Unit};
-use crate::units::size_text;
+use crate::units::{size_text, value_text};
 use crate::unnamed_files::{self, Mode};
 
 /// The sizes of reads and writes.
@@ -132,7 +132,7 @@ fn together(context: &Context, findings: &mut Findings) -> Result<Section> {
                     // Bytes to read, and to overwrite.
                     let first = file.write_at(0, &vec![1; 2 * size]);
                     first.map_err(at("write a file in", &context.directory))?;
-                    let time = context.time(20, 120);
+                    let time = context.time(30, 180);
                     let share = together::share(context, &file, *size, roles, time)?;
                     let share = share.map_err(at("use a file in", &context.directory))?;
                     let (least, most) = least_and_most.unwrap_or((share, share));
@@ -223,7 +223,7 @@ fn sightings_text(all: &[(usize, Sighting)], [one, many]: [&str; 2]) -> String {
         let size = size_text(*size as f64);
         let looks = match seen.looks {
             1 => format!("1 {one}"),
-            looks => format!("{looks} {many}"),
+            looks => format!("{} {many}", value_text(looks as f64, Unit::Count)),
         };
         match seen.mixed {
             0 => format!("{size}: mixed not seen in {looks}"),
@@ -312,7 +312,7 @@ fn fate_row(name: &str, size: usize, fate: Fate) -> [Cell; 6] {
 
 fn fates_text(all: &[(usize, Fate)]) -> String {
     let total = |of: fn(&Fate) -> u64| all.iter().map(|(_, fate)| of(fate)).sum::<u64>();
-    let records = total(|fate| fate.records);
+    let records = value_text(total(|fate| fate.records) as f64, Unit::Count);
     let seen = [
         ("lost", total(|fate| fate.lost)),
         ("read twice", total(|fate| fate.twice)),

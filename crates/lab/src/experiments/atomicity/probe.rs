@@ -19,6 +19,11 @@ pub(super) trait Target: Send + Sync + 'static {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
+/// So few rounds are run even if they take longer than the time that was meant for them,
+const ROUNDS_MIN: u64 = 32;
+/// up to so many times that time.
+const PATIENCE: u64 = 10;
+
 /// An error of a target, with what is being probed.
 pub(super) type Seen = Result<io::Result<Sighting>>;
 
@@ -80,7 +85,8 @@ pub(super) fn writes_during_writes<T: Target>(
 ) -> Seen {
     let (target, clocked) = (target.clone(), context.clone());
     let meeting = MeetingPoint::new(2);
-    let end_ns = context.now_ns() + time.as_nanos() as u64;
+    let start_ns = context.now_ns();
+    let time_ns = time.as_nanos() as u64;
     // The round after which both end: the first thread decides before they meet.
     let last_round = AtomicU64::new(u64::MAX);
     let act = move |member: usize| -> io::Result<Sighting> {
@@ -88,7 +94,10 @@ pub(super) fn writes_during_writes<T: Target>(
         let mut seen = Sighting::default();
         let mut result = Ok(());
         for round in 0.. {
-            if member == 0 && (clocked.now_ns() >= end_ns || clocked.check().is_err()) {
+            let taken_ns = clocked.now_ns() - start_ns;
+            let is_enough = round >= ROUNDS_MIN && taken_ns >= time_ns;
+            let is_over = is_enough || taken_ns >= time_ns * PATIENCE;
+            if member == 0 && (is_over || clocked.check().is_err()) {
                 last_round.store(round, Ordering::Release);
             }
             fill(&mut record, round * 2 + member as u64);
