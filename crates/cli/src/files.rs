@@ -14,6 +14,7 @@ use refrain::storage::{
 
 use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
+#[cfg(target_os = "linux")]
 use crate::machine;
 use crate::paths::{NewFile, identity, io_failure, is_dash, label};
 use crate::remote;
