@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
 use refrain_lab::compare::{Defaults, compare};
@@ -127,12 +127,15 @@ fn is_text(args: &LabArgs) -> bool {
 fn context(args: &LabArgs, session: &Session) -> Context {
     let on_disk = || temporary::space(None, None).map(|space| space.directory);
     let given = args.directory.clone();
+    let directory = given.or_else(on_disk).unwrap_or_else(env::temp_dir);
+    // Results are read elsewhere and later.
+    let directory = absolute(&directory).unwrap_or(directory);
     Context {
         cancelled: session.shared_cancel_flag(),
         is_quick: args.quick,
         memory_bytes: args.memory.bytes,
         processors: machine::processors(),
-        ..Context::new(given.or_else(on_disk).unwrap_or_else(env::temp_dir))
+        ..Context::new(directory)
     }
 }
 
