@@ -13,8 +13,8 @@ use crate::random::{Random, write_cycle};
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
 
-/// Accesses between two looks at the clock: few, so that some rounds end before the system gives the
-/// processor to another program.
+/// Accesses between two looks at the clock: few, so that some rounds end before the system gives
+/// the processor to another program.
 const ACCESSES: u64 = 1 << 12;
 
 /// More of a table than this many accesses reach fits no cache.
