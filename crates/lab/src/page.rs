@@ -40,7 +40,7 @@ fn body(machine: &Machine, context: &Context, reports: &[Report]) -> String {
     // Writing to a string cannot fail.
     for report in reports {
         let name = escaped(report.name);
-        let _ = write!(body, "<a href=\"#{name}\">{name}</a>\n");
+        let _ = writeln!(body, "<a href=\"#{name}\">{name}</a>");
     }
     body.push_str("</nav>\n");
     for (index, report) in reports.iter().enumerate() {
@@ -57,29 +57,26 @@ fn push_report(body: &mut String, index: usize, report: &Report) {
         escaped(report.measures)
     );
     for finding in &report.outcome.findings {
-        let _ = write!(body, "<li>{}</li>\n", escaped(finding));
+        let _ = writeln!(body, "<li>{}</li>", escaped(finding));
     }
-    let _ = write!(
+    let _ = writeln!(
         body,
-        "</ul>\n<p class=\"faint\">{}</p>\n",
+        "</ul>\n<p class=\"faint\">{}</p>",
         escaped(report.explains)
     );
     for (place, section) in report.outcome.sections.iter().enumerate() {
         push_section(body, index, place, section);
     }
     let taken = value_text(report.taken_ns as f64, Unit::Nanoseconds);
-    let _ = write!(
-        body,
-        "<p class=\"faint\">It took {taken}.</p>\n</section>\n"
-    );
+    let _ = writeln!(body, "<p class=\"faint\">It took {taken}.</p>\n</section>");
 }
 
 fn push_section(body: &mut String, index: usize, place: usize, section: &Section) {
-    let _ = write!(body, "<h3>{}</h3>\n", escaped(&section.title));
+    let _ = writeln!(body, "<h3>{}</h3>", escaped(&section.title));
     if section.chart.is_some() {
-        let _ = write!(
+        let _ = writeln!(
             body,
-            "<div class=\"chart\" data-experiment=\"{index}\" data-section=\"{place}\"></div>\n"
+            "<div class=\"chart\" data-experiment=\"{index}\" data-section=\"{place}\"></div>"
         );
     }
     let open = match section.chart {
@@ -111,9 +108,9 @@ fn push_section(body: &mut String, index: usize, place: usize, section: &Section
     }
     body.push_str("</tbody></table></div>");
     for reason in reasons(section) {
-        let _ = write!(
+        let _ = writeln!(
             body,
-            "<p class=\"faint\">{NOT_AVAILABLE}: {}</p>\n",
+            "<p class=\"faint\">{NOT_AVAILABLE}: {}</p>",
             escaped(reason)
         );
     }
