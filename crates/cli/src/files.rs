@@ -14,6 +14,8 @@ use refrain::storage::{
 
 use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
+#[cfg(target_os = "linux")]
+use crate::machine;
 use crate::paths::{NewFile, identity, io_failure, is_dash, label};
 use crate::remote;
 use crate::session::Session;
@@ -44,18 +46,22 @@ pub fn stdin_source() -> Result<Option<Arc<dyn Source>>> {
     Ok(Some(Arc::new(source)))
 }
 
-/// The capacity of a pipe, if the system permits: with the usual 64 KiB, reader and writer wait for
-/// each other sixteen times as often. It is the most that an ordinary user may ask for on Linux.
-#[cfg(target_os = "linux")]
-const PIPE_BYTES: usize = 1 << 20;
+/// The capacity of a pipe, if the system permits and the profile of the machine says nothing else:
+/// with the usual 64 KiB, reader and writer wait for each other sixteen times as often. It is the
+/// most that an ordinary user may ask for on Linux.
+pub const PIPE_BYTES: usize = 1 << 20;
 
 /// Gives a pipe more capacity. Anything else stays as it is.
 #[cfg(target_os = "linux")]
 fn enlarge_pipe(file: &File) {
     // Refused for what is no pipe, and where the user has too many large ones.
-    let has_less = rustix::pipe::fcntl_getpipe_size(file).is_ok_and(|bytes| bytes < PIPE_BYTES);
-    if has_less {
-        let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE_BYTES);
+    let Ok(present_bytes) = rustix::pipe::fcntl_getpipe_size(file) else {
+        return;
+    };
+    let profile_bytes = machine::profile().and_then(|profile| profile.pipe_bytes);
+    let wanted_bytes = profile_bytes.map_or(PIPE_BYTES, |bytes| bytes as usize);
+    if present_bytes < wanted_bytes {
+        let _ = rustix::pipe::fcntl_setpipe_size(file, wanted_bytes);
     }
 }
 

@@ -22,6 +22,7 @@
 //! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |
+//! | [`machine`] | the profile of this machine |
 //! | [`lrzip`] | the drop-in for lrzip, and its format |
 
 #![forbid(unsafe_code)]
@@ -34,6 +35,7 @@ mod failure;
 mod files;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
+mod machine;
 mod messages;
 mod names;
 mod password;

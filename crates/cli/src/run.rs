@@ -7,7 +7,7 @@ use crate::args::Verb;
 use crate::exit::Exit;
 use crate::program::{self, ProgramName};
 use crate::session::Session;
-use crate::{lrzip, messages, profile, verbs};
+use crate::{lrzip, machine, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -40,8 +40,21 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
             "this system has no idle scheduling class: --background has no effect",
         );
     }
+    if makes_tables(&arguments.verb)
+        && let Some(profile) = machine::profile()
+    {
+        profile.apply();
+    }
     let (run, verb) = (arguments.run, arguments.verb);
     profile::measure(&run, name.text(), || run_verb(verb, &session))
+}
+
+/// Whether a verb makes large tables, whose pages the profile of the machine decides.
+fn makes_tables(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Compress(_) | Verb::Decompress(_) | Verb::Test(_)
+    )
 }
 
 fn run_verb(verb: Verb, session: &Session) -> Exit {
@@ -58,6 +71,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Mount(args) => verbs::mount::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
+        Verb::Lab(args) => verbs::lab::run(&args, session),
         Verb::Generate(args) => verbs::generate::run(&args, session),
     }
 }

@@ -1,12 +1,39 @@
 //! Large memory: tables whose pages are populated on first use, and byte buffers that are reused.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::MmapMut;
 
 use crate::error::Error;
 use crate::lock::Lock;
 use crate::prefault::prefault;
+
+/// The pages that a table asks the system for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Huge ones, where the system has some.
+    Huge,
+    /// None but ordinary ones.
+    Ordinary,
+}
+
+/// Whether [`HugeBuffer::zeroed`] asks for huge pages.
+static ASKS_FOR_HUGE_PAGES: AtomicBool = AtomicBool::new(true);
+
+/// Sets for the whole process what [`HugeBuffer::zeroed`] asks for from now on. Without a call
+/// these are huge pages. Contents never depend on it.
+pub fn set_default_pages(pages: Pages) {
+    ASKS_FOR_HUGE_PAGES.store(pages == Pages::Huge, Ordering::Relaxed);
+}
+
+/// What [`HugeBuffer::zeroed`] asks for.
+pub fn default_pages() -> Pages {
+    match ASKS_FOR_HUGE_PAGES.load(Ordering::Relaxed) {
+        true => Pages::Huge,
+        false => Pages::Ordinary,
+    }
+}
 
 /// A zeroed table of 64-bit words, mapped from the operating system.
 ///
@@ -25,17 +52,25 @@ pub struct HugeBuffer {
 }
 
 impl HugeBuffer {
-    /// Maps `length_words` words of zero.
+    /// Maps `length_words` words of zero, on the [`default_pages`].
     ///
     /// # Errors
     /// [`Error::MemoryUnavailable`] if the system refuses.
     pub fn zeroed(length_words: usize) -> Result<Self, Error> {
+        HugeBuffer::zeroed_on(default_pages(), length_words)
+    }
+
+    /// Maps `length_words` words of zero, on pages of this kind.
+    ///
+    /// # Errors
+    /// As [`HugeBuffer::zeroed`].
+    pub fn zeroed_on(pages: Pages, length_words: usize) -> Result<Self, Error> {
         let Some(length_bytes) = length_words.max(1).checked_mul(size_of::<u64>()) else {
             return Err(unavailable(u64::MAX, &"more than the address space"));
         };
         let map = MmapMut::map_anon(length_bytes)
             .map_err(|error| unavailable(length_bytes as u64, &error))?;
-        advise_huge_pages(&map);
+        advise(&map, pages);
         // Mappings begin at a page, so this succeeds. Checked once so that the views cannot panic.
         if let Err(error) = bytemuck::try_cast_slice::<u8, u64>(&map) {
             return Err(unavailable(length_bytes as u64, &error));
@@ -67,13 +102,16 @@ fn unavailable(length_bytes: u64, reason: &dyn std::fmt::Display) -> Error {
 }
 
 #[cfg(target_os = "linux")]
-fn advise_huge_pages(map: &MmapMut) {
+fn advise(map: &MmapMut, pages: Pages) {
     // Kernels without transparent huge pages return EINVAL; then there are none.
-    let _ = map.advise(memmap2::Advice::HugePage);
+    let _ = map.advise(match pages {
+        Pages::Huge => memmap2::Advice::HugePage,
+        Pages::Ordinary => memmap2::Advice::NoHugePage,
+    });
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise_huge_pages(_map: &MmapMut) {}
+fn advise(_map: &MmapMut, _pages: Pages) {}
 
 /// Caches byte buffers of one capacity for reuse.
 ///
@@ -239,6 +277,16 @@ mod tests {
         assert!(table.words().iter().all(|word| *word == 0));
         table.words_mut()[(3 << 18) - 1] = u64::MAX;
         assert_eq!(table.words()[(3 << 18) - 1], u64::MAX);
+    }
+
+    #[test]
+    fn tables_on_both_kinds_of_pages_are_zeroed_and_writable() {
+        for pages in [Pages::Huge, Pages::Ordinary] {
+            let mut table = HugeBuffer::zeroed_on(pages, 1 << 19).unwrap();
+            assert!(table.words().iter().all(|word| *word == 0));
+            table.words_mut()[5] = 9;
+            assert_eq!(table.words()[5], 9);
+        }
     }
 
     #[test]

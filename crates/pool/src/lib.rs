@@ -55,7 +55,7 @@ pub mod timer_thread;
 mod trace;
 
 pub use arenas::limit_allocator_arenas;
-pub use buffer::{BufferPool, HugeBuffer, PooledBuffer};
+pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
 pub use cancel::Cancellation;
 pub use crew::{Crew, crew};
 pub use error::{Error, JobPanicked};

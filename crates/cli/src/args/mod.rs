@@ -5,6 +5,7 @@ mod bench;
 mod boot;
 mod compression;
 mod hash;
+mod lab;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
@@ -27,6 +28,7 @@ mod verb;
 pub use bench::BenchArgs;
 pub use boot::BootArgs;
 pub use hash::HashArgs;
+pub use lab::LabArgs;
 pub use level::check_level_digits;
 pub use mount::MountArgs;
 pub use opening::OpeningArgs;

@@ -7,6 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::hash::HashArgs;
+use super::lab::LabArgs;
 use super::lrzip::LrzipArgs;
 use super::mount::MountArgs;
 use super::opening::OpeningArgs;
@@ -65,6 +66,8 @@ pub enum Verb {
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
+    /// Measure this machine, and explain what that means
+    Lab(LabArgs),
     /// Write manual pages or shell completions
     Generate(GenerateArgs),
 }

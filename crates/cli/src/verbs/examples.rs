@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 15] = [
+const EXAMPLES: [(&str, Examples); 16] = [
     (
         "refrain",
         &[
@@ -201,6 +201,23 @@ const EXAMPLES: [(&str, Examples); 15] = [
             (
                 "Compare two levels with a command of your own:",
                 "refrain bench --levels 3,8 --peer 'zstd -9 --long=31' disk.img",
+            ),
+        ],
+    ),
+    (
+        "refrain-lab",
+        &[
+            (
+                "Measure everything, as tables and as a page with charts:",
+                "refrain lab -o machine.html",
+            ),
+            (
+                "See what a file system does when reads and writes meet:",
+                "refrain lab atomicity --directory /mnt/share",
+            ),
+            (
+                "Keep what later runs can use, and see what it gains:",
+                "refrain lab --save --compare",
             ),
         ],
     ),

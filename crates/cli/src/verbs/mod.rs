@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
-//! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
+//! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
@@ -26,6 +26,7 @@ pub mod generate;
 pub mod hash;
 pub mod info;
 mod input;
+pub mod lab;
 pub mod list;
 pub mod mount;
 mod near_names;

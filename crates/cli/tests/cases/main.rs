@@ -20,6 +20,7 @@
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
 //! | `hash` | digests, beside md5sum and sha256sum |
+//! | `lab` | measurements of the machine, and its profile |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
@@ -33,6 +34,7 @@
 mod damage;
 mod foreign;
 mod hash;
+mod lab;
 #[cfg(feature = "lrzip")]
 mod lrzip;
 #[cfg(feature = "lrzip")]

@@ -1,0 +1,27 @@
+//! One question about the machine.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::outcome::Outcome;
+
+/// One question about the machine. Its walk through memory and files is the same each time: random
+/// orders come from the context's seed.
+pub trait Experiment: Sync {
+    /// The name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it measures, in one sentence without a full stop.
+    fn measures(&self) -> &'static str;
+
+    /// How to read the numbers and why they matter, in plain words.
+    fn explains(&self) -> &'static str;
+
+    /// The seconds that it takes, about.
+    fn seconds(&self, is_quick: bool) -> f64;
+
+    /// Measures.
+    ///
+    /// # Errors
+    /// The run was cancelled, or the system refused what the experiment needs.
+    fn run(&self, context: &Context) -> Result<Outcome>;
+}

@@ -1,0 +1,178 @@
+//! What locks cost: nobody else there, and with others who want them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use refrain_pool::Lock;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::gang;
+use crate::outcome::{Cell, Outcome, Section, Unit};
+use crate::units::value_text;
+
+/// How often a thread looks at a lock before it waits in the standard library's way, which spins
+/// about a hundred times and then sleeps in the kernel.
+const SPIN_LIMITS: [u32; 4] = [0, 10, 100, 1000];
+
+/// Acquisitions between two looks at the clock.
+const ACQUISITIONS: u64 = 256;
+
+/// The words that a holder changes.
+const WORDS: usize = 16;
+
+type Data = [u64; WORDS];
+
+/// Locks.
+pub(super) struct Locks;
+
+impl Experiment for Locks {
+    fn name(&self) -> &'static str {
+        "locks"
+    }
+
+    fn measures(&self) -> &'static str {
+        "what taking a lock costs, alone and against another thread, by how long a thread spins for it"
+    }
+
+    fn explains(&self) -> &'static str {
+        "Each thread takes the lock, changes two lines of memory, releases it, and does as much \
+         work on its own. Alone, a lock costs one atomic instruction. Against another thread the \
+         lines of memory move between processors, and a thread that does not get the lock spins or \
+         sleeps: sleeping leaves the processor to others, and costs a wake-up."
+    }
+
+    fn seconds(&self, is_quick: bool) -> f64 {
+        if is_quick { 0.6 } else { 3.5 }
+    }
+
+    fn run(&self, context: &Context) -> Result<Outcome> {
+        let columns = [
+            ("lock", Unit::Text),
+            ("threads", Unit::Count),
+            ("per acquisition", Unit::Nanoseconds),
+            ("in all", Unit::PerSecond),
+        ];
+        let mut section = Section::new(
+            "Time from acquisition to acquisition of a thread",
+            &columns,
+        )
+        .with_chart(0, 2, Some(1), true);
+        let mut best: Option<(String, f64)> = None;
+        for threads in [1, 2] {
+            for kind in kinds(threads) {
+                let name = kind.name();
+                if threads > context.processors {
+                    let reason = || Cell::not_available("needs two processors");
+                    section.push([name.into(), threads.into(), reason(), reason()]);
+                    continue;
+                }
+                let ns = acquisition_ns(context, kind, threads)?;
+                if threads == 2 && best.as_ref().is_none_or(|(_, least)| ns < *least) {
+                    best = Some((name.clone(), ns));
+                }
+                let all = threads as f64 / ns * 1e9;
+                section.push([name.into(), threads.into(), ns.into(), all.into()]);
+            }
+        }
+        let mut findings = Vec::new();
+        if let Some(alone) = section.rows[0][2].number() {
+            findings.push(format!(
+                "Alone, the standard library's mutex takes {} with the work under it.",
+                value_text(alone, Unit::Nanoseconds)
+            ));
+        }
+        if let Some((name, ns)) = best {
+            findings.push(format!(
+                "Against another thread, \"{name}\" was fastest: {}. With sections this short, \
+                 what counts is that the holder is not slept on.",
+                value_text(ns, Unit::Nanoseconds)
+            ));
+        }
+        Ok(Outcome {
+            sections: vec![section],
+            findings,
+            ..Outcome::default()
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Standard { spins: u32 },
+    Ours,
+}
+
+impl Kind {
+    fn name(self) -> String {
+        match self {
+            Kind::Standard { spins: 0 } => "std mutex".into(),
+            Kind::Standard { spins } => format!("std mutex after {spins} looks"),
+            Kind::Ours => "the pool's lock".into(),
+        }
+    }
+}
+
+/// Spinning makes no difference to a thread that is alone.
+fn kinds(threads: usize) -> Vec<Kind> {
+    let limits = SPIN_LIMITS
+        .iter()
+        .filter(|spins| threads > 1 || **spins == 0);
+    let standard = limits.map(|&spins| Kind::Standard { spins });
+    standard.chain([Kind::Ours]).collect()
+}
+
+fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> {
+    context.check()?;
+    let standard = Mutex::new([0; WORDS]);
+    let ours = Lock::new([0; WORDS]);
+    let shared = Arc::new((standard, ours));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (time, caller) = (context.time(60, 350), context);
+    let context = context.clone();
+    let compete = move |_: usize| {
+        let mut own = [0; WORDS];
+        let (mut acquisitions, start_ns) = (0, context.now_ns());
+        let ended = context.repeat(time, || {
+            for _ in 0..ACQUISITIONS {
+                match kind {
+                    Kind::Standard { spins } => with_standard(&shared.0, spins),
+                    Kind::Ours => change(&mut shared.1.lock()),
+                }
+                change(&mut own);
+            }
+            acquisitions += ACQUISITIONS;
+            // Alone the others would be faster, so all end with the first.
+            match is_over.load(Ordering::Relaxed) {
+                true => Err(Error::Cancelled),
+                false => Ok(()),
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        let taken_ns = (context.now_ns() - start_ns).max(1);
+        // Whoever is not the first ends that way; a cancelled run is found by the check below.
+        drop(ended);
+        acquisitions as f64 / taken_ns as f64
+    };
+    let rates = gang::run(threads, compete)?;
+    caller.check()?;
+    Ok(threads as f64 / rates.iter().sum::<f64>())
+}
+
+fn with_standard(lock: &Mutex<Data>, spins: u32) {
+    for _ in 0..spins {
+        match lock.try_lock() {
+            Ok(mut held) => return change(&mut held),
+            Err(TryLockError::Poisoned(poisoned)) => return change(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
+    change(&mut lock.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn change(data: &mut Data) {
+    for word in std::hint::black_box(data) {
+        *word = word.wrapping_add(1);
+    }
+}
