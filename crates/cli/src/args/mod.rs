@@ -8,6 +8,7 @@ mod hash;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
+mod map;
 mod mount;
 mod opening;
 mod output;
@@ -28,6 +29,7 @@ pub use bench::BenchArgs;
 pub use boot::BootArgs;
 pub use hash::HashArgs;
 pub use level::check_level_digits;
+pub use map::MapArgs;
 pub use mount::MountArgs;
 pub use opening::OpeningArgs;
 pub use output::OutputArgs;

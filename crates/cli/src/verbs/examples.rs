@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 15] = [
+const EXAMPLES: [(&str, Examples); 16] = [
     (
         "refrain",
         &[
@@ -135,6 +135,19 @@ const EXAMPLES: [(&str, Examples); 15] = [
             ),
             ("One line per archive:", "refrain info --table *.rfn"),
             ("All values as JSON:", "refrain info --json disk.img.rfn"),
+        ],
+    ),
+    (
+        "refrain-map",
+        &[
+            (
+                "Show what repeats how far apart, and what folders cost:",
+                "refrain map project.rfn",
+            ),
+            (
+                "Write a page for a browser:",
+                "refrain map project.rfn -o map.html",
+            ),
         ],
     ),
     (

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
+//! | `map` | a verb: what repeats where, and what folders cost |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
@@ -27,6 +28,7 @@ pub mod hash;
 pub mod info;
 mod input;
 pub mod list;
+pub mod map;
 pub mod mount;
 mod near_names;
 mod operands;
