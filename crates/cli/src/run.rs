@@ -63,6 +63,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Decompress(args) => verbs::decompress::run(&args, session),
         Verb::Test(args) => verbs::test::run(&args, session),
         Verb::Info(args) => verbs::info::run(&args, session),
+        Verb::Map(args) => verbs::map::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),
         Verb::Cat(args) => verbs::cat::run(&args, session),
         Verb::Boot(args) => verbs::boot::run(&args, session),

@@ -60,6 +60,7 @@
 mod archive;
 mod archive_frames;
 mod archive_info;
+mod archive_layout;
 mod archive_serving;
 mod compress;
 mod dialect;
@@ -90,6 +91,7 @@ pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
+pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
 pub use archive_serving::{Deadline, ReadControl, Run};
 pub use compress::{CompressSummary, compress};
 pub use dialect::Dialect;

@@ -9,6 +9,7 @@ mod lab;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
+mod map;
 mod mount;
 mod opening;
 mod output;
@@ -30,6 +31,7 @@ pub use boot::BootArgs;
 pub use hash::HashArgs;
 pub use lab::LabArgs;
 pub use level::check_level_digits;
+pub use map::MapArgs;
 pub use mount::MountArgs;
 pub use opening::OpeningArgs;
 pub use output::OutputArgs;

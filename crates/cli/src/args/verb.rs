@@ -9,6 +9,7 @@ use super::compression::CompressionArgs;
 use super::hash::HashArgs;
 use super::lab::LabArgs;
 use super::lrzip::LrzipArgs;
+use super::map::MapArgs;
 use super::mount::MountArgs;
 use super::opening::OpeningArgs;
 use super::output::OutputArgs;
@@ -50,6 +51,8 @@ pub enum Verb {
     Test(TestArgs),
     /// Show sizes, ratio, codecs and integrity of archives
     Info(InfoArgs),
+    /// Show what repeats where, and what every folder costs: a table, a page or a picture
+    Map(MapArgs),
     /// List members, and the entries of archived directories
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output

@@ -138,6 +138,19 @@ const EXAMPLES: [(&str, Examples); 16] = [
         ],
     ),
     (
+        "refrain-map",
+        &[
+            (
+                "Show what repeats how far apart, and what folders cost:",
+                "refrain map project.rfn",
+            ),
+            (
+                "Write a page for a browser:",
+                "refrain map project.rfn -o map.html",
+            ),
+        ],
+    ),
+    (
         "refrain-list",
         &[
             (

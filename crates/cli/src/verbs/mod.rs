@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
+//! | `map` | a verb: what repeats where, and what folders cost |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
@@ -28,6 +29,7 @@ pub mod info;
 mod input;
 pub mod lab;
 pub mod list;
+pub mod map;
 pub mod mount;
 mod near_names;
 mod operands;

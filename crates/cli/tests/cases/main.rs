@@ -14,6 +14,7 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `reading` | info, list, cat |
+//! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
 //! | `mount` | archives as directories, seen through the kernel |
@@ -45,6 +46,7 @@ mod lrzip_comparison;
 mod lrzip_prompts;
 #[cfg(feature = "lrzip")]
 mod lrzip_tar;
+mod map;
 mod messages;
 mod metadata;
 mod mount;

@@ -7,6 +7,7 @@ pub(crate) mod content_limit;
 pub(crate) mod content_visitor;
 pub(crate) mod epoch_map;
 pub(crate) mod foreign;
+pub(crate) mod layout;
 pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod opened_archive;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_check::ContentCheck;
+use crate::read::layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -107,6 +108,26 @@ pub(crate) trait OpenedArchive: Send + Sync {
 
     /// Calls `each` for every block of the store, from their headers.
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()>;
+
+    /// Calls `each` for the extents of all content, in its order.
+    fn for_each_extent(&self, _each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
+        Err(no_extents())
+    }
+
+    /// Calls `each` for every block of the store, from the index.
+    fn for_each_store_block(&self, _each: &mut dyn FnMut(StoreBlock) -> Result<()>) -> Result<()> {
+        Err(no_extents())
+    }
+
+    /// Calls `each` for every member, its number and the range of its content.
+    fn for_each_member_content(&self, _each: &mut EachMemberContent<'_>) -> Result<()> {
+        Err(no_extents())
+    }
+
+    /// Reads the store from an offset on; returns the number of bytes read.
+    fn read_store(&self, _offset_in_store: u64, _buffer: &mut [u8]) -> Result<usize> {
+        Err(no_extents())
+    }
 
     /// The number of bytes that belong to no part of the archive that was recognized.
     fn skipped_bytes(&self) -> u64;

@@ -14,6 +14,7 @@ use refrain_storage::Source;
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
+use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
@@ -122,6 +123,20 @@ impl Concatenation {
         open.last()
             .map(|(_, archive)| archive.clone())
             .ok_or_else(|| no_member(self.member_count, self.member_count))
+    }
+
+    /// Calls `each` for every archive, the number of members before it, and what precedes it.
+    fn for_each_part(
+        &self,
+        each: &mut dyn FnMut(&IndexedArchive, usize, LayoutBase) -> Result<()>,
+    ) -> Result<()> {
+        let mut base = LayoutBase::default();
+        for (number, part) in self.parts.iter().enumerate() {
+            let archive = self.part(number)?;
+            each(&archive, part.first_member, base)?;
+            base = archive.base_after(base);
+        }
+        Ok(())
     }
 
     /// The archive that holds a member, and the member's number in it.
@@ -246,6 +261,34 @@ impl OpenedArchive for Concatenation {
 
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
         (0..self.parts.len()).try_for_each(|number| self.part(number)?.for_each_block(each))
+    }
+
+    fn for_each_extent(&self, each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
+        self.for_each_part(&mut |archive, _, base| archive.extents_from(base, each))
+    }
+
+    fn for_each_store_block(&self, each: &mut dyn FnMut(StoreBlock) -> Result<()>) -> Result<()> {
+        self.for_each_part(&mut |archive, _, base| archive.blocks_from(base, each))
+    }
+
+    fn for_each_member_content(&self, each: &mut EachMemberContent<'_>) -> Result<()> {
+        self.for_each_part(&mut |archive, first, base| {
+            archive.contents_from(base, &mut |member, found, range| {
+                each(first + member, found, range)
+            })
+        })
+    }
+
+    fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut count = 0;
+        self.for_each_part(&mut |archive, _, base| {
+            let inside = offset_in_store.checked_sub(base.store_bytes);
+            if let (0, Some(inside)) = (count, inside) {
+                count = archive.read_store(inside, buffer)?;
+            }
+            Ok(())
+        })?;
+        Ok(count)
     }
 
     fn skipped_bytes(&self) -> u64 {

@@ -16,6 +16,7 @@ use crate::archive_info::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
+use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::{FoundArchive, expanded_at_start, read_index};
@@ -41,7 +42,7 @@ pub(crate) struct IndexedArchive {
     pub(super) limits: Limits,
     options: ReadOptions,
     head: ArchiveHeader,
-    end: ArchiveEnd,
+    pub(super) end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
     maps: Lock<MapCache>,
@@ -464,6 +465,27 @@ impl OpenedArchive for IndexedArchive {
                 .map_err(|error| Error::from(error).at_offset(offset))?;
             each(BlockInfo::new(&head, (offset, bytes)))
         })
+    }
+
+    fn for_each_extent(&self, each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
+        self.extents_from(LayoutBase::default(), each)
+    }
+
+    fn for_each_store_block(&self, each: &mut dyn FnMut(StoreBlock) -> Result<()>) -> Result<()> {
+        self.blocks_from(LayoutBase::default(), each)
+    }
+
+    fn for_each_member_content(&self, each: &mut EachMemberContent<'_>) -> Result<()> {
+        self.contents_from(LayoutBase::default(), each)
+    }
+
+    fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
+        let left = self.end.store_bytes.saturating_sub(offset_in_store);
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        self.read_store_at(offset_in_store, &mut buffer[..count])?;
+        Ok(count)
     }
 
     /// The number of bytes outside intact frames; 0 except after [`IndexedArchive::open_by_scan`].

@@ -9,6 +9,7 @@ pub(crate) mod frame_index;
 pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
+mod layout;
 mod map_cache;
 pub(crate) mod member_content;
 mod member_entries;

@@ -58,6 +58,11 @@ impl PackedMap {
         self.header.content_start..self.header.content_end()
     }
 
+    /// Where the bytes begin in the store that the epoch adds to it.
+    pub(crate) fn store_start(&self) -> u64 {
+        self.header.store_start
+    }
+
     /// Whether there are repeats of earlier content.
     pub(crate) fn has_repeats(&self) -> bool {
         self.has_repeats
