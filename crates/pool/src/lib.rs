@@ -4,8 +4,8 @@
 //! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. Beside them there are [`Cancellation`], [`Lock`], [`Permits`] and
-//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the
-//! [`stages`] of a program use.
+//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
+//! [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Only this crate starts threads; only it and `refrain-timer` read a clock. Other crates pass
 //! closures to a crew and remain pure functions of their inputs.

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 16] = [
+const EXAMPLES: [(&str, Examples); 17] = [
     (
         "refrain",
         &[

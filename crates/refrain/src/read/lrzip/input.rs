@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// The origin of the archive's bytes.
 enum Origin {
     File(Arc<dyn Source>, u64),
-    Pipe(Lock<Spool>),
+    Pipe(Box<Lock<Spool>>),
 }
 
 /// An archive's bytes.
@@ -38,7 +38,9 @@ impl ArchiveInput {
         temporary: Option<PathBuf>,
     ) -> ArchiveInput {
         ArchiveInput {
-            origin: Origin::Pipe(Lock::new(Spool::new(stream, bytes_max, temporary))),
+            origin: Origin::Pipe(Box::new(Lock::new(Spool::new(
+                stream, bytes_max, temporary,
+            )))),
         }
     }
 
