@@ -1,9 +1,8 @@
 //! The house rules as a test: which crate may depend on which, and what must not be used where.
 //!
-//! The test reads the source tree as text. It removes comments, string literals and test code
-//! first, so these may mention what a rule forbids. A message names the location and an
-//! alternative. An exception is an entry in [`EXCEPTIONS`] with its reason; an exception that is no
-//! longer needed fails the test.
+//! The test reads the source tree as text, without comments, string literals and test code. A
+//! message names the location and an alternative. An exception is an entry in [`EXCEPTIONS`] with
+//! its reason; one that is no longer needed fails the test.
 
 #![allow(
     clippy::unwrap_used,
