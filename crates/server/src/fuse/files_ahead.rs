@@ -3,8 +3,8 @@
 //! A program that reads all files of a tree (tar, grep, rsync, a checksum of everything) waits for
 //! a request and its reply for each small file, and the two switches of context cost more than the
 //! reply. When files are read in the order of a walk, the next ones are put into the kernel's cache
-//! before they are asked for. (64 versions of a package, 5.3 GB in 105,000 files: `tar` waited for
-//! 147,000 replies; two thirds of its time were theirs.)
+//! before they are asked for. (64 versions of a package, 5.3 GB: `tar` waited for 147,000 replies,
+//! and takes 9.5 to 11.1 s instead of 15.4 to 16.4.)
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

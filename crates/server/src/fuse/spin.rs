@@ -15,8 +15,8 @@ use refrain_pool::Lock;
 use refrain_timer::clock::RealClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a thread looks for the next request, in nanoseconds: as long as `find` takes for a
-/// directory of a few files.
+/// How long a thread looks for the next request, in nanoseconds. With 50 µs, and four times the
+/// [`LOSS`], `find` was no faster than without.
 const SPIN_NS_MAX: u64 = 60_000;
 
 /// The most and the first score.

@@ -3,7 +3,7 @@
 //! An extent takes about 3 bytes instead of the 12 of an [`EpochMap`](crate::read::epoch_map), so
 //! that a reader with little memory retains the extents of a large archive. A read unpacks a part
 //! of at most [`EXTENTS_BETWEEN_MARKS`] extents that it does not need. (A disk image of 4 GiB, 3.0
-//! million extents in 410 epochs: 10.9 MB instead of 36.4.)
+//! million extents in 410 epochs: 9.0 MB of sections and 1.9 MB of marks instead of 36.4 MB.)
 
 use std::ops::Range;
 
