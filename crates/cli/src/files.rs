@@ -165,6 +165,17 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
     create_output(path, &options).map_err(|error| storage_failure(path, error))
 }
 
+/// Writes a file that appears complete or not at all.
+pub fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<()> {
+    let new = NewFile {
+        overwrite,
+        ..NewFile::default()
+    };
+    let mut sink = file_sink(path, new)?;
+    sink.write_all(bytes).map_err(Failure::Storage)?;
+    publish(sink.as_mut(), path)
+}
+
 /// A file in `directory` without a name, for content that is read back. It is never published.
 pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
     let path = directory.join(format!(".refrain-{}.content", std::process::id()));

@@ -13,10 +13,11 @@ use std::time::Instant;
 
 use refrain::locks::profile_locks;
 use refrain::stages::{self as engine_stages, Usage};
-use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
 
 use crate::args::RunArgs;
 use crate::exit::Exit;
+use crate::failure::Result;
+use crate::files;
 use crate::messages;
 
 /// Runs `work`, and prints or writes what it took if the arguments ask for that.
@@ -59,7 +60,7 @@ fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) ->
 }
 
 /// How a run ends that ended like this and whose file was written or not.
-fn written(result: std::io::Result<()>, program: &str, exit: Exit) -> Exit {
+fn written(result: Result<()>, program: &str, exit: Exit) -> Exit {
     let Err(error) = result else {
         return exit;
     };
@@ -79,14 +80,8 @@ fn print(whole: &Usage) {
     messages::line(stages::table(&engine_stages::report(), whole).trim_end());
 }
 
-fn write(file: &Path, whole: &Usage) -> std::io::Result<()> {
+fn write(file: &Path, whole: &Usage) -> Result<()> {
     let (locks, rejected) = refrain::locks::report();
     let json = json::profile(&engine_stages::report(), whole, &locks, rejected);
-    let options = OutputOptions {
-        overwrite: Overwrite::Replace,
-        ..OutputOptions::default()
-    };
-    let mut file = AtomicFile::create(file, &options)?;
-    file.write_all(format!("{json:#}\n").as_bytes())?;
-    file.publish()
+    files::write_file(file, true, format!("{json:#}\n").as_bytes())
 }

@@ -7,12 +7,15 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
+use refrain::storage::Sink;
 use refrain::trace::{Event, EventKind, ThreadTrace, collect, start, stop};
 use serde_json::{Value, json};
 
 use super::locks::short_name;
 use super::summary::summary;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::paths::NewFile;
 
 /// The events that are retained of each thread: 32 MiB.
 const EVENTS_PER_THREAD: usize = 1 << 20;
@@ -24,19 +27,19 @@ pub(super) fn begin() {
 }
 
 /// Ends recording, and writes all events to a file. Returns what they say.
-pub(super) fn finish(file: &Path) -> io::Result<Vec<String>> {
+pub(super) fn finish(path: &Path) -> Result<Vec<String>> {
     stop();
-    let options = OutputOptions {
-        overwrite: Overwrite::Replace,
-        ..OutputOptions::default()
+    let new = NewFile {
+        overwrite: true,
+        ..NewFile::default()
     };
-    let mut file = AtomicFile::create(file, &options)?;
-    let mut out = BufWriter::with_capacity(WRITE_BYTES, ToSink(&mut file));
+    let mut sink = files::file_sink(path, new)?;
+    let mut out = BufWriter::with_capacity(WRITE_BYTES, ToSink(&mut sink));
     let threads = collect();
-    write_events(&threads, &mut out)?;
-    out.flush()?;
+    let written = write_events(&threads, &mut out).and_then(|()| out.flush());
     drop(out);
-    file.publish()?;
+    written.map_err(Failure::Storage)?;
+    files::publish(sink.as_mut(), path)?;
     Ok(summary(&threads))
 }
 

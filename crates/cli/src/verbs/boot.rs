@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refrain::pool::{SignalDelivery, start_detached};
-use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
 use refrain::{Archive, ReadControl};
 use refrain_server::nbd::{Exports, NbdDoor};
 use refrain_server::trace::{Recorder, Trace, replay};
@@ -148,7 +147,7 @@ fn run_guest(
     // What the guest has read is of use even if it ended badly.
     let recorded = recorder.map(|recorder| recorder.trace());
     if let (Some(path), Some(trace)) = (&args.record, &recorded) {
-        write_trace(path, trace)?;
+        files::write_file(path, true, trace.to_text().as_bytes())?;
     }
     check(&command, ended)?;
     Ok(Outcome::complete(
@@ -283,17 +282,6 @@ fn start_replay(
     };
     // Without a thread nothing is read ahead.
     let _ = start_detached("replay", SignalDelivery::OwnFaults, run);
-}
-
-fn write_trace(path: &Path, trace: &Trace) -> Result<()> {
-    let options = OutputOptions {
-        overwrite: Overwrite::Replace,
-        ..OutputOptions::default()
-    };
-    let mut file = AtomicFile::create(path, &options).map_err(Failure::Storage)?;
-    file.write_all(trace.to_text().as_bytes())
-        .map_err(Failure::Storage)?;
-    file.publish().map_err(Failure::Storage)
 }
 
 fn spawn(command: &[OsString]) -> Result<Child> {

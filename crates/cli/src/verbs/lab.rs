@@ -3,9 +3,8 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{PathBuf, absolute};
 
-use refrain::storage::{AtomicFile, OutputOptions, Overwrite, Sink};
 use refrain_lab::compare::{Defaults, compare};
 use refrain_lab::{ALL, Context, Error, Experiment, Machine, Measured, OF_PROFILE, Profile};
 use refrain_lab::{Report, by_name, page, report};
@@ -13,7 +12,7 @@ use refrain_lab::{Report, by_name, page, report};
 use crate::args::LabArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::PIPE_BYTES;
+use crate::files::{self, PIPE_BYTES};
 use crate::machine;
 use crate::messages;
 use crate::paths::{check_free, io_failure, label};
@@ -81,7 +80,11 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
         add(args, &mut reports, found)?;
     }
     if let Some(path) = &args.output {
-        write_page(path, args.force, &page::html(&machine, &context, &reports))?;
+        files::write_file(
+            path,
+            args.force,
+            page::html(&machine, &context, &reports).as_bytes(),
+        )?;
     }
     match args.json {
         true => print(&format!(
@@ -211,26 +214,8 @@ fn save(profile: &Profile) -> Result<PathBuf> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(io_failure(directory, "create directory"))?;
     }
-    write(&path, true, &format!("{:#}\n", profile.to_json()))?;
+    files::write_file(&path, true, format!("{:#}\n", profile.to_json()).as_bytes())?;
     Ok(path)
-}
-
-fn write_page(path: &Path, is_forced: bool, html: &str) -> Result<()> {
-    write(path, is_forced, html)
-}
-
-/// Writes a file that appears complete or not at all.
-fn write(path: &Path, is_forced: bool, text: &str) -> Result<()> {
-    let options = OutputOptions {
-        overwrite: match is_forced {
-            true => Overwrite::Replace,
-            false => Overwrite::Refuse,
-        },
-        ..OutputOptions::default()
-    };
-    let mut file = AtomicFile::create(path, &options).map_err(Failure::Storage)?;
-    file.write_all(text.as_bytes()).map_err(Failure::Storage)?;
-    file.publish().map_err(Failure::Storage)
 }
 
 fn failure(error: Error) -> Failure {

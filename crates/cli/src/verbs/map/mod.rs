@@ -34,7 +34,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
-use crate::paths::{NewFile, label};
+use crate::paths::label;
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{DataTo, Outcome, Report, print};
 use crate::session::Session;
@@ -109,7 +109,7 @@ fn map(args: &MapArgs, report: &Report) -> Result<Outcome> {
         }
         return Ok(Outcome::complete(String::new(), drawing.figures));
     };
-    write(path, args.force, drawing.text.as_bytes())?;
+    files::write_file(path, args.force, drawing.text.as_bytes())?;
     let (labels, output) = (drawing.labels, label(path));
     let summary = format!("{labels} -> {output}");
     let json = json!({ "file": labels, "output": output, "bytes": drawing.text.len() });
@@ -190,17 +190,4 @@ fn survey_of(input: &SeekableInput, options: &ReadOptions, report: &Report) -> R
         label: input.label.clone(),
         survey,
     })
-}
-
-/// Writes a file that appears complete or not at all.
-fn write(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<()> {
-    let new = NewFile {
-        overwrite,
-        mode: None,
-        modified: None,
-        synced: false,
-    };
-    let mut sink = files::file_sink(path, new)?;
-    sink.write_all(bytes).map_err(Failure::Storage)?;
-    files::publish(sink.as_mut(), path)
 }
