@@ -40,7 +40,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
             "this system has no idle scheduling class: --background has no effect",
         );
     }
-    if makes_tables(&arguments.verb)
+    if uses_profile(&arguments.verb)
         && let Some(profile) = machine::profile()
     {
         profile.apply();
@@ -49,11 +49,12 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     profile::measure(&run, name.text(), || run_verb(verb, &session))
 }
 
-/// Whether a verb makes large tables, whose pages the profile of the machine decides.
-fn makes_tables(verb: &Verb) -> bool {
+/// Whether a verb makes large tables and has threads that share locks, about which the profile of
+/// the machine decides.
+fn uses_profile(verb: &Verb) -> bool {
     matches!(
         verb,
-        Verb::Compress(_) | Verb::Decompress(_) | Verb::Test(_)
+        Verb::Compress(_) | Verb::Decompress(_) | Verb::Test(_) | Verb::Serve(_) | Verb::Mount(_)
     )
 }
 

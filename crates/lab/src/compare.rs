@@ -1,10 +1,11 @@
 //! What the machine's profile gains: the default against the profile, in turns.
 
 use refrain_pool::Pages;
+use refrain_timer::sync::spins_max;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::experiments::{access_to_table_ns, pipe_rate};
+use crate::experiments::{access_to_table_ns, contended_rate, pipe_rate};
 use crate::outcome::{Cell, Outcome, Section, Unit};
 use crate::profile::Profile;
 use crate::report::Report;
@@ -59,6 +60,15 @@ pub fn compare(context: &Context, defaults: Defaults, profile: &Profile) -> Resu
         (Pages::Huge, name(Pages::Huge)),
         profile.pages().map(|pages| (pages, name(pages))),
         accesses,
+    )?);
+    let acquisitions = |spins: u32| Ok(Ok(contended_rate(context, spins)?));
+    let spins = spins_max();
+    section.push(row(
+        context,
+        "locks: contended acquisitions per second",
+        (spins, format!("{spins} looks")),
+        (profile.lock_spins_max).map(|spins| (spins, format!("{spins} looks"))),
+        acquisitions,
     )?);
     let findings = section.rows.iter().filter_map(|row| {
         let gain = row[3].number()?;

@@ -168,6 +168,8 @@ pub struct Measured {
     pub pipe_bytes: Option<u64>,
     /// The time of random accesses on ordinary pages by that on huge pages.
     pub huge_pages_gain: Option<f64>,
+    /// How often a thread looks at a held lock at most before it sleeps.
+    pub lock_spins_max: Option<u32>,
 }
 
 impl Measured {
@@ -178,6 +180,7 @@ impl Measured {
             park_hop_ns: later.park_hop_ns.or(self.park_hop_ns),
             pipe_bytes: later.pipe_bytes.or(self.pipe_bytes),
             huge_pages_gain: later.huge_pages_gain.or(self.huge_pages_gain),
+            lock_spins_max: later.lock_spins_max.or(self.lock_spins_max),
         }
     }
 }
@@ -210,6 +213,7 @@ mod tests {
             pipe_bytes: Some(1),
             park_hop_ns: Some(2.0),
             huge_pages_gain: None,
+            lock_spins_max: None,
         };
         let second = Measured {
             pipe_bytes: Some(5),

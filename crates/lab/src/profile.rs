@@ -4,6 +4,7 @@ use std::fmt;
 
 use refrain_pool::Pages;
 use refrain_pool::buffer::set_default_pages;
+use refrain_timer::sync::set_spins_max;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
@@ -14,6 +15,9 @@ const VERSION: u64 = 1;
 
 /// The sizes of pipes that a profile may ask for.
 const PIPE_BYTES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+
+/// The rounds of spinning that a profile may ask for: a thousand take some 50 µs.
+const LOCK_SPINS_MAX: u64 = 10_000;
 
 /// Huge pages are used unless random accesses were slower on them by more than noise.
 const GAIN_LEAST: f64 = 0.95;
@@ -29,6 +33,8 @@ pub struct Profile {
     pub pipe_bytes: Option<u64>,
     /// Whether tables use huge pages.
     pub huge_pages: Option<bool>,
+    /// How often a thread looks at a held lock at most before it sleeps.
+    pub lock_spins_max: Option<u32>,
 }
 
 /// Why a document is no profile.
@@ -64,6 +70,7 @@ impl Profile {
             processors: machine.processors as u64,
             pipe_bytes: measured.pipe_bytes,
             huge_pages: measured.huge_pages_gain.map(|gain| gain >= GAIN_LEAST),
+            lock_spins_max: measured.lock_spins_max,
         }
     }
 
@@ -80,6 +87,7 @@ impl Profile {
             "processors": self.processors,
             "pipe_bytes": self.pipe_bytes,
             "huge_pages": self.huge_pages,
+            "lock_spins_max": self.lock_spins_max,
         })
     }
 
@@ -101,10 +109,11 @@ impl Profile {
         }
         let model = document["model"].as_str();
         let model = model.ok_or_else(|| malformed(format!("model is {}", document["model"])))?;
-        let pipe_bytes = match document["pipe_bytes"].is_null() {
-            true => None,
-            false => Some(number("pipe_bytes")?),
+        let optional = |name: &str| match document[name].is_null() {
+            true => Ok(None),
+            false => number(name).map(Some),
         };
+        let pipe_bytes = optional("pipe_bytes")?;
         if let Some(bytes) = pipe_bytes.filter(|bytes| !PIPE_BYTES.contains(bytes)) {
             return Err(malformed(format!("pipe_bytes is {bytes}")));
         }
@@ -113,11 +122,16 @@ impl Profile {
             Value::Bool(value) => Some(*value),
             other => return Err(malformed(format!("huge_pages is {other}"))),
         };
+        let lock_spins_max = optional("lock_spins_max")?;
+        if let Some(spins) = lock_spins_max.filter(|spins| *spins > LOCK_SPINS_MAX) {
+            return Err(malformed(format!("lock_spins_max is {spins}")));
+        }
         Ok(Profile {
             model: model.to_owned(),
             processors: number("processors")?,
             pipe_bytes,
             huge_pages,
+            lock_spins_max: lock_spins_max.and_then(|spins| u32::try_from(spins).ok()),
         })
     }
 
@@ -129,10 +143,14 @@ impl Profile {
         })
     }
 
-    /// Sets for this process what is set for processes: the pages of tables.
+    /// Sets for this process what is set for processes: the pages of tables, and how long threads
+    /// spin for a lock.
     pub fn apply(&self) {
         if let Some(pages) = self.pages() {
             set_default_pages(pages);
+        }
+        if let Some(spins_max) = self.lock_spins_max {
+            set_spins_max(spins_max);
         }
     }
 }
@@ -145,6 +163,7 @@ mod tests {
         let measured = Measured {
             pipe_bytes: Some(1 << 18),
             huge_pages_gain: Some(1.7),
+            lock_spins_max: Some(300),
             ..Measured::default()
         };
         Profile::of(&Machine::this(3), &measured)
@@ -173,6 +192,8 @@ mod tests {
             ("pipe_bytes", json!(u64::MAX)),
             ("pipe_bytes", json!("64K")),
             ("huge_pages", json!("yes")),
+            ("lock_spins_max", json!(1_000_000)),
+            ("lock_spins_max", json!(true)),
             ("version", Value::Null),
         ] {
             let mut wrong = json.clone();

@@ -244,7 +244,7 @@ fn a_browser_draws_a_chart_for_each_table_that_has_one() {
 #[test]
 fn a_profile_is_made_of_what_was_measured() {
     let machine = Machine::this(2);
-    let reports = ["pages", "pipe"].map(report);
+    let reports = ["pages", "locks", "pipe"].map(report);
     let measured = reports
         .iter()
         .fold(Default::default(), |sum: refrain_lab::Measured, report| {
@@ -252,6 +252,8 @@ fn a_profile_is_made_of_what_was_measured() {
         });
     let profile = Profile::of(&machine, &measured);
     assert!(profile.pipe_bytes.is_some());
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(profile.lock_spins_max.is_some(), processors > 1);
     let (_directory, context) = quick();
     let defaults = refrain_lab::compare::Defaults { pipe_bytes: 4096 };
     let compared = refrain_lab::compare::compare(&context, defaults, &profile).unwrap();
@@ -260,7 +262,7 @@ fn a_profile_is_made_of_what_was_measured() {
 
 fn check_comparison(compared: &Report) {
     let rows = &compared.outcome.sections[0].rows;
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 3);
     // A pipe of a page is not the one that was best.
     assert!(
         rows[0][3].number().is_some_and(|gain| gain > 0.0),

@@ -4,17 +4,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use refrain_pool::Lock;
+use refrain_timer::sync::{set_spins_max, spins_max};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::gang;
-use crate::outcome::{Cell, Outcome, Section, Unit};
+use crate::outcome::{Cell, Measured, Outcome, Section, Unit};
 use crate::units::value_text;
 
 /// How often a thread looks at a lock before it waits in the standard library's way, which spins
 /// about a hundred times and then sleeps in the kernel.
 const SPIN_LIMITS: [u32; 4] = [0, 10, 100, 1000];
+
+/// The limits that are tried for the pool's lock, which learns how often looking pays, up to a
+/// limit.
+const LEARNED_LIMITS: [u32; 5] = [0, 30, 100, 300, 1000];
+
+/// A limit that reaches this part of the best rate is enough.
+const ENOUGH: f64 = 0.97;
 
 /// Acquisitions between two looks at the clock.
 const ACQUISITIONS: u64 = 256;
@@ -60,9 +68,10 @@ impl Experiment for Locks {
         )
         .with_chart(0, 2, Some(1), true);
         let mut best: Option<(String, f64)> = None;
+        let mut learned = Vec::new();
         for threads in [1, 2] {
             for kind in kinds(threads) {
-                let name = kind.name();
+                let name = kind.name(threads);
                 if threads > context.processors {
                     let reason = || Cell::not_available("needs two processors");
                     section.push([name.into(), threads.into(), reason(), reason()]);
@@ -71,6 +80,9 @@ impl Experiment for Locks {
                 let ns = acquisition_ns(context, kind, threads)?;
                 if threads == 2 && best.as_ref().is_none_or(|(_, least)| ns < *least) {
                     best = Some((name.clone(), ns));
+                }
+                if let (2, Kind::Ours { spins_max }) = (threads, kind) {
+                    learned.push((spins_max, ns));
                 }
                 let all = threads as f64 / ns * 1e9;
                 section.push([name.into(), threads.into(), ns.into(), all.into()]);
@@ -93,7 +105,10 @@ impl Experiment for Locks {
         Ok(Outcome {
             sections: vec![section],
             findings,
-            ..Outcome::default()
+            measured: Measured {
+                lock_spins_max: enough(&learned),
+                ..Measured::default()
+            },
         })
     }
 }
@@ -101,30 +116,71 @@ impl Experiment for Locks {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Standard { spins: u32 },
-    Ours,
+    Ours { spins_max: u32 },
 }
 
 impl Kind {
-    fn name(self) -> String {
+    fn name(self, threads: usize) -> String {
         match self {
             Kind::Standard { spins: 0 } => "std mutex".into(),
             Kind::Standard { spins } => format!("std mutex after {spins} looks"),
-            Kind::Ours => "the pool's lock".into(),
+            Kind::Ours { .. } if threads == 1 => "the pool's lock".into(),
+            Kind::Ours { spins_max } => format!("the pool's lock, at most {spins_max} looks"),
         }
     }
 }
 
 /// Spinning makes no difference to a thread that is alone.
 fn kinds(threads: usize) -> Vec<Kind> {
-    let limits = SPIN_LIMITS
-        .iter()
-        .filter(|spins| threads > 1 || **spins == 0);
-    let standard = limits.map(|&spins| Kind::Standard { spins });
-    standard.chain([Kind::Ours]).collect()
+    let limits = |all: &[u32]| -> Vec<u32> {
+        let used = all.iter().filter(|spins| threads > 1 || **spins == 0);
+        used.copied().collect()
+    };
+    let standard = limits(&SPIN_LIMITS).into_iter();
+    let ours = limits(&LEARNED_LIMITS).into_iter();
+    standard
+        .map(|spins| Kind::Standard { spins })
+        .chain(ours.map(|spins_max| Kind::Ours { spins_max }))
+        .collect()
+}
+
+/// The least limit that is about as good as the best. Who looks less leaves the processor to others
+/// sooner.
+fn enough(learned: &[(u32, f64)]) -> Option<u32> {
+    let best = learned.iter().map(|(_, ns)| *ns).reduce(f64::min)?;
+    let enough = learned.iter().filter(|(_, ns)| best >= ENOUGH * ns);
+    enough.map(|(limit, _)| *limit).min()
+}
+
+/// Acquisitions per second of the pool's lock by two threads that want it, with this limit.
+pub(super) fn contended_rate(context: &Context, spins_max: u32) -> Result<f64> {
+    Ok(2e9 / acquisition_ns(context, Kind::Ours { spins_max }, 2)?)
+}
+
+/// Sets the limit of all locks of the process until it is dropped.
+struct WithSpins {
+    before: u32,
+}
+
+impl WithSpins {
+    fn set(kind: Kind) -> WithSpins {
+        let before = spins_max();
+        if let Kind::Ours { spins_max } = kind {
+            set_spins_max(spins_max);
+        }
+        WithSpins { before }
+    }
+}
+
+impl Drop for WithSpins {
+    fn drop(&mut self) {
+        set_spins_max(self.before);
+    }
 }
 
 fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> {
     context.check()?;
+    let _limit = WithSpins::set(kind);
     let standard = Mutex::new([0; WORDS]);
     let ours = Lock::new([0; WORDS]);
     let shared = Arc::new((standard, ours));
@@ -138,7 +194,7 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
             for _ in 0..ACQUISITIONS {
                 match kind {
                     Kind::Standard { spins } => with_standard(&shared.0, spins),
-                    Kind::Ours => change(&mut shared.1.lock()),
+                    Kind::Ours { .. } => change(&mut shared.1.lock()),
                 }
                 change(&mut own);
             }
@@ -174,5 +230,24 @@ fn with_standard(lock: &Mutex<Data>, spins: u32) {
 fn change(data: &mut Data) {
     for word in std::hint::black_box(data) {
         *word = word.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_limit_that_is_enough_is_chosen() {
+        assert_eq!(enough(&[]), None);
+        assert_eq!(enough(&[(0, 500.0), (30, 102.0), (100, 100.0)]), Some(30));
+        assert_eq!(enough(&[(0, 500.0), (30, 120.0), (100, 100.0)]), Some(100));
+    }
+
+    #[test]
+    fn the_limit_of_the_process_is_restored() {
+        let before = spins_max();
+        drop(WithSpins::set(Kind::Ours { spins_max: 7 }));
+        assert_eq!(spins_max(), before);
     }
 }

@@ -40,7 +40,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
 }
 
 /// The experiments from which a profile is made.
-pub const OF_PROFILE: [&str; 3] = ["pages", "ring", "pipe"];
+pub const OF_PROFILE: [&str; 4] = ["pages", "ring", "locks", "pipe"];
 
 /// The bytes per second through a pipe of this capacity by writes as the engine makes them; the
 /// reason if the system refuses it.
@@ -54,6 +54,12 @@ pub(crate) fn pipe_rate(
         pipe::USUAL_WRITE_BYTES,
         context.time(50, 250),
     )
+}
+
+/// The acquisitions per second of a contended lock of the pool whose threads look at it so often at
+/// most.
+pub(crate) fn contended_rate(context: &Context, spins_max: u32) -> Result<f64> {
+    locks::contended_rate(context, spins_max)
 }
 
 /// The nanoseconds of a random access to a table of this size on these pages.

@@ -18,6 +18,10 @@ const AWAITED: u32 = 1 << 30;
 const CLOSED: u32 = 1 << 29;
 const READERS: u32 = CLOSED - 1;
 
+/// Pauses after an attempt to read that met another.
+const PAUSES_MIN: u32 = 4;
+const PAUSES_MAX: u32 = 64;
+
 #[derive(Debug, Default)]
 pub(super) struct RawShared {
     state: Futex,
@@ -41,21 +45,28 @@ impl RawShared {
 
     #[inline(always)]
     pub(super) fn try_read(&self) -> bool {
-        let mut before = self.state.word.load(Ordering::Relaxed);
-        while may_read(before) {
-            let word = &self.state.word;
-            let taken = word.compare_exchange_weak(
-                before,
-                before + 1,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            );
-            match taken {
-                Ok(_) => return true,
-                Err(now) => before = now,
+        let before = self.state.word.load(Ordering::Relaxed);
+        may_read(before) && (self.exchange(before, before + 1) || self.try_read_again())
+    }
+
+    /// For a reader that met another one. It lets the other go on, for longer each time: when both
+    /// try again at once, the cache line of the state goes to and fro between their processors.
+    #[cold]
+    fn try_read_again(&self) -> bool {
+        let mut pauses = PAUSES_MIN;
+        loop {
+            if !cfg!(loom) {
+                (0..pauses).for_each(|_| std::hint::spin_loop());
+            }
+            pauses = (2 * pauses).min(PAUSES_MAX);
+            let before = self.state.word.load(Ordering::Relaxed);
+            if !may_read(before) {
+                return false;
+            }
+            if self.exchange(before, before + 1) {
+                return true;
             }
         }
-        false
     }
 
     #[inline(always)]
