@@ -53,7 +53,8 @@ impl Page<'_> {
     }
 }
 
-/// Text as it has to stand in HTML, also in attributes.
+/// Text as it has to stand in HTML, also in attributes. Control characters, which could hide what
+/// follows, are replaced.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -63,7 +64,11 @@ pub fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                escaped.push('\u{fffd}');
+            }
+            _ if character.is_control() => escaped.push('\u{fffd}'),
+            _ => escaped.push(character),
         }
     }
     escaped

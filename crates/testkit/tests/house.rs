@@ -54,7 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("page", &[]),
-    ("server", &["refrain", "pool", "timer"]),
+    ("server", &["refrain", "page", "pool", "timer"]),
     ("lab", &["page", "pool", "policy", "timer", "storage"]),
     ("cli", &["refrain", "server", "page", "lab"]),
     ("capi", &["refrain"]),

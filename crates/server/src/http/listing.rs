@@ -1,6 +1,7 @@
 //! Lists of names as a page for people or as JSON, row by row.
 
 use refrain::Timestamp;
+use refrain_page::escaped;
 use serde_json::json;
 
 use super::connection::Connection;
@@ -77,7 +78,7 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
                 page.put(format_args!("{{\"path\":{},\"entries\":[", json!(shown)))?;
             }
             ListFormat::Html => {
-                let title = html(&shown);
+                let title = escaped(&shown);
                 page.put(format_args!(
                     "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>{title}</title>\
                      <style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
@@ -126,12 +127,12 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
                     .size_bytes
                     .map(|size| size.to_string())
                     .unwrap_or_default();
-                let arrow = target.map(|target| format!(" \u{2192} {}", html(&target)));
+                let arrow = target.map(|target| format!(" \u{2192} {}", escaped(&target)));
                 self.page.put(format_args!(
                     "<tr><td><a href=\"{}\">{}{slash}</a>{}</td><td class=\"n\">{size}</td>\
                      <td class=\"n\">{}</td></tr>\n",
-                    html(&row.link),
-                    html(&name),
+                    escaped(&row.link),
+                    escaped(&name),
                     arrow.unwrap_or_default(),
                     modified.unwrap_or_default(),
                 ))
@@ -164,26 +165,6 @@ fn time_text(unix_seconds: i64) -> Option<String> {
     ))
 }
 
-/// Text as it stands in a page. Control characters, which could hide what follows, are replaced.
-pub(super) fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                escaped.push('\u{fffd}');
-            }
-            _ if character.is_control() => escaped.push('\u{fffd}'),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,7 +172,7 @@ mod tests {
     #[test]
     fn names_cannot_leave_their_place() {
         assert_eq!(
-            html("<a href='x'>&\"\n"),
+            escaped("<a href='x'>&\"\n"),
             "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\u{fffd}"
         );
         assert_eq!(link_to(b"a b/\xff"), "/a%20b/%FF");

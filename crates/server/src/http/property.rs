@@ -3,7 +3,7 @@
 use super::conditions::{Validators, judge};
 use super::date::{http_date, parse_http_date};
 use super::head::{HEAD_BYTES_MAX, parse_head};
-use super::listing::{html, link_to};
+use super::listing::link_to;
 use super::range::{Wanted, wanted};
 use super::target::parse_target;
 
@@ -61,7 +61,7 @@ pub fn range(field: &[u8], length_bytes: u64) {
 /// # Panics
 /// If the property does not hold.
 pub fn escaped_name(name: &[u8]) {
-    let escaped = html(&String::from_utf8_lossy(name));
+    let escaped = refrain_page::escaped(&String::from_utf8_lossy(name));
     assert!(!escaped.contains(['<', '>', '"', '\'']) && !escaped.contains(char::is_control));
     assert!(!link_to(name)[1..].starts_with('/'));
 }

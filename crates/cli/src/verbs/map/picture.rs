@@ -3,11 +3,15 @@
 
 use std::fmt::Write;
 
+use super::passages::Passage;
 use super::survey::{COLUMNS, Parts, Survey};
 use crate::units::bytes_text;
 
 /// The height of the arcs, of the columns below them, and of the strip of members.
 const ARCS_HEIGHT: f64 = 300.0;
+const ARCS_HEIGHT_MAX: f64 = ARCS_HEIGHT - 8.0;
+/// The height of an arc by its radius.
+const STEEPNESS_MAX: f64 = 2.0;
 const COLUMNS_HEIGHT: f64 = 120.0;
 const MEMBERS_TOP: f64 = ARCS_HEIGHT + COLUMNS_HEIGHT + 6.0;
 const HEIGHT: f64 = MEMBERS_TOP + 34.0;
@@ -72,16 +76,24 @@ fn x_of(survey: &Survey, content_offset: u64) -> f64 {
 
 fn arcs(svg: &mut String, survey: &Survey) {
     let largest = survey.passages.largest();
-    // The largest are drawn first, so that small ones are not hidden.
-    for (number, passage) in largest.iter().enumerate() {
+    let ends = |passage: &Passage| {
         let middle = |from: u64, to: u64| from + to.saturating_sub(from) / 2;
         let from = x_of(survey, middle(passage.source_offset, passage.source_end));
         let to = x_of(survey, middle(passage.content_offset, passage.content_end));
+        (from, to, ((to - from) / 2.0).abs().max(0.5))
+    };
+    // The widest arc is as high as the picture allows.
+    let widest = largest
+        .iter()
+        .map(|passage| ends(passage).2)
+        .fold(0.5, f64::max);
+    let steepness = (ARCS_HEIGHT_MAX / widest).min(STEEPNESS_MAX);
+    // The largest are drawn first, so that small ones are not hidden.
+    for (number, passage) in largest.iter().enumerate() {
+        let (from, to, radius) = ends(passage);
         let length = passage.content_end.saturating_sub(passage.content_offset);
         let width = x_of(survey, length).clamp(0.7, 60.0);
-        let radius = ((to - from) / 2.0).abs().max(0.5);
-        // Flat enough for the picture, whatever the distance.
-        let height = (radius * 0.5).min(ARCS_HEIGHT - 8.0);
+        let height = radius * steepness;
         let distance = passage.content_offset.saturating_sub(passage.source_offset);
         let class = distance_class(distance);
         let member = survey.member_at(passage.content_offset).unwrap_or(0) % MEMBER_COLOURS;
