@@ -1,8 +1,11 @@
 //! One stack: its memory, and the guard page below it.
 //!
-//! `unsafe` here: `madvise` on the memory of a stack on which nothing runs, and the promise of
-//! `corosensei::stack::Stack` (an aligned base, a guard page), which is that of the stack inside.
+//! `unsafe` here: `madvise` on the memory of a stack on which nothing runs; the promise of
+//! `corosensei::stack::Stack` (an aligned base, a guard page), which is that of the stack inside;
+//! and taking that out when the stack is dropped.
 #![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
 
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 
@@ -43,20 +46,35 @@ impl StackSize {
 const RETAINED_BYTES: usize = 16 << 10;
 
 /// The memory of a stack and its guard page: two mappings of the process.
-pub(super) struct StackMemory(DefaultStack);
+///
+/// One word, which moves through registers from pool to coroutine and back: of two words, written
+/// one by one and read together, the processor would have to wait for the writes each time.
+pub(super) struct StackMemory(Box<Mapping>);
+
+struct Mapping {
+    stack: DefaultStack,
+    size: StackSize,
+}
 
 impl StackMemory {
     pub(super) fn map(size: StackSize) -> std::io::Result<StackMemory> {
-        DefaultStack::new(size.bytes()).map(StackMemory)
+        let stack = DefaultStack::new(size.bytes())?;
+        Ok(StackMemory(Box::new(Mapping { stack, size })))
+    }
+
+    #[inline]
+    pub(super) fn size(&self) -> StackSize {
+        self.0.size
     }
 
     /// Gives back most of the memory that the stack has used. Nothing runs on it.
-    pub(super) fn trim(&mut self, size: StackSize) {
-        let trimmed_bytes = size.bytes().saturating_sub(RETAINED_BYTES);
+    pub(super) fn trim(&mut self) {
+        let bytes = self.0.size.bytes();
+        let trimmed_bytes = bytes.saturating_sub(RETAINED_BYTES);
         if trimmed_bytes == 0 {
             return;
         }
-        let start = self.0.base().get() - size.bytes();
+        let start = self.0.stack.base().get() - bytes;
         // SAFETY: the range is the lower part of the mapping that `self` owns, above its guard
         // page; sizes are multiples of the page size. No coroutine is on the stack (`&mut self` of
         // idle memory), so no value is lost. A failure only leaves the memory in use.
@@ -75,20 +93,14 @@ impl StackMemory {
 
 /// A stack in use. When it is dropped, its memory goes to the pool.
 pub(super) struct PooledStack {
-    /// `None` only while it is dropped.
-    memory: Option<StackMemory>,
-    base: StackPointer,
-    limit: StackPointer,
-    size: StackSize,
+    memory: ManuallyDrop<StackMemory>,
 }
 
 impl PooledStack {
-    pub(super) fn new(memory: StackMemory, size: StackSize) -> PooledStack {
+    #[inline]
+    pub(super) fn new(memory: StackMemory) -> PooledStack {
         PooledStack {
-            base: memory.0.base(),
-            limit: memory.0.limit(),
-            memory: Some(memory),
-            size,
+            memory: ManuallyDrop::new(memory),
         }
     }
 }
@@ -98,20 +110,19 @@ impl PooledStack {
 unsafe impl Stack for PooledStack {
     #[inline]
     fn base(&self) -> StackPointer {
-        self.base
+        self.memory.0.stack.base()
     }
 
     #[inline]
     fn limit(&self) -> StackPointer {
-        self.limit
+        self.memory.0.stack.limit()
     }
 }
 
 impl Drop for PooledStack {
     #[inline]
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            stack_pool::put(memory, self.size);
-        }
+        // SAFETY: it is not used again, since `self` is being dropped.
+        stack_pool::put(unsafe { ManuallyDrop::take(&mut self.memory) });
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn get(size: StackSize) -> Result<PooledStack, CreateError> {
         Some(memory)
     });
     if let Ok(Some(memory)) = from_own {
-        return Ok(PooledStack::new(memory, size));
+        return Ok(PooledStack::new(memory));
     }
     get_slowly(size)
 }
@@ -86,7 +86,7 @@ fn get_slowly(size: StackSize) -> Result<PooledStack, CreateError> {
     // A thread that is ending has no counters any more.
     let _ = OWN.try_with(|own| own.borrow().counters.created(is_reused));
     note_peak();
-    Ok(PooledStack::new(memory, size))
+    Ok(PooledStack::new(memory))
 }
 
 fn map(size: StackSize) -> Result<StackMemory, CreateError> {
@@ -106,7 +106,8 @@ fn map(size: StackSize) -> Result<StackMemory, CreateError> {
 
 /// Takes back the stack of a coroutine that ended, which is counted.
 #[inline]
-pub(super) fn put(memory: StackMemory, size: StackSize) {
+pub(super) fn put(memory: StackMemory) {
+    let size = memory.size();
     let mut memory = Some(memory);
     let _ = OWN.try_with(|own| {
         let Ok(mut own) = own.try_borrow_mut() else {
@@ -133,7 +134,7 @@ fn share(mut batch: Batch, size: StackSize) {
     if batch.is_empty() {
         return;
     }
-    batch.iter_mut().for_each(|memory| memory.trim(size));
+    batch.iter_mut().for_each(StackMemory::trim);
     let mut shared = SHARED[size.index()].lock();
     if shared.len() < SHARED_BATCHES_MAX {
         shared.push(batch);
