@@ -22,6 +22,8 @@ from refrain_reader.sources import File
 
 READER = Path(__file__).parents[1]
 GOLDEN = READER.parents[1] / "golden"
+# The tables of the codec cm take a minute in Python: their content is decoded once, by the command.
+SLOW = {"codec-cm.rfn", "level-9.rfn"}
 CODES = {"damaged": 2, "unsupported": 3, "limit": 4}
 MEMBER = re.compile(r"([0-9a-f]{64}) (\d+) (\w+) ")
 ENTRY = re.compile(r"  (\w+) ([0-7]+) (\d+) at (\d+) ")
@@ -94,6 +96,8 @@ class Golden(unittest.TestCase):
             [(line[1], line[2], line[9], line[10]) for line in found],
             [(KINDS.get(kind, kind.lower()), *rest) for kind, *rest in entries],
         )
+        if path.name in SLOW:
+            return
         pairs = [(a, member) for a in indexed for member in a.members()]
         with_view = [pair for pair in pairs if pair[1].start.kind >= TREE]
         for (archive, member), expected in zip(with_view, views, strict=True):
