@@ -106,14 +106,12 @@ fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
         threads,
         ..small_options("bzip2")
     };
-    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &slow(2));
+    let (archive, summary) = archive_of(vec![pipe("m", &bytes)], &slow(7));
     assert_eq!(matched(&summary), 10, "{summary:?}");
     let read = extracted(&archive, &read_options(2)).unwrap();
     assert!(read[0].content == bytes);
-    for threads in [1, 7] {
-        let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(threads));
-        assert!(again == archive, "{threads} threads change the bytes");
-    }
+    let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(1));
+    assert!(again == archive, "one thread changes the bytes");
 
     let (_, from_file) = archive_of(vec![file("m", &bytes)], &slow(2));
     assert_eq!(matched(&from_file), 20, "{from_file:?}");
