@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::modules::{CodeModule, Modules, Symbol};
+use super::modules::{CodeModule, Modules};
+use super::symbols::Symbol;
 use crate::origin;
 use crate::profile::{Function, FunctionNumber};
 
@@ -61,20 +62,20 @@ impl Functions {
     }
 }
 
-fn of_symbol(module: &CodeModule, symbol: &Symbol) -> Function {
-    let demangled = rustc_demangle::try_demangle(&symbol.name);
+fn of_symbol(module: &CodeModule, symbol: Symbol<'_>) -> Function {
+    let demangled = rustc_demangle::try_demangle(symbol.name);
     let name = match &demangled {
         Ok(demangled) => format!("{demangled:#}"),
-        Err(_) => symbol.name.clone(),
+        Err(_) => symbol.name.to_owned(),
     };
     let origin = match module.is_program {
         true if demangled.is_ok() => origin::of_rust(&name),
-        true => origin::of_c(&name, symbol.file.as_deref()),
+        true => origin::of_c(&name, symbol.file),
         false => origin::of_library(&module.name),
     };
     Function {
         name,
-        linker_name: symbol.name.clone(),
+        linker_name: symbol.name.to_owned(),
         origin,
         module: module.name.clone(),
     }

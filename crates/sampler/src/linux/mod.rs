@@ -11,13 +11,14 @@ mod reader;
 mod record;
 mod ring;
 mod stages;
+mod symbols;
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +30,7 @@ use crate::error::Error;
 use crate::options::{Options, TakeChanges};
 use crate::profile::Profile;
 use event::{Event, Kind, Sampling};
-use reader::{Ending, ProcessorRing, Reader};
+use reader::{Code, Ending, ProcessorRing, Reader};
 use ring::Ring;
 
 /// The bytes of each processor's ring, the largest that is permitted. Without a privilege the
@@ -78,12 +79,13 @@ impl Sampler {
         });
         let (give_work, work) = channel::<Work>();
         let (give_id, id) = channel();
+        let (is_ready, ready) = channel();
         let reader = {
             let ending = Arc::clone(&ending);
             Builder::new().name("sampler".into()).spawn(move || {
                 // The receiver waits.
                 let _ = give_id.send(gettid().as_raw_nonzero().get() as u32);
-                read(&work, take_changes, &ending)
+                read(&work, &is_ready, take_changes, &ending)
             })
         };
         let reader = reader.map_err(system("start a thread"))?;
@@ -105,6 +107,8 @@ impl Sampler {
         give_work
             .send((rings, kinds, threads))
             .map_err(|_| Error::ReaderLost)?;
+        // A ring is full soon. If the reader has failed, it says so at the end.
+        let _ = ready.recv();
         let start = Instant::now();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         let start_unix_ns = since_1970.map_or(0, |time| time.as_nanos() as u64);
@@ -159,13 +163,22 @@ impl Sampler {
     }
 }
 
-/// The reader's thread.
-fn read(work: &Receiver<Work>, take_changes: TakeChanges, ending: &Ending) -> io::Result<Profile> {
+/// The reader's thread. It prepares itself while the events are opened.
+fn read(
+    work: &Receiver<Work>,
+    is_ready: &Sender<()>,
+    take_changes: TakeChanges,
+    ending: &Ending,
+) -> io::Result<Profile> {
+    let code = Code::read()?;
     let Ok((rings, kinds, names)) = work.recv() else {
         // The start has failed, and says why.
         return Ok(Profile::default());
     };
-    Ok(Reader::new(rings, kinds, names, take_changes)?.run(ending))
+    let reader = Reader::new(code, rings, kinds, names, take_changes);
+    // The receiver waits.
+    let _ = is_ready.send(());
+    Ok(reader.run(ending))
 }
 
 /// The threads of this process but one, with their names.

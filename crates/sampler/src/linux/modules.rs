@@ -12,22 +12,13 @@ use std::path::PathBuf;
 
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef};
+
+use super::symbols::{Symbol, SymbolTable, TextSection};
 
 /// The page in which the kernel provides functions such as the reading of clocks.
 const KERNEL_PAGE: &str = "[vdso]";
 const PAGE_BYTES: u64 = 4096;
-
-/// A function of a module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Symbol {
-    /// Where it is in memory; never empty.
-    range: Range<u64>,
-    /// As the linker knows it.
-    pub(super) name: String,
-    /// The source file or compilation unit, if the linker knows it.
-    pub(super) file: Option<Box<str>>,
-}
 
 /// A file of code in memory.
 #[derive(Debug)]
@@ -36,8 +27,7 @@ pub(super) struct CodeModule {
     /// The path, or the kernel's name.
     pub(super) name: String,
     pub(super) is_program: bool,
-    /// By address.
-    symbols: Vec<Symbol>,
+    symbols: SymbolTable,
 }
 
 /// All of them.
@@ -66,14 +56,20 @@ impl Modules {
         let mut modules = vec![];
         for (name, mapping) in mappings(&maps) {
             let is_program = PathBuf::from(&name) == program;
-            let content = match name.as_str() {
-                KERNEL_PAGE => own_memory(&mapping.range),
-                // The file may have been removed or replaced since.
-                _ if is_program => fs::read("/proc/self/exe"),
-                path => fs::read(path),
+            // The file may have been removed or replaced since.
+            let path = match is_program {
+                true => "/proc/self/exe",
+                false => name.as_str(),
             };
-            match content {
-                Ok(content) => {
+            if name == KERNEL_PAGE {
+                let content = own_memory(&mapping.range)?;
+                modules.extend(read_module(name, false, &mapping, &*content, unwinder));
+                continue;
+            }
+            match File::open(path) {
+                // Reads only what is asked for: a program may have a lot of debug information.
+                Ok(file) => {
+                    let content = ReadCache::new(file);
                     modules.extend(read_module(name, is_program, &mapping, &content, unwinder));
                 }
                 Err(error) if is_program => return Err(error),
@@ -85,24 +81,13 @@ impl Modules {
     }
 
     /// The module and the symbol at an address.
-    pub(super) fn at(&self, address: u64) -> Option<(&CodeModule, Option<&Symbol>)> {
+    pub(super) fn at(&self, address: u64) -> Option<(&CodeModule, Option<Symbol<'_>>)> {
         let after = self
             .modules
             .partition_point(|module| module.range.start <= address);
         let module = self.modules.get(after.checked_sub(1)?)?;
-        if !module.range.contains(&address) {
-            return None;
-        }
-        let after = module
-            .symbols
-            .partition_point(|symbol| symbol.range.start <= address);
-        let symbol = after
-            .checked_sub(1)
-            .and_then(|index| module.symbols.get(index));
-        Some((
-            module,
-            symbol.filter(|symbol| symbol.range.contains(&address)),
-        ))
+        let is_inside = module.range.contains(&address);
+        is_inside.then(|| (module, module.symbols.at(address)))
     }
 }
 
@@ -148,11 +133,11 @@ fn own_memory(range: &Range<u64>) -> io::Result<Vec<u8>> {
 }
 
 /// `None` for what is not a library or program.
-fn read_module(
+fn read_module<'a>(
     name: String,
     is_program: bool,
     mapping: &Mapping,
-    content: &[u8],
+    content: impl ReadRef<'a>,
     unwinder: &mut UnwinderX86_64<Vec<u8>>,
 ) -> Option<CodeModule> {
     let object = object::File::parse(content).ok()?;
@@ -195,42 +180,24 @@ fn read_module(
     })
 }
 
-/// The functions, by address: those of the full table, else those that others may link to.
-fn symbols(object: &object::File<'_>, base: u64) -> Vec<Symbol> {
-    let mut found = symbols_of(object.symbols(), base);
-    if found.is_empty() {
-        found = symbols_of(object.dynamic_symbols(), base);
-    }
-    found.sort_by(|a, b| {
-        a.range
-            .start
-            .cmp(&b.range.start)
-            .then_with(|| a.name.cmp(&b.name))
+/// The functions of a file: those of the full table, else those that others may link to.
+fn symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> SymbolTable {
+    let bytes = |name| object.section_by_name(name)?.data().ok();
+    let text = object.section_by_name(".text");
+    let text = text.map(|section| TextSection {
+        number: section.index().0,
+        end: base.wrapping_add(section.address() + section.size()),
     });
-    found.dedup_by_key(|symbol| symbol.range.start);
-    found
-}
-
-fn symbols_of<'a>(table: impl Iterator<Item = object::Symbol<'a, 'a>>, base: u64) -> Vec<Symbol> {
-    let mut found = vec![];
-    let mut file: Option<&str> = None;
-    for symbol in table {
-        let Ok(name) = symbol.name() else {
-            continue;
-        };
-        if symbol.kind() == SymbolKind::File {
-            // The local symbols after it are of this file.
-            file = Some(name);
-        } else if symbol.kind() == SymbolKind::Text && symbol.size() > 0 && symbol.is_definition() {
-            let start = base.wrapping_add(symbol.address());
-            found.push(Symbol {
-                range: start..start.saturating_add(symbol.size()),
-                name: name.to_owned(),
-                file: file.filter(|_| symbol.is_local()).map(Box::from),
-            });
-        }
+    if let (Some(table), Some(names)) = (bytes(".symtab"), bytes(".strtab")) {
+        return SymbolTable::read(table, names, text, base);
     }
-    found
+    let (table, names) = (bytes(".dynsym"), bytes(".dynstr"));
+    SymbolTable::read(
+        table.unwrap_or_default(),
+        names.unwrap_or_default(),
+        None,
+        base,
+    )
 }
 
 #[cfg(test)]
@@ -269,11 +236,11 @@ mod tests {
         let address = functions_of_this_program_are_found_by_address as fn() as usize as u64;
         let (module, symbol) = modules.at(address).unwrap();
         assert!(module.is_program, "{}", module.name);
-        let name = &symbol.unwrap().name;
+        let name = symbol.unwrap().name;
         assert!(name.contains("functions_of_this_program"), "{name}");
         assert!(modules.at(1).is_none());
         let libraries = modules.modules.iter().filter(|module| !module.is_program);
         let has_libc = libraries.filter(|module| module.name.contains("libc"));
-        assert!(has_libc.flat_map(|module| &module.symbols).count() > 100);
+        assert!(has_libc.map(|module| module.symbols.len()).sum::<usize>() > 100);
     }
 }

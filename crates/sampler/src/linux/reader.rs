@@ -40,6 +40,25 @@ pub(super) struct Ending {
     pub(super) wake: OwnedFd,
 }
 
+/// What is in memory: how to follow stacks, and the names of functions.
+pub(super) struct Code {
+    unwinder: UnwinderX86_64<Vec<u8>>,
+    functions: Functions,
+}
+
+impl Code {
+    /// # Errors
+    /// The list of what is in memory, or the program, cannot be read.
+    pub(super) fn read() -> io::Result<Code> {
+        let mut unwinder = UnwinderX86_64::new();
+        let functions = Functions::new(Modules::read(&mut unwinder)?);
+        Ok(Code {
+            unwinder,
+            functions,
+        })
+    }
+}
+
 pub(super) struct Reader {
     rings: Vec<ProcessorRing>,
     kinds: Vec<(u64, Kind)>,
@@ -59,21 +78,21 @@ pub(super) struct Reader {
 
 impl Reader {
     /// A reader of these rings. `names` are those of the threads that exist.
-    ///
-    /// # Errors
-    /// The list of what is in memory cannot be read.
     pub(super) fn new(
+        code: Code,
         rings: Vec<ProcessorRing>,
         kinds: Vec<(u64, Kind)>,
         names: HashMap<u32, String>,
         take_changes: TakeChanges,
-    ) -> io::Result<Reader> {
-        let mut unwinder = UnwinderX86_64::new();
-        let mut functions = Functions::new(Modules::read(&mut unwinder)?);
+    ) -> Reader {
+        let Code {
+            unwinder,
+            mut functions,
+        } = code;
         let kernel = functions.number_of(Function::without_symbol("[kernel]", "kernel"));
         let rest = Function::without_symbol("[rest of the stack is not known]", "unknown");
         let rest = functions.number_of(rest);
-        Ok(Reader {
+        Reader {
             rings,
             kinds,
             take_changes,
@@ -87,7 +106,7 @@ impl Reader {
             kernel,
             rest,
             profile: Profile::default(),
-        })
+        }
     }
 
     /// Reads until the end is requested.

@@ -1,11 +1,15 @@
 //! What profiles say in words.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refrain_sampler::tables::{by_function, by_origin, by_stage};
 use refrain_sampler::{FunctionNumber, Profile};
 
 use super::super::columns::time_text;
+
+/// Where functions are that work for others.
+const SERVANTS: [&str; 4] = ["libc", "std", "kernel", "unknown"];
 
 /// The name of a stage, also of none.
 pub(super) fn stage_name(stage: Option<&'static str>) -> &'static str {
@@ -74,13 +78,22 @@ pub(super) fn findings(profile: &Profile) -> Vec<String> {
         name(function.key),
         share(function.own.cpu),
     )];
-    if let Some(faults) = functions.iter().max_by_key(|row| row.own.faults)
-        && faults.own.faults > 0
-    {
+    let mut faulting: BTreeMap<FunctionNumber, u64> = BTreeMap::new();
+    for row in &profile.rows {
+        // Who asked for the memory says more than who copied into it.
+        if let Some(function) = profile.functions_of(row.path).find(|&function| {
+            let function = profile.functions.get(function as usize);
+            function.is_some_and(|function| !SERVANTS.contains(&function.origin.as_str()))
+        }) {
+            *faulting.entry(function).or_default() += row.count.faults;
+        }
+    }
+    let most = faulting.into_iter().max_by_key(|(_, faults)| *faults);
+    if let Some((function, faults)) = most.filter(|(_, faults)| *faults > 0) {
         found.push(format!(
-            "Of the page faults, {:.0} % are in {}.",
-            faults.own.faults as f64 * 100.0 / total.faults as f64,
-            name(faults.key),
+            "Of the page faults, {:.0} % are in {} or what it calls of the system.",
+            faults as f64 * 100.0 / total.faults as f64,
+            name(function),
         ));
     }
     found
