@@ -94,7 +94,7 @@ fn sample(args: &RunArgs, file: &ProfileFile, program: &str, work: impl FnOnce()
         ProfileFormat::Pprof => (work(), Content::Pprof),
         ProfileFormat::Svg | ProfileFormat::Json => (work(), Content::Svg),
     };
-    let profile = match sampler.finish() {
+    let profile = match sampling::end(sampler) {
         Ok(profile) => profile,
         Err(error) => {
             refused(error);

@@ -40,6 +40,14 @@ fn stage_changes() -> TakeChanges {
     Box::new(|_| 0)
 }
 
+/// Samples no more.
+pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
+    let profile = sampler.finish();
+    #[cfg(target_os = "linux")]
+    refrain::stages::changes::stop();
+    profile
+}
+
 /// What a file for samples contains.
 pub(super) enum Content {
     /// A flame graph.
