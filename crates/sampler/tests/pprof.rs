@@ -48,7 +48,7 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
     fields
 }
 
-fn all<'a>(message: &'a [u8], number: u64) -> Vec<&'a [u8]> {
+fn all(message: &[u8], number: u64) -> Vec<&[u8]> {
     let bytes = fields(message).into_iter().filter_map(|field| match field {
         Field::Bytes(found, bytes) if found == number => Some(bytes),
         _ => None,

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::support::{Case, REFRAIN, expect, mixture};
 
 /// Compresses with samples into a file of this name. `None` where they are refused.
+#[allow(clippy::print_stderr, reason = "a case that cannot run says so")]
 fn sampled(case: &Case, name: &str) -> Option<Vec<u8>> {
     case.write("x", &mixture(24_000_000));
     let output = case.run(&format!("compress x --force --profile={name}"));

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
@@ -40,8 +40,17 @@ pub(super) struct Modules {
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping {
     range: Range<u64>,
-    /// The first executable part: its address, and where it is in the file.
-    code: (u64, u64),
+    /// The first executable part.
+    code: CodePart,
+}
+
+/// Executable bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CodePart {
+    /// Where they are in memory.
+    address: u64,
+    /// Where they are in the file.
+    offset: u64,
 }
 
 impl Modules {
@@ -55,7 +64,7 @@ impl Modules {
         let maps = fs::read_to_string("/proc/self/maps")?;
         let mut modules = vec![];
         for (name, mapping) in mappings(&maps) {
-            let is_program = PathBuf::from(&name) == program;
+            let is_program = Path::new(&name) == program;
             // The file may have been removed or replaced since.
             let path = match is_program {
                 true => "/proc/self/exe",
@@ -93,7 +102,7 @@ impl Modules {
 
 /// The files of code by name: path, or `[vdso]`.
 fn mappings(maps: &str) -> BTreeMap<String, Mapping> {
-    let mut found: BTreeMap<String, (Range<u64>, Option<(u64, u64)>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (Range<u64>, Option<CodePart>)> = BTreeMap::new();
     for line in maps.lines() {
         let mut words = line.splitn(6, ' ');
         let mut word = || words.next().unwrap_or_default();
@@ -116,7 +125,10 @@ fn mappings(maps: &str) -> BTreeMap<String, Mapping> {
         let (whole, code) = found.entry(name.to_owned()).or_insert((start..end, None));
         whole.end = whole.end.max(end);
         if access.contains('x') && code.is_none() {
-            *code = Some((start, offset));
+            *code = Some(CodePart {
+                address: start,
+                offset,
+            });
         }
     }
     let with_code = found.into_iter().filter_map(|(name, (range, code))| {
@@ -141,13 +153,13 @@ fn read_module<'a>(
     unwinder: &mut UnwinderX86_64<Vec<u8>>,
 ) -> Option<CodeModule> {
     let object = object::File::parse(content).ok()?;
-    let (code_address, code_offset) = mapping.code;
+    let code = mapping.code;
     // Addresses in the file are relative to this.
     let base = object.segments().find_map(|segment| {
         let (offset, _) = segment.file_range();
         let page = |position: u64| position & !(PAGE_BYTES - 1);
-        let starts_there = page(offset) == code_offset;
-        starts_there.then(|| code_address.wrapping_sub(page(segment.address())))
+        let starts_there = page(offset) == code.offset;
+        starts_there.then(|| code.address.wrapping_sub(page(segment.address())))
     })?;
     let section = |name: &str| {
         let section = object.section_by_name(name)?;
@@ -217,11 +229,17 @@ mod tests {
         let found: Vec<_> = mappings(maps).into_iter().collect();
         let program = Mapping {
             range: 0x55_9000..0x55_d000,
-            code: (0x55_a000, 0x1000),
+            code: CodePart {
+                address: 0x55_a000,
+                offset: 0x1000,
+            },
         };
         let vdso = Mapping {
             range: 0x7ff_f000..0x800_0000,
-            code: (0x7ff_f000, 0),
+            code: CodePart {
+                address: 0x7ff_f000,
+                offset: 0,
+            },
         };
         let expected = [
             ("/usr/bin/a program".to_owned(), program),
