@@ -50,9 +50,9 @@ impl RealClock {
     }
 }
 
-/// The clock that `Instant` reads.
+/// The clock that `Instant` reads, in nanoseconds; the kernel's own records have the same one.
 #[cfg(target_os = "linux")]
-fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // Time since the machine was started: neither part is negative.
     (now.tv_sec as u64)

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use names::NameCache;
+pub use names::{NameCache, name_of};
 use ring::Ring;
 
 /// What an event is.

@@ -8,13 +8,13 @@ static NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
 /// The names that one thread has used. There are a dozen or two: looking through them takes no
 /// longer than a hash.
 #[derive(Debug, Default)]
-pub(crate) struct NameCache {
+pub struct NameCache {
     known: Vec<(&'static str, u32)>,
 }
 
 impl NameCache {
-    /// The number of a name.
-    pub(crate) fn number_of(&mut self, name: &'static str) -> u32 {
+    /// The number of a name, the same on all threads.
+    pub fn number_of(&mut self, name: &'static str) -> u32 {
         let is_same = |known: &&'static str| std::ptr::eq(*known, name);
         if let Some((_, number)) = self.known.iter().find(|(known, _)| is_same(known)) {
             return *number;
@@ -35,8 +35,8 @@ fn number_for_all(name: &'static str) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The name with a number.
-pub(crate) fn name_of(number: u32) -> &'static str {
+/// The name with a number; empty if there is none.
+pub fn name_of(number: u32) -> &'static str {
     let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
     names.get(number as usize).copied().unwrap_or_default()
 }

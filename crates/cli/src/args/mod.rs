@@ -38,7 +38,7 @@ pub use output::OutputArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
 pub use rfn::{RfnArgs, RfnMode};
-pub use run::RunArgs;
+pub use run::{ProfileFile, ProfileFormat, RunArgs};
 pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
 pub use serve::ServeArgs;
 pub use top::TopArgs;

@@ -9,17 +9,20 @@ use refrain::locks::LockProfiling;
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
     /// Print at the end, on standard error, the time, CPU time and bytes of each stage of the work,
-    /// and the locks that threads waited for; or write them to FILE, as JSON
+    /// and the locks that threads waited for; or write them to FILE.json. With another FILE, sample
+    /// where all threads spend their time: .svg (flame graph), .html (page with flame graph and
+    /// tables) or .pb.gz (for pprof)
     #[arg(
         long,
         global = true,
         help_heading = "Reporting",
         value_name = "FILE",
         num_args = 0..=1,
-        require_equals = true
+        require_equals = true,
+        value_parser = profile_file
     )]
     #[allow(clippy::option_option, reason = "the option, and its value")]
-    pub profile: Option<Option<PathBuf>>,
+    pub profile: Option<Option<ProfileFile>>,
     /// The locks that --profile counts
     #[arg(
         long,
@@ -44,6 +47,51 @@ pub struct RunArgs {
     /// scheduling classes)
     #[arg(long, global = true, help_heading = "Resources")]
     pub background: bool,
+}
+
+/// A file for a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is, from its ending.
+    pub format: ProfileFormat,
+}
+
+/// What a file for a profile contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileFormat {
+    /// The numbers of stages and locks.
+    Json,
+    /// Samples as a flame graph.
+    Svg,
+    /// Samples as a page with a flame graph and tables, and the numbers of stages.
+    Html,
+    /// Samples for pprof.
+    Pprof,
+}
+
+const PROFILE_ENDINGS: [(&str, ProfileFormat); 4] = [
+    (".json", ProfileFormat::Json),
+    (".svg", ProfileFormat::Svg),
+    (".html", ProfileFormat::Html),
+    (".pb.gz", ProfileFormat::Pprof),
+];
+
+/// The name of a file for a profile.
+fn profile_file(text: &str) -> Result<ProfileFile, String> {
+    let found = PROFILE_ENDINGS
+        .into_iter()
+        .find(|(ending, _)| text.len() > ending.len() && text.ends_with(ending));
+    match found {
+        Some((_, format)) => Ok(ProfileFile {
+            path: text.into(),
+            format,
+        }),
+        None => {
+            Err("a profile is written to a file that ends in .json, .svg, .html or .pb.gz".into())
+        }
+    }
 }
 
 /// The name of a file for events; the ending says the format.

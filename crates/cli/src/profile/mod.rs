@@ -4,6 +4,7 @@
 mod columns;
 mod json;
 mod locks;
+mod sampling;
 mod stages;
 mod summary;
 mod trace;
@@ -13,8 +14,10 @@ use std::time::Instant;
 
 use refrain::locks::profile_locks;
 use refrain::stages::{self as engine_stages, Usage};
+use sampling::Content;
+use serde_json::Value;
 
-use crate::args::RunArgs;
+use crate::args::{ProfileFile, ProfileFormat, RunArgs};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::files;
@@ -39,9 +42,24 @@ pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Ex
 }
 
 fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
-    let Some(file) = &args.profile else {
-        return work();
-    };
+    match &args.profile {
+        None => work(),
+        Some(Some(file)) if file.format != ProfileFormat::Json => sample(args, file, program, work),
+        Some(file) => {
+            let (exit, whole) = with_stages(args, work);
+            match file {
+                None => {
+                    print(&whole);
+                    exit
+                }
+                Some(file) => written(write(&file.path, &whole), program, exit),
+            }
+        }
+    }
+}
+
+/// Runs `work` and measures its stages and locks. Returns what the whole program took, too.
+fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
     engine_stages::measure();
     profile_locks(args.profile_locks.into());
     let start = Instant::now();
@@ -50,13 +68,44 @@ fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) ->
         time: start.elapsed(),
         ..engine_stages::whole_process()
     };
-    match file {
-        None => {
-            print(&whole);
-            exit
+    (exit, whole)
+}
+
+/// Runs `work` and samples where it spends its time. Where that is not possible it does not run.
+fn sample(args: &RunArgs, file: &ProfileFile, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+    let refused = |error: refrain_sampler::Error| {
+        messages::tell(
+            program,
+            &format!("--profile={}: {error}", file.path.display()),
+        );
+    };
+    let sampler = match sampling::begin() {
+        Ok(sampler) => sampler,
+        Err(error) => {
+            refused(error);
+            return Exit::Usage;
         }
-        Some(file) => written(write(file, &whole), program, exit),
-    }
+    };
+    let (exit, content) = match file.format {
+        ProfileFormat::Html => {
+            let (exit, whole) = with_stages(args, work);
+            (exit, Content::Html(numbers(&whole)))
+        }
+        ProfileFormat::Pprof => (work(), Content::Pprof),
+        ProfileFormat::Svg | ProfileFormat::Json => (work(), Content::Svg),
+    };
+    let profile = match sampling::end(sampler) {
+        Ok(profile) => profile,
+        Err(error) => {
+            refused(error);
+            return match exit {
+                Exit::Done => Exit::Io,
+                failed => failed,
+            };
+        }
+    };
+    let result = sampling::write(&file.path, content, &profile, program);
+    written(result, program, exit)
 }
 
 /// How a run ends that ended like this and whose file was written or not.
@@ -81,7 +130,11 @@ fn print(whole: &Usage) {
 }
 
 fn write(file: &Path, whole: &Usage) -> Result<()> {
+    files::write_file(file, true, format!("{:#}\n", numbers(whole)).as_bytes())
+}
+
+/// The numbers of stages and locks.
+fn numbers(whole: &Usage) -> Value {
     let (locks, rejected) = refrain::locks::report();
-    let json = json::profile(&engine_stages::report(), whole, &locks, rejected);
-    files::write_file(file, true, format!("{json:#}\n").as_bytes())
+    json::profile(&engine_stages::report(), whole, &locks, rejected)
 }

@@ -6,6 +6,7 @@
 //! | `round_trip` | files, pipes, several members: the output equals the input |
 //! | `trees` | directories |
 //! | `metadata` | trees with every kind of file, as root and as an ordinary user |
+//! | `sampling` | profiles of samples, and flame graphs in a browser |
 //! | `selection` | parts of directories: patterns, lists of paths, operands |
 //! | `tar` | tar streams that are compressed, and read inside |
 //! | `rfn` | the options of gzip, and `tar -I` |
@@ -56,6 +57,7 @@ mod reading;
 mod remote;
 mod rfn;
 mod round_trip;
+mod sampling;
 mod selection;
 mod serve_http;
 mod serve_nbd;

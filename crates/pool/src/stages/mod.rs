@@ -18,8 +18,16 @@
 //!
 //! The resources of a stage inside another one are not counted for the outer stage. So the sum over
 //! the stages of a thread is what the thread used in stages.
+//!
+//! A sampler asks instead for the moments at which threads change their stage: see [`changes`].
 
+#[cfg(target_os = "linux")]
+pub mod changes;
 mod counters;
+#[cfg(not(target_os = "linux"))]
+mod no_changes;
+#[cfg(not(target_os = "linux"))]
+use no_changes as changes;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -92,6 +100,7 @@ pub fn stage(name: &'static str, bytes: u64) -> Stage {
         bytes,
         start,
         traced_from_ns: refrain_trace::is_on().then(thread_now_ns),
+        outer_name: changes::enter(name),
         not_send: PhantomData,
     }
 }
@@ -110,6 +119,8 @@ pub struct Stage {
     start: Option<StageStart>,
     /// When it began, if events are recorded.
     traced_from_ns: Option<u64>,
+    /// The surrounding stage, if changes are recorded.
+    outer_name: Option<Option<&'static str>>,
     /// It ends on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
@@ -125,6 +136,9 @@ impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(start_ns) = self.traced_from_ns {
             trace::span(EventKind::Stage, self.name, start_ns, self.bytes);
+        }
+        if let Some(outer_name) = self.outer_name {
+            changes::leave_to(outer_name);
         }
         let Some(StageStart { at, outer }) = self.start.take() else {
             return;

@@ -1,0 +1,70 @@
+//! `--profile=FILE.svg`, `.pb.gz`, `.html`: where processor time goes and where page faults come
+//! from, by sampling the stacks of all threads.
+
+mod page;
+mod svg;
+mod words;
+
+use std::path::Path;
+
+use refrain_sampler::{Error, Options, Profile, Sampler, TakeChanges, pprof};
+use serde_json::Value;
+
+use crate::failure::{Failure, Result};
+use crate::files;
+
+/// Samples from now on.
+pub(super) fn begin() -> std::result::Result<Sampler, Error> {
+    Sampler::start(Options::default(), stage_changes())
+}
+
+#[cfg(target_os = "linux")]
+fn stage_changes() -> TakeChanges {
+    use refrain::stages::changes;
+    use refrain_sampler::StageChange;
+
+    changes::start();
+    Box::new(|each| {
+        changes::take(|change| {
+            each(StageChange {
+                thread_id: change.thread_id,
+                at_ns: change.at_ns,
+                stage: change.stage,
+            });
+        })
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stage_changes() -> TakeChanges {
+    Box::new(|_| 0)
+}
+
+/// Samples no more.
+pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
+    let profile = sampler.finish();
+    #[cfg(target_os = "linux")]
+    refrain::stages::changes::stop();
+    profile
+}
+
+/// What a file for samples contains.
+pub(super) enum Content {
+    /// A flame graph.
+    Svg,
+    /// A page; with the numbers of stages and locks.
+    Html(Value),
+    /// A file for pprof.
+    Pprof,
+}
+
+/// Writes what was sampled.
+pub(super) fn write(path: &Path, content: Content, profile: &Profile, program: &str) -> Result<()> {
+    let title = format!("Profile of {program}");
+    let bytes = match content {
+        Content::Svg => svg::file(profile, &title).into_bytes(),
+        Content::Html(measured) => page::html(profile, measured, &title).into_bytes(),
+        Content::Pprof => pprof::file(profile).map_err(Failure::Storage)?,
+    };
+    files::write_file(path, true, &bytes)
+}

@@ -1,0 +1,130 @@
+//! The tree of a flame graph.
+
+use crate::profile::{Count, FunctionNumber, Profile};
+
+/// What a box of a flame graph stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Label {
+    /// Everything.
+    All,
+    /// A stage; `None` for what was in no stage.
+    Stage(Option<&'static str>),
+    /// A function, called by that of the box below.
+    Function(FunctionNumber),
+}
+
+/// A box of a flame graph, with the boxes on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flame {
+    /// What it stands for.
+    pub label: Label,
+    /// Its samples, with those of the boxes on it.
+    pub count: Count,
+    /// The boxes on it, the largest first.
+    pub inner: Vec<Flame>,
+}
+
+/// Everything, by stage and then by call path. The functions that the system and the standard
+/// library begin each thread with are left out: `is_start` says which those are.
+pub fn tree(profile: &Profile, is_start: impl Fn(FunctionNumber) -> bool) -> Flame {
+    let mut root = Flame::new(Label::All);
+    let mut functions = vec![];
+    for row in &profile.rows {
+        functions.clear();
+        functions.extend(profile.functions_of(row.path));
+        let outer = functions.iter().rev();
+        let start = outer.take_while(|&&function| is_start(function)).count();
+        // Who does nothing but begin is shown.
+        let kept = match functions.len() - start {
+            0 => functions.len(),
+            kept => kept,
+        };
+        root.count.add(row.count);
+        let mut at = root.on(Label::Stage(row.stage));
+        at.count.add(row.count);
+        for &function in functions[..kept].iter().rev() {
+            at = at.on(Label::Function(function));
+            at.count.add(row.count);
+        }
+    }
+    root.sort();
+    root
+}
+
+impl Flame {
+    fn new(label: Label) -> Flame {
+        Flame {
+            label,
+            count: Count::default(),
+            inner: vec![],
+        }
+    }
+
+    /// The box on this one with a label.
+    fn on(&mut self, label: Label) -> &mut Flame {
+        let index = self.inner.iter().position(|inner| inner.label == label);
+        let index = index.unwrap_or_else(|| {
+            self.inner.push(Flame::new(label));
+            self.inner.len() - 1
+        });
+        &mut self.inner[index]
+    }
+
+    fn sort(&mut self) {
+        self.inner
+            .sort_by_key(|inner| std::cmp::Reverse((inner.count.cpu, inner.count.faults)));
+        self.inner.iter_mut().for_each(Flame::sort);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{CallPath, Row};
+
+    #[test]
+    fn stages_come_first_and_beginnings_are_left_out() {
+        // start (0) calls main (1), which calls work (2).
+        let paths = [(0, 0), (0, 0), (1, 1), (2, 2)];
+        let count = |cpu| Count { cpu, faults: 0 };
+        let row = |stage, path, cpu| Row {
+            stage,
+            thread_id: 1,
+            path,
+            count: count(cpu),
+        };
+        let profile = Profile {
+            paths: paths
+                .map(|(caller, function)| CallPath { caller, function })
+                .into(),
+            rows: vec![row(None, 2, 1), row(Some("encode"), 3, 5), row(None, 1, 3)],
+            ..Profile::default()
+        };
+        let flame = |label, cpu, inner| Flame {
+            label,
+            count: count(cpu),
+            inner,
+        };
+        let work = flame(Label::Function(2), 5, vec![]);
+        let expected = flame(
+            Label::All,
+            9,
+            vec![
+                flame(
+                    Label::Stage(Some("encode")),
+                    5,
+                    vec![flame(Label::Function(1), 5, vec![work])],
+                ),
+                flame(
+                    Label::Stage(None),
+                    4,
+                    vec![
+                        flame(Label::Function(0), 3, vec![]),
+                        flame(Label::Function(1), 1, vec![]),
+                    ],
+                ),
+            ],
+        );
+        assert_eq!(tree(&profile, |function| function == 0), expected);
+    }
+}

@@ -1,0 +1,334 @@
+//! Sampling by the kernel's performance events.
+//!
+//! Events that threads inherit from those that start them have to be of one processor, so there is
+//! one for each processor, each kind, and each thread that exists at the beginning. All of a
+//! processor write into one ring.
+
+mod event;
+mod functions;
+mod modules;
+mod reader;
+mod record;
+mod ring;
+mod stages;
+mod symbols;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity};
+
+use crate::error::Error;
+use crate::options::{Options, TakeChanges};
+use crate::profile::Profile;
+use event::{Event, Kind, Sampling};
+use reader::{Code, Ending, ProcessorRing, Reader};
+use ring::Ring;
+
+/// The bytes of each processor's ring, the largest that is permitted. Without a privilege the
+/// kernel permits half a MiB by default, which is full after 30 ms at 16 KiB a sample.
+const RING_BYTES: [usize; 4] = [2 << 20, 512 << 10, 256 << 10, 128 << 10];
+/// The reader is woken when so much of a ring is full.
+const WAKEUP_SHARE: usize = 4;
+/// Files that the program may have besides the events.
+const OTHER_FILES: u64 = 256;
+
+/// A running sampling of the process.
+#[derive(Debug)]
+pub struct Sampler {
+    events: Vec<Arc<Event>>,
+    ending: Arc<Ending>,
+    reader: JoinHandle<io::Result<Profile>>,
+    start: Instant,
+    start_unix_ns: u64,
+    sampling: Sampling,
+    faults_per_sample: u64,
+}
+
+impl std::fmt::Debug for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ending").finish_non_exhaustive()
+    }
+}
+
+/// What the reader's thread begins with.
+type Work = (Vec<ProcessorRing>, Vec<(u64, Kind)>, HashMap<u32, String>);
+
+impl Sampler {
+    /// Samples all threads of the process from now on. `take_changes` says in which stages they
+    /// are.
+    ///
+    /// # Errors
+    /// The kernel refuses; see [`Error`].
+    pub fn start(options: Options, take_changes: TakeChanges) -> Result<Sampler, Error> {
+        let system = |action| move |error| Error::System { action, error };
+        // Before the first event, so that its own thread inherits none.
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| system("make an event for the reader")(error.into()))?;
+        let ending = Arc::new(Ending {
+            requested: AtomicBool::new(false),
+            wake,
+        });
+        let (give_work, work) = channel::<Work>();
+        let (give_id, id) = channel();
+        let (is_ready, ready) = channel();
+        let reader = {
+            let ending = Arc::clone(&ending);
+            Builder::new().name("sampler".into()).spawn(move || {
+                // The receiver waits.
+                let _ = give_id.send(gettid().as_raw_nonzero().get() as u32);
+                read(&work, &is_ready, take_changes, &ending)
+            })
+        };
+        let reader = reader.map_err(system("start a thread"))?;
+        let reader_id = id.recv().map_err(|_| Error::ReaderLost)?;
+        let threads = threads_but(reader_id).map_err(system("list the threads"))?;
+        let mut sampling = Sampling {
+            period: 1_000_000_000 / u64::from(options.samples_per_second.max(1)),
+            stack_bytes: options.stack_bytes.next_multiple_of(8).min(60 << 10),
+            with_kernel: true,
+            wakeup_bytes: 0,
+        };
+        let faults_per_sample = options.faults_per_sample.max(1);
+        let opened = open_all(&mut sampling, faults_per_sample, &threads)?;
+        let Opened {
+            events,
+            rings,
+            kinds,
+        } = opened;
+        give_work
+            .send((rings, kinds, threads))
+            .map_err(|_| Error::ReaderLost)?;
+        // A ring is full soon. If the reader has failed, it says so at the end.
+        let _ = ready.recv();
+        let start = Instant::now();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let start_unix_ns = since_1970.map_or(0, |time| time.as_nanos() as u64);
+        for event in &events {
+            event.enable().map_err(system("start the sampling"))?;
+        }
+        Ok(Sampler {
+            events,
+            ending,
+            reader,
+            start,
+            start_unix_ns,
+            sampling,
+            faults_per_sample,
+        })
+    }
+
+    /// Ends the sampling.
+    ///
+    /// # Errors
+    /// What the reader needed could not be read.
+    pub fn finish(self) -> Result<Profile, Error> {
+        let (mut cpu_ns, mut faults) = (0, 0);
+        for event in &self.events {
+            // An event that cannot be ended ends with its file.
+            let _ = event.disable();
+            let count = event.count().unwrap_or(0);
+            match event.kind {
+                Kind::CpuClock => cpu_ns += count,
+                Kind::PageFaults => faults += count,
+            }
+        }
+        let elapsed = self.start.elapsed();
+        self.ending.requested.store(true, Ordering::Release);
+        // If it fails, the reader ends after its interval.
+        let _ = rustix::io::write(&self.ending.wake, &1_u64.to_ne_bytes());
+        let read = self.reader.join().map_err(|_| Error::ReaderLost)?;
+        let profile = read.map_err(|error| Error::System {
+            action: "read what is in memory",
+            error,
+        })?;
+        Ok(Profile {
+            cpu_ns_per_sample: self.sampling.period,
+            faults_per_sample: self.faults_per_sample,
+            cpu_ns,
+            faults,
+            start_unix_ns: self.start_unix_ns,
+            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            with_kernel: self.sampling.with_kernel,
+            ..profile
+        })
+    }
+}
+
+/// The reader's thread. It prepares itself while the events are opened.
+fn read(
+    work: &Receiver<Work>,
+    is_ready: &Sender<()>,
+    take_changes: TakeChanges,
+    ending: &Ending,
+) -> io::Result<Profile> {
+    let code = Code::read()?;
+    let Ok((rings, kinds, names)) = work.recv() else {
+        // The start has failed, and says why.
+        return Ok(Profile::default());
+    };
+    let reader = Reader::new(code, rings, kinds, names, take_changes);
+    // The receiver waits.
+    let _ = is_ready.send(());
+    Ok(reader.run(ending))
+}
+
+/// The threads of this process but one, with their names.
+fn threads_but(excluded: u32) -> io::Result<HashMap<u32, String>> {
+    let mut threads = HashMap::new();
+    for entry in fs::read_dir("/proc/self/task")? {
+        let entry = entry?;
+        let id = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(id) = id.filter(|&id| id != excluded) {
+            // A thread may have ended meanwhile.
+            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            threads.insert(id, name.trim_end().to_owned());
+        }
+    }
+    Ok(threads)
+}
+
+struct Opened {
+    events: Vec<Arc<Event>>,
+    rings: Vec<ProcessorRing>,
+    kinds: Vec<(u64, Kind)>,
+}
+
+fn open_all(
+    sampling: &mut Sampling,
+    faults_per_sample: u64,
+    threads: &HashMap<u32, String>,
+) -> Result<Opened, Error> {
+    let processors = sched_getaffinity(None).map_err(|error| Error::System {
+        action: "ask for the processors",
+        error: error.into(),
+    })?;
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&processor| processors.is_set(processor))
+        .collect();
+    allow_files((threads.len() * processors.len() * 2) as u64);
+    let this_thread = gettid().as_raw_nonzero().get() as u32;
+    sampling.with_kernel = may_sample_kernel(sampling, this_thread)?;
+    let mut opened = Opened {
+        events: vec![],
+        rings: vec![],
+        kinds: vec![],
+    };
+    for processor in processors {
+        let open = |kind, thread_id| {
+            let mut sampling = *sampling;
+            if kind == Kind::PageFaults {
+                sampling.period = faults_per_sample;
+            }
+            Event::open(kind, &sampling, thread_id, processor).map(Arc::new)
+        };
+        let (owner, ring) = ring_of(sampling, this_thread, processor)?;
+        let mut events = vec![Arc::clone(&owner)];
+        for &thread_id in threads.keys() {
+            for kind in [Kind::CpuClock, Kind::PageFaults] {
+                if thread_id == this_thread && kind == owner.kind {
+                    continue;
+                }
+                match open(kind, thread_id) {
+                    Ok(event) => {
+                        event.write_to_ring_of(&owner).map_err(refused)?;
+                        events.push(event);
+                    }
+                    // The thread has ended.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(refused(error)),
+                }
+            }
+        }
+        for event in &events {
+            opened
+                .kinds
+                .push((event.id().map_err(refused)?, event.kind));
+        }
+        opened.events.append(&mut events);
+        opened.rings.push(ProcessorRing { owner, ring });
+    }
+    Ok(opened)
+}
+
+/// The first event of a processor, with the largest ring that is permitted.
+fn ring_of(
+    sampling: &Sampling,
+    thread_id: u32,
+    processor: usize,
+) -> Result<(Arc<Event>, Ring), Error> {
+    let mut last = None;
+    for data_bytes in RING_BYTES {
+        let sampling = Sampling {
+            wakeup_bytes: (data_bytes / WAKEUP_SHARE) as u32,
+            ..*sampling
+        };
+        let event = Event::open(Kind::CpuClock, &sampling, thread_id, processor);
+        let event = Arc::new(event.map_err(refused)?);
+        match Ring::map(&event, data_bytes) {
+            Ok(ring) => return Ok((event, ring)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(Error::System {
+        action: "map memory for samples (/proc/sys/kernel/perf_event_mlock_kb limits it)",
+        error: last.unwrap_or_else(|| io::ErrorKind::OutOfMemory.into()),
+    })
+}
+
+/// Whether what the kernel does for this program may be sampled. If not, the program itself may.
+fn may_sample_kernel(sampling: &Sampling, thread_id: u32) -> Result<bool, Error> {
+    let attempt = |with_kernel| {
+        let sampling = Sampling {
+            with_kernel,
+            ..*sampling
+        };
+        let (any_kind, any_processor) = (Kind::CpuClock, usize::MAX);
+        Event::open(any_kind, &sampling, thread_id, any_processor)
+    };
+    match attempt(true) {
+        Ok(_) => Ok(true),
+        Err(_) => attempt(false).map(|_| false).map_err(refused),
+    }
+}
+
+/// Events are files; the limit of a process may be raised to its hard limit.
+fn allow_files(events: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let needed = events + OTHER_FILES;
+    if let Some(current) = limit.current
+        && current < needed
+    {
+        let raised = Rlimit {
+            current: Some(limit.maximum.map_or(needed, |maximum| maximum.min(needed))),
+            maximum: limit.maximum,
+        };
+        // If it fails, the events say that there are too many files.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+fn refused(error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::ENOSYS | libc::ENOENT) => {
+            let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+            let paranoid = text.ok().and_then(|text| text.trim().parse().ok());
+            Error::Forbidden { error, paranoid }
+        }
+        _ => Error::System {
+            action: "open a performance event",
+            error,
+        },
+    }
+}
