@@ -6,6 +6,7 @@ mod json;
 mod locks;
 mod stages;
 mod summary;
+mod timeline;
 mod trace;
 
 use std::path::Path;

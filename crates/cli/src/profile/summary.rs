@@ -28,6 +28,8 @@ enum Activity {
     /// A flow, outside of stages.
     Other,
     Lock(String),
+    /// A wait for something else.
+    Wait(&'static str),
     Idle,
 }
 
@@ -38,7 +40,10 @@ impl Activity {
             EventKind::Run => Activity::Other,
             EventKind::LockWait => Activity::Lock(short_name(event.name)),
             EventKind::Idle => Activity::Idle,
-            EventKind::Wake => return None,
+            EventKind::Wait => Activity::Wait(event.name),
+            // Their stage counts.
+            EventKind::Read | EventKind::Write => return None,
+            EventKind::Wake | EventKind::Ready | EventKind::Count => return None,
         })
     }
 
@@ -47,6 +52,7 @@ impl Activity {
             Activity::Stage(name) => format!("stage {name}"),
             Activity::Other => "work outside of stages".into(),
             Activity::Lock(name) => format!("waiting for the lock {name}"),
+            Activity::Wait(name) => format!("waiting for {name}"),
             Activity::Idle => "idle".into(),
         }
     }
@@ -229,6 +235,7 @@ mod tests {
         Event {
             kind,
             name,
+            flow: 0,
             start_ns,
             duration_ns,
             argument: 0,
