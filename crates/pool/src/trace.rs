@@ -194,7 +194,7 @@ impl Transfer {
             record(Event {
                 kind: EventKind::Wait,
                 duration_ns: waited_ns,
-                argument: 0,
+                argument: u64::from(kind == EventKind::Write),
                 ..event
             });
         }

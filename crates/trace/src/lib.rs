@@ -33,7 +33,7 @@ pub enum EventKind {
     Wake = 4,
     /// A thread gave work to a flow that had none. Takes no time.
     Ready = 5,
-    /// A thread waited for something that is no lock.
+    /// A thread waited for something that is no lock. The argument is 1 if it was to write.
     Wait = 6,
     /// A thread read so many bytes from a file, a pipe or a network.
     Read = 7,

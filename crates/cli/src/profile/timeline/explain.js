@@ -46,6 +46,7 @@ function explain(found) {
   lines.push("from " + axisText(start, 100) + " on " + thread.title);
   if (["stage", "read", "write"].includes(name.kind) && value > 0) lines.push(bytes(value) + ", " + rateText(value, took));
   if (name.kind === "idle") lines.push(value === 1 ? "it slept" : "it stayed awake");
+  if (name.kind === "wait" && row.parents && row.parents[span] >= 0 && value === 1) lines.push("to write");
   if (name.kind === "lock") lines.push("taken in line " + value + " of the source");
   if (name.kind === "run") lines.push("it ended because " + (ENDS[value] || "of something unknown"));
   const cause = causeOf(found);
