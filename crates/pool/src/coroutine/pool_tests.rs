@@ -15,6 +15,7 @@ use crate::pool::{Options, Pool};
 /// More coroutines wait than there are workers, and jobs run meanwhile.
 #[test]
 fn coroutines_that_wait_hold_no_worker() {
+    let _alone = super::tests::alone();
     for workers in [1, 3] {
         let pool = Pool::start(Options::with_workers(workers)).unwrap();
         let flow = || pool.flow(Entity::new(Class::Normal));

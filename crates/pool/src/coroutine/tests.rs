@@ -16,10 +16,10 @@ use crate::lock::Lock;
 const BACKENDS: [Backend; 2] = [Backend::Assembly, Backend::Threads];
 
 /// Counts of the whole process are compared: one such test at a time, and none that creates
-/// coroutines meanwhile.
+/// coroutines meanwhile. So each joins its threads, which give their stacks back when they end.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
+pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -237,7 +237,7 @@ fn thousands_move_between_threads() {
             expected.fetch_add(sum, SeqCst);
         }
         std::thread::scope(|scope| {
-            for thread in 0..4u64 {
+            let threads = [0, 1, 2, 3u64].map(|thread| {
                 let (ready, found) = (&ready, &found);
                 scope.spawn(move || {
                     let mut random = seed * 1000 + thread;
@@ -259,8 +259,11 @@ fn thousands_move_between_threads() {
                             Entered::Finished(sum) => _ = found.fetch_add(sum, SeqCst),
                         }
                     }
-                });
-            }
+                })
+            });
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
         });
         assert_eq!(found.load(SeqCst), expected.load(SeqCst), "seed {seed}");
         let after = coroutine_statistics();
@@ -290,7 +293,9 @@ fn stacks_are_used_again_and_given_back() {
         // SAFETY: the body has nothing on its stack.
         .map(|_| unsafe { MovableCoroutine::new(small, |_: &Yielder<'_>| ()) }.unwrap())
         .collect();
-    std::thread::scope(|scope| _ = scope.spawn(move || drop(made)));
+    // To join a thread waits for what it drops last, its stacks; the end of a scope does not.
+    let elsewhere = std::thread::spawn(move || drop(made));
+    elsewhere.join().unwrap();
     drop(make(1_000));
     let third = coroutine_statistics();
     assert_eq!(third.stacks, first.stacks, "{third:?}");
@@ -459,7 +464,7 @@ fn mutexes_work_between_threads() {
     let _alone = alone();
     let total = Arc::new(CoMutex::new(0u64));
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        let threads = [(); 4].map(|()| {
             let total = total.clone();
             scope.spawn(move || {
                 let adders = (0..25).map(|_| {
@@ -478,8 +483,11 @@ fn mutexes_work_between_threads() {
                 while !waiting.is_empty() {
                     waiting.retain_mut(|adder| adder.enter() == Ok(Entered::Suspended));
                 }
-            });
-        }
+            })
+        });
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
     });
     assert_eq!(*total.try_lock().unwrap(), 500);
 }

@@ -249,10 +249,21 @@ impl IndexedArchive {
     ) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
-            let stop = range.end.min(at + RESOLVED_BYTES_MAX);
+            let stated = self.map_of(at, meter)?;
+            let expanded = stated.expanded();
+            let of_epoch = expanded.as_ref().and_then(|map| map.without_repeats());
+            let stop = match of_epoch {
+                Some(_) => stated.content().end.min(range.end),
+                None => range.end.min(at + RESOLVED_BYTES_MAX),
+            };
             let piece = &mut buffer[(at - range.start) as usize..(stop - range.start) as usize];
-            let map = self.resolved(at..stop, meter)?;
-            self.store.fill(&map, at, piece, depth, Some(meter))?;
+            match of_epoch {
+                Some(map) => self.store.fill(map, at, piece, depth, Some(meter))?,
+                None => {
+                    let map = self.resolved(at..stop, meter)?;
+                    self.store.fill(&map, at, piece, depth, Some(meter))?;
+                }
+            }
             at = stop;
         }
         Ok(())

@@ -6,12 +6,14 @@
 //! million extents in 410 epochs: 9.0 MB of sections and 1.9 MB of marks instead of 36.4 MB.)
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_codec::Workspace;
 use refrain_format::{Extent, ExtentPosition, ExtentReader, ExtentsHeader};
+use refrain_pool::Lock;
 
 use crate::error::{Error, Result};
-use crate::read::native::repeats::Piece;
+use crate::read::native::repeats::{Piece, StatedMap};
 use crate::store::coding::decode_section;
 
 /// How many extents apart a reader can begin.
@@ -23,6 +25,9 @@ pub(crate) struct PackedMap {
     section: Vec<u8>,
     marks: Vec<ExtentPosition>,
     has_repeats: bool,
+    /// The same in a form that is quicker to read, while the map is one of the latest: a pass from
+    /// front to back uses each map once.
+    expanded: Lock<Option<Arc<StatedMap>>>,
 }
 
 impl PackedMap {
@@ -33,23 +38,21 @@ impl PackedMap {
         data: &[u8],
     ) -> Result<PackedMap> {
         let section = decode_section(workspace, &header.coding, header.packed_raw_bytes, data)?;
-        let mut reader = ExtentReader::new(header, &section)?;
-        let (mut marks, mut has_repeats) = (vec![], false);
-        for number in 0_usize.. {
-            if number.is_multiple_of(EXTENTS_BETWEEN_MARKS) {
+        let mut marks = vec![ExtentReader::new(header, &section)?.position()];
+        let mut count: usize = 0;
+        let expanded = StatedMap::read(header, &section, |reader, _| {
+            count += 1;
+            if count.is_multiple_of(EXTENTS_BETWEEN_MARKS) {
                 marks.push(reader.position());
             }
-            let Some(extent) = reader.next() else {
-                break;
-            };
-            has_repeats |= matches!(extent?, Extent::Repeat { .. });
-        }
+        })?;
         marks.shrink_to_fit();
         Ok(PackedMap {
             header: *header,
             section,
             marks,
-            has_repeats,
+            has_repeats: expanded.has_repeats(),
+            expanded: Lock::new(Some(Arc::new(expanded))),
         })
     }
 
@@ -68,7 +71,23 @@ impl PackedMap {
         self.has_repeats
     }
 
-    /// The memory that it takes, in bytes.
+    /// The extents expanded, if the map is one of the latest.
+    pub(crate) fn expanded(&self) -> Option<Arc<StatedMap>> {
+        self.expanded.lock().clone()
+    }
+
+    /// The memory of what is expanded, in bytes.
+    pub(crate) fn expanded_bytes(&self) -> u64 {
+        let expanded = self.expanded.lock();
+        expanded.as_ref().map_or(0, |map| map.memory_bytes() as u64)
+    }
+
+    /// From now on the map is packed only.
+    pub(crate) fn forget_expanded(&self) {
+        *self.expanded.lock() = None;
+    }
+
+    /// The memory that it takes, in bytes, without what is expanded.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.section.capacity()

@@ -47,12 +47,24 @@ impl StatedMap {
         data: &[u8],
     ) -> Result<(StatedMap, EpochSums)> {
         let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
-        let mut map = EpochMap::empty(head.content_start);
         let mut sums = EpochSums::default();
+        let stated = Self::read(head, &raw, |_, extent| sums.add(extent))?;
+        Ok((stated, sums))
+    }
+
+    /// Checks the decoded section of an Extents frame. Calls `each` for the extents, with the
+    /// reader that stands behind them.
+    pub(crate) fn read(
+        head: &ExtentsHeader,
+        section: &[u8],
+        mut each: impl FnMut(&ExtentReader<'_>, &Extent),
+    ) -> Result<StatedMap> {
+        let mut map = EpochMap::empty(head.content_start);
         let (mut fresh, mut has_repeats) = (head.store_start, false);
-        for extent in ExtentReader::new(head, &raw)? {
+        let mut reader = ExtentReader::new(head, section)?;
+        while let Some(extent) = reader.next() {
             let extent = extent?;
-            sums.add(&extent);
+            each(&reader, &extent);
             let origin = match extent {
                 Extent::Fresh { length } => {
                     fresh += length;
@@ -74,7 +86,22 @@ impl StatedMap {
             };
             map.append(origin, extent.length());
         }
-        Ok((StatedMap { map, has_repeats }, sums))
+        Ok(StatedMap { map, has_repeats })
+    }
+
+    /// The memory of the map, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes()
+    }
+
+    /// Whether there are repeats of earlier content.
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.has_repeats
+    }
+
+    /// The map, if it has no repeats.
+    pub(crate) fn without_repeats(&self) -> Option<&EpochMap> {
+        (!self.has_repeats).then_some(&self.map)
     }
 
     /// The content range of the epoch.
@@ -131,25 +158,36 @@ impl Resolver<'_> {
         while at < range.end {
             let stated = (self.map_of)(at)?;
             let stop = stated.content().end.min(range.end);
-            for found in stated.pieces(at..stop)? {
-                let (piece, length) = found?;
-                match piece {
-                    Piece::Store(offset) => self.resolved.append(offset, length),
-                    Piece::Fill { pattern, phase } => {
-                        self.resolved.append_fill(&pattern, phase, length);
-                    }
-                    Piece::Repeat(offset) => {
-                        let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
-                        self.resolve(offset..offset + length, depth_left)?;
+            match stated.expanded() {
+                Some(expanded) => {
+                    for found in expanded.pieces(at..stop) {
+                        self.add(found, depth_left)?;
                     }
                 }
-                if self.resolved.starts.len() as u64 > self.extents_max {
-                    return Err(too_many(self.extents_max));
+                None => {
+                    for found in stated.pieces(at..stop)? {
+                        self.add(found?, depth_left)?;
+                    }
                 }
             }
             at = stop;
         }
         Ok(())
+    }
+
+    fn add(&mut self, (piece, length): (Piece, u64), depth_left: u8) -> Result<()> {
+        match piece {
+            Piece::Store(offset) => self.resolved.append(offset, length),
+            Piece::Fill { pattern, phase } => self.resolved.append_fill(&pattern, phase, length),
+            Piece::Repeat(offset) => {
+                let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
+                self.resolve(offset..offset + length, depth_left)?;
+            }
+        }
+        match self.resolved.starts.len() as u64 > self.extents_max {
+            true => Err(too_many(self.extents_max)),
+            false => Ok(()),
+        }
     }
 }
 
