@@ -2,6 +2,8 @@
 //!
 //! Everything here costs one relaxed load while nothing is recorded.
 
+use std::cell::Cell;
+
 use refrain_timer::ticks::thread_now_ns;
 use refrain_trace::{Event, EventKind, TurnEnd, record};
 
@@ -146,8 +148,14 @@ pub fn writing<T>(device: Device, length_bytes: usize, write: impl FnOnce() -> T
     result
 }
 
+thread_local! {
+    /// The number of reads and writes that the thread has recorded.
+    static TRANSFERS: Cell<u64> = const { Cell::new(0) };
+}
+
 /// The state of a thread when it begins to read or write.
 struct Transfer {
+    transfers: u64,
     start_ns: u64,
     cpu_ns: Option<u64>,
     switches: u64,
@@ -162,6 +170,7 @@ impl Transfer {
     #[cold]
     fn begin() -> Transfer {
         Transfer {
+            transfers: TRANSFERS.get(),
             switches: kernel::voluntary_switches(),
             cpu_ns: kernel::thread_cpu_ns(),
             start_ns: thread_now_ns(),
@@ -170,6 +179,10 @@ impl Transfer {
 
     #[cold]
     fn end(self, kind: EventKind, device: Device, length_bytes: usize) {
+        if TRANSFERS.get() != self.transfers {
+            return; // A stream over a file: the file's reads are recorded.
+        }
+        TRANSFERS.set(self.transfers + 1);
         let duration_ns = thread_now_ns().saturating_sub(self.start_ns);
         let event = Event {
             kind,
@@ -224,6 +237,11 @@ mod tests {
                 while thread_now_ns() < start_ns + 2_000_000 {}
             };
             writing(Device::Stream, 5, busy);
+            // Of a stream over a file, the file counts.
+            let outer = reading(Device::Stream, || {
+                reading(Device::Disk, || Ok::<_, ()>(4)).map(|count| count + 1)
+            });
+            assert_eq!(outer, Ok(5));
             drop(waiting(MEMORY));
             count("things", || 3);
         };
@@ -240,6 +258,7 @@ mod tests {
             (EventKind::Read, "disk", 77),
             (EventKind::Wait, "disk", 0),
             (EventKind::Write, "stream", 5),
+            (EventKind::Read, "disk", 4),
             (EventKind::Wait, "memory", 0),
             (EventKind::Count, "things", 3),
         ];
