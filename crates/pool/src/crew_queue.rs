@@ -10,6 +10,8 @@ use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
 use crate::error::JobPanicked;
 use crate::lane::Lane;
 use crate::pool::job::Step;
+use crate::trace;
+use refrain_trace::EventKind;
 
 /// The result of a job: its event, or the panic that ended it.
 pub(crate) type Outcome<E> = Result<E, JobPanicked>;
@@ -39,6 +41,15 @@ impl ThreadGroup {
             Lane::Urgent | Lane::Normal | Lane::Background => ThreadGroup::Compute,
             Lane::Input => ThreadGroup::Input,
             Lane::Output => ThreadGroup::Output,
+        }
+    }
+
+    /// What its queue is called in the timeline.
+    fn queue_name(self) -> &'static str {
+        match self {
+            ThreadGroup::Compute => "jobs queued",
+            ThreadGroup::Input => "reads queued",
+            ThreadGroup::Output => "writes queued",
         }
     }
 
@@ -86,10 +97,18 @@ impl<'env, E> QueueState<'env, E> {
 
     fn take(&mut self, group: ThreadGroup) -> Option<(Lane, CrewJob<'env, E>)> {
         let lanes = group.lanes().iter();
-        lanes.copied().find_map(|lane| {
+        let taken = lanes.copied().find_map(|lane| {
             let job = self.lanes[lane as usize].pop_front()?;
             Some((lane, job))
-        })
+        })?;
+        self.trace_length(group);
+        Some(taken)
+    }
+
+    /// Records how many jobs wait for a worker.
+    #[inline(always)]
+    fn trace_length(&self, group: ThreadGroup) {
+        trace::count(group.queue_name(), || self.waiting(group) as u64);
     }
 }
 
@@ -130,6 +149,7 @@ impl<'env, E> CrewQueue<'env, E> {
         let group = ThreadGroup::of(lane) as usize;
         let mut state = self.lock();
         state.lanes[lane as usize].push_back(job);
+        state.trace_length(ThreadGroup::of(lane));
         if group == ThreadGroup::Compute as usize {
             return state.idle.pop();
         }
@@ -200,7 +220,11 @@ impl<'env, E> CrewQueue<'env, E> {
             }
             state.sleeping[group as usize] += 1;
             self.wake_coordinator_when_idle(&mut state);
+            let traced_from_ns = trace::begin();
             state = self.work[group as usize].wait(state);
+            if let Some(start_ns) = traced_from_ns {
+                trace::span(EventKind::Idle, "", start_ns, 1);
+            }
         }
     }
 
@@ -240,6 +264,7 @@ impl<'env, E> CrewQueue<'env, E> {
             state.coordinator_waits = state.outcomes.is_empty();
             state.coordinator_waits
         };
+        let _wait = trace::waiting(trace::RESULTS);
         let state = self.lock();
         let mut state = match timeout {
             None => self.outcome.wait_while(state, keep_waiting),

@@ -52,7 +52,7 @@ pub mod run_queue;
 pub mod stages;
 mod thread;
 pub mod timer_thread;
-mod trace;
+pub mod trace;
 
 pub use arenas::limit_allocator_arenas;
 pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};

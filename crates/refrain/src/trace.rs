@@ -1,3 +1,3 @@
 //! What every thread does and when: [`start`], work, [`stop`], [`collect`].
 
-pub use refrain_trace::{Event, EventKind, ThreadTrace, collect, is_on, start, stop};
+pub use refrain_trace::{Event, EventKind, ThreadTrace, TurnEnd, collect, is_on, start, stop};

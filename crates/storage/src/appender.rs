@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_pool::Lock;
+use refrain_pool::trace::{Device, reading, writing};
 
 use crate::failure::{at, refuse};
 use crate::source::Source;
@@ -142,10 +143,12 @@ impl Appender {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut at_offset = offset;
-        let written = write_full(bytes, |left| {
-            let count = self.appended.file.write_at(left, at_offset)?;
-            at_offset += count as u64;
-            Ok(count)
+        let written = writing(Device::Disk, bytes.len(), || {
+            write_full(bytes, |left| {
+                let count = self.appended.file.write_at(left, at_offset)?;
+                at_offset += count as u64;
+                Ok(count)
+            })
         });
         written.map_err(at("write", &self.appended.path))
     }
@@ -205,8 +208,10 @@ impl Source for AppendedView {
         let (in_file, in_tail) = self.copy_tail(offset, buffer);
         let appended = &self.appended;
         let file_part = &mut buffer[..in_file];
-        let read = read_full(offset, file_part, |at, part| {
-            appended.file.read_at(part, at)
+        let read = reading(Device::Disk, || {
+            read_full(offset, file_part, |at, part| {
+                appended.file.read_at(part, at)
+            })
         });
         let read = read.map_err(at("read back", &appended.path))?;
         // While a hole is at its end, the file is shorter than the appended bytes.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use refrain_pool::trace::{Device, reading};
+
 use crate::failure::{at, refuse};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, read_full};
@@ -167,7 +169,9 @@ impl Source for FileSource {
         let below_max = OFFSET_MAX.saturating_sub(offset);
         let length = usize::try_from(below_max).map_or(buffer.len(), |n| n.min(buffer.len()));
         let within = &mut buffer[..length];
-        let read = read_full(offset, within, |at, part| self.file.read_at(part, at));
+        let read = reading(Device::Disk, || {
+            read_full(offset, within, |at, part| self.file.read_at(part, at))
+        });
         read.map_err(at("read", &self.path))
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_pool::Lock;
+use refrain_pool::trace::{Device, reading, writing};
 use rustix::fs::OFlags;
 
 use crate::failure::at;
@@ -92,7 +93,10 @@ impl RedirectedFile {
         // Emptied even after an error: the number of written bytes is unknown then.
         let bytes = std::mem::take(&mut tail.bytes);
         let file = &mut self.file;
-        write_full(&bytes, |left| file.write(left)).map_err(at("write", &self.written.name))?;
+        let written = writing(Device::Disk, bytes.len(), || {
+            write_full(&bytes, |left| file.write(left))
+        });
+        written.map_err(at("write", &self.written.name))?;
         tail.offset += bytes.len() as u64;
         tail.bytes = bytes;
         tail.bytes.clear();
@@ -159,8 +163,10 @@ impl Source for WrittenView {
             (in_file, piece.len())
         };
         let part = &mut buffer[..in_file];
-        let read = read_full(start + offset, part, |at_offset, part| {
-            reader.read_at(part, at_offset)
+        let read = reading(Device::Disk, || {
+            read_full(start + offset, part, |at_offset, part| {
+                reader.read_at(part, at_offset)
+            })
         });
         let read = read.map_err(at("read back", name))?;
         // Another process may have shortened the file.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use refrain_pool::trace::{Device, writing};
+
 use crate::failure::at;
 use crate::sink::Sink;
 use crate::transfer::{in_zero_pieces, write_full};
@@ -33,7 +35,10 @@ impl<W: Write + Send> StreamSink<W> {
 
     fn write_out(&mut self, bytes: &[u8]) -> io::Result<()> {
         let writer = &mut self.writer;
-        write_full(bytes, |left| writer.write(left)).map_err(at("write", &self.name))
+        let written = writing(Device::Stream, bytes.len(), || {
+            write_full(bytes, |left| writer.write(left))
+        });
+        written.map_err(at("write", &self.name))
     }
 
     fn flush_buffer(&mut self) -> io::Result<()> {

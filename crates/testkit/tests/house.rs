@@ -98,6 +98,8 @@ const USES_THE_SYSTEM: &[&str] = &["pool", "timer", "trace", "sampler"];
 const SEEN_BY_TESTS: &[(&str, &str)] = &[
     // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
+    // A test of what a trace says makes workers wait for a lock.
+    ("cli", "pool"),
 ];
 
 /// A rule that forbids words in the code of some crates.

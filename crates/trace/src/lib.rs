@@ -10,7 +10,7 @@ mod names;
 mod ring;
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use names::{NameCache, name_of};
@@ -22,24 +22,72 @@ use ring::Ring;
 pub enum EventKind {
     /// A stage of the work, on so many bytes.
     Stage = 0,
-    /// A worker ran a flow.
+    /// A worker ran a flow; the argument is why the turn ended, a [`TurnEnd`].
     Run = 1,
     /// A worker had nothing to do; the argument is 1 if it slept in the kernel.
     Idle = 2,
     /// A thread waited for a lock, in the source line that is the argument.
     LockWait = 3,
-    /// A thread woke the worker whose number is the argument. Takes no time.
+    /// A thread woke the worker whose number is the argument, for the flow if there is one. Takes
+    /// no time.
     Wake = 4,
+    /// A thread gave work to a flow that had none. Takes no time.
+    Ready = 5,
+    /// A thread waited for something that is no lock. The argument is 1 if it was to write.
+    Wait = 6,
+    /// A thread read so many bytes from a file, a pipe or a network.
+    Read = 7,
+    /// A thread wrote so many bytes.
+    Write = 8,
+    /// What the name counts is now the argument. Takes no time.
+    Count = 9,
 }
 
 impl EventKind {
     /// All kinds, by their number.
-    pub const ALL: [EventKind; 5] = [
+    pub const ALL: [EventKind; 10] = [
         EventKind::Stage,
         EventKind::Run,
         EventKind::Idle,
         EventKind::LockWait,
         EventKind::Wake,
+        EventKind::Ready,
+        EventKind::Wait,
+        EventKind::Read,
+        EventKind::Write,
+        EventKind::Count,
+    ];
+
+    /// Whether it is a moment and takes no time.
+    pub fn is_instant(self) -> bool {
+        matches!(self, EventKind::Wake | EventKind::Ready | EventKind::Count)
+    }
+}
+
+/// Why a worker stopped to run a flow: the argument of [`EventKind::Run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TurnEnd {
+    /// It has no job left until it gets the next one.
+    NoJobs = 0,
+    /// It has none, and has handed the worker over to another flow.
+    HandedOver = 1,
+    /// Its slice is over; it has more to do.
+    SliceOver = 2,
+    /// A more urgent flow took the worker; it has more to do.
+    Preempted = 3,
+    /// It gave the worker away; it has more to do.
+    Yielded = 4,
+}
+
+impl TurnEnd {
+    /// All of them, by their number.
+    pub const ALL: [TurnEnd; 5] = [
+        TurnEnd::NoJobs,
+        TurnEnd::HandedOver,
+        TurnEnd::SliceOver,
+        TurnEnd::Preempted,
+        TurnEnd::Yielded,
     ];
 }
 
@@ -48,8 +96,11 @@ impl EventKind {
 pub struct Event {
     /// What it is.
     pub kind: EventKind,
-    /// Of a stage its name, of a lock the type that it guards.
+    /// Of a stage its name, of a lock the type that it guards, of a wait what for, of reads and
+    /// writes where, of a count what it counts.
     pub name: &'static str,
+    /// The number of the flow; 0 for none.
+    pub flow: u32,
     /// When it began, in nanoseconds.
     pub start_ns: u64,
     /// How long it took, in nanoseconds.
@@ -69,6 +120,9 @@ pub struct ThreadTrace {
     pub lost: u64,
 }
 
+/// The number of the latest flow.
+static FLOWS: AtomicU32 = AtomicU32::new(0);
+
 /// The events that a ring has room for; 0 while nothing is recorded.
 static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 
@@ -84,7 +138,8 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// Records from now on, up to so many events of each thread, which take 32 bytes each.
+/// Records from now on, up to so many events of each thread, which take 32 bytes each. The memory
+/// of a ring grows with the events.
 pub fn start(events_per_thread: usize) {
     CAPACITY.store(events_per_thread.max(1), Ordering::Relaxed);
 }
@@ -98,6 +153,14 @@ pub fn stop() {
 #[inline(always)]
 pub fn is_on() -> bool {
     CAPACITY.load(Ordering::Relaxed) > 0
+}
+
+/// A number for a new flow; 0 while nothing is recorded.
+pub fn new_flow() -> u32 {
+    match is_on() {
+        true => FLOWS.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
+        false => 0,
+    }
 }
 
 /// Records an event of the calling thread, if events are recorded.
@@ -143,6 +206,7 @@ mod tests {
         Event {
             kind: EventKind::ALL[number as usize % EventKind::ALL.len()],
             name,
+            flow: (number as u32).wrapping_mul(0x1000_0001),
             start_ns: number * 10,
             duration_ns: number,
             argument: u64::MAX - number,
@@ -153,7 +217,9 @@ mod tests {
     #[test]
     fn each_thread_has_its_latest_events_in_their_order() {
         record(event("too early", 1));
+        assert_eq!(new_flow(), 0);
         start(100);
+        assert_eq!([new_flow(), new_flow()], [1, 2]);
         let threads = ["few", "many"].map(|name| {
             let thread = std::thread::Builder::new().name(name.into());
             thread.spawn(move || {

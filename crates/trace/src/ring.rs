@@ -1,26 +1,38 @@
 //! The ring of one thread, which alone writes to it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::names::name_of;
 use crate::{Event, EventKind, ThreadTrace};
 
-/// The words of an event: kind and name, start, duration, argument.
+/// The words of an event: kind, name and flow; start, duration, argument.
 type Slot = [AtomicU64; 4];
+
+/// The events of a part of a ring: a thread with few events takes little memory.
+const PART_EVENTS: usize = 1 << 12;
+
+const NAME_SHIFT: u32 = 8;
+const NAME_MASK: u64 = 0xff_ffff;
+const FLOW_SHIFT: u32 = 32;
 
 #[derive(Debug)]
 pub(crate) struct Ring {
     name: String,
-    slots: Vec<Slot>,
+    /// Each is made for the first event in it.
+    parts: Vec<OnceLock<Box<[Slot]>>>,
+    capacity: u64,
     /// The number of events that were ever written.
     written: AtomicU64,
 }
 
 impl Ring {
     pub(crate) fn new(name: String, capacity: usize) -> Ring {
+        let parts = capacity.div_ceil(PART_EVENTS);
         Ring {
             name,
-            slots: (0..capacity).map(|_| Slot::default()).collect(),
+            parts: (0..parts).map(|_| OnceLock::new()).collect(),
+            capacity: capacity as u64,
             written: AtomicU64::new(0),
         }
     }
@@ -28,11 +40,19 @@ impl Ring {
     /// Writes an event. For the thread that owns the ring.
     pub(crate) fn push(&self, name: u32, event: &Event) {
         let number = self.written.load(Ordering::Relaxed);
-        let Some(slot) = self.slots.get((number % self.slots.len() as u64) as usize) else {
+        let place = (number % self.capacity) as usize;
+        let Some(part) = self.parts.get(place / PART_EVENTS) else {
+            return;
+        };
+        let events = (self.capacity as usize).min(PART_EVENTS);
+        let part = part.get_or_init(|| (0..events).map(|_| Slot::default()).collect());
+        let Some(slot) = part.get(place % PART_EVENTS) else {
             return;
         };
         let words = [
-            u64::from(name) << 8 | u64::from(event.kind as u8),
+            u64::from(event.flow) << FLOW_SHIFT
+                | (u64::from(name) & NAME_MASK) << NAME_SHIFT
+                | u64::from(event.kind as u8),
             event.start_ns,
             event.duration_ns,
             event.argument,
@@ -46,15 +66,14 @@ impl Ring {
 
     /// The events. Those that may have been replaced during the reading are left out.
     pub(crate) fn read(&self) -> ThreadTrace {
-        let capacity = self.slots.len() as u64;
         let end = self.written.load(Ordering::Acquire);
-        let start = end.saturating_sub(capacity);
+        let start = end.saturating_sub(self.capacity);
         let mut events: Vec<Option<Event>> = (start..end).map(|number| self.at(number)).collect();
         // The one being written counts as replaced, too.
         let now = self.written.load(Ordering::Acquire);
         let replaced = match now == end {
             true => start,
-            false => (now + 1).saturating_sub(capacity).clamp(start, end),
+            false => (now + 1).saturating_sub(self.capacity).clamp(start, end),
         };
         events.drain(..(replaced - start) as usize);
         ThreadTrace {
@@ -65,17 +84,43 @@ impl Ring {
     }
 
     fn at(&self, number: u64) -> Option<Event> {
-        let slot = self
-            .slots
-            .get((number % self.slots.len() as u64) as usize)?;
+        let place = (number % self.capacity) as usize;
+        let part = self.parts.get(place / PART_EVENTS)?.get()?;
+        let slot = part.get(place % PART_EVENTS)?;
         let [head, start_ns, duration_ns, argument] =
             [0, 1, 2, 3].map(|word: usize| slot[word].load(Ordering::Relaxed));
         Some(Event {
             kind: *EventKind::ALL.get((head & 0xff) as usize)?,
-            name: name_of((head >> 8) as u32),
+            name: name_of((head >> NAME_SHIFT & NAME_MASK) as u32),
+            flow: (head >> FLOW_SHIFT) as u32,
             start_ns,
             duration_ns,
             argument,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_of_several_parts_keeps_the_latest() {
+        let capacity = 2 * PART_EVENTS + 10;
+        let ring = Ring::new("thread".into(), capacity);
+        let event = |number: u64| Event {
+            kind: EventKind::Run,
+            name: "",
+            flow: u32::MAX - number as u32,
+            start_ns: number,
+            duration_ns: 2 * number,
+            argument: 3 * number,
+        };
+        let count = 3 * capacity as u64 + 7;
+        (0..count).for_each(|number| ring.push(NAME_MASK as u32, &event(number)));
+        let trace = ring.read();
+        assert_eq!(trace.lost, count - capacity as u64);
+        let expected: Vec<Event> = (trace.lost..count).map(event).collect();
+        assert_eq!(trace.events, expected);
     }
 }

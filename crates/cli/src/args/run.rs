@@ -33,8 +33,8 @@ pub struct RunArgs {
         requires = "profile"
     )]
     pub profile_locks: ProfiledLocks,
-    /// Record what every thread does and when, and write it to FILE (.json: the format of Chrome's
-    /// trace viewer, which Perfetto opens)
+    /// Record what every thread does and when, and write it to FILE (.html: a page to look at;
+    /// .json: the format of Chrome's trace viewer, which Perfetto opens)
     #[arg(
         long,
         global = true,
@@ -97,9 +97,9 @@ fn profile_file(text: &str) -> Result<ProfileFile, String> {
 /// The name of a file for events; the ending says the format.
 fn trace_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match path.extension().is_some_and(|ending| ending == "json") {
-        true => Ok(path),
-        false => Err("a trace is written to a file whose name ends in .json".into()),
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("html" | "json") => Ok(path),
+        _ => Err("a trace is written to a file whose name ends in .html or .json".into()),
     }
 }
 

@@ -7,6 +7,7 @@ mod locks;
 mod sampling;
 mod stages;
 mod summary;
+mod timeline;
 mod trace;
 
 use std::path::Path;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use refrain_testkit::chromium::open_page;
 use serde_json::Value;
 
 use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture};
@@ -387,10 +388,47 @@ fn a_trace_says_what_every_thread_did() {
     }
     let threads = events.iter().filter(|event| event["ph"] == "M");
     assert!(threads.count() >= 2, "{trace}");
-    let message = case.fails("test x.rfn --trace t.txt", 1);
+    let of = |event: &Value, name: &str| event["args"][name].as_u64().unwrap_or(0);
+    let read = events.iter().filter(|event| event["name"] == "read disk");
+    let read_bytes = read.map(|event| of(event, "bytes")).sum::<u64>();
+    assert!(read_bytes >= 3_000_000, "{read_bytes}");
+    let ends = events.iter().filter(|event| event["cat"] == "run");
+    assert!(ends.clone().count() > 0 && ends.clone().all(|event| event["args"]["end"].is_string()));
+    // Every arrow has two ends.
+    let arrows = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert!(arrows("s") > 0 && arrows("s") == arrows("f"));
+    assert!(named("jobs queued") > 0);
+    let message = case.fails("compress x -o other.rfn --trace t.txt", 1);
     assert!(message.contains(".json"), "{message}");
+    assert!(!case.path("other.rfn").exists(), "before anything runs");
     let message = case.fails("test x.rfn --trace missing/t.json", 4);
     assert!(message.contains("missing/t.json"), "{message}");
+}
+
+#[test]
+fn the_page_of_a_trace_shows_the_run() {
+    let case = Case::new();
+    case.write("x", &mixture(3_000_000));
+    let output = case.ok("compress x --trace <t>.html --threads 2");
+    let words = String::from_utf8(output.stderr).unwrap();
+    let words = words
+        .lines()
+        .last()
+        .unwrap()
+        .trim_start_matches("refrain: ");
+    let Some(opened) = open_page(&case.path("<t>.html"), (400, 800), None) else {
+        eprintln!("NOT TESTED: there is no Chromium");
+        return;
+    };
+    assert_eq!(opened.console, Vec::<String>::new());
+    let has = |text: &str| assert!(opened.elements.contains(text), "{text}");
+    has("Timeline &lt;t&gt;");
+    has(words);
+    // The table of what the visible part took has the stages, and so has the legend.
+    for stage in ["scan", "encode", "match", "read disk"] {
+        has(&format!("<td>{stage}</td>"));
+    }
+    has("a flow runs, outside of stages");
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Domain {
                 entry.is_allowed(&self.policy, view, cpu)
             });
             if found.is_some() {
+                self.trace_length();
                 return found;
             }
             // There are never more stripes than CPUs, so a mask of CPUs can contain them.
@@ -67,12 +68,14 @@ impl Domain {
         view: &View<'_>,
     ) {
         let stripe = place.stripe(view).index().min(self.stripes.len() - 1);
+        let number = entry.flow().number();
         if let Err(QueueEntry::Run(flow)) = self.stripes[stripe].push(key, entry) {
             return flow.abandon();
         }
+        self.trace_length();
         fence(Ordering::SeqCst);
         match place {
-            Placement::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu),
+            Placement::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu, number),
             Placement::Preempt(cpu) => {
                 if let Some(worker) = self.workers.get(cpu.index()) {
                     worker.requests.request(PREEMPT, self.now_ns());
@@ -83,7 +86,7 @@ impl Domain {
         }
         // What the policy saw may be old: a worker may be idle by now. See `idle_set.rs`.
         match self.idle.claim_any(allowed) {
-            Some(cpu) => self.wake(cpu),
+            Some(cpu) => self.wake(cpu, number),
             // A worker that queues its own flow again is about to take the first entry. It wakes
             // the pacer itself if another one is queued then.
             None if self.with_caller(WorkerContext::is_between_flows) == Some(true) => {}
@@ -91,12 +94,21 @@ impl Domain {
         }
     }
 
+    /// Records how many flows wait for a worker.
+    #[inline(always)]
+    fn trace_length(&self) {
+        trace::count("flows queued", || {
+            let stripes = self.stripes.iter();
+            stripes.map(|stripe| stripe.length() as u64).sum()
+        });
+    }
+
     /// Wakes another worker if more is queued, after a worker has left the idle set with work.
     pub(crate) fn pass_on(self: &Arc<Self>) {
         if self.has_waiting()
             && let Some(cpu) = self.idle.claim_any(&CpuMask::ALL)
         {
-            self.wake(cpu);
+            self.wake(cpu, 0);
         }
     }
 
@@ -124,13 +136,13 @@ impl Domain {
             .min(self.stripes.len() - 1);
         // A closed domain needs no help.
         let _ = self.stripes[stripe].push(flow.key(), QueueEntry::Help(flow.clone()));
-        self.wake(cpu);
+        self.wake(cpu, flow.number());
         true
     }
 
     /// Wakes a worker that the caller has claimed; starts its thread if it has none yet.
-    fn wake(self: &Arc<Self>, cpu: CpuId) {
-        trace::instant(EventKind::Wake, cpu.index() as u64);
+    fn wake(self: &Arc<Self>, cpu: CpuId, flow: u32) {
+        trace::instant(EventKind::Wake, flow, || cpu.index() as u64);
         let mut claimed = Some(cpu);
         let mut took_call = false;
         while let Some(cpu) = claimed {

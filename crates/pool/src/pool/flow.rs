@@ -2,11 +2,13 @@
 //! `state/domain.rs`.
 
 use refrain_policy::{Entity, Placement, Policy};
+use refrain_trace::EventKind;
 
 use super::borrowed::with_borrowed_jobs;
 use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
 use super::state::current::with_current;
 use super::state::domain::{Flow, FlowPhase, QueueEntry};
+use crate::trace;
 
 impl Flow {
     /// Queues `job`. If it panics, the flow stores the panic: see [`Flow::take_panic`].
@@ -95,6 +97,7 @@ impl Flow {
         if state.phase != FlowPhase::Asleep {
             return state.mailbox.push_back(body);
         }
+        trace::instant(EventKind::Ready, self.shared.number, || 0);
         let caller = domain.with_caller(|worker| (worker.cpu, worker.last_ns()));
         let waker = caller.map(|(cpu, _)| cpu);
         let view = domain.view_at(caller.map_or_else(|| domain.now_ns(), |(_, last_ns)| last_ns));

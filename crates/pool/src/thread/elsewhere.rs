@@ -48,6 +48,10 @@ pub(super) fn set_processors(_: &Processors) -> bool {
     false
 }
 
+pub(super) fn voluntary_switches() -> u64 {
+    0
+}
+
 pub(super) fn thread_cpu_ns() -> Option<u64> {
     None
 }

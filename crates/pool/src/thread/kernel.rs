@@ -51,6 +51,12 @@ pub(crate) fn thread_cpu_ns() -> Option<u64> {
     system::thread_cpu_ns()
 }
 
+/// How often the calling thread has given up its processor to wait; 0 where the system does not
+/// count it.
+pub(crate) fn voluntary_switches() -> u64 {
+    system::voluntary_switches()
+}
+
 #[cfg(all(test, target_os = "linux", not(loom)))]
 #[allow(
     clippy::unwrap_used,

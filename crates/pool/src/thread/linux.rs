@@ -180,6 +180,17 @@ pub(super) fn block_signals_except(delivered: Option<&[libc::c_int]>) -> bool {
     }
 }
 
+pub(super) fn voluntary_switches() -> u64 {
+    // SAFETY: a structure of numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one `rusage`, which is ours.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, std::ptr::from_mut(&mut usage)) };
+    match result {
+        0 => u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+        _ => 0,
+    }
+}
+
 pub(super) fn thread_cpu_ns() -> Option<u64> {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -9,6 +9,8 @@ use refrain_codec::{
 use refrain_format::{BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, contains_sync};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
+use refrain_pool::stages::stage;
+
 use crate::error::Result;
 use crate::store::coding::coding;
 use crate::store::compressed_copy::CompressedCopy;
@@ -82,6 +84,21 @@ pub(crate) struct EncodedBlock {
     /// A compressed copy that decodes quickly, if one was requested and the block itself decodes
     /// slowly.
     pub copy: Option<CompressedCopy>,
+}
+
+/// The stage in which a codec encodes.
+fn stage_of(codec: CodecId) -> &'static str {
+    match codec {
+        CodecId::LZ4 => "codec lz4",
+        CodecId::ZSTD => "codec zstd",
+        CodecId::LZMA => "codec lzma",
+        CodecId::BZIP2 => "codec bzip2",
+        CodecId::DEFLATE => "codec deflate",
+        CodecId::PPMD => "codec ppmd",
+        CodecId::BWT => "codec bwt",
+        CodecId::CM => "codec cm",
+        _ => "codec",
+    }
 }
 
 impl UnencodedBlock {
@@ -172,6 +189,7 @@ impl UnencodedBlock {
         plan: &BlockPlan,
         out: &mut Vec<u8>,
     ) -> Result<BlockDescription> {
+        let _stage = stage(stage_of(plan.codec), self.raw_bytes());
         if let [page] = &self.pages[..] {
             return Ok(encode_block(&mut scratch.codec, page, plan, out)?);
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use refrain_pool::trace::{Device, reading};
 use refrain_pool::{Lock, SignalDelivery, start_detached};
 
 use super::fetcher::{FetchFailure, Fetcher, RemoteStatistics};
@@ -144,7 +145,11 @@ impl Source for RemoteSource {
             let start = offset + done as u64;
             let part = PART_BYTES.min((length - done) as u64);
             let into = &mut buffer[done..done + part as usize];
-            shared.read(start..start + part, into).map_err(|failure| {
+            let read = || {
+                shared.read(start..start + part, into)?;
+                Ok(part as usize)
+            };
+            reading(Device::Network, read).map_err(|failure: FetchFailure| {
                 let name = Path::new(shared.fetcher.name());
                 refuse("read", name, failure.kind, &failure.text)
             })?;

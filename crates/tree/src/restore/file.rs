@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use refrain_pool::trace::{Device, writing};
 use refrain_storage::{RangedFile, Sharing};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
@@ -213,7 +214,7 @@ impl RestoredFile {
                 length = length.saturating_add(HOLE_BYTES).min(rest.len());
             }
             let (data, tail) = rest.split_at(length);
-            file.write_all_at(data, offset)?;
+            writing(Device::Disk, data.len(), || file.write_all_at(data, offset))?;
             offset += length as u64;
             self.written_end.fetch_max(offset, Ordering::Relaxed);
             rest = tail;

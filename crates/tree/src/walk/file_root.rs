@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use refrain_pool::trace::{Device, reading};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -188,12 +189,14 @@ impl OpenedFile {
     ///
     /// The error of the operating system.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match rustix::io::pread(&self.file, &mut *buffer, offset) {
-                Err(Errno::INTR) => {}
-                result => return Ok(result?),
+        reading(Device::Disk, || {
+            loop {
+                match rustix::io::pread(&self.file, &mut *buffer, offset) {
+                    Err(Errno::INTR) => {}
+                    result => return Ok(result?),
+                }
             }
-        }
+        })
     }
 
     /// For a sparse file the ranges that are data, in ascending order; the rest are holes. `None`

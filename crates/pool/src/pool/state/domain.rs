@@ -188,6 +188,8 @@ pub(crate) struct FlowState {
 /// pairs: its worker writes it at every hop, and neighbours must not slow that down.
 #[repr(align(128))]
 pub(crate) struct FlowShared {
+    /// For the timeline; 0 if nothing was recorded when it was made.
+    pub(crate) number: u32,
     pub(crate) domain: Arc<Domain>,
     pub(crate) state: ShortLock<FlowState>,
     /// Forks of its joins and jobs of its scopes that other workers may take.
@@ -211,6 +213,14 @@ pub(crate) enum QueueEntry {
     Help(Flow),
 }
 
+impl QueueEntry {
+    pub(crate) fn flow(&self) -> &Flow {
+        match self {
+            QueueEntry::Run(flow) | QueueEntry::Help(flow) => flow,
+        }
+    }
+}
+
 /// What a timer does when it fires: it submits a job to a flow.
 pub struct TimerJob {
     pub(crate) flow: Flow,
@@ -221,6 +231,7 @@ impl Flow {
     pub(crate) fn new(domain: Arc<Domain>, entity: Entity) -> Flow {
         Flow {
             shared: Arc::new(FlowShared {
+                number: refrain_trace::new_flow(),
                 domain,
                 state: ShortLock::new(FlowState {
                     entity,
@@ -232,6 +243,11 @@ impl Flow {
                 tasks: SharedTasks::default(),
             }),
         }
+    }
+
+    /// Its number in the timeline.
+    pub(crate) fn number(&self) -> u32 {
+        self.shared.number
     }
 
     /// Calls `change` with the entity, under the flow's lock.

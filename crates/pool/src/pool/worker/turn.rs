@@ -2,7 +2,7 @@
 
 use crate::trace;
 use refrain_policy::{Charge, Key, Nice, Policy, Stop};
-use refrain_trace::EventKind;
+use refrain_trace::TurnEnd;
 
 use crate::pool::job::{JobBody, JobError, Step, catch};
 use crate::pool::state::context::WorkerContext;
@@ -14,6 +14,13 @@ pub(super) enum NextRun {
     /// The flow that was handed over.
     HandedOver,
     Queued(QueueEntry),
+}
+
+/// What follows a job of a flow.
+enum AfterJob {
+    Next(JobBody),
+    /// The turn has ended.
+    Ended(Stop),
 }
 
 /// A worker charges this much time at once. Otherwise a job of 20 ns would spend as much again on
@@ -99,6 +106,7 @@ impl WorkerContext {
         let key = flow.key();
         let nice = flow.shared.state.lock().entity.nice;
         self.begin(flow.clone(), nice, key, u64::MAX);
+        let traced_from_ns = trace::begin();
         while let Some(task) = flow.shared.tasks.take() {
             self.status.counters.helped.add(1);
             let owner = task.owner;
@@ -110,6 +118,9 @@ impl WorkerContext {
         }
         let now_ns = self.read_clock();
         let frame = self.frame.take();
+        if let Some(start_ns) = traced_from_ns {
+            trace::turn(flow.number(), start_ns, TurnEnd::NoJobs);
+        }
         let own_ns = frame.own_ns(now_ns);
         self.status.counters.busy_ns.add(own_ns);
         let mut state = flow.shared.state.lock();
@@ -124,18 +135,35 @@ impl WorkerContext {
     fn run_jobs(&self, first: Option<JobBody>) {
         let counters = &self.status.counters;
         counters.runs.add(1);
-        let traced_from_ns = trace::begin();
+        let traced = trace::begin().map(|start_ns| (start_ns, self.flow_number()));
         let mut next = first;
-        loop {
+        let stop = loop {
             let unfinished = next.take().and_then(|body| self.run_body(body));
             counters.jobs.add(1);
-            next = self.after_job(unfinished);
-            if next.is_none() {
-                break;
+            match self.after_job(unfinished) {
+                AfterJob::Next(body) => next = Some(body),
+                AfterJob::Ended(stop) => break stop,
             }
+        };
+        if let Some((start_ns, flow)) = traced {
+            trace::turn(flow, start_ns, self.turn_end(stop));
         }
-        if let Some(start_ns) = traced_from_ns {
-            trace::span(EventKind::Run, "", start_ns, 0);
+    }
+
+    /// The number of the flow that runs here.
+    fn flow_number(&self) -> u32 {
+        let frame = self.frame.borrow();
+        frame.flow.as_ref().map_or(0, Flow::number)
+    }
+
+    /// The reason for a turn's end, for the timeline.
+    fn turn_end(&self, stop: Stop) -> TurnEnd {
+        match stop {
+            Stop::Blocked if self.next.is_filled() => TurnEnd::HandedOver,
+            Stop::Blocked => TurnEnd::NoJobs,
+            Stop::Expired => TurnEnd::SliceOver,
+            Stop::Preempted => TurnEnd::Preempted,
+            Stop::Yielded => TurnEnd::Yielded,
         }
     }
 
@@ -155,10 +183,12 @@ impl WorkerContext {
     }
 
     /// Between two jobs of a flow: returns the next one, or ends the turn.
-    fn after_job(&self, unfinished: Option<JobBody>) -> Option<JobBody> {
+    fn after_job(&self, unfinished: Option<JobBody>) -> AfterJob {
         let domain = &self.domain;
         let view = domain.view_at(self.read_clock());
-        let flow = self.frame.borrow_mut().flow.take()?;
+        let Some(flow) = self.frame.borrow_mut().flow.take() else {
+            return AfterJob::Ended(Stop::Blocked);
+        };
         let mut state = flow.shared.state.lock();
         if let Some(body) = unfinished {
             state.mailbox.push_front(body);
@@ -169,7 +199,7 @@ impl WorkerContext {
             self.passed_ns.set(view.now_ns);
             self.frame.borrow_mut().flow = Some(flow);
             self.requeue_next();
-            return next;
+            return next.map_or(AfterJob::Ended(Stop::Blocked), AfterJob::Next);
         };
         self.end_inheritance();
         let own_ns = self.frame.borrow().own_ns(view.now_ns);
@@ -183,7 +213,7 @@ impl WorkerContext {
             state.phase = FlowPhase::Asleep;
             drop(state);
             self.handles.put(flow);
-            return None;
+            return AfterJob::Ended(reason);
         }
         state.phase = FlowPhase::Queued;
         let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
@@ -191,7 +221,7 @@ impl WorkerContext {
         let allowed = state.entity.allowed;
         drop(state);
         domain.enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
-        None
+        AfterJob::Ended(reason)
     }
 
     /// Charges the time of a turn, together with earlier turns that were not charged yet.

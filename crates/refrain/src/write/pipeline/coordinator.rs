@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment};
 use refrain_pool::stages::stage;
+use refrain_pool::trace::{MEMORY, count, waiting};
 use refrain_pool::{Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -110,7 +111,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.encoded.extend(written);
             self.start_reading()?;
             self.start_matching()?;
-            match self.crew.next() {
+            self.trace_memory();
+            let waits_for_memory = self.is_short_of_memory().then(|| waiting(MEMORY));
+            let next = self.crew.next();
+            drop(waits_for_memory);
+            match next {
                 Some(event) => self.take(event?)?,
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
                     break;
@@ -130,6 +135,21 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let state = state
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
         Ok((self.assembly, state, self.encoders))
+    }
+
+    /// Records what of the budget is in use.
+    fn trace_memory(&self) {
+        count("bytes read and not yet matched", || self.uncommitted_bytes);
+        count("blocks in flight", || {
+            self.assembly.blocks_in_flight() as u64
+        });
+        count("blocks being encoded", || self.encoders.running() as u64);
+    }
+
+    /// Whether the budget, and nothing else, keeps workers from work that is there.
+    fn is_short_of_memory(&self) -> bool {
+        let has_no_block = self.assembly.blocks_in_flight() >= self.budget.blocks_in_flight;
+        (has_no_block && !self.intake_done) || self.encoders.is_held_back(self.crew.threads())
     }
 
     /// The bytes of content that may be read beyond those that are in segments.

@@ -55,6 +55,16 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         self.start_waiting();
     }
 
+    /// The number of blocks that are being encoded or wait for a worker.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Whether blocks wait for memory although one of the threads could encode them.
+    pub(crate) fn is_held_back(&self, threads: usize) -> bool {
+        !self.waiting.is_empty() && self.running_max < threads
+    }
+
     fn start_waiting(&mut self) {
         while self.running < self.running_max {
             let Some(job) = self.waiting.pop_front() else {

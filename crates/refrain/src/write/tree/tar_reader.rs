@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use refrain_format::{ENTRIES_PER_BATCH, entry_bytes};
+use refrain_pool::trace::{Device, reading};
 use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
 use refrain_tree::Entry;
 use refrain_tree::tar::{SplitItem, SplitStep, TarSplitter};
@@ -90,12 +91,14 @@ impl Window {
     }
 
     fn read(stream: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match stream.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result,
+        reading(Device::Stream, || {
+            loop {
+                match stream.read(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    result => return result,
+                }
             }
-        }
+        })
     }
 
     /// Makes at least `count` bytes visible, or all up to the end of the stream.

@@ -102,6 +102,7 @@ impl Wait {
         refrain_trace::record(Event {
             kind: EventKind::LockWait,
             name: name(),
+            flow: 0,
             start_ns,
             duration_ns: waited_ns,
             argument: place.line().into(),
