@@ -55,6 +55,8 @@ pub(crate) struct Budget {
     pub cache_bytes: u64,
     /// Bytes for pages that wait to be written to a temporary file, 0 if there is none.
     pub spill_waiting_bytes: u64,
+    /// Bytes for members that are read before their turn.
+    pub later_members_bytes: u64,
     /// Where store bytes are read again.
     pub history: HistoryPolicy,
     /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
@@ -85,6 +87,8 @@ pub(crate) struct Load {
     pub history: HistoryPolicy,
     /// Whether old pages go to a temporary file.
     pub spills: bool,
+    /// Whether there are members that may be read before their turn.
+    pub reads_later_members: bool,
 }
 
 /// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27
@@ -108,6 +112,7 @@ impl Budget {
         retained_bytes: u64,
         history: HistoryPolicy,
         spills: bool,
+        reads_later_members: bool,
     ) -> Result<Budget> {
         let block_bytes = tuning.rules.block_bytes;
         let load = Load {
@@ -118,6 +123,7 @@ impl Budget {
             sequels_bytes: tuning.sequels_bytes,
             history,
             spills,
+            reads_later_members,
         };
         Ok(Budget::of(&load, threads))
     }
@@ -188,6 +194,14 @@ impl Budget {
             false => left,
             true => left.saturating_sub(encoders * block),
         };
+        let later_members_bytes = match load.reads_later_members {
+            false => 0,
+            true => left
+                .saturating_sub(CACHE_BYTES_MIN)
+                .min(left / 2)
+                .min(memory / 4),
+        };
+        let left = left - later_members_bytes;
         let (cache_bytes, spill_waiting_bytes) = match load.spills {
             false => (left, 0),
             true => {
@@ -202,6 +216,7 @@ impl Budget {
             known_bytes_max: known_bytes as usize,
             cache_bytes,
             spill_waiting_bytes,
+            later_members_bytes,
             copies_bytes,
             epoch_bytes: EPOCH_BYTES,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
@@ -249,7 +264,15 @@ mod tests {
             ..CompressOptions::default()
         };
         let tuning = Tuning::new(&options).expect("a level");
-        let budget = Budget::new(&tuning, threads, 0, history, false).expect("known codecs");
+        let budget = Budget::new(
+            &tuning,
+            threads,
+            0,
+            history,
+            false,
+            memory_mib.is_multiple_of(3),
+        )
+        .expect("known codecs");
         let block_bytes = tuning.rules.block_bytes;
         let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
         let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);
@@ -257,6 +280,7 @@ mod tests {
             + budget.known_bytes_max as u64
             + budget.copies_bytes
             + budget.cache_bytes
+            + budget.later_members_bytes
             + budget.read_ahead_bytes
             + encoders
             + budget.blocks_in_flight as u64 * block_bytes;

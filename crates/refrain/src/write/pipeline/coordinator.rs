@@ -2,8 +2,10 @@
 //! epochs to the assembly in order.
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment};
 use refrain_pool::stages::stage;
@@ -20,6 +22,9 @@ use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::intake::{Intake, NextSegment, SegmentFeed};
 use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment, SegmentPlan};
+
+/// How long the coordinator waits for an event before it looks for a cancellation.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An epoch that was read and waits to be matched.
 struct WaitingEpoch {
@@ -110,8 +115,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.encoded.extend(written);
             self.start_reading()?;
             self.start_matching()?;
-            match self.crew.next() {
+            match self.crew.next_within(CANCEL_INTERVAL) {
                 Some(event) => self.take(event?)?,
+                // All inputs are silent.
+                None if self.crew.in_flight() > 0 => {}
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
                     break;
                 }
@@ -140,10 +147,20 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
+    /// The bytes for members that are read before their turn. Without threads, or without stacks,
+    /// for jobs that wait, nothing is read of a member while the one before it is silent.
+    fn ahead_bytes(&self) -> u64 {
+        match self.crew.suspends_input() {
+            true => self.budget.later_members_bytes,
+            false => 0,
+        }
+    }
+
     /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) -> Result<()> {
         while !self.intake_done {
-            match self.intake.next(self.room_bytes(), &self.context)? {
+            let (room_bytes, ahead_bytes) = (self.room_bytes(), self.ahead_bytes());
+            match (self.intake).next(room_bytes, ahead_bytes, &self.context)? {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
                 NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
                 NextSegment::Job(lane, job) => {
@@ -208,8 +225,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             SegmentFeed::Stream(stream) => {
                 self.crew.submit(Lane::Input, move || {
+                    // No lock is held while it is read: the job may be suspended.
+                    let taken = stream.lock().take();
                     let bytes = context.read(plan.length_bytes, |buffer| {
-                        read_full(&mut **stream.lock(), buffer)
+                        let mut taken = taken.ok_or_else(|| io::Error::other("no stream"))?;
+                        let read = read_full(&mut *taken, buffer);
+                        *stream.lock() = Some(taken);
+                        read
                     });
                     Event::StreamRead {
                         epoch,
