@@ -14,7 +14,7 @@
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
-//! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read while it is silent |
+//! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read meanwhile |
 //! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
 //! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
 //! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |

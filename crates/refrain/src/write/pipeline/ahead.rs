@@ -10,8 +10,8 @@ use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 /// segments. If there is less for each, later members are not begun.
 pub(crate) const MEMBER_BYTES_MIN: u64 = 4 << 20;
 
-/// The memory of a feed that was begun, besides what it has read, in bytes: its reader's buffer, and
-/// the last segment, which may be almost empty.
+/// The memory of a feed that was begun, besides what it has read, in bytes: its reader's buffer,
+/// and the last segment, which may be almost empty.
 const FEED_BYTES: u64 = (1 << 20) + (512 << 10);
 
 /// What was read of a member before its turn.
@@ -19,6 +19,8 @@ const FEED_BYTES: u64 = (1 << 20) + (512 << 10);
 pub(crate) struct Ahead {
     segments: VecDeque<(u64, Vec<u8>)>,
     held_bytes: u64,
+    /// What its feed has read, also when the feed is gone.
+    read_bytes: u64,
 }
 
 impl Ahead {
@@ -31,6 +33,13 @@ impl Ahead {
         self.held_bytes
     }
 
+    /// The memory of all that was read before its turn.
+    ///
+    /// All of the stream counts, not only its content: entries are in memory, too.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.read_bytes.max(self.held_bytes)
+    }
+
     /// Takes the next segment, with its offset in the member.
     pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
         let segment = self.segments.pop_front()?;
@@ -40,8 +49,6 @@ impl Ahead {
 
     /// Goes on reading, as long as the member takes no more than `bytes_max`. Returns a job to be
     /// run, `Wait` or `Done`; keeps the segments.
-    ///
-    /// All that was read of the stream counts, not only its content: entries are in memory, too.
     pub(crate) fn read(
         &mut self,
         feed: &mut dyn ContentFeed,
@@ -49,7 +56,8 @@ impl Ahead {
         context: &PipelineContext,
     ) -> Result<FeedStep> {
         loop {
-            let taken_bytes = feed.read_bytes().max(self.held_bytes) + FEED_BYTES;
+            self.read_bytes = feed.read_bytes();
+            let taken_bytes = self.taken_bytes() + FEED_BYTES;
             let room_bytes = match taken_bytes + feed.next_read_bytes_max() <= bytes_max {
                 true => u64::MAX,
                 false => 0,

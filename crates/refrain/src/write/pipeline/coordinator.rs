@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment};
 use refrain_pool::stages::stage;
 use refrain_pool::{Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{Watch, is_cancelled};
+use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::exact_read::read_full;
 use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
 use crate::write::pipeline::budget::Budget;
@@ -22,9 +21,6 @@ use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::intake::{Intake, NextSegment, SegmentFeed};
 use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment, SegmentPlan};
-
-/// How long the coordinator waits for an event before it looks for a cancellation.
-const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An epoch that was read and waits to be matched.
 struct WaitingEpoch {
@@ -115,10 +111,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.encoded.extend(written);
             self.start_reading()?;
             self.start_matching()?;
-            match self.crew.next_within(CANCEL_INTERVAL) {
+            match next_event(self.crew, self.watch)? {
                 Some(event) => self.take(event?)?,
-                // All inputs are silent.
-                None if self.crew.in_flight() > 0 => {}
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
                     break;
                 }

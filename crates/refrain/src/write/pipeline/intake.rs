@@ -169,7 +169,7 @@ impl Intake {
             .take((bytes_max / MEMBER_BYTES_MIN) as usize)
             .collect();
         let complete = later.iter().filter(|(_, feed)| feed.is_none());
-        let complete_bytes: u64 = complete.map(|(ahead, _)| ahead.held_bytes()).sum();
+        let complete_bytes: u64 = complete.map(|(ahead, _)| ahead.taken_bytes()).sum();
         let open = later.iter().filter(|(_, feed)| feed.is_some()).count();
         let left_bytes = bytes_max.saturating_sub(in_turn + complete_bytes);
         let share_bytes = left_bytes / open.max(1) as u64;
