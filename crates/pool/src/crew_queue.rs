@@ -2,7 +2,9 @@
 //! direction and their outcomes in the other.
 
 use std::collections::VecDeque;
-use std::io::{PipeReader, PipeWriter, Write};
+#[cfg(not(loom))]
+use std::io::PipeReader;
+use std::io::{PipeWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

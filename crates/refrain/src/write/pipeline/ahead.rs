@@ -21,6 +21,8 @@ pub(crate) struct Ahead {
     held_bytes: u64,
     /// What its feed has read, also when the feed is gone.
     read_bytes: u64,
+    /// Whether it is its turn, and only its segments are before others.
+    pub is_in_turn: bool,
 }
 
 impl Ahead {
@@ -28,16 +30,15 @@ impl Ahead {
         !self.segments.is_empty()
     }
 
-    /// The memory of the segments that wait.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes
-    }
-
     /// The memory of all that was read before its turn.
     ///
-    /// All of the stream counts, not only its content: entries are in memory, too.
+    /// All of the stream counts, not only its content: entries are in memory, too. When it is its
+    /// turn, those have other memory.
     pub(crate) fn taken_bytes(&self) -> u64 {
-        self.read_bytes.max(self.held_bytes)
+        match self.is_in_turn {
+            true => self.held_bytes,
+            false => self.read_bytes.max(self.held_bytes),
+        }
     }
 
     /// Takes the next segment, with its offset in the member.

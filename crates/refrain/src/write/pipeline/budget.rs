@@ -108,9 +108,9 @@ fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
 /// nothing for old pages.
 const LATER_MEMBERS_BYTES_LEAST: u64 = 64 << 20;
 
-/// More memory for members that are read before their turn, of what is `left` for them and old pages:
-/// what old pages do not need, where they go to a temporary file; at least a half, up to a quarter
-/// of the memory.
+/// More memory for members that are read before their turn, of what is `left` for them and old
+/// pages: what old pages do not need, where they go to a temporary file; at least a half, up to a
+/// quarter of the memory.
 fn later_members_bytes(left: u64, memory: u64, spills: bool) -> u64 {
     let of_pages = match spills {
         true => SPILL_CACHE_BYTES + SPILL_WAITING_BYTES_MAX,

@@ -156,22 +156,28 @@ impl Intake {
         Ok(NextSegment::Done)
     }
 
-    /// The next job of a member whose turn comes later. `bytes_max` are for all of them.
+    /// The next job of a member whose turn comes later, or of the one whose turn it is if segments
+    /// of it still wait. `bytes_max` are for all of them.
     fn next_of_later(&mut self, bytes_max: u64, context: &PipelineContext) -> Result<NextSegment> {
-        let held_bytes = |member: &MemberState| member.ahead.as_ref().map_or(0, Ahead::held_bytes);
-        let in_turn = self.members.get(self.member).map_or(0, held_bytes);
-        let later = self.members.iter_mut().skip(self.member + 1);
-        let mut later: Vec<_> = later
-            .filter_map(|member| match (&mut member.ahead, &mut member.feed) {
-                (Some(ahead), feed @ (None | Some(MemberFeed::Content(_)))) => Some((ahead, feed)),
-                _ => None,
-            })
+        let in_turn = self.member;
+        let members = self.members.iter_mut().enumerate().skip(in_turn);
+        let mut later: Vec<_> = members
+            .filter_map(
+                |(number, member)| match (&mut member.ahead, &mut member.feed) {
+                    (Some(ahead), feed @ (None | Some(MemberFeed::Content(_)))) => {
+                        ahead.is_in_turn = number == in_turn;
+                        Some((ahead, feed))
+                    }
+                    _ => None,
+                },
+            )
+            .filter(|(ahead, _)| !ahead.is_in_turn || ahead.has_segments())
             .take((bytes_max / MEMBER_BYTES_MIN) as usize)
             .collect();
         let complete = later.iter().filter(|(_, feed)| feed.is_none());
         let complete_bytes: u64 = complete.map(|(ahead, _)| ahead.taken_bytes()).sum();
         let open = later.iter().filter(|(_, feed)| feed.is_some()).count();
-        let left_bytes = bytes_max.saturating_sub(in_turn + complete_bytes);
+        let left_bytes = bytes_max.saturating_sub(complete_bytes);
         let share_bytes = left_bytes / open.max(1) as u64;
         for (ahead, member_feed) in &mut later {
             let Some(MemberFeed::Content(feed)) = member_feed else {
