@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use refrain::pool::suspend_until_readable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -21,6 +22,8 @@ const CHECK_INTERVAL: Timespec = Timespec {
 /// A thread blocked in `read` on a silent pipe cannot be cancelled: the system delivers signals to
 /// any thread, and the standard library repeats an interrupted read. This reader waits in `poll`
 /// instead and checks the flag at intervals. Regular files are always ready.
+///
+/// In a job that can be suspended, others run while it waits, and the engine checks the flag.
 #[derive(Debug)]
 pub struct CancellableReader {
     file: File,
@@ -38,6 +41,9 @@ impl CancellableReader {
 
     /// Waits for data, the end, or an error.
     fn wait(&self) -> io::Result<()> {
+        if suspend_until_readable(&self.file) {
+            return Ok(());
+        }
         loop {
             if self.cancelled.load(Ordering::Relaxed) {
                 // Not of the kind `Interrupted`, which callers answer by trying again.

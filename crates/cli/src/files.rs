@@ -3,6 +3,8 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read, Seek};
 use std::os::fd::AsFd;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +13,8 @@ use refrain::storage::{
     Durability, FileSource, OutputOptions, Overwrite, Sink, Source, create_output,
     descriptor_output,
 };
+#[cfg(target_os = "linux")]
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
@@ -69,9 +73,31 @@ fn enlarge_pipe(file: &File) {
 fn enlarge_pipe(_file: &File) {}
 
 /// A file as a stream: a FIFO, a character device, or a file that is read once.
+///
+/// A FIFO is opened although nobody writes to it yet: the reader waits for that, not the program,
+/// which may have others to read.
 pub fn file_stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
-    let file = File::open(path).map_err(io_failure(path, "open"))?;
+    let open = open_without_waiting(path);
+    let file = open.map_err(io_failure(path, "open"))?;
     Ok(Box::new(CancellableReader::new(file, session)))
+}
+
+/// Opens a file; a FIFO without waiting for a writer.
+// Linux reports no end of a FIFO to `poll` before the first writer has come, so a reader that polls
+// first waits for it.
+#[cfg(target_os = "linux")]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(flags).open(path)?;
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// Standard input for `-`, else the file, as a stream.

@@ -124,6 +124,9 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
     /// memory.
     pub fn submit(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) {
         self.in_flight.set(self.in_flight.get() + 1);
+        if lane == Lane::Input {
+            return self.submit_input(job);
+        }
         if let Some(worker) = self.queue.push(lane, Box::new(job)) {
             return self.run_worker(worker);
         }
@@ -131,6 +134,30 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
             ThreadGroup::Compute => self.add_worker(),
             group => self.start_group_thread(group),
         }
+    }
+
+    /// Queues a job that may be suspended. The coroutine in which it runs knows no lifetimes, so it
+    /// delivers its event itself.
+    fn submit_input(&self, job: impl FnOnce() -> E + Send + 'env) {
+        let queue = Arc::clone(&self.queue);
+        let mut job = Some(job);
+        let body = self.borrowed.without_lifetime(Box::new(move || {
+            if let Some(job) = job.take() {
+                queue.deliver(ThreadGroup::Input, Ok(job()));
+            }
+            Step::Done
+        }));
+        self.queue.push_input(body);
+        self.start_group_thread(ThreadGroup::Input);
+    }
+
+    /// Whether the jobs of [`Lane::Input`] are suspended while they wait for descriptors
+    /// ([`suspend_until_readable`](crate::suspend_until_readable)), so that none keeps another from
+    /// its turn. Not so without a thread or without memory for their stacks. Known once a job was
+    /// submitted there.
+    pub fn suspends_input(&self) -> bool {
+        self.group_threads[ThreadGroup::Input as usize].get() == GroupThread::Running
+            && !self.queue.input_blocks()
     }
 
     /// Lets this worker run jobs until it finds none.
@@ -176,7 +203,10 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         }
         let queue = Arc::clone(&self.queue);
         let mut serve = self.borrowed.without_lifetime(Box::new(move || {
-            queue.serve(group);
+            match group {
+                ThreadGroup::Input => queue.serve_input(),
+                group => queue.serve(group),
+            }
             Step::Done
         }));
         let name = format!("{group:?}").to_lowercase();
@@ -251,8 +281,13 @@ impl<E> Crew<'_, '_, E> {
             _ => self.group_threads[*group as usize].get() != GroupThread::Running,
         };
         let mut groups = ThreadGroup::DRAIN_ORDER.into_iter().filter(without_worker);
-        let (lane, job) = groups.find_map(|group| self.queue.take(group))?;
-        Some(run(lane, job))
+        groups.find_map(|group| match group {
+            ThreadGroup::Input => {
+                self.queue.run_input(self.queue.take_input()?);
+                self.queue.try_outcome()
+            }
+            group => self.queue.take(group).map(|(lane, job)| run(lane, job)),
+        })
     }
 }
 

@@ -2,14 +2,21 @@
 //! direction and their outcomes in the other.
 
 use std::collections::VecDeque;
+#[cfg(not(loom))]
+use std::io::PipeReader;
+use std::io::{PipeWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
 
 use crate::error::JobPanicked;
 use crate::lane::Lane;
-use crate::pool::job::Step;
+use crate::pool::job::{JobBody, Step};
+#[cfg(not(loom))]
+use crate::readiness::{SuspendedJobs, TurnEnd};
 use crate::trace;
 use refrain_trace::EventKind;
 
@@ -57,7 +64,8 @@ impl ThreadGroup {
     fn lanes(self) -> &'static [Lane] {
         match self {
             ThreadGroup::Compute => &[Lane::Urgent, Lane::Normal, Lane::Background],
-            ThreadGroup::Input => &[Lane::Input],
+            // They have a queue of their own.
+            ThreadGroup::Input => &[],
             ThreadGroup::Output => &[Lane::Output],
         }
     }
@@ -72,6 +80,10 @@ pub(crate) fn run<E>(lane: Lane, job: CrewJob<'_, E>) -> Outcome<E> {
 
 struct QueueState<'env, E> {
     lanes: [VecDeque<CrewJob<'env, E>>; Lane::COUNT],
+    /// The jobs of [`Lane::Input`]. They deliver their events themselves.
+    input: VecDeque<JobBody>,
+    /// Whether the thread of the input jobs sleeps until it is woken through its pipe.
+    input_polls: bool,
     outcomes: VecDeque<Outcome<E>>,
     /// Workers that found no job, the most recent one last.
     idle: Vec<usize>,
@@ -91,6 +103,9 @@ const OUTCOMES_QUEUED_MAX: usize = 8;
 impl<'env, E> QueueState<'env, E> {
     /// The number of jobs of a group that have not started.
     fn waiting(&self, group: ThreadGroup) -> usize {
+        if group == ThreadGroup::Input {
+            return self.input.len();
+        }
         let lanes = group.lanes().iter();
         lanes.map(|&lane| self.lanes[lane as usize].len()).sum()
     }
@@ -117,6 +132,19 @@ pub(crate) struct CrewQueue<'env, E> {
     state: Mutex<QueueState<'env, E>>,
     work: [Condvar; ThreadGroup::COUNT],
     outcome: Condvar,
+    /// Wakes the thread of the input jobs while it waits for descriptors.
+    input_wake: OnceLock<PipeWriter>,
+    /// Whether an input job had to run without a stack of its own.
+    input_blocks: AtomicBool,
+}
+
+/// What the thread of the input jobs does next.
+#[cfg(not(loom))]
+enum NextInput {
+    Job(JobBody),
+    /// There is none now.
+    Nothing,
+    Closed,
 }
 
 impl<'env, E> CrewQueue<'env, E> {
@@ -124,6 +152,8 @@ impl<'env, E> CrewQueue<'env, E> {
         CrewQueue {
             state: Mutex::new(QueueState {
                 lanes: std::array::from_fn(|_| VecDeque::new()),
+                input: VecDeque::new(),
+                input_polls: false,
                 outcomes: VecDeque::new(),
                 idle: Vec::new(),
                 sleeping: [0; ThreadGroup::COUNT],
@@ -133,6 +163,8 @@ impl<'env, E> CrewQueue<'env, E> {
             }),
             work: std::array::from_fn(|_| Condvar::new()),
             outcome: Condvar::new(),
+            input_wake: OnceLock::new(),
+            input_blocks: AtomicBool::new(false),
         }
     }
 
@@ -153,6 +185,24 @@ impl<'env, E> CrewQueue<'env, E> {
         if group == ThreadGroup::Compute as usize {
             return state.idle.pop();
         }
+        self.wake_group(state, group);
+        None
+    }
+
+    /// Queues a job of [`Lane::Input`], which delivers its event itself.
+    pub(crate) fn push_input(&self, job: JobBody) {
+        let mut state = self.lock();
+        state.input.push_back(job);
+        state.trace_length(ThreadGroup::Input);
+        let polls = std::mem::take(&mut state.input_polls);
+        self.wake_group(state, ThreadGroup::Input as usize);
+        if polls {
+            self.wake_polling();
+        }
+    }
+
+    /// Wakes a sleeping thread of a group.
+    fn wake_group(&self, mut state: MutexGuard<'_, QueueState<'env, E>>, group: usize) {
         let wake = state.sleeping[group] > 0;
         if wake {
             state.sleeping[group] -= 1;
@@ -161,7 +211,14 @@ impl<'env, E> CrewQueue<'env, E> {
         if wake {
             self.work[group].notify_one();
         }
-        None
+    }
+
+    /// Wakes the thread of the input jobs while it waits for descriptors.
+    fn wake_polling(&self) {
+        if let Some(mut wake) = self.input_wake.get() {
+            // Few bytes at a time are in the pipe, and it is open.
+            let _ = wake.write(&[1]);
+        }
     }
 
     /// Adds a worker, which is not idle, and returns its number.
@@ -198,7 +255,8 @@ impl<'env, E> CrewQueue<'env, E> {
 
     /// The number of jobs that have not started.
     pub(crate) fn queued(&self) -> usize {
-        self.lock().lanes.iter().map(VecDeque::len).sum()
+        let state = self.lock();
+        state.input.len() + state.lanes.iter().map(VecDeque::len).sum::<usize>()
     }
 
     /// The loop of a thread that blocks: serves one group until the queue closes.
@@ -207,6 +265,103 @@ impl<'env, E> CrewQueue<'env, E> {
             let outcome = run(lane, job);
             self.deliver(group, outcome);
         }
+    }
+
+    /// The loop of the thread of the input jobs, until the queue closes. Jobs that wait for
+    /// descriptors are suspended, and dropped at the end.
+    #[cfg(not(loom))]
+    pub(crate) fn serve_input(&self) {
+        let mut suspended = SuspendedJobs::default();
+        let mut wake = None;
+        loop {
+            let may_sleep = match self.next_input(suspended.is_empty()) {
+                NextInput::Closed => return,
+                NextInput::Job(job) => {
+                    self.turn_ended(suspended.start(job));
+                    false
+                }
+                NextInput::Nothing => true,
+            };
+            if !suspended.is_empty() {
+                let wake = wake.get_or_insert_with(|| self.make_wake()).as_ref();
+                suspended.run_ready(may_sleep, wake, &mut |end| self.turn_ended(end));
+            }
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn serve_input(&self) {}
+
+    /// The reading end of the pipe through which the thread is woken. `None` if the system has no
+    /// pipe left.
+    #[cfg(not(loom))]
+    fn make_wake(&self) -> Option<PipeReader> {
+        let (reader, writer) = std::io::pipe().ok()?;
+        self.input_wake.set(writer).ok()?;
+        Some(reader)
+    }
+
+    #[cfg(not(loom))]
+    fn turn_ended(&self, end: TurnEnd) {
+        match end {
+            TurnEnd::Quiet => {}
+            TurnEnd::Panicked(payload) => {
+                let panicked = JobPanicked::new(Lane::Input, &*payload);
+                self.deliver(ThreadGroup::Input, Err(panicked));
+            }
+            TurnEnd::NoStack(job) => {
+                self.input_blocks.store(true, Ordering::Relaxed);
+                self.run_input(job);
+            }
+        }
+    }
+
+    /// Runs an input job that blocks where it waits.
+    pub(crate) fn run_input(&self, mut job: JobBody) {
+        // AssertUnwindSafe: see `run`.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(&mut job)) {
+            let panicked = JobPanicked::new(Lane::Input, &*payload);
+            self.deliver(ThreadGroup::Input, Err(panicked));
+        }
+    }
+
+    /// Whether an input job had to run without a stack of its own.
+    pub(crate) fn input_blocks(&self) -> bool {
+        self.input_blocks.load(Ordering::Relaxed)
+    }
+
+    /// The next input job. If there is none, sleeps until there is, or, if it must not sleep,
+    /// returns so that the thread can wait for descriptors.
+    #[cfg(not(loom))]
+    fn next_input(&self, may_sleep: bool) -> NextInput {
+        const GROUP: usize = ThreadGroup::Input as usize;
+        let mut state = self.lock();
+        loop {
+            state.input_polls = false;
+            if state.is_closed {
+                return NextInput::Closed;
+            }
+            if let Some(job) = state.input.pop_front() {
+                state.trace_length(ThreadGroup::Input);
+                return NextInput::Job(job);
+            }
+            self.wake_coordinator_when_idle(&mut state);
+            if !may_sleep {
+                state.input_polls = true;
+                return NextInput::Nothing;
+            }
+            state.sleeping[GROUP] += 1;
+            let traced_from_ns = trace::begin();
+            state = self.work[GROUP].wait(state);
+            if let Some(start_ns) = traced_from_ns {
+                trace::span(EventKind::Idle, "", start_ns, 1);
+            }
+        }
+    }
+
+    /// Takes the next input job without waiting, for a coordinator that runs it itself.
+    pub(crate) fn take_input(&self) -> Option<JobBody> {
+        self.lock().input.pop_front()
     }
 
     fn wait_for_job(&self, group: ThreadGroup) -> Option<(Lane, CrewJob<'env, E>)> {
@@ -234,7 +389,7 @@ impl<'env, E> CrewQueue<'env, E> {
     /// takes a processor from one of the workers, so the coordinator should take several outcomes
     /// at once. A worker that finds no job wakes it in any case. Blocking jobs take long, and their
     /// outcomes are delivered at once.
-    fn deliver(&self, group: ThreadGroup, outcome: Outcome<E>) {
+    pub(crate) fn deliver(&self, group: ThreadGroup, outcome: Outcome<E>) {
         let mut state = self.lock();
         state.outcomes.push_back(outcome);
         let is_busy = group == ThreadGroup::Compute && state.waiting(group) >= state.workers;
@@ -279,9 +434,14 @@ impl<'env, E> CrewQueue<'env, E> {
         let mut state = self.lock();
         state.is_closed = true;
         let unstarted: Vec<_> = state.lanes.iter_mut().map(std::mem::take).collect();
+        let unstarted = (unstarted, std::mem::take(&mut state.input));
+        let polls = std::mem::take(&mut state.input_polls);
         drop(state);
         for condvar in &self.work {
             condvar.notify_all();
+        }
+        if polls {
+            self.wake_polling();
         }
         // Outside the lock: dropping a job may drop large buffers or run code of its owner.
         drop(unstarted);

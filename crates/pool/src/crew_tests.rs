@@ -4,6 +4,12 @@ use std::sync::mpsc;
 use std::thread::ThreadId;
 
 use super::*;
+// Input jobs are coroutines, and some tests count all of them.
+#[cfg(not(loom))]
+use crate::coroutine::tests::alone;
+
+#[cfg(loom)]
+fn alone() {}
 
 /// Takes all events; `None` for a job that panicked.
 fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
@@ -182,6 +188,7 @@ fn the_end_of_the_body_drops_queued_jobs_and_joins_running_ones() {
 
 #[test]
 fn a_panicking_body_does_not_hang() {
+    let _alone = alone();
     let dropped = AtomicUsize::new(0);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         crew(2, |crew| {
@@ -199,6 +206,7 @@ fn a_panicking_body_does_not_hang() {
 /// An input and an output that block forever would stop a crew that ran them on compute workers.
 #[test]
 fn blocking_input_and_output_take_no_compute_worker() {
+    let _alone = alone();
     let (end_input, input) = mpsc::channel::<()>();
     let (end_output, output) = mpsc::channel::<()>();
     // The body owns the ends of the channels: if it fails, it drops them, which ends the blocked
@@ -226,6 +234,7 @@ fn blocking_input_and_output_take_no_compute_worker() {
 
 #[test]
 fn input_stays_on_one_thread_in_order() {
+    let _alone = alone();
     let seen = crew(3, |crew| {
         for number in 0..20 {
             crew.submit(Lane::Input, move || {
@@ -359,5 +368,6 @@ fn count(
 
 #[test]
 fn stress_by_seed() {
+    let _alone = alone();
     (0..400).for_each(stress);
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread::Builder;
 
 use super::*;
+use crate::coroutine::tests::alone;
 use crate::pool::Options;
 use crate::thread::kernel;
 use crate::{Lane, crew};
@@ -18,6 +19,8 @@ fn pool() -> Arc<Pool> {
 /// The names and classes of the threads that do a crew's work: coordinator, reader, compute
 /// worker.
 fn crew_threads() -> Vec<(String, bool)> {
+    // Input jobs are coroutines, and some tests count all of them.
+    let _alone = alone();
     let describe = || {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default().to_owned();

@@ -9,8 +9,10 @@ pub enum Lane {
     Normal,
     /// Computing, when there is nothing else to do.
     Background,
-    /// Blocking reads, one after the other on a thread of their own, so that a slow pipe never
-    /// blocks a compute worker.
+    /// Blocking reads, on a thread of their own, so that a slow pipe never blocks a compute worker.
+    /// One runs at a time. A job that waits in
+    /// [`suspend_until_readable`](crate::suspend_until_readable) lets others run meanwhile; without
+    /// that they run one after the other.
     Input,
     /// Blocking writes, one after the other on a thread of their own.
     Output,

@@ -48,6 +48,8 @@ pub mod permits;
 pub mod pool;
 mod prefault;
 pub mod range_lock;
+#[cfg(not(loom))]
+mod readiness;
 pub mod run_queue;
 pub mod stages;
 mod thread;
@@ -65,6 +67,8 @@ pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;
 pub use range_lock::{RangeLock, SharedOffset};
+#[cfg(not(loom))]
+pub use readiness::suspend_until_readable;
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
 pub use timer_thread::TimerThread;

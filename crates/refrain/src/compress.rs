@@ -107,6 +107,7 @@ pub fn compress(
                 retained_bytes,
                 history,
                 inputs.spills(),
+                prepared.reads_later_members(),
             )?
         },
         inputs,

@@ -1,10 +1,16 @@
 //! Callbacks from a running verb to its caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use refrain_pool::{Crew, JobPanicked};
 use refrain_tree::Problem;
 
 use crate::archive_info::BlockInfo;
+use crate::error::{Error, Result};
+
+/// How long a coordinator waits for an event before it looks for a cancellation.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Callbacks from a running verb, on the thread that called it. They should return quickly.
 pub trait Watch {
@@ -45,6 +51,26 @@ pub struct Progress {
     pub content_bytes_total: Option<u64>,
     /// Archive bytes written or read so far.
     pub archive_bytes: u64,
+}
+
+/// The next event of a crew, as [`Crew::next`], also if it takes long: a job that waits for a
+/// silent pipe does not see that the verb was cancelled.
+///
+/// # Errors
+/// `Cancelled` if the watch cancelled the verb meanwhile.
+pub(crate) fn next_event<E>(
+    crew: &Crew<'_, '_, E>,
+    watch: &dyn Watch,
+) -> Result<Option<std::result::Result<E, JobPanicked>>> {
+    loop {
+        match crew.next_within(CANCEL_INTERVAL) {
+            None if crew.in_flight() > 0 => match is_cancelled(watch) {
+                true => return Err(Error::cancelled()),
+                false => continue,
+            },
+            event => return Ok(event),
+        }
+    }
 }
 
 /// Whether the watch cancelled the verb.

@@ -141,6 +141,24 @@ impl Generator {
     }
 }
 
+/// Pipes of which the first is slow, so that the others are read as far as there is memory.
+fn slow_and_fast_pipes() -> Vec<MemberInput> {
+    let slow = Generator { pieces: 60 };
+    let slow = Generated::new(move |number| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        (number < slow.pieces).then(|| slow.piece(number))
+    });
+    let mut members = vec![member("slow", Content::Pipe(Box::new(slow)))];
+    for number in 0..3 {
+        let fast = Generator { pieces: 150 };
+        let fast = Generated::new(move |piece| {
+            (piece < fast.pieces).then(|| fast.piece(piece + 1000 * number))
+        });
+        members.push(member("fast", Content::Pipe(Box::new(fast))));
+    }
+    members
+}
+
 /// The most memory in percent of the budget, by the peak of a counting allocator.
 const PERCENT_MAX: u64 = 110;
 
@@ -170,9 +188,17 @@ fn percent(what: &str, used: u64, memory_bytes: u64) -> u64 {
 
 /// Compresses. Returns the share of the budget that was used, in percent.
 fn compressing(what: &str, member: MemberInput, sink: &mut dyn Sink, memory_bytes: u64) -> u64 {
-    let (result, peak) = HEAP.peak_bytes_of(|| {
-        refrain::compress(vec![member], sink, &options(memory_bytes), &Unwatched)
-    });
+    compressing_all(what, vec![member], sink, memory_bytes)
+}
+
+fn compressing_all(
+    what: &str,
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    memory_bytes: u64,
+) -> u64 {
+    let (result, peak) =
+        HEAP.peak_bytes_of(|| refrain::compress(members, sink, &options(memory_bytes), &Unwatched));
     result.unwrap();
     percent(what, peak as u64 + index_bytes(memory_bytes), memory_bytes)
 }
@@ -215,6 +241,15 @@ fn the_peak_of_the_memory_is_within_the_budget() {
             memory_bytes,
         ));
         drop(sink);
+        let (mut sink, _) = create(&format!("pipes-{memory_bytes}"));
+        let pipes = slow_and_fast_pipes();
+        shares.push(compressing_all(
+            "pipes to file",
+            pipes,
+            &mut sink,
+            memory_bytes,
+        ));
+        drop(sink);
         let path = folder.path().join(format!("piped-{memory_bytes}"));
         let mut sink = StreamSink::new(std::fs::File::create(&path).unwrap(), "pipe");
         shares.push(compressing(
@@ -238,7 +273,7 @@ fn the_peak_of_the_memory_is_within_the_budget() {
             refrain::extract_stream(stream, &mut targets, options, &Unwatched).unwrap();
         }));
     }
-    assert!(shares.len() == 12);
+    assert!(shares.len() == 14);
     for (number, share) in shares.into_iter().enumerate() {
         assert!(
             share <= PERCENT_MAX,

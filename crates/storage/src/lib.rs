@@ -14,6 +14,7 @@
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
+//! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read meanwhile |
 //! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
 //! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
 //! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
@@ -42,6 +43,7 @@
 pub mod async_source;
 pub mod atomic_file;
 pub mod cache_tier;
+pub mod descriptor_reader;
 pub mod faulty;
 pub mod file;
 pub mod latch;
@@ -67,6 +69,7 @@ mod transfer;
 pub use async_source::{AsyncSource, BlockingSource, Completion, ReadId};
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
 pub use cache_tier::{Admission, BlockKey, CacheTier, EmptyTier, TierSize};
+pub use descriptor_reader::DescriptorReader;
 pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};

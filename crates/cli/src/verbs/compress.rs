@@ -2,6 +2,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use refrain::directory::{Problem, ProblemKind, WalkOptions};
@@ -71,6 +72,7 @@ fn compress(
         .iter()
         .map(|input| open_member(input, plan, selection, report.session()))
         .collect::<Result<Vec<_>>>()?;
+    let members = in_turn_if_shared(members, &archive.inputs);
     let mut meter = report.meter(&archive.label);
     if meter.is_drawn() && plan.walk.given().is_none() {
         meter.set_total(total(&archive.inputs));
@@ -191,7 +193,7 @@ fn open_member(
     let content = match &input.metadata {
         None => match files::stdin_source()? {
             Some(source) => Content::Source(source),
-            None => Content::Stream(files::stdin_stream(session)?),
+            None => Content::Pipe(files::stdin_stream(session)?),
         },
         Some(found) if found.is_dir() => Content::directory(DirectoryContent {
             walk: WalkOptions {
@@ -207,7 +209,7 @@ fn open_member(
             ..DirectoryContent::all(&input.path)
         }),
         Some(found) if paths::can_seek(found) => Content::Source(files::source(&input.path)?),
-        Some(_) => Content::Stream(files::file_stream(&input.path, session)?),
+        Some(_) => Content::Pipe(files::file_stream(&input.path, session)?),
     };
     let content = match &plan.unpack {
         Some(options) => foreign::unpack(content, input, options)?,
@@ -219,6 +221,25 @@ fn open_member(
         modified: input.metadata.as_ref().and_then(paths::modified),
         content,
     })
+}
+
+/// Several inputs that are the same pipe are read one after the other: the first has all of it.
+fn in_turn_if_shared(members: Vec<MemberInput>, inputs: &[CompressInput]) -> Vec<MemberInput> {
+    let file = |input: &CompressInput| match &input.metadata {
+        Some(found) => Some((found.dev(), found.ino())),
+        None => paths::stdin_metadata().map(|found| (found.dev(), found.ino())),
+    };
+    let files: Vec<_> = inputs.iter().map(file).collect();
+    let is_shared = |file| files.iter().filter(|&other| *other == file).count() > 1;
+    (members.into_iter().zip(&files))
+        .map(|(member, file)| match member.content {
+            Content::Pipe(stream) if file.is_none() || is_shared(*file) => MemberInput {
+                content: Content::Stream(stream),
+                ..member
+            },
+            content => MemberInput { content, ..member },
+        })
+        .collect()
 }
 
 /// Writes the archive in the planned format. Returns its sizes, and further values for scripts.

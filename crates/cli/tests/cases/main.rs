@@ -11,6 +11,7 @@
 //! | `tar` | tar streams that are compressed, and read inside |
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
+//! | `pipes` | several named pipes at once |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
@@ -52,6 +53,7 @@ mod messages;
 mod metadata;
 mod mount;
 mod outcomes;
+mod pipes;
 mod reading;
 #[cfg(feature = "remote")]
 mod remote;

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod assembly;
+pub(crate) mod current;
 mod entry;
 mod error;
 mod handoff;
@@ -13,7 +14,7 @@ mod queue;
 mod stack;
 mod stack_pool;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod threads;
 mod turn;
 mod yielder;

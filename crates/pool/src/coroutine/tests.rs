@@ -19,7 +19,7 @@ const BACKENDS: [Backend; 2] = [Backend::Assembly, Backend::Threads];
 /// coroutines meanwhile. So each joins its threads, which give their stacks back when they end.
 static ALONE: Mutex<()> = Mutex::new(());
 
-pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
+pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -50,6 +50,10 @@ static STAGES: Mutex<Vec<StageProfile>> = Mutex::new(Vec::new());
 thread_local! {
     /// The resources of the stages that ended inside of the current one.
     static INNER: Cell<Usage> = const { Cell::new(Usage::ZERO) };
+    /// What the thread has used while the code that runs now was suspended.
+    static AWAY: Cell<Usage> = const { Cell::new(Usage::ZERO) };
+    /// When the code that runs now was suspended for the last time, and went on.
+    static RESUMED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The resources that one stage has used so far, on all threads.
@@ -92,7 +96,7 @@ fn lock() -> MutexGuard<'static, Vec<StageProfile>> {
 #[inline]
 pub fn stage(name: &'static str, bytes: u64) -> Stage {
     let start = IS_ON.load(Ordering::Relaxed).then(|| StageStart {
-        at: counters::of_thread(),
+        at: present(),
         outer: INNER.replace(Usage::ZERO),
     });
     Stage {
@@ -100,8 +104,49 @@ pub fn stage(name: &'static str, bytes: u64) -> Stage {
         bytes,
         start,
         traced_from_ns: refrain_trace::is_on().then(thread_now_ns),
-        outer_name: changes::enter(name),
+        outer_name: changes::enter(Some(name)),
         not_send: PhantomData,
+    }
+}
+
+/// What the code that runs on this thread has used.
+fn present() -> Usage {
+    counters::of_thread().since(&AWAY.get())
+}
+
+/// Sets the running stages of this thread aside until the guard is dropped: a coroutine is
+/// suspended, and what the thread does meanwhile is not for them.
+pub(crate) fn set_aside() -> SetAside {
+    SetAside {
+        inner: INNER.get(),
+        away: AWAY.get(),
+        from: IS_ON.load(Ordering::Relaxed).then(counters::of_thread),
+        name: changes::enter(None),
+    }
+}
+
+/// See [`set_aside`].
+pub(crate) struct SetAside {
+    inner: Usage,
+    away: Usage,
+    /// `None` if nothing is measured.
+    from: Option<Usage>,
+    /// The innermost stage, if changes are recorded.
+    name: Option<Option<&'static str>>,
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        if let Some(from) = self.from {
+            INNER.set(self.inner);
+            AWAY.set(self.away.plus(&counters::of_thread().since(&from)));
+        }
+        if let Some(name) = self.name {
+            changes::leave_to(name);
+        }
+        if refrain_trace::is_on() {
+            RESUMED_NS.set(thread_now_ns());
+        }
     }
 }
 
@@ -135,6 +180,8 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(start_ns) = self.traced_from_ns {
+            // Whoever entered has recorded the turns before.
+            let start_ns = start_ns.max(RESUMED_NS.get());
             trace::span(EventKind::Stage, self.name, start_ns, self.bytes);
         }
         if let Some(outer_name) = self.outer_name {
@@ -143,7 +190,7 @@ impl Drop for Stage {
         let Some(StageStart { at, outer }) = self.start.take() else {
             return;
         };
-        let whole = counters::of_thread().since(&at);
+        let whole = present().since(&at);
         let inner = INNER.replace(outer.plus(&whole));
         let mut own = whole.since(&inner);
         own.bytes = self.bytes;

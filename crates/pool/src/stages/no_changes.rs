@@ -1,7 +1,7 @@
 //! Where there is no sampler, nobody asks for changes of stages.
 
 /// Records nothing.
-pub(super) fn enter(_name: &'static str) -> Option<Option<&'static str>> {
+pub(super) fn enter(_name: Option<&'static str>) -> Option<Option<&'static str>> {
     None
 }
 

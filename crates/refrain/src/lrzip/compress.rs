@@ -77,6 +77,7 @@ pub fn compress_lrzip(
         sequels_bytes: 0,
         history,
         spills: false,
+        reads_later_members: false,
     };
     let mut header = header(tuning.cut.plan);
     let item_encryption = match &options.encryption {

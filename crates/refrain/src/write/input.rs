@@ -49,8 +49,16 @@ pub enum Content {
     /// A source that can be read at any offset, and again: a file. Its size when the run begins
     /// counts. If it changes during the run, the archive holds what was read, and a notice says so.
     Source(Arc<dyn Source>),
-    /// A non-seekable stream, such as a pipe.
+    /// A non-seekable stream. It is read when the members before it are complete.
     Stream(Box<dyn Read + Send>),
+    /// A stream that does not depend on the other members: a pipe with a writer of its own. It is
+    /// read before its turn, as far as there is memory for that, while the members before it are
+    /// silent. Its bytes in the archive are those of a `Stream`.
+    ///
+    /// Its reader waits by [`suspend_until_readable`](refrain_pool::suspend_until_readable), as
+    /// [`DescriptorReader`](refrain_storage::DescriptorReader) does. Otherwise it keeps the other
+    /// members from being read while it waits.
+    Pipe(Box<dyn Read + Send>),
     /// A directory: its entries, and the data of its files.
     Directory(Box<DirectoryContent>),
 }
@@ -240,6 +248,14 @@ impl PreparedMembers {
             .clone()
     }
 
+    /// Whether there are members that may be read before their turn.
+    pub(crate) fn reads_later_members(&self) -> bool {
+        self.intake
+            .iter()
+            .skip(1)
+            .any(|member| member.is_independent)
+    }
+
     /// How the members can be read again.
     pub(crate) fn member_sources(&self) -> MemberSources {
         match self.log_memory {
@@ -275,6 +291,7 @@ impl PreparedMembers {
             extensions: Vec::new(),
         };
         let mut entries = None;
+        let is_independent = matches!(content, Content::Pipe(_));
         match content {
             Content::Source(source) => {
                 let size_bytes = source
@@ -295,17 +312,21 @@ impl PreparedMembers {
                     }
                 }
             }
-            Content::Stream(stream) if self.directories_as_tar => {
+            Content::Stream(stream) | Content::Pipe(stream) if self.directories_as_tar => {
                 start.kind = FormatKind::Stream;
                 self.add_stream(stream, None);
             }
-            Content::Stream(stream) => {
+            Content::Stream(stream) | Content::Pipe(stream) => {
                 // It becomes a tar member if it begins like one.
                 start.kind = FormatKind::Stream;
                 let list = EntryList::new(start.member_id, ViewKind::Recorded);
                 entries = Some(list.shared());
                 self.has_unknown_length = true;
                 self.add_tar(stream, RereadLog::none(), list, None);
+                if let Some(member) = self.intake.last_mut() {
+                    // Its log is empty, so nothing of it depends on what is read meanwhile.
+                    member.is_independent = is_independent;
+                }
             }
             Content::Directory(directory) if self.directories_as_tar => {
                 self.add_directory_as_tar(directory.tar_reader(), label)?;
@@ -331,6 +352,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Source(source)),
             size_bytes,
+            is_independent: false,
         });
     }
 
@@ -364,6 +386,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Content(Box::new(feed)),
             size_bytes: 0,
+            is_independent: false,
         });
     }
 
@@ -388,6 +411,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Content(Box::new(feed)),
             size_bytes: 0,
+            is_independent: false,
         });
         Ok(())
     }
@@ -416,8 +440,9 @@ impl PreparedMembers {
         self.has_unknown_length = true;
         self.sources.push(source);
         self.intake.push(IntakeMember {
-            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(stream)))),
+            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(Some(stream))))),
             size_bytes: 0,
+            is_independent: false,
         });
     }
 }

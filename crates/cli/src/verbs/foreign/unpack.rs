@@ -21,9 +21,9 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
             let format = recognise::foreign(&first_bytes(&*source)?);
             (format, Content::Source(source))
         }
-        Content::Stream(stream) => {
+        Content::Stream(stream) | Content::Pipe(stream) => {
             let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
-            (recognise::foreign(&first), Content::Stream(stream))
+            (recognise::foreign(&first), Content::Pipe(stream))
         }
     };
     let Some(format) = format else {
@@ -36,12 +36,17 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
         );
         return Err(Failure::usage(label, text));
     }
+    let is_pipe = matches!(content, Content::Pipe(_));
     let feed = match content {
         Content::Source(source) => ForeignFeed::Source(source),
-        Content::Stream(stream) => ForeignFeed::Stream(stream),
+        Content::Stream(stream) | Content::Pipe(stream) => ForeignFeed::Stream(stream),
         directory => return Ok(directory),
     };
     let contents = Contents::open(feed, format, options);
     let contents = contents.map_err(|error| Failure::engine(&label, error))?;
-    Ok(Content::Stream(contents.into_reader()))
+    let reader = contents.into_reader();
+    Ok(match is_pipe {
+        true => Content::Pipe(reader),
+        false => Content::Stream(reader),
+    })
 }

@@ -4,7 +4,7 @@ use refrain_foreign::Format;
 use refrain_pool::{Lane, crew};
 
 use crate::error::{Error, Result};
-use crate::progress::{Progress, Watch, is_cancelled};
+use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::foreign::blocks::{Stop, for_each_block};
 use crate::read::foreign::content::{Again, Content};
 
@@ -97,7 +97,7 @@ fn for_each_piece(
         };
         let (mut spare, mut content_bytes) = (Vec::new(), 0_u64);
         submit(content, Vec::new());
-        while let Some(decoded) = crew.next() {
+        while let Some(decoded) = next_event(crew, watch)? {
             let Decoded {
                 mut content,
                 bytes,

@@ -28,7 +28,7 @@ use super::replayed_piece::{PIECE_BYTES, Retention};
 use super::unfilter::stream_filter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::progress::{Progress, Watch, is_cancelled};
+use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::{EpochMap, Origin};
@@ -232,7 +232,7 @@ impl Walk<'_, '_, '_> {
             self.read_next();
             self.decode_ahead();
             self.start_pieces();
-            match self.crew.next() {
+            match next_event(self.crew, self.watch)? {
                 Some(event) => self.handle(event?.0)?,
                 None if self.has_ended && self.items.is_empty() => return Ok(self.totals),
                 None => {

@@ -21,7 +21,7 @@ use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
-use crate::progress::{Progress, Watch, is_cancelled};
+use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
@@ -263,7 +263,7 @@ impl Walk<'_, '_, '_> {
     fn run(&mut self) -> Result<WalkTotals> {
         loop {
             self.read_next();
-            match self.crew.next() {
+            match next_event(self.crew, self.watch)? {
                 Some(event) => self.handle(event?.0)?,
                 None if self.at_end => break,
                 None => {

@@ -55,6 +55,8 @@ pub(crate) struct Budget {
     pub cache_bytes: u64,
     /// Bytes for pages that wait to be written to a temporary file, 0 if there is none.
     pub spill_waiting_bytes: u64,
+    /// Bytes for members that are read before their turn.
+    pub later_members_bytes: u64,
     /// Where store bytes are read again.
     pub history: HistoryPolicy,
     /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
@@ -85,6 +87,8 @@ pub(crate) struct Load {
     pub history: HistoryPolicy,
     /// Whether old pages go to a temporary file.
     pub spills: bool,
+    /// Whether there are members that may be read before their turn.
+    pub reads_later_members: bool,
 }
 
 /// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27
@@ -100,6 +104,23 @@ fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     bytes.clamp(memory / 32, wanted)
 }
 
+/// Memory for members that are read before their turn, in bytes, even where many threads leave
+/// nothing for old pages.
+const LATER_MEMBERS_BYTES_LEAST: u64 = 64 << 20;
+
+/// More memory for members that are read before their turn, of what is `left` for them and old
+/// pages: what old pages do not need, where they go to a temporary file; at least a half, up to a
+/// quarter of the memory.
+fn later_members_bytes(left: u64, memory: u64, spills: bool) -> u64 {
+    let of_pages = match spills {
+        true => SPILL_CACHE_BYTES + SPILL_WAITING_BYTES_MAX,
+        false => left,
+    };
+    let least = (left / 2).min(memory / 4);
+    let bytes = left.saturating_sub(of_pages).max(least);
+    bytes.min(left.saturating_sub(CACHE_BYTES_MIN))
+}
+
 impl Budget {
     /// Divides the tuning's memory.
     pub(crate) fn new(
@@ -108,6 +129,7 @@ impl Budget {
         retained_bytes: u64,
         history: HistoryPolicy,
         spills: bool,
+        reads_later_members: bool,
     ) -> Result<Budget> {
         let block_bytes = tuning.rules.block_bytes;
         let load = Load {
@@ -118,6 +140,7 @@ impl Budget {
             sequels_bytes: tuning.sequels_bytes,
             history,
             spills,
+            reads_later_members,
         };
         Ok(Budget::of(&load, threads))
     }
@@ -172,6 +195,12 @@ impl Budget {
             .min(ahead_max)
             .clamp(segments_bytes / 2, epochs_ahead(threads) * segments_bytes);
         let left = left.saturating_sub(ahead);
+        let later_least = match load.reads_later_members {
+            false => 0,
+            true => left.saturating_sub(two + CACHE_BYTES_MIN),
+        };
+        let later_least = later_least.min(left / 8).min(LATER_MEMBERS_BYTES_LEAST);
+        let left = left - later_least;
         // Where copies of old blocks have memory of their own, pages need less.
         let for_blocks = match makes_copies {
             false => left / 3 * 2,
@@ -188,6 +217,12 @@ impl Budget {
             false => left,
             true => left.saturating_sub(encoders * block),
         };
+        let later_members_bytes = match load.reads_later_members {
+            false => 0,
+            true => later_members_bytes(left, memory, load.spills),
+        };
+        let left = left - later_members_bytes;
+        let later_members_bytes = later_least + later_members_bytes;
         let (cache_bytes, spill_waiting_bytes) = match load.spills {
             false => (left, 0),
             true => {
@@ -202,6 +237,7 @@ impl Budget {
             known_bytes_max: known_bytes as usize,
             cache_bytes,
             spill_waiting_bytes,
+            later_members_bytes,
             copies_bytes,
             epoch_bytes: EPOCH_BYTES,
             read_ahead_bytes: EPOCH_BYTES + ahead * 8 / 9,
@@ -249,7 +285,15 @@ mod tests {
             ..CompressOptions::default()
         };
         let tuning = Tuning::new(&options).expect("a level");
-        let budget = Budget::new(&tuning, threads, 0, history, false).expect("known codecs");
+        let budget = Budget::new(
+            &tuning,
+            threads,
+            0,
+            history,
+            false,
+            memory_mib.is_multiple_of(3),
+        )
+        .expect("known codecs");
         let block_bytes = tuning.rules.block_bytes;
         let encode_bytes = encode_memory_bytes(block_bytes, &tuning.plan).expect("known codecs");
         let encoders = budget.encoders as u64 * encoder_bytes(block_bytes, encode_bytes);
@@ -257,6 +301,7 @@ mod tests {
             + budget.known_bytes_max as u64
             + budget.copies_bytes
             + budget.cache_bytes
+            + budget.later_members_bytes
             + budget.read_ahead_bytes
             + encoders
             + budget.blocks_in_flight as u64 * block_bytes;
@@ -307,5 +352,45 @@ mod tests {
             }
         }
         assert_eq!(budget(8, 512, 2, HistoryPolicy::Sources).0.encoders, 2);
+    }
+    #[test]
+    fn members_that_are_read_before_their_turn_take_nothing_that_changes_the_bytes() {
+        for level in levels(Purpose::Archive) {
+            for (memory_bytes, threads) in [(level.memory_bytes, 2), (128 * MIB, 1), (1 << 32, 64)]
+            {
+                for (history, spills) in [
+                    (HistoryPolicy::Blocks(BlockFrames::InArchive), true),
+                    (HistoryPolicy::Blocks(BlockFrames::InArchive), false),
+                    (COPIES, true),
+                    (COPIES, false),
+                ] {
+                    let options = CompressOptions {
+                        level: Level(level.number),
+                        memory_bytes: Some(memory_bytes),
+                        ..CompressOptions::default()
+                    };
+                    let tuning = Tuning::new(&options).expect("a level");
+                    let of = |later| Budget::new(&tuning, threads, 0, history, spills, later);
+                    let (without, with) = (of(false).expect("fits"), of(true).expect("fits"));
+                    assert_eq!(without.later_members_bytes, 0);
+                    if memory_bytes >= level.memory_bytes {
+                        let most = with.later_members_bytes;
+                        assert!(most >= 24 * MIB, "level {}: {with:?}", level.number);
+                    }
+                    let shape = |budget: Budget| {
+                        let (index, known) = (budget.index_words, budget.known_bytes_max);
+                        let (sequels, copies) = (budget.sequels_bytes, budget.copies_bytes);
+                        (index, known, sequels, copies, budget.epoch_bytes)
+                    };
+                    assert_eq!(shape(with), shape(without));
+                    assert_eq!(with.read_ahead_bytes, without.read_ahead_bytes);
+                    assert!(with.encoders >= without.encoders.min(2), "{with:?}");
+                    if (threads, spills) == (2, true) {
+                        let (level, later) = (level.number, with.later_members_bytes / MIB);
+                        println!("level {level}, {history:?}: {later} MiB for later members");
+                    }
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! epochs to the assembly in order.
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use refrain_pool::trace::{MEMORY, count, waiting};
 use refrain_pool::{Crew, Lane};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::{Watch, is_cancelled};
+use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::exact_read::read_full;
 use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
 use crate::write::pipeline::budget::Budget;
@@ -113,7 +114,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.start_matching()?;
             self.trace_memory();
             let waits_for_memory = self.is_short_of_memory().then(|| waiting(MEMORY));
-            let next = self.crew.next();
+            let next = next_event(self.crew, self.watch)?;
             drop(waits_for_memory);
             match next {
                 Some(event) => self.take(event?)?,
@@ -160,10 +161,20 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
+    /// The bytes for members that are read before their turn. Without threads, or without stacks,
+    /// for jobs that wait, nothing is read of a member while the one before it is silent.
+    fn ahead_bytes(&self) -> u64 {
+        match self.crew.suspends_input() {
+            true => self.budget.later_members_bytes,
+            false => 0,
+        }
+    }
+
     /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) -> Result<()> {
         while !self.intake_done {
-            match self.intake.next(self.room_bytes(), &self.context)? {
+            let (room_bytes, ahead_bytes) = (self.room_bytes(), self.ahead_bytes());
+            match (self.intake).next(room_bytes, ahead_bytes, &self.context)? {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
                 NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
                 NextSegment::Job(lane, job) => {
@@ -228,8 +239,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             SegmentFeed::Stream(stream) => {
                 self.crew.submit(Lane::Input, move || {
+                    // No lock is held while it is read: the job may be suspended.
+                    let taken = stream.lock().take();
                     let bytes = context.read(plan.length_bytes, |buffer| {
-                        read_full(&mut **stream.lock(), buffer)
+                        let mut taken = taken.ok_or_else(|| io::Error::other("no stream"))?;
+                        let read = read_full(&mut *taken, buffer);
+                        *stream.lock() = Some(taken);
+                        read
                     });
                     Event::StreamRead {
                         epoch,

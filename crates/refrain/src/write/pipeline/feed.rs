@@ -34,4 +34,10 @@ pub(crate) trait ContentFeed: Send {
     /// # Errors
     /// Those of its jobs.
     fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep>;
+
+    /// The bytes that its jobs have read so far, with those that are no content.
+    fn read_bytes(&self) -> u64;
+
+    /// The most bytes that its next job reads.
+    fn next_read_bytes_max(&self) -> u64;
 }

@@ -3,6 +3,10 @@
 //! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its
 //! member, so that segments are subtrees of the member's BLAKE3 hash. The segments of a member do
 //! not depend on whether it is a file or a stream.
+//!
+//! While the member whose turn it is waits, later members that are independent are read, as far as
+//! there is memory for that. Their segments wait until it is their turn, so the order of segments
+//! does not depend on who was faster.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::Source;
 
 use crate::error::Result;
+use crate::write::pipeline::ahead::{Ahead, MEMBER_BYTES_MIN};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
 use crate::write::pipeline::segments::SegmentPlan;
@@ -22,8 +27,11 @@ pub(crate) enum SegmentFeed {
     /// Readable at any offset, and again later.
     Source(Arc<dyn Source>),
     /// Readable once, from front to back.
-    Stream(Arc<Lock<Box<dyn Read + Send>>>),
+    Stream(SharedStream),
 }
+
+/// A stream that is taken out while it is read: a job that waits must not hold a lock.
+pub(crate) type SharedStream = Arc<Lock<Option<Box<dyn Read + Send>>>>;
 
 /// Where a member's bytes come from.
 pub(crate) enum MemberFeed {
@@ -38,12 +46,33 @@ pub(crate) struct IntakeMember {
     pub feed: MemberFeed,
     /// The number of bytes to read from a source: its size when the run began. Unused for streams.
     pub size_bytes: u64,
+    /// Whether its content may be read before its turn.
+    pub is_independent: bool,
+}
+
+impl From<IntakeMember> for MemberState {
+    fn from(member: IntakeMember) -> MemberState {
+        MemberState {
+            ahead: member.is_independent.then(Ahead::default),
+            feed: Some(member.feed),
+            size_bytes: member.size_bytes,
+        }
+    }
+}
+
+/// A member that is being read.
+struct MemberState {
+    /// `None` when nothing more is read of it.
+    feed: Option<MemberFeed>,
+    size_bytes: u64,
+    /// What was read before its turn; `None` if that is not done.
+    ahead: Option<Ahead>,
 }
 
 /// Plans segments in the order of the members. A stream is planned one segment at a time, because
 /// its end is known only when it is read.
 pub(crate) struct Intake {
-    members: Vec<IntakeMember>,
+    members: Vec<MemberState>,
     member: usize,
     offset: u64,
     stream_is_busy: bool,
@@ -69,7 +98,7 @@ pub(crate) enum NextSegment {
 impl Intake {
     pub(crate) fn new(members: Vec<IntakeMember>) -> Intake {
         Intake {
-            members,
+            members: members.into_iter().map(MemberState::from).collect(),
             member: 0,
             offset: 0,
             stream_is_busy: false,
@@ -77,30 +106,47 @@ impl Intake {
         }
     }
 
-    /// The next step. `room_bytes` more bytes of content may be read.
+    /// The next step. `room_bytes` more bytes of content may be read, and members may be read
+    /// before their turn as far as they take no more than `ahead_bytes`.
     ///
     /// # Errors
     /// Those of a member's feed.
     pub(crate) fn next(
         &mut self,
         room_bytes: u64,
+        ahead_bytes: u64,
         context: &PipelineContext,
     ) -> Result<NextSegment> {
+        match self.next_in_turn(room_bytes, context)? {
+            NextSegment::Wait if ahead_bytes > 0 => self.next_of_later(ahead_bytes, context),
+            next => Ok(next),
+        }
+    }
+
+    /// The next step of the member whose turn it is.
+    fn next_in_turn(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<NextSegment> {
         if self.stream_is_busy {
             return Ok(NextSegment::Wait);
         }
         while let Some(member) = self.members.get_mut(self.member) {
             let size_bytes = member.size_bytes;
+            if let Some(ahead) = member.ahead.as_mut().filter(|ahead| ahead.has_segments()) {
+                let segment = (room_bytes > 0).then(|| ahead.take_segment()).flatten();
+                return Ok(segment.map_or(NextSegment::Wait, |(offset, bytes)| {
+                    filled(self.member, offset, bytes)
+                }));
+            }
             let next = match &mut member.feed {
-                MemberFeed::Segments(_) if room_bytes == 0 => return Ok(NextSegment::Wait),
-                MemberFeed::Segments(feed) => {
+                Some(MemberFeed::Segments(_)) if room_bytes == 0 => return Ok(NextSegment::Wait),
+                Some(MemberFeed::Segments(feed)) => {
                     let feed = feed.clone();
                     self.next_segment(feed, size_bytes)
                 }
-                MemberFeed::Content(feed) => {
+                Some(MemberFeed::Content(feed)) => {
                     let step = feed.next(room_bytes, context)?;
                     self.fed(step)
                 }
+                None => None,
             };
             match next {
                 Some(next) => return Ok(next),
@@ -108,6 +154,42 @@ impl Intake {
             }
         }
         Ok(NextSegment::Done)
+    }
+
+    /// The next job of a member whose turn comes later, or of the one whose turn it is if segments
+    /// of it still wait. `bytes_max` are for all of them.
+    fn next_of_later(&mut self, bytes_max: u64, context: &PipelineContext) -> Result<NextSegment> {
+        let in_turn = self.member;
+        let members = self.members.iter_mut().enumerate().skip(in_turn);
+        let mut later: Vec<_> = members
+            .filter_map(
+                |(number, member)| match (&mut member.ahead, &mut member.feed) {
+                    (Some(ahead), feed @ (None | Some(MemberFeed::Content(_)))) => {
+                        ahead.is_in_turn = number == in_turn;
+                        Some((ahead, feed))
+                    }
+                    _ => None,
+                },
+            )
+            .filter(|(ahead, _)| !ahead.is_in_turn || ahead.has_segments())
+            .take((bytes_max / MEMBER_BYTES_MIN) as usize)
+            .collect();
+        let complete = later.iter().filter(|(_, feed)| feed.is_none());
+        let complete_bytes: u64 = complete.map(|(ahead, _)| ahead.taken_bytes()).sum();
+        let open = later.iter().filter(|(_, feed)| feed.is_some()).count();
+        let left_bytes = bytes_max.saturating_sub(complete_bytes);
+        let share_bytes = left_bytes / open.max(1) as u64;
+        for (ahead, member_feed) in &mut later {
+            let Some(MemberFeed::Content(feed)) = member_feed else {
+                continue;
+            };
+            match ahead.read(&mut **feed, share_bytes, context)? {
+                FeedStep::Job(lane, job) => return Ok(NextSegment::Job(lane, job)),
+                FeedStep::Done => **member_feed = None,
+                FeedStep::Segment { .. } | FeedStep::Wait => {}
+            }
+        }
+        Ok(NextSegment::Wait)
     }
 
     /// Plans the next segment of the member; `None` at its end.
@@ -135,14 +217,7 @@ impl Intake {
             FeedStep::Segment {
                 offset_in_member,
                 bytes,
-            } => {
-                let plan = SegmentPlan {
-                    member: self.member,
-                    offset_in_member,
-                    length_bytes: bytes.len(),
-                };
-                Some(NextSegment::Filled(plan, bytes))
-            }
+            } => Some(filled(self.member, offset_in_member, bytes)),
             FeedStep::Job(lane, job) => Some(NextSegment::Job(lane, job)),
             FeedStep::Wait => Some(NextSegment::Wait),
             FeedStep::Done => None,
@@ -178,10 +253,24 @@ impl Intake {
     /// Plans nothing more of this member: it ended.
     pub(crate) fn skip_rest(&mut self, member: usize) {
         if self.member == member {
+            // Its memory is free.
+            if let Some(member) = self.members.get_mut(member) {
+                member.feed = None;
+            }
             self.member += 1;
             self.offset = 0;
         }
     }
+}
+
+/// A segment of a member whose bytes are there.
+fn filled(member: usize, offset_in_member: u64, bytes: Vec<u8>) -> NextSegment {
+    let plan = SegmentPlan {
+        member,
+        offset_in_member,
+        length_bytes: bytes.len(),
+    };
+    NextSegment::Filled(plan, bytes)
 }
 
 #[cfg(test)]
@@ -195,19 +284,21 @@ mod tests {
         IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Source(source)),
             size_bytes: size as u64,
+            is_independent: false,
         }
     }
 
     fn stream() -> IntakeMember {
         let stream: Box<dyn Read + Send> = Box::new(std::io::empty());
         IntakeMember {
-            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(stream)))),
+            feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(Some(stream))))),
             size_bytes: 0,
+            is_independent: false,
         }
     }
 
     fn next(intake: &mut Intake) -> NextSegment {
-        intake.next(1, &test_context()).unwrap()
+        intake.next(1, 0, &test_context()).unwrap()
     }
 
     fn plan(intake: &mut Intake) -> Option<(usize, u64, usize)> {

@@ -14,6 +14,7 @@
 //! in the coordinator. It bounds memory by what it starts: content that is read and not committed,
 //! blocks that are filled and not written. See the README beside `write/`.
 
+pub(crate) mod ahead;
 pub(crate) mod assembly;
 pub(crate) mod budget;
 pub(crate) mod commit;

@@ -427,6 +427,15 @@ impl ContentFeed for DirectoryFeed {
         }
         Ok(FeedStep::Wait)
     }
+
+    // Directories are read in their turn alone: their log shares its memory with others.
+    fn read_bytes(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    fn next_read_bytes_max(&self) -> u64 {
+        BATCH_BYTES + WHOLE_BYTES_MAX
+    }
 }
 
 const _: () = assert!(BATCH_BYTES >= SEGMENT_BYTES as u64);

@@ -14,7 +14,7 @@ use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, StreamKind};
 use crate::write::tree::jobs::Jobs;
-use crate::write::tree::tar_reader::{TarBatch, TarItem, TarReader};
+use crate::write::tree::tar_reader::{BATCH_BYTES_MAX, TarBatch, TarItem, TarReader};
 
 /// The length of a tar record, by which a tar stream is recognized.
 const RECORD_BYTES: usize = 512;
@@ -52,6 +52,8 @@ pub(crate) struct TarFeed {
     next_taken: u64,
     hashed: BTreeMap<u64, TarBatch>,
     bytes_in_flight: u64,
+    /// The bytes of the stream that were passed over.
+    read_bytes: u64,
     jobs: Jobs<JobResult>,
     spare: Vec<Vec<u8>>,
     content: ContentWriter,
@@ -74,6 +76,7 @@ impl TarFeed {
             next_taken: 0,
             hashed: BTreeMap::new(),
             bytes_in_flight: 0,
+            read_bytes: 0,
             jobs: Jobs::new(),
             spare: Vec::new(),
             content,
@@ -99,6 +102,7 @@ impl TarFeed {
                 }
                 JobResult::Read { mut reader, batch } => {
                     let batch = batch?;
+                    self.read_bytes = reader.passed_bytes();
                     self.is_read = batch.is_last;
                     self.bytes_in_flight += batch.bytes.len() as u64;
                     if self.is_read {
@@ -116,6 +120,7 @@ impl TarFeed {
                     is_last,
                 } => {
                     self.is_read = is_last;
+                    self.read_bytes = reader.passed_bytes();
                     if is_last {
                         self.list.set_digests(reader.take_digests());
                     }
@@ -258,5 +263,15 @@ impl ContentFeed for TarFeed {
         let may_read = self.bytes_ahead() < room_bytes && !self.is_read;
         let read = may_read.then(|| self.read_job()).flatten();
         Ok(read.unwrap_or(FeedStep::Wait))
+    }
+    fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    fn next_read_bytes_max(&self) -> u64 {
+        match self.is_tar {
+            Some(true) => BATCH_BYTES_MAX,
+            Some(false) | None => refrain_protect::SEGMENT_BYTES as u64,
+        }
     }
 }

@@ -13,6 +13,8 @@ use crate::write::tree::batch::{BatchBytes, WHOLE_BYTES_MAX};
 
 /// The data of a batch, in bytes, unless a single entry has more.
 const BATCH_BYTES: usize = 1 << 20;
+/// The most bytes of data that a batch may have.
+pub(crate) const BATCH_BYTES_MAX: u64 = BATCH_BYTES as u64 + WHOLE_BYTES_MAX;
 /// The most items of a batch.
 const BATCH_ITEMS_MAX: usize = 4096;
 /// The most bytes of the entries of a window, as the format counts them.
@@ -189,6 +191,11 @@ impl TarReader {
     /// The digests of the stream, once it is complete.
     pub(crate) fn take_digests(&mut self) -> Vec<DigestHasher> {
         std::mem::take(&mut self.window.digests)
+    }
+
+    /// The bytes of the stream that were passed over.
+    pub(crate) fn passed_bytes(&self) -> u64 {
+        self.window.offset
     }
 
     /// The first bytes of the stream, at most `count`.

@@ -1,0 +1,144 @@
+//! The coroutine that runs on the calling thread, for code that was given no [`Yielder`]: a reader
+//! below a parser below a job.
+//!
+//! `unsafe` here: a pointer to the yielder of the body that runs. It is kept only while
+//! [`run_as_current`] borrows that yielder, on the same thread. It is used only on the stack that
+//! belongs to it: a coroutine that another one entered must not suspend that other one.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::stack::StackSize;
+use super::yielder::Yielder;
+
+/// The body that runs.
+#[derive(Clone, Copy)]
+struct Current {
+    yielder: NonNull<Yielder<'static>>,
+    /// The lowest address of its stack, or one in the guard page below it.
+    stack_start: usize,
+    stack_end: usize,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+}
+
+/// An address on the present stack, below all that its callers have there.
+#[inline(never)]
+fn address_on_stack() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(&raw const here).addr()
+}
+
+impl Current {
+    fn stack(&self) -> Range<usize> {
+        self.stack_start..self.stack_end
+    }
+}
+
+/// Restores what was current, also when unwinding.
+struct Restore(Option<Current>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Runs `body`, the first that a coroutine with a stack of its own calls (not on a thread of its
+/// own). Inside, [`suspend_current`] suspends the coroutine.
+pub(crate) fn run_as_current<R>(
+    yielder: &Yielder<'_>,
+    stack_size: StackSize,
+    body: impl FnOnce() -> R,
+) -> R {
+    // It is on this stack, too, above all that is called from here.
+    let stack_end = std::ptr::from_ref(yielder).addr();
+    let current = Current {
+        yielder: NonNull::from(yielder).cast(),
+        // Less than a page is above: what this range has too many is in the guard page.
+        stack_start: stack_end.saturating_sub(stack_size.bytes()),
+        stack_end,
+    };
+    let _restore = Restore(CURRENT.replace(Some(current)));
+    body()
+}
+
+/// Whether the caller runs in a coroutine that [`suspend_current`] may suspend.
+pub(crate) fn is_in_current() -> bool {
+    let current = CURRENT.get();
+    current.is_some_and(|current| current.stack().contains(&address_on_stack()))
+}
+
+/// Suspends the coroutine in which the caller runs. Returns false at once if there is none, or if
+/// it holds a lock of its thread.
+pub(crate) fn suspend_current() -> bool {
+    let Some(current) = CURRENT.get().filter(|_| is_in_current()) else {
+        return false;
+    };
+    // Whoever entered is not in this coroutine.
+    CURRENT.set(None);
+    // SAFETY: `run_as_current` borrows the yielder until its body returns or unwinds, and then
+    // forgets the pointer. The caller is inside of that body, on its stack.
+    let suspended = unsafe { current.yielder.as_ref() }.suspend();
+    CURRENT.set(Some(current));
+    suspended.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coroutine::tests::alone;
+    use crate::coroutine::{Coroutine, Entered, Settings};
+    use crate::lock::Lock;
+
+    fn coroutine(body: impl FnOnce() -> bool + Send + 'static) -> Coroutine<bool> {
+        let settings = Settings::default();
+        let run = move |yielder: &Yielder<'_>| run_as_current(yielder, settings.stack_size, body);
+        Coroutine::new(settings, run).unwrap()
+    }
+
+    #[test]
+    fn the_innermost_caller_suspends_without_a_yielder() {
+        let _alone = alone();
+        assert!(!is_in_current());
+        assert!(!suspend_current());
+        let (one, two) = (coroutine(suspend_current), coroutine(suspend_current));
+        assert_eq!(one.enter(), Ok(Entered::Suspended));
+        assert!(!is_in_current());
+        assert_eq!(two.enter(), Ok(Entered::Suspended));
+        assert_eq!(one.enter(), Ok(Entered::Finished(true)));
+        assert_eq!(two.enter(), Ok(Entered::Finished(true)));
+        // Dropped while it is suspended.
+        let three = coroutine(suspend_current);
+        assert_eq!(three.enter(), Ok(Entered::Suspended));
+        drop(three);
+        assert!(!suspend_current());
+    }
+
+    #[test]
+    fn a_coroutine_inside_of_another_does_not_suspend_it() {
+        let _alone = alone();
+        let outer = coroutine(|| {
+            let inner = Coroutine::new(Settings::default(), |_| suspend_current()).unwrap();
+            assert_eq!(inner.enter(), Ok(Entered::Finished(false)));
+            suspend_current()
+        });
+        assert_eq!(outer.enter(), Ok(Entered::Suspended));
+        assert_eq!(outer.enter(), Ok(Entered::Finished(true)));
+    }
+
+    #[test]
+    fn who_holds_a_lock_goes_on() {
+        let _alone = alone();
+        let holder = coroutine(|| {
+            let lock = Lock::new(());
+            let _held = lock.lock();
+            suspend_current()
+        });
+        assert_eq!(holder.enter(), Ok(Entered::Finished(false)));
+    }
+}

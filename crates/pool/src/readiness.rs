@@ -1,0 +1,200 @@
+//! Waiting for a descriptor in code that looks as if it blocked.
+//!
+//! `unsafe` here: the descriptors that suspended coroutines wait for are known by their numbers.
+//! Each is borrowed on the stack of a coroutine that is suspended, so it is open.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::io::{PipeReader, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use refrain_trace::EventKind;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::coroutine::current::{is_in_current, run_as_current, suspend_current};
+use crate::coroutine::{Coroutine, Entered, Settings, StackSize};
+use crate::lock::Lock;
+use crate::pool::job::JobBody;
+use crate::stages;
+use crate::trace;
+
+/// A poll that only looks.
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// How often a thread that nobody can wake looks for jobs.
+const WITHOUT_WAKE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
+/// Jobs read from foreign code: as much stack as a thread has.
+const SETTINGS: Settings = Settings {
+    backend: crate::coroutine::Backend::Assembly,
+    stack_size: StackSize::Large,
+};
+
+thread_local! {
+    /// What the coroutine waits for that has just been suspended.
+    static AWAITED: Cell<Option<RawFd>> = const { Cell::new(None) };
+}
+
+/// Waits until `descriptor` has data, its end or an error, while the calling thread does other
+/// things. Returns whether that is so: otherwise the caller has to wait by itself.
+///
+/// That works in the jobs of [`Lane::Input`](crate::Lane::Input): such a job is a coroutine. While
+/// it waits, its thread runs the other jobs of the lane. When the crew ends, a waiting job is
+/// dropped: its stack is unwound from here, as by a panic. It is not suspended while it holds a
+/// [`Lock`], and elsewhere there is nothing to suspend.
+///
+/// Call it before each read of a pipe, a socket or a terminal. If something can be read, it costs
+/// one system call.
+pub fn suspend_until_readable(descriptor: impl AsFd) -> bool {
+    if !is_in_current() {
+        return false;
+    }
+    let descriptor = descriptor.as_fd();
+    let mut polled = [PollFd::new(&descriptor, PollFlags::IN)];
+    if poll(&mut polled, Some(&AT_ONCE)).is_ok_and(|count| count > 0) {
+        return true;
+    }
+    AWAITED.set(Some(descriptor.as_raw_fd()));
+    let set_aside = stages::set_aside();
+    let was_suspended = suspend_current();
+    drop(set_aside);
+    if !was_suspended {
+        AWAITED.set(None);
+    }
+    was_suspended
+}
+
+/// What a turn of a job has led to.
+pub(crate) enum TurnEnd {
+    /// The job is done, or waits.
+    Quiet,
+    Panicked(Box<dyn std::any::Any + Send>),
+    /// There was no stack for it. It is not run yet.
+    NoStack(JobBody),
+}
+
+struct Waiting {
+    coroutine: Coroutine<()>,
+    descriptor: RawFd,
+}
+
+/// Jobs of one thread that wait for descriptors. Dropping it unwinds their stacks.
+#[derive(Default)]
+pub(crate) struct SuspendedJobs {
+    waiting: Vec<Waiting>,
+}
+
+impl SuspendedJobs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Runs a job until it waits or ends.
+    pub(crate) fn start(&mut self, job: JobBody) -> TurnEnd {
+        // Where it is found if there is no stack.
+        let slot = Arc::new(Lock::new(Some(job)));
+        let inside = Arc::clone(&slot);
+        let body = move |yielder: &crate::coroutine::Yielder<'_>| {
+            let job = inside.lock().take();
+            run_as_current(yielder, SETTINGS.stack_size, || {
+                if let Some(mut job) = job {
+                    job();
+                }
+            });
+        };
+        match Coroutine::new(SETTINGS, body) {
+            Ok(coroutine) => self.enter(coroutine),
+            Err(_) => {
+                let job = slot.lock().take();
+                job.map_or(TurnEnd::Quiet, TurnEnd::NoStack)
+            }
+        }
+    }
+
+    fn enter(&mut self, coroutine: Coroutine<()>) -> TurnEnd {
+        let start_ns = trace::begin();
+        // AssertUnwindSafe: what the job owned was dropped; see `crew_queue::run`.
+        match catch_unwind(AssertUnwindSafe(|| coroutine.enter())) {
+            Err(payload) => TurnEnd::Panicked(payload),
+            Ok(Ok(Entered::Suspended)) => {
+                if let Some(start_ns) = start_ns {
+                    trace::span(EventKind::Stage, "read", start_ns, 0);
+                }
+                if let Some(descriptor) = AWAITED.take() {
+                    self.waiting.push(Waiting {
+                        coroutine,
+                        descriptor,
+                    });
+                }
+                TurnEnd::Quiet
+            }
+            Ok(_) => TurnEnd::Quiet,
+        }
+    }
+
+    /// Runs the jobs whose descriptors are ready. If `may_sleep`, waits for one, or for a byte in
+    /// `wake`. `ended` takes the panics.
+    pub(crate) fn run_ready(
+        &mut self,
+        may_sleep: bool,
+        wake: Option<&PipeReader>,
+        ended: &mut dyn FnMut(TurnEnd),
+    ) {
+        for waiting in self.take_ready(may_sleep, wake) {
+            ended(self.enter(waiting.coroutine));
+        }
+    }
+
+    /// The jobs whose descriptors are ready, in the order in which they began to wait.
+    fn take_ready(&mut self, may_sleep: bool, wake: Option<&PipeReader>) -> Vec<Waiting> {
+        let timeout = match (may_sleep, wake) {
+            (false, _) => Some(&AT_ONCE),
+            (true, None) => Some(&WITHOUT_WAKE),
+            (true, Some(_)) => None,
+        };
+        // SAFETY: `suspend_until_readable` borrows it on the stack of this coroutine, which is
+        // suspended until the end of this function.
+        let descriptor = |waiting: &Waiting| unsafe { BorrowedFd::borrow_raw(waiting.descriptor) };
+        let descriptors: Vec<_> = (self.waiting.iter().map(descriptor))
+            .chain(wake.map(|wake| wake.as_fd()))
+            .collect();
+        let mut polled: Vec<_> = (descriptors.iter())
+            .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
+            .collect();
+        let stage = may_sleep.then(|| stages::stage("read", 0));
+        let result = poll(&mut polled, timeout);
+        drop(stage);
+        let is_ready: Vec<_> = (polled.iter())
+            .map(|polled| match result {
+                Ok(_) => !polled.revents().is_empty(),
+                // Next time.
+                Err(rustix::io::Errno::INTR) => false,
+                // There is no waiting: they block in their reads.
+                Err(_) => true,
+            })
+            .collect();
+        if let (Ok(_), Some(mut wake), Some(true)) =
+            (result, wake, is_ready.get(self.waiting.len()).copied())
+        {
+            // A byte that remains wakes once more.
+            let _ = wake.read(&mut [0; 64]);
+        }
+        let mut is_ready = is_ready.into_iter();
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let (ready, waiting) = all.partition(|_| is_ready.next().unwrap_or(false));
+        self.waiting = waiting;
+        ready
+    }
+}
+
+#[cfg(test)]
+#[path = "readiness_tests.rs"]
+mod tests;

@@ -1,0 +1,78 @@
+//! A member that is read before its turn: its segments wait.
+
+use std::collections::VecDeque;
+
+use crate::error::Result;
+use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::feed::{ContentFeed, FeedStep};
+
+/// The least memory for a member that is read before its turn, in bytes: its reader, and some
+/// segments. If there is less for each, later members are not begun.
+pub(crate) const MEMBER_BYTES_MIN: u64 = 4 << 20;
+
+/// The memory of a feed that was begun, besides what it has read, in bytes: its reader's buffer,
+/// and the last segment, which may be almost empty.
+const FEED_BYTES: u64 = (1 << 20) + (512 << 10);
+
+/// What was read of a member before its turn.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    segments: VecDeque<(u64, Vec<u8>)>,
+    held_bytes: u64,
+    /// What its feed has read, also when the feed is gone.
+    read_bytes: u64,
+    /// Whether it is its turn, and only its segments are before others.
+    pub is_in_turn: bool,
+}
+
+impl Ahead {
+    pub(crate) fn has_segments(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// The memory of all that was read before its turn.
+    ///
+    /// All of the stream counts, not only its content: entries are in memory, too. When it is its
+    /// turn, those have other memory.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        match self.is_in_turn {
+            true => self.held_bytes,
+            false => self.read_bytes.max(self.held_bytes),
+        }
+    }
+
+    /// Takes the next segment, with its offset in the member.
+    pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
+        let segment = self.segments.pop_front()?;
+        self.held_bytes -= segment.1.capacity() as u64;
+        Some(segment)
+    }
+
+    /// Goes on reading, as long as the member takes no more than `bytes_max`. Returns a job to be
+    /// run, `Wait` or `Done`; keeps the segments.
+    pub(crate) fn read(
+        &mut self,
+        feed: &mut dyn ContentFeed,
+        bytes_max: u64,
+        context: &PipelineContext,
+    ) -> Result<FeedStep> {
+        loop {
+            self.read_bytes = feed.read_bytes();
+            let taken_bytes = self.taken_bytes() + FEED_BYTES;
+            let room_bytes = match taken_bytes + feed.next_read_bytes_max() <= bytes_max {
+                true => u64::MAX,
+                false => 0,
+            };
+            match feed.next(room_bytes, context)? {
+                FeedStep::Segment {
+                    offset_in_member,
+                    bytes,
+                } => {
+                    self.held_bytes += bytes.capacity() as u64;
+                    self.segments.push_back((offset_in_member, bytes));
+                }
+                step => return Ok(step),
+            }
+        }
+    }
+}
