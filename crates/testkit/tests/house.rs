@@ -9,98 +9,22 @@
     reason = "helpers of tests may fail loudly"
 )]
 
+#[path = "house/layers.rs"]
+mod layers;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use layers::{
+    BYTES_LAYER, DEVELOPMENT_ONLY, LAYERS, NOT_PUBLISHED, SEEN_BY_TESTS, USES_THE_SYSTEM,
+};
 
 /// The largest number of lines of a source file; a longer file should be split by topic.
 const FILE_LINES_MAX: usize = 800;
 
 /// A file with `unsafe` must give its reason within this many lines from its start.
 const UNSAFE_REASON_LINES: usize = 40;
-
-/// The packages of this workspace on which a crate may depend (by directory; the engine's is
-/// `refrain`).
-const LAYERS: &[(&str, &[&str])] = &[
-    ("longmatch", &[]),
-    ("codec", &[]),
-    ("lrzip-codec", &["codec"]),
-    ("foreign", &[]),
-    ("protect", &[]),
-    ("format", &["protect", "tree"]),
-    ("tree", &["pool", "storage", "timer"]),
-    ("policy", &[]),
-    ("timer", &["trace"]),
-    ("trace", &[]),
-    ("simulator", &["policy"]),
-    ("pool", &["policy", "timer", "trace"]),
-    ("storage", &["pool", "timer"]),
-    (
-        "refrain",
-        &[
-            "longmatch",
-            "codec",
-            "lrzip-codec",
-            "foreign",
-            "protect",
-            "format",
-            "tree",
-            "policy",
-            "timer",
-            "trace",
-            "pool",
-            "storage",
-        ],
-    ),
-    ("page", &[]),
-    ("sampler", &[]),
-    ("server", &["refrain", "page", "pool", "timer"]),
-    ("lab", &["page", "pool", "policy", "timer", "storage"]),
-    ("cli", &["refrain", "server", "page", "lab", "sampler"]),
-    ("capi", &["refrain"]),
-    ("python", &["refrain"]),
-    ("testkit", &["format", "tree"]),
-    (
-        "bench",
-        &[
-            "refrain",
-            "codec",
-            "format",
-            "pool",
-            "policy",
-            "timer",
-            "simulator",
-        ],
-    ),
-];
-
-/// The crate on which only tests may depend.
-const DEVELOPMENT_ONLY: &str = "testkit";
-
-/// Crates that are not published. The rules about forbidden words do not apply to them: tests and
-/// measurements need clocks and threads.
-const NOT_PUBLISHED: &[&str] = &[DEVELOPMENT_ONLY, "bench"];
-
-/// Crates of pure functions: bytes in, bytes out.
-const BYTES_LAYER: &[&str] = &[
-    "longmatch",
-    "codec",
-    "lrzip-codec",
-    "foreign",
-    "protect",
-    "format",
-];
-
-/// Crates that use locks of the operating system and read its clocks.
-const USES_THE_SYSTEM: &[&str] = &["pool", "timer", "trace", "sampler"];
-
-/// Further dependencies of tests: crate, package.
-const SEEN_BY_TESTS: &[(&str, &str)] = &[
-    // The pool's tests repeat its decisions with the simulator's policy.
-    ("pool", "simulator"),
-    // A test of what a trace says makes workers wait for a lock.
-    ("cli", "pool"),
-];
 
 /// A rule that forbids words in the code of some crates.
 struct Rule {
@@ -114,13 +38,13 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule {
-        name: "only the pool (and the timer's tests) create threads",
+        name: "only the pool, the timer and the reader of samples create threads",
         words: &["thread::spawn", "thread::scope", "thread::Builder", "rayon"],
         applies: |name| !USES_THE_SYSTEM.contains(&name),
         instead: "submit jobs to refrain_pool's crew",
     },
     Rule {
-        name: "only the pool and the timer use locks of the operating system",
+        name: "only the runtime (pool, timer, trace, sampler) uses locks of the operating system",
         words: &["Mutex", "RwLock", "Condvar", "Barrier", "mpsc"],
         applies: |name| !USES_THE_SYSTEM.contains(&name),
         instead: "use refrain_pool::Lock, or return values from jobs",

@@ -66,8 +66,8 @@ pub fn take(mut each: impl FnMut(StageChange)) -> u64 {
     lost
 }
 
-/// Notes that the calling thread enters a stage, or none for a while. Returns the stage around it if
-/// changes are recorded.
+/// Notes that the calling thread enters a stage, or none for a while. Returns the stage around it
+/// if changes are recorded.
 #[inline]
 pub(super) fn enter(name: Option<&'static str>) -> Option<Option<&'static str>> {
     if !IS_ON.load(Ordering::Relaxed) {
