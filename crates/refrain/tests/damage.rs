@@ -13,7 +13,7 @@ use common::heap::CountingHeap;
 use common::*;
 use refrain::{Archive, Content, DirectoryContent, ErrorKind, ReadOptions, Result, Unwatched};
 use refrain_format::whole;
-use refrain_testkit::{Expectation, Mutation, Rng, data, frames_of, mutations};
+use refrain_testkit::{Expectation, Mutation, Rng, data, frames_of, mutations, scaled};
 
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap::new();
@@ -286,7 +286,7 @@ fn bit_flip(archive: &[u8], bit: usize) -> Mutation {
 /// Every `every`-th offset, and all offsets in and around the frames' headers.
 fn offsets(archive: &[u8], every: usize) -> Vec<usize> {
     let mut offsets: Vec<usize> = (0..archive.len()).step_by(every).collect();
-    for frame in frames_of(archive).iter().take(12) {
+    for frame in frames_of(archive).iter().take(scaled(6) as usize) {
         offsets.extend(frame.start..(frame.start + 48).min(archive.len()));
     }
     offsets.sort_unstable();
@@ -302,12 +302,12 @@ fn broken_archives_are_refused_or_read_correctly() {
         let archive = &sample.archive;
         check_all(
             &sample,
-            offsets(archive, 31)
+            offsets(archive, 61)
                 .into_iter()
                 .map(|length| truncation(archive, length)),
         );
         let mut numbers = Rng::new(1);
-        let bits = offsets(archive, 23)
+        let bits = offsets(archive, 47)
             .into_iter()
             .map(|at| at * 8 + numbers.below(8) as usize);
         check_all(&sample, bits.map(|bit| bit_flip(archive, bit)));
@@ -323,16 +323,16 @@ fn broken_archives_are_refused_or_read_correctly() {
         };
         check_all(
             &sample,
-            some(5, &mut numbers)
+            some(3, &mut numbers)
                 .into_iter()
                 .map(|length| truncation(archive, length)),
         );
         check_all(
             &sample,
-            some(5, &mut numbers)
+            some(3, &mut numbers)
                 .into_iter()
                 .map(|at| bit_flip(archive, at * 8 + at % 8)),
         );
-        check_all(&sample, mutations(archive, 4).step_by(150));
+        check_all(&sample, mutations(archive, 4).step_by(450));
     }
 }

@@ -85,7 +85,8 @@ class Golden(unittest.TestCase):
         self.addCleanup(file.file.close)
         indexed = archives.open_indexed(file)
         listed = lines(indexed)
-        self.assertEqual(lines(list(open_scanned(file))), listed)
+        if path.name not in SLOW:
+            self.assertEqual(lines(list(open_scanned(file))), listed)
         members, views, entries = stated(path)
         found = [line.split() for line in listed if line.startswith("member ")]
         summary = [(line[8], line[4], line[2]) for line in found]

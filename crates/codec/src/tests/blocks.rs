@@ -71,7 +71,7 @@ fn round_trips_larger_blocks() {
         let description = codec.describe();
         // Some of the slow ones take a second for a megabyte.
         let length = if codec.is_slow_to_decode() {
-            1 << 18
+            1 << 17
         } else {
             1 << 20
         } + 17;
@@ -277,7 +277,9 @@ fn flipped_bits_never_panic() {
                 params: block.params.as_bytes(),
                 fallback: 0,
             };
-            for bit in (0..data.len() * 8).step_by(7) {
+            // Some clear tables of megabytes for each block.
+            let step = if codec.is_slow_to_decode() { 67 } else { 7 };
+            for bit in (0..data.len() * 8).step_by(step) {
                 let mut flipped = data.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
                 check_decode(&mut workspace, &untrusted, &flipped, 3000, 500);
@@ -341,13 +343,20 @@ fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
 
 #[test]
 fn damaged_blocks_are_decoded_up_to_the_damage() {
-    let raw = test_data::text(2_000_000, 3);
+    let whole = test_data::text(2_000_000, 3);
     let mut workspace = Workspace::new();
     for codec in codecs() {
         let described = codec.describe();
+        // bzip2 and bwt need more than one of their blocks.
+        let length = if described.name == "cm" {
+            300_000
+        } else {
+            2_000_000
+        };
+        let raw = &whole[..length];
         let mut data = Vec::new();
         let plan = BlockPlan::plain(described.id, described.default_level);
-        let block = encode_block(&mut workspace, &raw, &plan, &mut data).unwrap();
+        let block = encode_block(&mut workspace, raw, &plan, &mut data).unwrap();
         // The share of the bytes before the damage, in percent, that is recovered.
         let least = match described.name {
             "bwt" => 0,
@@ -362,13 +371,13 @@ fn damaged_blocks_are_decoded_up_to_the_damage() {
             let length = raw.len() as u64;
             decode_damaged(&mut workspace, &block, damaged, length, &mut out).unwrap();
             assert_eq!(out.len(), raw.len());
-            let recovered = equal_bytes(&out, &raw);
+            let recovered = equal_bytes(&out, raw);
             let percent = recovered * 200 / raw.len();
             assert!(percent >= least, "{}: {percent} %", described.name);
         }
         let mut out = vec![];
         decode_damaged(&mut workspace, &block, &data, raw.len() as u64, &mut out).unwrap();
-        assert!(out == raw, "{}", described.name);
+        assert!(out[..] == *raw, "{}", described.name);
     }
 }
 
