@@ -170,8 +170,10 @@ impl SuspendedJobs {
             .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
             .collect();
         let stage = may_sleep.then(|| stages::stage("read", 0));
+        // Reads that follow no longer wait.
+        let wait = may_sleep.then(|| trace::waiting(trace::Device::Stream.name()));
         let result = poll(&mut polled, timeout);
-        drop(stage);
+        drop((wait, stage));
         let is_ready: Vec<_> = (polled.iter())
             .map(|polled| match result {
                 Ok(_) => !polled.revents().is_empty(),
