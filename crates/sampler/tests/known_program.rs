@@ -106,13 +106,14 @@ fn shares_stages_and_faults_are_those_of_the_program() {
     });
     let profile = sampler.finish().unwrap();
 
-    assert_eq!(profile.lost, 0);
     let total = profile.total();
+    // None, unless the machine has no time for the reader.
+    assert!(profile.lost * 10 < total.cpu, "{} lost", profile.lost);
     // The kernel's clock and the samples agree; a virtual machine may be stopped meanwhile.
-    let sampled_ns = total.cpu * profile.cpu_ns_per_sample;
+    let sampled_ns = (total.cpu + profile.lost) * profile.cpu_ns_per_sample;
     let share = sampled_ns as f64 / profile.cpu_ns as f64;
     assert!(
-        total.cpu > 300 && (0.8..1.1).contains(&share),
+        total.cpu > 300 && (0.8..1.2).contains(&share),
         "{share} of {total:?}"
     );
     let long = samples_in(&profile, "spends_three_quarters");

@@ -51,7 +51,7 @@ found.zoomedWidth = parseFloat(stage.getAttribute("width"));
 document.querySelector(".reset").dispatchEvent(new MouseEvent("click", { bubbles: true }));
 found.after = shown();
 const input = document.querySelector(".search");
-input.value = "stage: " + found.stage;
+input.value = "stage: " + found.stage + ":";
 input.dispatchEvent(new Event("input", { bubbles: true }));
 found.hits = document.querySelectorAll(".box.hit").length;
 found.words = document.querySelector(".found").textContent;
