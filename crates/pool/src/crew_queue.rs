@@ -334,7 +334,6 @@ impl<'env, E> CrewQueue<'env, E> {
     /// returns so that the thread can wait for descriptors.
     #[cfg(not(loom))]
     fn next_input(&self, may_sleep: bool) -> NextInput {
-        const GROUP: usize = ThreadGroup::Input as usize;
         let mut state = self.lock();
         loop {
             state.input_polls = false;
@@ -345,18 +344,29 @@ impl<'env, E> CrewQueue<'env, E> {
                 state.trace_length(ThreadGroup::Input);
                 return NextInput::Job(job);
             }
-            self.wake_coordinator_when_idle(&mut state);
             if !may_sleep {
+                self.wake_coordinator_when_idle(&mut state);
                 state.input_polls = true;
                 return NextInput::Nothing;
             }
-            state.sleeping[GROUP] += 1;
-            let traced_from_ns = trace::begin();
-            state = self.work[GROUP].wait(state);
-            if let Some(start_ns) = traced_from_ns {
-                trace::span(EventKind::Idle, "", start_ns, 1);
-            }
+            state = self.sleep(state, ThreadGroup::Input);
         }
+    }
+
+    /// Sleeps until the calling thread, one of those of `group`, has reason to look for a job.
+    fn sleep<'queue>(
+        &'queue self,
+        mut state: MutexGuard<'queue, QueueState<'env, E>>,
+        group: ThreadGroup,
+    ) -> MutexGuard<'queue, QueueState<'env, E>> {
+        state.sleeping[group as usize] += 1;
+        self.wake_coordinator_when_idle(&mut state);
+        let traced_from_ns = trace::begin();
+        let state = self.work[group as usize].wait(state);
+        if let Some(start_ns) = traced_from_ns {
+            trace::span(EventKind::Idle, "", start_ns, 1);
+        }
+        state
     }
 
     /// Takes the next input job without waiting, for a coordinator that runs it itself.
@@ -373,13 +383,7 @@ impl<'env, E> CrewQueue<'env, E> {
             if let Some(found) = state.take(group) {
                 return Some(found);
             }
-            state.sleeping[group as usize] += 1;
-            self.wake_coordinator_when_idle(&mut state);
-            let traced_from_ns = trace::begin();
-            state = self.work[group as usize].wait(state);
-            if let Some(start_ns) = traced_from_ns {
-                trace::span(EventKind::Idle, "", start_ns, 1);
-            }
+            state = self.sleep(state, group);
         }
     }
 
