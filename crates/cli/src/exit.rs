@@ -15,11 +15,13 @@ pub enum Exit {
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,
-    /// Reading or writing failed; includes outputs that already exist, and directories of which
-    /// some files could not be read or restored while all others were.
-    Io = 4,
+    /// Done, except for what was named: files that could not be read, changed meanwhile, exist
+    /// already or may not be restored. The rest is complete.
+    Exceptions = 4,
     /// A limit (memory, size, count) would have been exceeded.
     Limit = 5,
+    /// Reading or writing failed, or the output already exists: nothing was produced.
+    Io = 6,
     /// A bug in this program. No output was published.
     Internal = 70,
     /// Ended by SIGHUP (128 + 1).
@@ -35,16 +37,19 @@ pub const EXIT_CODES_TEXT: &str = "\
 Exit codes:
     0  success (also when the reader of the output closed it)
     1  usage: the command line is wrong
-    2  damaged, not an archive, or refused as unsafe (path traversal)
+    2  damaged, cut off, not an archive, or refused as unsafe (path traversal); what is whole was
+       restored, and what is missing was named
     3  unsupported archive or codec
-    4  input or output failed, the output already exists, or files that were named were left out
+    4  done, except for what was named: files that were left out, changed meanwhile, or exist
     5  a limit of memory, size or count would be exceeded
+    6  input or output failed, or the output already exists: nothing was produced
    70  a bug in this program
   129  ended by SIGHUP
   130  ended by SIGINT (Ctrl-C)
   143  ended by SIGTERM
 
-With several files, work continues after a failure and the code is that of the first failure.";
+With several files, work continues after a failure and the code is that of the first failure; it
+is 4, not 6, if something was done for another.";
 
 impl Exit {
     /// The name used in JSON documents.
@@ -54,6 +59,7 @@ impl Exit {
             Exit::Usage => "usage",
             Exit::Damaged => "damaged",
             Exit::Unsupported => "unsupported",
+            Exit::Exceptions => "exceptions",
             Exit::Io => "io",
             Exit::Limit => "limit",
             Exit::Internal => "internal",
@@ -72,8 +78,9 @@ impl Exit {
             Exit::Usage,
             Exit::Damaged,
             Exit::Unsupported,
-            Exit::Io,
+            Exit::Exceptions,
             Exit::Limit,
+            Exit::Io,
             Exit::HungUp,
             Exit::Interrupted,
             Exit::Terminated,
@@ -136,8 +143,9 @@ mod tests {
             Usage,
             Damaged,
             Unsupported,
-            Io,
+            Exceptions,
             Limit,
+            Io,
             Internal,
             HungUp,
             Interrupted,

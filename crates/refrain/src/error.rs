@@ -23,7 +23,8 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure. The numbers are the command line's exit codes and never move.
+/// What kind of failure. The numbers are the command line's exit codes, where 4
+/// is that of a run that is done with exceptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -33,10 +34,10 @@ pub enum ErrorKind {
     Damaged = 2,
     /// The archive has a newer format, or needs a codec or feature that this build lacks.
     Unsupported = 3,
-    /// Reading or writing failed.
-    Io = 4,
     /// A stated limit would be exceeded: memory, sizes, counts.
     Limit = 5,
+    /// Reading or writing failed.
+    Io = 6,
     /// A defect of this library: a job panicked or an invariant is broken. The output was not
     /// published.
     Internal = 70,

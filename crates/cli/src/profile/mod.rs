@@ -100,7 +100,7 @@ fn sample(args: &RunArgs, file: &ProfileFile, program: &str, work: impl FnOnce()
         Err(error) => {
             refused(error);
             return match exit {
-                Exit::Done => Exit::Io,
+                Exit::Done => Exit::Exceptions,
                 failed => failed,
             };
         }
@@ -116,7 +116,7 @@ fn written(result: Result<()>, program: &str, exit: Exit) -> Exit {
     };
     messages::tell(program, &error.to_string());
     match exit {
-        Exit::Done => Exit::Io,
+        Exit::Done => Exit::Exceptions,
         failed => failed,
     }
 }

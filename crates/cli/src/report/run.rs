@@ -35,7 +35,7 @@ pub struct Outcome {
     pub problems: Vec<FileProblem>,
     /// Lines about what is incomplete.
     pub failures: Vec<String>,
-    /// The code, if there are failures; by default that of input and output.
+    /// The code, if there are failures; by default that of a run with exceptions.
     pub failure_exit: Option<Exit>,
 }
 
@@ -78,6 +78,8 @@ pub struct Report<'a> {
     data_to: DataTo,
     results: Vec<Value>,
     exit: Exit,
+    /// Whether something was done for an item.
+    has_delivered: bool,
     is_pipe_broken: bool,
 }
 
@@ -97,6 +99,7 @@ impl<'a> Report<'a> {
             data_to,
             results,
             exit,
+            has_delivered: false,
             is_pipe_broken: false,
         }
     }
@@ -174,8 +177,9 @@ impl<'a> Report<'a> {
             self.tell_failure(failure);
         }
         if !outcome.failures.is_empty() && self.exit == Exit::Done {
-            self.exit = outcome.failure_exit.unwrap_or(Exit::Io);
+            self.exit = outcome.failure_exit.unwrap_or(Exit::Exceptions);
         }
+        self.has_delivered = true;
         self.add_result(outcome.json);
     }
 
@@ -216,6 +220,8 @@ impl<'a> Report<'a> {
         // A signal decides the code, whatever failed because of it.
         if let Some(exit) = self.session.signal_exit() {
             self.exit = exit;
+        } else if self.exit == Exit::Io && self.has_delivered {
+            self.exit = Exit::Exceptions;
         }
         if self.args.json && self.data_to != DataTo::Lines {
             let document = json!({

@@ -73,7 +73,7 @@ impl Losses {
     pub fn exit(&self) -> Exit {
         match self.is_refused {
             true => Exit::Damaged,
-            false => Exit::Io,
+            false => Exit::Exceptions,
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
             losses.failures("x"),
             ["x: incomplete: 1 file not restored, or not completely: 1 existing"]
         );
-        assert_eq!(losses.exit(), Exit::Io);
+        assert_eq!(losses.exit(), Exit::Exceptions);
         losses.add(
             Path::new(""),
             summary(vec![("/etc/x", io::ErrorKind::InvalidData)], 0),

@@ -182,7 +182,7 @@ fn outputs_are_written_by_their_suffix_and_not_overwritten() {
             _ => "{",
         };
         assert!(text.starts_with(start), "{name}");
-        let error = case.fails(&format!("map x.rfn -o {name}"), 4);
+        let error = case.fails(&format!("map x.rfn -o {name}"), 6);
         assert!(error.contains("already exists"), "{error}");
         assert_eq!(case.read(name), text.as_bytes());
         case.ok(&format!("map x.rfn -o {name} -f"));

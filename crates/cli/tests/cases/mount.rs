@@ -432,7 +432,7 @@ fn a_mount_point_that_cannot_be_used_is_explained() {
     fs::create_dir(case.path("empty")).unwrap();
     let message = case.fails("mount file empty", 2);
     assert!(message.contains("file: "), "{message}");
-    let message = case.fails("mount absent.rfn empty", 4);
+    let message = case.fails("mount absent.rfn empty", 6);
     assert!(message.contains("absent.rfn"), "{message}");
     let mut mounted = Mounted::new(&case, "mount docs.rfn");
     let message = case.fails("mount docs.rfn mnt", 1);
@@ -472,7 +472,7 @@ fn what_is_read_of_a_directory_can_be_watched() {
     );
     assert_eq!(mounted.unmount(), "");
     assert!(!case.exists("s"), "the socket is removed");
-    case.fails("mount tree.rfn mnt --http unix:missing/s", 4);
+    case.fails("mount tree.rfn mnt --http unix:missing/s", 6);
 }
 
 #[test]
@@ -490,5 +490,5 @@ fn the_program_goes_behind_when_the_directory_can_be_used() {
     let status = command.arg("-u").arg(case.path("mnt")).status();
     assert!(status.unwrap().success());
     assert!(!is_mounted(&case));
-    case.fails("mount absent.rfn mnt --daemon", 4);
+    case.fails("mount absent.rfn mnt --daemon", 6);
 }

@@ -218,7 +218,7 @@ fn a_long_list_and_json_lines_have_all_that_is_known() {
     let output = expect(case.run("list --json missing.rfn both.rfn"), 4, "missing");
     let lines = json_lines(&output.stdout);
     assert_eq!(lines.len(), 5);
-    assert_eq!(lines[0]["error"]["exit"], 4);
+    assert_eq!(lines[0]["error"]["exit"], 6);
 }
 
 #[test]

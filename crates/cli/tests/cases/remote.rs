@@ -90,7 +90,7 @@ fn what_is_restored_goes_to_the_current_directory() {
     let out = case.ok(&format!("decompress -q -o - {url}")).stdout;
     assert!(out == data);
     // A second time it exists.
-    let told = case.fails(&format!("decompress -q {url}"), 4);
+    let told = case.fails(&format!("decompress -q {url}"), 6);
     assert!(told.contains("my file") && !told.contains("hush"), "{told}");
 }
 
@@ -154,7 +154,7 @@ fn a_replaced_archive_is_an_error_and_leaves_nothing() {
     for number in 3..200 {
         server.fault_at(number, Fault::OtherTag);
     }
-    let told = case.fails(&format!("decompress -q {url}"), 4);
+    let told = case.fails(&format!("decompress -q {url}"), 6);
     let change = "the object changed while it was read: ETag \"1\" before, \"other\" now";
     assert!(told.contains(change) && told.contains(&url), "{told}");
     assert_eq!(case.names(), ["x.rfn"]);
@@ -164,7 +164,7 @@ fn a_replaced_archive_is_an_error_and_leaves_nothing() {
 fn refusals_are_clear() {
     let (case, server, url) = served(tree);
     let gone = server.url("/gone.rfn");
-    let told = case.fails(&format!("list {gone}"), 4);
+    let told = case.fails(&format!("list {gone}"), 6);
     assert!(
         told.contains(&format!("cannot open {gone}: status 404 Not Found")),
         "{told}"
@@ -182,7 +182,7 @@ fn refusals_are_clear() {
     let told = case.fails(&format!("decompress -q -o {url} x.rfn"), 1);
     assert!(told.contains("nothing is written"), "{told}");
     server.fault_always(Some(Fault::IgnoreRange));
-    let told = case.fails(&format!("test -q {url}"), 4);
+    let told = case.fails(&format!("test -q {url}"), 6);
     assert!(told.contains("does not send ranges"), "{told}");
     // A file that is called like a URL.
     case.write("https:/y.rfn", &case.read("x.rfn"));

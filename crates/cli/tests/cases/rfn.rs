@@ -13,7 +13,7 @@ fn rfn_compresses_and_decompresses_in_place() {
     let run = |line: &str, exit| expect(case.command(&rfn, line).output().unwrap(), exit, line);
     run("-k x", 0);
     assert!(case.exists("x"));
-    run("x", 4);
+    run("x", 6);
     run("-9f --rm x", 0);
     assert!(!case.exists("x"));
     run("-t x.rfn", 0);
@@ -25,7 +25,7 @@ fn rfn_compresses_and_decompresses_in_place() {
     assert!(run("-dc x.rfn", 0).stdout == data);
     run("-d x.rfn", 0);
     assert!(case.read("x") == data);
-    run("-d x.rfn", 4);
+    run("-d x.rfn", 6);
     run("-df --rm x.rfn", 0);
     assert!(!case.exists("x.rfn"));
     // The message is about the content, not about the suffix.

@@ -99,7 +99,7 @@ fn what_is_served_is_what_cat_prints_and_top_counts_it() {
     let gone = case.run(&format!("top {address} --once"));
     assert_eq!(
         gone.status.code(),
-        Some(4),
+        Some(6),
         "{}",
         String::from_utf8_lossy(&gone.stderr)
     );

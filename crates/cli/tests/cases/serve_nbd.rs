@@ -143,12 +143,12 @@ fn addresses_that_cannot_be_had_are_refused() {
     let text = case.fails("serve a.rfn", 1);
     assert!(text.contains("--nbd"), "{text}");
     case.fails("serve a.rfn --nbd nowhere", 1);
-    case.fails("serve a.rfn --nbd unix:missing/s", 4);
+    case.fails("serve a.rfn --nbd unix:missing/s", 6);
     case.fails("serve disk.img --nbd unix:s", 2);
-    case.fails("serve absent.rfn --nbd unix:s", 4);
-    case.fails("serve absent.rfn --nbd unix:s --daemon", 4);
+    case.fails("serve absent.rfn --nbd unix:s", 6);
+    case.fails("serve absent.rfn --nbd unix:s --daemon", 6);
     let service = Service::start(&case, "serve a.rfn --nbd unix:s");
-    let text = case.fails("serve a.rfn --nbd unix:s", 4);
+    let text = case.fails("serve a.rfn --nbd unix:s", 6);
     assert!(text.contains("unix:s"), "{text}");
     drop(service);
 }
@@ -239,9 +239,9 @@ fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
     }
     assert!(printed.trim_end().ends_with("-nographic"));
     let qemu = pretended_qemu(&case, "exit 3");
-    let text = case.fails(&format!("boot a.rfn --qemu {qemu}"), 4);
+    let text = case.fails(&format!("boot a.rfn --qemu {qemu}"), 6);
     assert!(text.contains("ended with code 3"), "{text}");
-    case.fails("boot a.rfn --qemu ./no-such-program", 4);
+    case.fails("boot a.rfn --qemu ./no-such-program", 6);
     case.fails("boot a.rfn missing.img", 1);
     // An image of another format stays one.
     client(

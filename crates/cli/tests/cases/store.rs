@@ -150,7 +150,7 @@ fn refusals_of_a_store_are_clear() {
     case.write("x", b"content");
     case.ok("compress -q x");
     store.put("/bucket/x.rfn", &case.read("x.rfn"));
-    let run = |mut command: Command| told(command.output().unwrap(), 4);
+    let run = |mut command: Command| told(command.output().unwrap(), 6);
     let text = run(store.command(&case, "list s3://bucket/gone.rfn"));
     assert!(
         text.contains("s3://bucket/gone.rfn: status 404 Not Found, NoSuchKey"),
@@ -186,7 +186,7 @@ fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
     store.put("/bucket/x.rfn", &case.read("y.rfn"));
     let mut rest = Vec::new();
     stdout.read_to_end(&mut rest).unwrap();
-    let text = told(reader.wait_with_output().unwrap(), 4);
+    let text = told(reader.wait_with_output().unwrap(), 6);
     let change = "cannot read s3://bucket/x.rfn: the object changed while it was read: ETag ";
     assert!(text.contains(change), "{text}");
     // What was written before is of the first object.
@@ -215,7 +215,7 @@ fn signatures_are_those_of_amazons_library() {
         if !token.is_empty() {
             command.env("AWS_SESSION_TOKEN", token);
         }
-        let text = told(command.output().unwrap(), 4);
+        let text = told(command.output().unwrap(), 6);
         assert!(
             !text.contains("Signature") && !text.contains("token"),
             "{text}"
@@ -275,7 +275,7 @@ fn servers_with_tls_are_read_if_their_authority_is_trusted() {
         let endpoint = format!("https://127.0.0.1:{}", store.port);
         command.env("AWS_ENDPOINT_URL_S3", endpoint);
         trusted.map(|name| command.env("SSL_CERT_FILE", case.path(name)));
-        told(command.output().unwrap(), 4)
+        told(command.output().unwrap(), 6)
     };
     // The store has no such bucket, and says so over a trusted connection.
     let text = run(Some("ca.pem"));
