@@ -15,6 +15,7 @@
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
+//! | `mutations` | archives of every kind, changed at random |
 //! | `reading` | info, list, cat |
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
@@ -23,6 +24,7 @@
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
 //! | `hash` | digests, beside md5sum and sha256sum |
+//! | `killed` | runs that are killed at random moments |
 //! | `lab` | measurements of the machine, and its profile |
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
@@ -37,6 +39,7 @@
 mod damage;
 mod foreign;
 mod hash;
+mod killed;
 mod lab;
 #[cfg(feature = "lrzip")]
 mod lrzip;
@@ -52,6 +55,7 @@ mod map;
 mod messages;
 mod metadata;
 mod mount;
+mod mutations;
 mod outcomes;
 mod pipes;
 mod reading;
