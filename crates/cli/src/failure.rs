@@ -7,6 +7,7 @@ use refrain::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::terminal::BinaryContent;
 use crate::text::printable;
 
 /// The message about an output that already exists.
@@ -87,6 +88,8 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             _ if self.is_broken_pipe() => Exit::Done,
+            Failure::Engine(error) if is_binary_content(&*error.cause) => Exit::Usage,
+            Failure::Storage(error) if BinaryContent::is_cause(error) => Exit::Usage,
             // The tree writer refuses a hostile entry with `InvalidData`.
             Failure::Engine(error) if is_invalid_data(&*error.cause) => Exit::Damaged,
             Failure::Engine(error) => error.kind.into(),
@@ -174,6 +177,11 @@ impl From<refrain_server::Error> for Failure {
             error => Failure::usage("", error.to_string()),
         }
     }
+}
+
+fn is_binary_content(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let error = cause.downcast_ref::<io::Error>();
+    error.is_some_and(BinaryContent::is_cause)
 }
 
 fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {

@@ -1,7 +1,7 @@
 //! Opens what is read and creates what is written, on the storage layer.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Cursor, IsTerminal, Read, Seek};
 use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,6 +23,7 @@ use crate::machine;
 use crate::paths::{NewFile, identity, io_failure, is_dash, label};
 use crate::remote;
 use crate::session::Session;
+use crate::terminal::TextSink;
 use crate::urls;
 
 // ------------------------------------------------------------------------------------- inputs
@@ -150,6 +151,16 @@ pub fn stdout_sink() -> Result<Box<dyn Sink>> {
     let file = File::from(descriptor.map_err(io_failure(Path::new("standard output"), "open"))?);
     enlarge_pipe(&file);
     Ok(descriptor_output(file, "standard output"))
+}
+
+/// Standard output as a sink for content that may be text: to a terminal nothing else goes, unless
+/// `force` is set.
+pub fn content_sink(force: bool) -> Result<Box<dyn Sink>> {
+    let stdout = stdout_sink()?;
+    match io::stdout().is_terminal() && !force {
+        true => Ok(Box::new(TextSink::new(stdout))),
+        false => Ok(stdout),
+    }
 }
 
 /// The bytes of a source, from the first to the last.

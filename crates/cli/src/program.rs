@@ -44,7 +44,10 @@ impl ProgramName {
             ProgramName::Refrain => parse_refrain(arguments),
             ProgramName::Rfn(mode) => {
                 check_levels(&arguments, RfnArgs::command)?;
-                Ok(RfnArgs::try_parse_from(arguments)?.into_arguments(mode))
+                let arguments = RfnArgs::try_parse_from(arguments)?.into_arguments(mode);
+                arguments.map_err(|message| {
+                    RfnArgs::command().error(ErrorKind::ArgumentConflict, message)
+                })
             }
         }
     }
@@ -53,7 +56,7 @@ impl ProgramName {
 fn parse_refrain(arguments: Vec<OsString>) -> Result<RefrainArgs, clap::Error> {
     let is_flag = |argument: &&OsString| argument.as_encoded_bytes().starts_with(b"-");
     let verb = arguments.iter().skip(1).find(|argument| !is_flag(argument));
-    if verb.is_some_and(|verb| verb == "compress") {
+    if verb.is_some_and(|verb| verb == "compress" || verb == "c") {
         check_levels(&arguments, RefrainArgs::command)?;
     }
     let is_short = arguments
@@ -120,6 +123,28 @@ mod tests {
             let line = format!("refrain {line}");
             let all = RefrainArgs::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(verb(&line).unwrap_err().to_string(), all.to_string());
+        }
+    }
+
+    #[test]
+    fn verbs_have_the_short_names_of_other_programs() {
+        let is = |line: &str, wanted: fn(&Verb) -> bool| {
+            assert!(wanted(&verb(line).unwrap()), "{line}");
+        };
+        is("refrain c -9 x", |verb| matches!(verb, Verb::Compress(_)));
+        is("refrain x x.rfn", |verb| {
+            matches!(verb, Verb::Decompress(_))
+        });
+        is("refrain extract x.rfn", |verb| {
+            matches!(verb, Verb::Decompress(_))
+        });
+        is("refrain l x.rfn", |verb| matches!(verb, Verb::List(_)));
+        is("refrain ls -l x.rfn", |verb| matches!(verb, Verb::List(_)));
+        is("refrain verify x.rfn", |verb| matches!(verb, Verb::Test(_)));
+        assert!(verb("refrain c -10 x").is_err());
+        let help = RefrainArgs::command().render_help().to_string();
+        for names in ["[alias: c]", "[aliases: extract, x]", "[aliases: ls, l]"] {
+            assert!(help.contains(names), "{names}: {help}");
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct DialectReader {
     dialect: Dialect,
     /// Whether an archive of this dialect begins with these bytes.
     is_prefix: fn(&[u8]) -> bool,
+    /// Whether an archive that begins with these bytes may be encrypted.
+    may_be_encrypted: fn(&[u8]) -> bool,
     /// Opens an archive for random access.
     pub open: OpenArchive,
     /// Reads an archive from front to back, no more content than the limit allows.
@@ -54,6 +56,7 @@ pub(crate) struct DialectReader {
 const NATIVE: DialectReader = DialectReader {
     dialect: Dialect::Native,
     is_prefix: |first| check_magic(first).is_ok(),
+    may_be_encrypted: |_| false,
     open: native::concatenation::open_archives,
     walk: native::concatenation_walk::walk_archives,
 };
@@ -65,6 +68,11 @@ const DIALECTS: &[DialectReader] = &[
     DialectReader {
         dialect: Dialect::Lrzip,
         is_prefix: refrain_format::lrzip::is_lrzip,
+        // A header that is not understood is an error of its own.
+        may_be_encrypted: |first| {
+            refrain_format::lrzip::Header::parse(first)
+                .map_or(true, |header| header.cipher.is_some())
+        },
         open: |source, options| {
             Ok(Box::new(crate::read::lrzip::random::LrzipArchive::open(
                 source, options,
@@ -82,6 +90,12 @@ impl Dialect {
     /// than [`Dialect::PREFIX_BYTES`] are taken for the whole.
     pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
         reader_of_prefix(first).map(|reader| reader.dialect)
+    }
+
+    /// Whether an archive may be encrypted which begins with these bytes, 512 of them or all. What is
+    /// no archive may be a damaged one that is.
+    pub fn may_be_encrypted(first: &[u8]) -> bool {
+        reader_of_prefix(first).is_none_or(|reader| (reader.may_be_encrypted)(first))
     }
 
     /// The dialect of the archive in `source`, by its first bytes.

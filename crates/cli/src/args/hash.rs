@@ -27,16 +27,16 @@ pub struct HashArgs {
     #[arg(short, long)]
     pub check: bool,
     /// Write lines that name the algorithm (the BSD format)
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["check", "json"])]
     pub tag: bool,
     /// Mark names as read in binary mode (the digest is the same)
-    #[arg(short, long, overrides_with = "text")]
+    #[arg(short, long, overrides_with = "text", conflicts_with_all = ["check", "json"])]
     pub binary: bool,
     /// Do not mark names (the default)
-    #[arg(short, long, overrides_with = "binary")]
+    #[arg(short, long, overrides_with = "binary", conflicts_with_all = ["check", "json"])]
     pub text: bool,
     /// End lines with a NUL byte and do not escape names
-    #[arg(short, long, conflicts_with = "check")]
+    #[arg(short, long, conflicts_with_all = ["check", "json"])]
     pub zero: bool,
     #[command(flatten)]
     pub checking: CheckingArgs,

@@ -15,7 +15,10 @@ pub struct LabArgs {
     #[arg(value_name = "EXPERIMENT", value_parser = PossibleValuesParser::new(names()))]
     pub experiments: Vec<String>,
     /// List the experiments with what they measure, and end
-    #[arg(long)]
+    #[arg(
+        long,
+        conflicts_with_all = ["experiments", "directory", "memory", "output", "save", "compare", "json", "quiet"]
+    )]
     pub list: bool,
     /// Measure for a shorter time, less exactly: everything in less than 20 seconds
     #[arg(long)]
@@ -31,7 +34,7 @@ pub struct LabArgs {
     #[arg(short, long, value_name = "FILE.html", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite FILE.html
-    #[arg(short, long)]
+    #[arg(short, long, requires = "output")]
     pub force: bool,
     /// Keep what later runs can use as the profile of this machine, in
     /// ~/.config/refrain/machine.json; measures what is needed for it

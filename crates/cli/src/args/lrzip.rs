@@ -6,6 +6,7 @@ use refrain::{Level, PasswordSource};
 
 use super::compression::CompressionArgs;
 use super::password::PasswordArgs;
+use super::resources::ResourceArgs;
 use super::size::Size;
 use crate::failure::{Failure, Result};
 use crate::password;
@@ -67,9 +68,18 @@ impl LrzipArgs {
             ("--window", self.window.is_some()),
             ("--encrypt", self.encrypt.is_some()),
         ];
-        match lrzip_only.iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) if !self.is_lrzip() => {
-                Err(Failure::usage("", format!("{flag} needs --format lrz")))
+        let given = lrzip_only.iter().find(|(_, is_given)| *is_given);
+        if let Some((flag, _)) = given.filter(|_| !self.is_lrzip()) {
+            return Err(Failure::usage("", format!("{flag} needs --format lrz")));
+        }
+        match (self.password.given(), self.encrypt) {
+            // Nothing may be written in plain text that somebody meant to encrypt.
+            (Some(flag), None) => {
+                let text = format!(
+                    "{flag} is about encryption, and nothing would be encrypted: add --format lrz \
+                     --encrypt gcm (archives of Refrain cannot be encrypted yet), or leave it out"
+                );
+                Err(Failure::usage("", text))
             }
             _ => Ok(()),
         }
@@ -79,8 +89,13 @@ impl LrzipArgs {
     ///
     /// # Errors
     /// `Usage` for options of the native format.
-    pub fn options(&self, compression: &CompressionArgs) -> Result<LrzipOptions> {
+    pub fn options(
+        &self,
+        compression: &CompressionArgs,
+        resources: &ResourceArgs,
+    ) -> Result<LrzipOptions> {
         let native_only = [
+            ("--temporary", resources.temporary.is_some()),
             ("--for", compression.purpose.is_some()),
             ("--codec", compression.codec.is_some()),
             ("--block-size", compression.block_size.is_some()),

@@ -20,7 +20,7 @@ pub struct MapArgs {
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite an existing file
-    #[arg(short, long)]
+    #[arg(short, long, requires = "output")]
     pub force: bool,
     #[command(flatten)]
     pub password: PasswordArgs,

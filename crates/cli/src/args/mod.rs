@@ -35,6 +35,7 @@ pub use map::MapArgs;
 pub use mount::MountArgs;
 pub use opening::OpeningArgs;
 pub use output::OutputArgs;
+pub use password::PasswordArgs;
 pub use range::ByteRange;
 pub use report::ReportArgs;
 pub use rfn::{RfnArgs, RfnMode};

@@ -33,6 +33,15 @@ impl PasswordArgs {
         }
     }
 
+    /// The name of an option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        match (&self.password_file, self.password_fd) {
+            (Some(_), _) => Some("--password-file"),
+            (None, Some(_)) => Some("--password-fd"),
+            (None, None) => None,
+        }
+    }
+
     /// The file to read the password from; `None` prompts on the terminal.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self.password_fd {

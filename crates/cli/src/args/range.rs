@@ -29,6 +29,20 @@ impl ByteRange {
     }
 }
 
+impl ByteRange {
+    /// `START+LENGTH`.
+    fn from_length(start: &str, length: &str) -> Result<ByteRange, String> {
+        let (start, length) = (start.parse::<Size>()?.bytes, length.parse::<Size>()?.bytes);
+        match start.checked_add(length) {
+            Some(end) => Ok(ByteRange {
+                start,
+                end: Some(end),
+            }),
+            None => Err(format!("{start}+{length} ends beyond 2^64 bytes")),
+        }
+    }
+}
+
 impl fmt::Display for ByteRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.start > 0 {
@@ -43,9 +57,15 @@ impl FromStr for ByteRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ByteRange, String> {
-        let (start, end) = text
-            .split_once("..")
-            .ok_or_else(|| format!("{text:?} is not a range: write A..B, A.. or ..B"))?;
+        let (start, end) = match (text.split_once(".."), text.split_once('+')) {
+            (Some(bounds), _) => bounds,
+            (None, Some((start, length))) => return ByteRange::from_length(start, length),
+            (None, None) => {
+                return Err(format!(
+                    "{text:?} is not a range: write A..B, A.., ..B, or A+N for N bytes from A on"
+                ));
+            }
+        };
         let start = if start.is_empty() {
             0
         } else {
@@ -75,11 +95,29 @@ mod tests {
             ("..2M", 0, Some(2 << 20)),
             ("..", 0, None),
             ("7..7", 7, Some(7)),
+            ("1000M..1001M", 1000 << 20, Some(1001 << 20)),
+            ("10G+4K", 10 << 30, Some((10 << 30) + (4 << 10))),
+            ("10G..10G+4K", 10 << 30, Some((10 << 30) + (4 << 10))),
+            ("1M+1..", (1 << 20) + 1, None),
+            ("5+0", 5, Some(5)),
+            ("0+1KiB", 0, Some(1024)),
         ];
         for (text, start, end) in cases {
             assert_eq!(text.parse(), Ok(ByteRange { start, end }), "{text}");
         }
-        for text in ["", "5", "9..5", "a..b", "1...2", "5-9"] {
+        for text in [
+            "",
+            "5",
+            "9..5",
+            "a..b",
+            "1...2",
+            "5-9",
+            "+5",
+            "5+",
+            "5..+5",
+            "1..2+",
+            "16777215T+1T",
+        ] {
             assert!(text.parse::<ByteRange>().is_err(), "{text:?}");
         }
     }

@@ -7,10 +7,10 @@ use clap::{ArgAction, Args};
 #[command(next_help_heading = "Reporting")]
 pub struct ReportArgs {
     /// Only errors: no progress, no summary
-    #[arg(short, long)]
+    #[arg(short, long, overrides_with = "verbose")]
     pub quiet: bool,
     /// More detail; twice: a line per block
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, overrides_with = "quiet")]
     pub verbose: u8,
     /// One JSON document on standard output (on standard error when data goes there)
     #[arg(long)]

@@ -21,7 +21,8 @@ use crate::paths::is_dash;
 const PIPES_TEXT: &str = "\
 Without FILE, rfn reads standard input, writes standard output and prints no summary (-v does), so that
 `tar -I rfn` works. Sources are kept. Called as `unrfn` it decompresses, as `rfncat` it
-decompresses to standard output.";
+decompresses to standard output. Settings of compression (-9, --codec) have no effect on
+decompression and limits of reading none on compression, so that one line serves both for tar.";
 
 /// Compress or decompress files in place, as gzip, xz and zstd do; `refrain` has more verbs.
 #[derive(Debug, Parser)]
@@ -85,11 +86,46 @@ impl RfnArgs {
     }
 
     /// The arguments of `refrain` with the same meaning.
-    pub fn into_arguments(self, mode: RfnMode) -> RefrainArgs {
-        RefrainArgs {
+    ///
+    /// # Errors
+    /// A message for the user about an option that would have no effect.
+    pub fn into_arguments(self, mode: RfnMode) -> Result<RefrainArgs, String> {
+        self.check(mode)?;
+        Ok(RefrainArgs {
             run: self.run.clone(),
             verb: self.into_verb(mode),
+        })
+    }
+
+    /// Refuses what has no effect in this direction. Settings of compression and limits of reading
+    /// stay allowed in the other one, as in gzip: `tar -I 'rfn -9'` runs the same line for both.
+    fn check(&self, mode: RfnMode) -> Result<(), String> {
+        let output = &self.output;
+        if self.test || self.list {
+            let writing = [
+                (self.stdout, "-c (--stdout)"),
+                (output.output.is_some(), "-o (--output)"),
+                (output.rm, "--rm"),
+                (output.sync, "--sync"),
+            ];
+            return match writing.iter().find(|(is_given, _)| *is_given) {
+                Some((_, flag)) => Err(format!(
+                    "{flag} is about output, and -t and -l write none: leave it out"
+                )),
+                None => Ok(()),
+            };
         }
+        match self.password.given() {
+            Some(flag) if !self.decompresses(mode) => Err(format!(
+                "{flag} is about archives that are read, and archives of Refrain cannot be encrypted yet: \
+                 leave it out"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn decompresses(&self, mode: RfnMode) -> bool {
+        self.decompress || (mode != RfnMode::Compress && !self.compress)
     }
 
     fn into_verb(mut self, mode: RfnMode) -> Verb {
@@ -99,6 +135,7 @@ impl RfnArgs {
         // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be taken for
         // messages of the program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
+        let decompresses = self.decompresses(mode);
         let (files, resources, report) = (self.files, self.resources, self.report);
         let (password, limits) = (self.password, self.limits);
         if self.test {
@@ -125,7 +162,7 @@ impl RfnArgs {
                 report,
             });
         }
-        if self.decompress || (mode != RfnMode::Compress && !self.compress) {
+        if decompresses {
             let output = self.output;
             return Verb::Decompress(DecompressArgs {
                 operands: files,

@@ -23,16 +23,15 @@ pub struct RunArgs {
     )]
     #[allow(clippy::option_option, reason = "the option, and its value")]
     pub profile: Option<Option<ProfileFile>>,
-    /// The locks that --profile counts
+    /// The locks that --profile counts (default: contested); not for .svg and .pb.gz
     #[arg(
         long,
         global = true,
         help_heading = "Reporting",
         value_name = "WHICH",
-        default_value = "contested",
         requires = "profile"
     )]
-    pub profile_locks: ProfiledLocks,
+    pub profile_locks: Option<ProfiledLocks>,
     /// Record what every thread does and when, and write it to FILE (.html: a page to look at;
     /// .json: the format of Chrome's trace viewer, which Perfetto opens)
     #[arg(
@@ -69,6 +68,13 @@ pub enum ProfileFormat {
     Html,
     /// Samples for pprof.
     Pprof,
+}
+
+impl ProfileFormat {
+    /// Whether such a file shows the locks that threads waited for.
+    pub fn has_locks(self) -> bool {
+        matches!(self, ProfileFormat::Json | ProfileFormat::Html)
+    }
 }
 
 const PROFILE_ENDINGS: [(&str, ProfileFormat); 4] = [

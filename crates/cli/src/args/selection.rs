@@ -82,8 +82,19 @@ pub struct OwnerArgs {
     #[arg(long, overrides_with = "same_owner")]
     pub no_same_owner: bool,
     /// Restore owners and groups by number, not by name
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_same_owner")]
     pub numeric_owner: bool,
+}
+
+impl OwnerArgs {
+    /// The name of an option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        first_given(&[
+            (self.same_owner, "--same-owner"),
+            (self.no_same_owner, "--no-same-owner"),
+            (self.numeric_owner, "--numeric-owner"),
+        ])
+    }
 }
 
 /// The syntax of patterns, for the help of verbs that take them.

@@ -13,20 +13,31 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        let (digits, unit) = text.split_at(end);
-        let count: u64 = digits
-            .parse()
-            .map_err(|_| format!("{text:?} is not a size such as 4096, 256M or 1GiB"))?;
-        let shift = unit_shift(unit).ok_or_else(|| {
-            format!("{unit:?} is not a unit of size: use K, M, G or T (powers of 1024)")
-        })?;
-        match count.checked_mul(1 << shift) {
-            Some(bytes) => Ok(Size { bytes }),
-            None => Err(format!("{text:?} is more than 2^64 bytes")),
+        let mut sum: u64 = 0;
+        for part in text.split('+') {
+            let bytes = single(part)?;
+            let next = sum.checked_add(bytes);
+            sum = next.ok_or_else(|| format!("{text:?} is more than 2^64 bytes"))?;
         }
+        Ok(Size { bytes: sum })
+    }
+}
+
+/// A number with a unit.
+fn single(text: &str) -> Result<u64, String> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let count: u64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is not a size such as 4096, 256M or 1GiB"))?;
+    let shift = unit_shift(unit).ok_or_else(|| {
+        format!("{unit:?} is not a unit of size: use K, M, G or T (powers of 1024)")
+    })?;
+    match count.checked_mul(1 << shift) {
+        Some(bytes) => Ok(bytes),
+        None => Err(format!("{text:?} is more than 2^64 bytes")),
     }
 }
 
@@ -53,6 +64,8 @@ mod tests {
             ("4096", 4096),
             ("256M", 256 << 20),
             ("1g", 1 << 30),
+            ("1G+512M", 3 << 29),
+            ("10G+4K+1", (10 << 30) + (4 << 10) + 1),
         ];
         for (text, bytes) in cases {
             assert_eq!(text.parse(), Ok(Size { bytes }), "{text}");
@@ -78,6 +91,9 @@ mod tests {
             "99999999999999999999",
             "1 G",
             "1G1",
+            "1G+",
+            "+1",
+            "16777215T+1T",
         ] {
             assert!(text.parse::<Size>().is_err(), "{text:?}");
         }

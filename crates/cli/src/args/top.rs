@@ -21,7 +21,7 @@ pub struct TopArgs {
     #[arg(long)]
     pub reset: bool,
     /// The time between two tables, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, conflicts_with = "once")]
     pub interval: Duration,
 }
 

@@ -44,16 +44,20 @@ pub type RefrainArgs = Arguments<Verb>;
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Compress files, directories or a pipe
+    #[command(visible_alias = "c")]
     Compress(CompressArgs),
     /// Restore the files and directories of archives
+    #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),
     /// Check every byte of archives and write nothing
+    #[command(visible_alias = "verify")]
     Test(TestArgs),
     /// Show sizes, ratio, codecs and integrity of archives
     Info(InfoArgs),
     /// Show what repeats where, and what every folder costs: a table, a page or a picture
     Map(MapArgs),
     /// List members, and the entries of archived directories
+    #[command(visible_aliases = ["ls", "l"])]
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
@@ -213,7 +217,7 @@ pub struct InfoArgs {
     #[arg(value_name = "ARCHIVE", required = true)]
     pub archives: Vec<PathBuf>,
     /// One line per archive: sizes, ratio, name
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub table: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
@@ -238,7 +242,7 @@ pub struct ListArgs {
     pub patterns: Vec<PathBuf>,
     /// Add type, mode, owner, group, size, time of modification (UTC) and link target, as `ls -l`
     /// does (also: -v)
-    #[arg(short, long, conflicts_with = "null")]
+    #[arg(short, long, conflicts_with_all = ["null", "json"])]
     pub long: bool,
     /// With -l: owners and groups as numbers
     #[arg(long)]
@@ -280,9 +284,9 @@ pub struct CatArgs {
     /// A member, or a file of an archived directory; default: the only member
     #[arg(value_name = "PATH")]
     pub path: Option<OsString>,
-    /// Write only the bytes from A up to but not including B; A.. and ..B are open, sizes may have
-    /// suffixes
-    #[arg(long, value_name = "A..B")]
+    /// Write only the bytes from A up to but not including B (A..B, A.., ..B), or N bytes from A on
+    /// (A+N); sizes may have suffixes: 1000M..1001M, 10G+4K
+    #[arg(long, value_name = "A..B|A+N")]
     pub range: Option<ByteRange>,
     /// Write to a terminal even if the bytes are binary
     #[arg(short, long)]

@@ -29,7 +29,7 @@ impl LrzipFormat {
         let options = LrzipOptions {
             threads: args.resources.thread_count(),
             memory_bytes: args.resources.memory.map(|size| size.bytes),
-            ..args.lrzip.options(&args.compression)?
+            ..args.lrzip.options(&args.compression, &args.resources)?
         };
         Ok(Some(LrzipFormat { options }))
     }

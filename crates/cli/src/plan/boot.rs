@@ -31,7 +31,7 @@ impl BootPlan {
         }
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(BootPlan {
-            archive: SeekableInput::new(&args.archive, &options)?,
+            archive: SeekableInput::new(&args.archive, &options, &args.password)?,
             options,
         })
     }

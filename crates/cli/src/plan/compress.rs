@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use refrain::foreign::Format;
 use refrain::{CompressOptions, Dialect, ReadOptions};
 
+use super::effects;
 use super::inputs::or_stdin;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::failure::{Failure, Result};
@@ -66,6 +67,18 @@ pub struct CompressInput {
     pub metadata: Option<Metadata>,
 }
 
+impl CompressInput {
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.metadata.as_ref().is_some_and(Metadata::is_dir)
+    }
+
+    /// Whether it is a file that has a name.
+    pub fn is_regular_file(&self) -> bool {
+        self.metadata.as_ref().is_some_and(Metadata::is_file)
+    }
+}
+
 impl CompressPlan {
     /// Plans a run.
     ///
@@ -73,6 +86,8 @@ impl CompressPlan {
     /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too
     /// small for them.
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
+        effects::check_output(&args.output, &args.files)?;
+        effects::check_stdin_is_read_once(&args.walk, &args.files)?;
         let format = match LrzipFormat::of(args)? {
             Some(format) => ArchiveFormat::Lrzip(format),
             None => ArchiveFormat::Native(Box::new(options(args)?)),
@@ -88,7 +103,7 @@ impl CompressPlan {
                 .map(|path| archive_beside(path, args))
                 .collect(),
         };
-        check_walk(args, &archives)?;
+        effects::check_compress(args, &archives)?;
         Ok(CompressPlan {
             format,
             archives,
@@ -96,30 +111,6 @@ impl CompressPlan {
             removes_sources: args.output.rm,
             unpack: args.unpack.then(|| args.resources.read_options()),
         })
-    }
-}
-
-/// Refuses options about directories where they mean nothing.
-fn check_walk(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
-    let Some(option) = args.walk.given() else {
-        return Ok(());
-    };
-    let refuse = |text: &str| Err(Failure::usage("", format!("{option} {text}")));
-    if args.lrzip.is_lrzip() {
-        return refuse("cannot be used with --format lrz");
-    }
-    if args.walk.files_from.is_some() && args.files.len() > 1 {
-        let text = "--files-from lists paths of one directory: name only that";
-        return Err(Failure::usage("", text));
-    }
-    // Inputs that do not exist are reported instead.
-    let is_known = archives.iter().all(Result::is_ok);
-    let mut inputs = archives.iter().flatten().flat_map(|plan| &plan.inputs);
-    let is_directory =
-        |input: &CompressInput| input.metadata.as_ref().is_some_and(Metadata::is_dir);
-    match is_known && !inputs.any(is_directory) {
-        true => refuse("is about directories, and no input is one"),
-        false => Ok(()),
     }
 }
 
@@ -177,8 +168,7 @@ fn packed_format(path: &Path) -> Option<Format> {
 /// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a
 /// file.
 fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
-    let is_directory = input.metadata.as_ref().is_some_and(Metadata::is_dir);
-    match (args.lrzip.is_lrzip(), is_directory) {
+    match (args.lrzip.is_lrzip(), input.is_directory()) {
         (false, _) => names::SUFFIX,
         (true, false) => names::LRZIP_SUFFIX,
         (true, true) => names::TAR_LRZIP_SUFFIX,

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use refrain::ReadOptions;
 
+use super::effects;
 use super::inputs::{ArchiveInput, or_stdin};
 use super::output::writes_stdout;
 use crate::args::{DecompressArgs, OutputArgs, OwnerArgs};
 use crate::failure::{Failure, Result};
 use crate::paths::{check_no_url, is_dash};
 use crate::selection::ArchiveSelection;
-use crate::terminal::check_stdout;
 
 /// The archives of a run.
 #[derive(Debug)]
@@ -56,6 +56,7 @@ impl DecompressPlan {
         selection: ArchiveSelection,
     ) -> Result<DecompressPlan> {
         let archives = or_stdin(archives)?;
+        effects::check_decompress(args, &archives, !selection.is_everything())?;
         let is_stdout = writes_stdout(&args.output, &archives);
         if is_stdout && !selection.is_everything() {
             let text = "a part of an archive is restored to files only: name a directory with -o, or write one file \
@@ -65,7 +66,7 @@ impl DecompressPlan {
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         let archives = archives
             .iter()
-            .map(|path| restore_plan(path, &args.output, &options));
+            .map(|path| restore_plan(path, args, &options));
         Ok(DecompressPlan {
             archives: archives.collect(),
             options,
@@ -77,8 +78,9 @@ impl DecompressPlan {
     }
 }
 
-fn restore_plan(path: &Path, output: &OutputArgs, options: &ReadOptions) -> Result<RestorePlan> {
-    let archive = ArchiveInput::new(path, options)?;
+fn restore_plan(path: &Path, args: &DecompressArgs, options: &ReadOptions) -> Result<RestorePlan> {
+    let output = &args.output;
+    let archive = ArchiveInput::new(path, options)?.with_password(&args.password);
     if archive.is_remote() && output.rm {
         let text = "cannot be removed: --rm removes files";
         return Err(Failure::usage(archive.label, text));
@@ -93,9 +95,6 @@ fn restore_plan(path: &Path, output: &OutputArgs, options: &ReadOptions) -> Resu
         None if archive.is_stream() => Destination::Stdout,
         None => Destination::Default,
     };
-    if destination == Destination::Stdout {
-        check_stdout(output.force)?;
-    }
     Ok(RestorePlan {
         archive,
         destination,

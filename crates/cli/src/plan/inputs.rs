@@ -9,6 +9,7 @@ use std::sync::Arc;
 use refrain::ReadOptions;
 use refrain::storage::Source;
 
+use crate::args::PasswordArgs;
 use crate::failure::{Failure, Result};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
 use crate::urls;
@@ -45,6 +46,8 @@ pub struct ArchiveInput {
     pub temporary: Option<PathBuf>,
     /// `None` is standard input, or a URL.
     pub metadata: Option<Metadata>,
+    /// The option that gives a password.
+    pub password_option: Option<&'static str>,
 }
 
 impl ArchiveInput {
@@ -63,7 +66,17 @@ impl ArchiveInput {
             open_path: path.to_path_buf(),
             temporary: options.temporary.clone(),
             metadata,
+            password_option: None,
         })
+    }
+
+    /// The same with what the options say about a password.
+    #[must_use]
+    pub fn with_password(self, password: &PasswordArgs) -> ArchiveInput {
+        ArchiveInput {
+            password_option: password.given(),
+            ..self
+        }
     }
 
     /// Whether the archive can only be read forward.
@@ -87,6 +100,8 @@ pub struct SeekableInput {
     pub open_path: PathBuf,
     /// The directory for what is fetched from a URL and has no room in memory.
     pub temporary: Option<PathBuf>,
+    /// The option that gives a password.
+    pub password_option: Option<&'static str>,
     /// What was opened, so that it is opened once.
     pub opened: OnceCell<Arc<dyn Source>>,
 }
@@ -97,7 +112,11 @@ impl SeekableInput {
     /// # Errors
     /// `Usage` for a pipe, a directory, or a standard input that was read from before; `Io` if
     /// there is no such file.
-    pub fn new(path: &Path, options: &ReadOptions) -> Result<SeekableInput> {
+    pub fn new(
+        path: &Path,
+        options: &ReadOptions,
+        password: &PasswordArgs,
+    ) -> Result<SeekableInput> {
         let open_path = match is_dash(path) {
             true => PathBuf::from(STDIN_PATH),
             false => path.to_path_buf(),
@@ -107,6 +126,7 @@ impl SeekableInput {
             label: label(path),
             open_path,
             temporary: options.temporary.clone(),
+            password_option: password.given(),
             opened: OnceCell::new(),
         };
         if urls::is_url(path) {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `inputs` | the inputs of every verb: files, streams, standard input |
 //! | `output` | whether standard output may be written |
+//! | `effects` | options that would have no effect are refused |
 //! | `boot` | `boot`: the commands that make an overlay and run a guest |
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
@@ -17,6 +18,7 @@
 mod boot;
 mod compress;
 mod decompress;
+mod effects;
 mod inputs;
 mod mount;
 mod output;
@@ -25,6 +27,7 @@ mod read;
 pub use boot::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
 pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
+pub use effects::{check_list, check_owners, check_password, check_scan, check_serve};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
 pub use mount::MountPlan;
 pub use output::writes_stdout;

@@ -32,7 +32,7 @@ impl MountPlan {
     /// `Usage` if the archive is a pipe; `Io` if there is no such file.
     pub fn new(args: &MountArgs) -> Result<MountPlan> {
         let mut options = args.password.with(args.resources.read_options());
-        let archive = SeekableInput::new(&args.archive, &options)?;
+        let archive = SeekableInput::new(&args.archive, &options, &args.password)?;
         let table_bytes = options.memory_bytes / TREE_SHARE;
         let frame_bytes = table_bytes.min(FRAME_BYTES_MAX);
         options.memory_bytes -= table_bytes + frame_bytes;

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
-use crate::args::{ByteRange, CatArgs, InfoArgs, ServeArgs, TestArgs};
+use crate::args::{ByteRange, CatArgs, InfoArgs, PasswordArgs, ServeArgs, TestArgs};
 use crate::failure::Result;
-use crate::terminal::check_stdout;
 
 /// Archives to check.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ impl TestPlan {
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         let archives = archives
             .iter()
-            .map(|path| ArchiveInput::new(path, &options));
+            .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.password)));
         Ok(TestPlan {
             archives: archives.collect(),
             options,
@@ -46,14 +45,14 @@ impl InspectPlan {
     /// Plans a run of `info`.
     pub fn of_info(args: &InfoArgs) -> InspectPlan {
         let options = args.password.with(args.resources.read_options());
-        InspectPlan::new(options, &args.archives)
+        InspectPlan::new(options, &args.archives, &args.password)
     }
 
     /// Plans a run over these archives.
-    pub fn new(options: ReadOptions, archives: &[PathBuf]) -> InspectPlan {
+    pub fn new(options: ReadOptions, archives: &[PathBuf], password: &PasswordArgs) -> InspectPlan {
         let archives = archives
             .iter()
-            .map(|path| SeekableInput::new(path, &options));
+            .map(|path| SeekableInput::new(path, &options, password));
         InspectPlan {
             archives: archives.collect(),
             options,
@@ -69,22 +68,24 @@ pub struct CatPlan {
     /// A member or an entry.
     pub path: Option<OsString>,
     pub range: ByteRange,
+    /// Whether binary content may go to a terminal.
+    pub force: bool,
 }
 
 impl CatPlan {
     /// Plans a run of `cat`.
     ///
     /// # Errors
-    /// `Usage` if the output would go to a terminal, or the archive is a pipe; `Io` if there is no
+    /// `Usage` if the archive is a pipe; `Io` if there is no
     /// such file.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
-        check_stdout(args.force)?;
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(CatPlan {
-            archive: SeekableInput::new(&args.archive, &options)?,
+            archive: SeekableInput::new(&args.archive, &options, &args.password)?,
             options,
             path: args.path.clone(),
             range: args.range.unwrap_or(ByteRange::ALL),
+            force: args.force,
         })
     }
 }
@@ -104,7 +105,7 @@ impl ServePlan {
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(ServePlan {
-            archive: SeekableInput::new(&args.archive, &options)?,
+            archive: SeekableInput::new(&args.archive, &options, &args.password)?,
             options,
         })
     }

@@ -26,6 +26,14 @@ use crate::messages;
 
 /// Runs `work`, and prints or writes what it took if the arguments ask for that.
 pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+    if let (Some(Some(file)), Some(_)) = (&args.profile, args.profile_locks)
+        && !file.format.has_locks()
+    {
+        let text = "--profile-locks: files in .svg and .pb.gz have samples only: leave it out, or write \
+                    .html or .json";
+        messages::tell(program, text);
+        return Exit::Usage;
+    }
     if let Some(file) = &args.trace {
         trace::begin();
         let exit = measure_stages(args, program, work);
@@ -62,7 +70,7 @@ fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) ->
 /// Runs `work` and measures its stages and locks. Returns what the whole program took, too.
 fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
     engine_stages::measure();
-    profile_locks(args.profile_locks.into());
+    profile_locks(args.profile_locks.unwrap_or_default().into());
     let start = Instant::now();
     let exit = work();
     let whole = Usage {

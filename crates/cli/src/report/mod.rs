@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
-//! | `progress` | the progress line on a terminal |
+//! | `progress` | what the engine reports while it works |
+//! | `progress_line`, `line_text` | the progress line on a terminal, and its text |
 //! | `size_estimate` | the expected size of directories |
 //! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
@@ -15,10 +16,12 @@
 mod archive;
 mod block;
 mod foreign;
+mod line_text;
 mod listing;
 mod member;
 mod problems;
 mod progress;
+mod progress_line;
 mod run;
 mod size_estimate;
 mod summary;
@@ -31,7 +34,8 @@ pub use block::block_json;
 pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row};
 pub use problems::{FileProblem, problems_text};
-pub use progress::{Meter, ProgressLine, Total};
+pub use progress::{Meter, Total};
+pub use progress_line::ProgressLine;
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};

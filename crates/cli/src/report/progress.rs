@@ -1,89 +1,21 @@
-//! The progress line on a terminal, and notices of the engine on standard error.
+//! What the engine reports while it works: progress, notices, blocks.
 
 use std::cell::RefCell;
-use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use refrain::directory::Problem;
 use refrain::{BlockInfo, Progress, Watch};
 use serde_json::Value;
 
 use super::block::{block_json, block_line};
+use super::progress_line::ProgressLine;
 use super::size_estimate::SizeEstimate;
 use crate::args::ReportArgs;
 use crate::messages;
 use crate::session::Session;
 use crate::text::printable;
-use crate::units::{bytes_text, clock_text, rate_text};
-
-/// Time between two updates of the line: ten per second look continuous and cost little.
-const REDRAW_MILLISECONDS: u64 = 100;
-/// The width assumed for a terminal that does not report one.
-const COLUMNS_DEFAULT: usize = 80;
-/// A label shorter than this is left out rather than cut.
-const LABEL_COLUMNS_MIN: usize = 6;
-/// Columns between two parts of the line.
-const GAP: &str = "  ";
-
-/// The progress line of one item of work. Draws nothing unless standard error is a terminal.
-#[derive(Debug)]
-pub struct ProgressLine {
-    label: String,
-    started: Instant,
-    is_enabled: bool,
-    last_drawn_milliseconds: AtomicU64,
-    is_drawn: AtomicBool,
-}
-
-impl ProgressLine {
-    fn new(label: &str, is_enabled: bool) -> ProgressLine {
-        ProgressLine {
-            label: printable(label),
-            started: Instant::now(),
-            is_enabled: is_enabled && io::stderr().is_terminal(),
-            last_drawn_milliseconds: AtomicU64::new(0),
-            is_drawn: AtomicBool::new(false),
-        }
-    }
-
-    /// Draws the line unless it was drawn a moment ago. May be called from any thread.
-    pub fn update(&self, progress: &Progress) {
-        self.draw(&Position::of(progress, &Total::Reported));
-    }
-
-    fn draw(&self, position: &Position) {
-        if !self.is_enabled {
-            return;
-        }
-        let elapsed = self.started.elapsed();
-        let now = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let last = self.last_drawn_milliseconds.load(Ordering::Relaxed);
-        let is_due = now >= last.saturating_add(REDRAW_MILLISECONDS);
-        let is_mine = is_due
-            && (self.last_drawn_milliseconds)
-                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if !is_mine {
-            return;
-        }
-        self.is_drawn.store(true, Ordering::Relaxed);
-        // The last column stays empty: some terminals wrap when it is written.
-        let columns = terminal_columns().saturating_sub(1);
-        let line = line_text(&self.label, position, elapsed, columns);
-        let _ = io::stderr()
-            .lock()
-            .write_all(format!("\r{line}\x1b[K").as_bytes());
-    }
-
-    /// Removes the line from the terminal.
-    fn erase(&self) {
-        if self.is_drawn.swap(false, Ordering::Relaxed) {
-            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
-        }
-    }
-}
 
 /// What the percentage refers to.
 #[derive(Debug, Clone)]
@@ -97,16 +29,28 @@ pub enum Total {
 }
 
 /// How far an item of work is.
-#[derive(Debug, Clone, Copy)]
-struct Position {
-    content_bytes: u64,
-    archive_bytes: u64,
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Position {
+    pub content_bytes: u64,
+    pub archive_bytes: u64,
     /// The bytes done and the bytes in total that the percentage refers to.
-    part: Option<(u64, u64)>,
+    pub part: Option<(u64, u64)>,
+    /// Whether these are of the archive, and content comes out.
+    pub is_part_of_archive: bool,
 }
 
 impl Position {
-    fn of(progress: &Progress, total: &Total) -> Position {
+    /// The bytes that came out so far, if the percentage refers to those that go in.
+    pub fn output_bytes(&self) -> u64 {
+        match (self.part, self.is_part_of_archive) {
+            (None, _) => 0,
+            (Some(_), true) => self.content_bytes,
+            (Some(_), false) => self.archive_bytes,
+        }
+    }
+
+    /// How far it is by what the engine reports.
+    pub fn of(progress: &Progress, total: &Total) -> Position {
         let content_bytes = progress.content_bytes_done;
         let archive_bytes = progress.archive_bytes;
         let part = match total {
@@ -118,11 +62,13 @@ impl Position {
             Total::ArchiveBytes(bytes) => (archive_bytes, Some(*bytes)),
             Total::Estimate(estimate) => (content_bytes, estimate.bytes()),
         };
+        let is_part_of_archive = matches!(total, Total::ArchiveBytes(_)) && archive_bytes > 0;
         let (done, total) = (part.0, part.1.filter(|bytes| *bytes > 0));
         Position {
             content_bytes,
             archive_bytes,
             part: total.map(|total| (done.min(total), total)),
+            is_part_of_archive,
         }
     }
 }
@@ -144,10 +90,21 @@ pub struct Meter<'a> {
 impl<'a> Meter<'a> {
     /// Starts the clock.
     pub fn start(label: &str, args: &ReportArgs, session: &'a Session) -> Meter<'a> {
+        Meter::start_drawn(label, args, session, true)
+    }
+
+    /// The same; the line is drawn only if `has_terminal`: content that goes to the terminal would
+    /// be mixed with it.
+    pub fn start_drawn(
+        label: &str,
+        args: &ReportArgs,
+        session: &'a Session,
+        has_terminal: bool,
+    ) -> Meter<'a> {
         let prints = !args.quiet && !args.json;
         Meter {
             session,
-            line: Arc::new(ProgressLine::new(label, prints)),
+            line: Arc::new(ProgressLine::new(label, prints && has_terminal)),
             total: Total::Reported,
             prints_notices: !args.quiet,
             prints_blocks: prints && args.verbose >= 2,
@@ -161,9 +118,25 @@ impl<'a> Meter<'a> {
         self.total = total;
     }
 
+    /// Shows the line, also while nothing is reported, until it is erased. `bytes_expected` are those
+    /// that the percentage refers to, as far as they are known: the first block may take long.
+    pub fn begin(&self, bytes_expected: Option<u64>) {
+        if self.line.is_enabled() {
+            self.session.require_orderly_end();
+            self.line.expect(match self.total {
+                Total::ArchiveBytes(bytes) => Some(bytes),
+                _ => bytes_expected,
+            });
+            if let Total::Estimate(estimate) = &self.total {
+                self.line.expect_estimate(estimate);
+            }
+            self.line.follow_clock();
+        }
+    }
+
     /// Whether the progress line is drawn.
     pub fn is_drawn(&self) -> bool {
-        self.line.is_enabled
+        self.line.is_enabled()
     }
 
     /// The problems that the engine reported, with the numbers of their members.
@@ -180,12 +153,12 @@ impl<'a> Meter<'a> {
 
     /// Time since the start.
     pub fn elapsed(&self) -> Duration {
-        self.line.started.elapsed()
+        self.line.elapsed()
     }
 
     /// The line, for work that reports its progress from other threads.
     pub fn line(&self) -> Arc<ProgressLine> {
-        if self.line.is_enabled {
+        if self.line.is_enabled() {
             // A signal must not leave the line on the terminal.
             self.session.require_orderly_end();
         }
@@ -213,7 +186,7 @@ impl Watch for Meter<'_> {
     }
 
     fn progress(&self, progress: &Progress) {
-        if self.line.is_enabled {
+        if self.line.is_enabled() {
             self.session.require_orderly_end();
             self.line.draw(&Position::of(progress, &self.total));
         }
@@ -221,16 +194,14 @@ impl Watch for Meter<'_> {
 
     fn notice(&self, notice: &str) {
         if self.prints_notices {
-            self.erase();
-            let text = format!("{}: {}", self.line.label, printable(notice));
-            messages::tell(self.session.program, &text);
+            let text = format!("{}: {}", self.line.label(), printable(notice));
+            (self.line).interrupt(|| messages::tell(self.session.program, &text));
         }
     }
 
     fn block(&self, block: &BlockInfo) {
         if self.prints_blocks {
-            self.erase();
-            messages::line(&block_line(block));
+            (self.line).interrupt(|| messages::line(&block_line(block)));
         }
         if let Some(blocks) = &self.blocks {
             blocks.borrow_mut().push(block_json(block));
@@ -239,138 +210,5 @@ impl Watch for Meter<'_> {
 
     fn cancel_flag(&self) -> Option<&AtomicBool> {
         Some(self.session.cancel_flag())
-    }
-}
-
-/// The width of the terminal on standard error.
-fn terminal_columns() -> usize {
-    match rustix::termios::tcgetwinsize(io::stderr()) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => COLUMNS_DEFAULT,
-    }
-}
-
-/// `kern2.tar  1.22 GB of 2.72 GB  45 %  698 MB/s  0:02 left` in at most `columns` columns. On a
-/// narrow terminal the amounts are left out first, then the label.
-fn line_text(label: &str, position: &Position, elapsed: Duration, columns: usize) -> String {
-    let rate = rate_text(position.content_bytes, elapsed);
-    let (amounts, essential) = match position.part {
-        Some((done, total)) => {
-            let fraction = done as f64 / total as f64;
-            let left = time_left(fraction, elapsed);
-            let percent = (fraction * 100.0) as u32;
-            (
-                format!("{} of {}", bytes_text(done), bytes_text(total)),
-                format!("{percent} %{GAP}{rate}{GAP}{left} left"),
-            )
-        }
-        None => {
-            let amounts = match position.archive_bytes {
-                0 => String::new(),
-                bytes => format!("archive {}", bytes_text(bytes)),
-            };
-            let done = bytes_text(position.content_bytes);
-            (amounts, format!("{done}{GAP}{rate}"))
-        }
-    };
-    let has_room =
-        |text: &str, other: usize| !text.is_empty() && width(text) + GAP.len() + other <= columns;
-    let mut line = essential;
-    if has_room(&amounts, width(&line) + GAP.len() + LABEL_COLUMNS_MIN) {
-        line = format!("{amounts}{GAP}{line}");
-    }
-    let room = columns.saturating_sub(width(&line) + GAP.len());
-    if room >= LABEL_COLUMNS_MIN {
-        line = format!("{}{GAP}{line}", shortened(label, room));
-    }
-    // Only a terminal of a few columns still needs a cut.
-    line.chars().take(columns).collect()
-}
-
-fn time_left(fraction: f64, elapsed: Duration) -> String {
-    match fraction > 0.0 {
-        true => clock_text(elapsed.mul_f64(((1.0 - fraction) / fraction).min(1e9))),
-        false => "?".to_string(),
-    }
-}
-
-/// The end of a label that is wider than `columns`: it says more than the beginning.
-fn shortened(label: &str, columns: usize) -> String {
-    if width(label) <= columns {
-        return label.to_string();
-    }
-    let mut rest = label;
-    while width(rest) + 3 > columns {
-        let mut chars = rest.chars();
-        if chars.next().is_none() {
-            break;
-        }
-        rest = chars.as_str();
-    }
-    format!("...{rest}")
-}
-
-/// Columns of a text. Characters from U+1100 on count as two, which East Asian ones are.
-fn width(text: &str) -> usize {
-    text.chars()
-        .map(|c| if c < '\u{1100}' { 1 } else { 2 })
-        .sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(done: u64, total: Option<u64>, seconds: u64, columns: usize) -> String {
-        let progress = Progress {
-            content_bytes_done: done,
-            content_bytes_total: total,
-            ..Progress::default()
-        };
-        let position = Position::of(&progress, &Total::Reported);
-        line_text("x.tar", &position, Duration::from_secs(seconds), columns)
-    }
-
-    #[test]
-    fn the_time_left_follows_from_the_rate() {
-        let text = line(1_000_000_000, Some(4_000_000_000), 10, 79);
-        assert_eq!(text, "x.tar  1.00 GB of 4.00 GB  25 %  100 MB/s  0:30 left");
-        let text = line(1_000_000_000, None, 10, 79);
-        assert_eq!(text, "x.tar  1.00 GB  100 MB/s");
-    }
-
-    #[test]
-    fn the_percentage_may_refer_to_the_archive() {
-        let progress = Progress {
-            content_bytes_done: 1_000_000_000,
-            content_bytes_total: Some(1_000_000_000),
-            archive_bytes: 10_000_000,
-        };
-        let position = Position::of(&progress, &Total::ArchiveBytes(40_000_000));
-        let text = line_text("x", &position, Duration::from_secs(10), 79);
-        assert_eq!(text, "x  10.0 MB of 40.0 MB  25 %  100 MB/s  0:30 left");
-    }
-
-    #[test]
-    fn a_narrow_line_keeps_percentage_rate_and_time_left() {
-        let text = line(1_000_000_000, Some(4_000_000_000), 10, 39);
-        assert_eq!(text, "x.tar  25 %  100 MB/s  0:30 left");
-        let text = line(1_000_000_000, Some(4_000_000_000), 10, 28);
-        assert_eq!(text, "25 %  100 MB/s  0:30 left");
-    }
-
-    #[test]
-    fn no_line_is_wider_than_the_terminal() {
-        for columns in [0, 1, 10, 39, 79, 200] {
-            for done in [0, 1, u64::MAX] {
-                for total in [None, Some(0), Some(1), Some(u64::MAX)] {
-                    for seconds in [0, 1, u64::from(u32::MAX)] {
-                        assert!(width(&line(done, total, seconds, columns)) <= columns);
-                    }
-                }
-            }
-        }
-        assert_eq!(shortened("0123456789", 8), "...56789");
-        assert_eq!(width(&shortened(&"世".repeat(50), 20)), 19);
     }
 }

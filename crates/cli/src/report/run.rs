@@ -1,6 +1,6 @@
 //! What a run reports: summaries for people, one JSON document for scripts, the exit code.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
@@ -111,7 +111,8 @@ impl<'a> Report<'a> {
 
     /// A progress meter for one item of work.
     pub fn meter(&self, label: &str) -> Meter<'a> {
-        Meter::start(label, self.args, self.session)
+        let is_mixed = self.data_to == DataTo::Stdout && io::stdout().is_terminal();
+        Meter::start_drawn(label, self.args, self.session, !is_mixed)
     }
 
     /// Whether text for people goes to standard output, which it does without `--json`.

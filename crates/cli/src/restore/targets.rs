@@ -209,7 +209,7 @@ impl Restore {
         let is_new_part = is_part && fs::symlink_metadata(&path).is_err();
         let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
         let target = match &self.placement {
-            Placement::Stdout => files::stdout_sink().map(Target::Sink),
+            Placement::Stdout => files::content_sink(self.overwrite).map(Target::Sink),
             placement if is_part || placement.makes_directory(member.kind) => match has_entries {
                 true => self.tree_target(&path, selection),
                 false => self.tree_sink(&path).map(Target::Sink),

@@ -77,7 +77,8 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         let text = format!("the range {range} ends beyond the end: {name} has {bytes}");
         return Err(Failure::usage(label, text));
     };
-    let mut stdout = files::stdout_sink()?;
+    let mut stdout = files::content_sink(plan.force)?;
+    meter.begin(Some(range.end - range.start));
     copy.range(range.clone(), stdout.as_mut())?;
     meter.erase();
     Ok(Outcome::complete(

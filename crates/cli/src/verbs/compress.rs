@@ -77,6 +77,7 @@ fn compress(
     if meter.is_drawn() && plan.walk.given().is_none() {
         meter.set_total(total(&archive.inputs));
     }
+    meter.begin(bytes_expected(&archive.inputs));
     let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
     drop(sink);
     meter.erase();
@@ -166,6 +167,15 @@ fn total(inputs: &[CompressInput]) -> Total {
         }
         false => Total::Reported,
     }
+}
+
+/// The size of all inputs, if it is known before they are read.
+fn bytes_expected(inputs: &[CompressInput]) -> Option<u64> {
+    let size = |input: &CompressInput| {
+        let file = input.metadata.as_ref().filter(|found| found.is_file());
+        file.map(Metadata::len)
+    };
+    inputs.iter().map(size).sum()
 }
 
 fn open_sink(output: &ArchiveOutput) -> Result<Box<dyn Sink>> {

@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths;
-use crate::plan::{DecompressPlan, Destination, RestorePlan, writes_stdout};
+use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
 use crate::report::{DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line};
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
@@ -122,6 +122,7 @@ fn extract_stream<'a>(
     restore.set_owners(&plan.owners);
     restore.select(&plan.selection, None);
     let meter = report.meter(label);
+    meter.begin(None);
     let summary = refrain::extract_stream(stream, &mut restore, &plan.options, &meter)
         .map_err(|error| Failure::engine(label, error))?;
     restore.publish_complete()?;
@@ -154,6 +155,11 @@ fn extract_source<'a>(
         _ => None,
     };
     let (selection, mut not_found) = existing_paths(archive.as_ref(), item, plan)?;
+    check_owners(
+        label,
+        &plan.owners,
+        restores_entries(archive.as_ref(), &selection, label)?,
+    )?;
     let placement = placement(archive.as_ref(), item, &selection)?;
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(item.archive.metadata.clone());
@@ -165,6 +171,7 @@ fn extract_source<'a>(
     }
     let mut meter = report.meter(label);
     meter.set_total(read_total(&*source));
+    meter.begin(None);
     let summary =
         refrain::extract(source, &mut restore, &plan.options, &meter).map_err(engine_failure)?;
     restore.publish_complete()?;
@@ -212,6 +219,27 @@ fn existing_paths(
         (true, Some(text)) => Err(Failure::usage(label, text.clone())),
         _ => Ok((plan.selection.with_paths(found), not_found)),
     }
+}
+
+/// Whether something with an owner is restored: a directory, or a part of a tar stream.
+fn restores_entries(
+    archive: Option<&Archive>,
+    selection: &ArchiveSelection,
+    label: &str,
+) -> Result<bool> {
+    let Some(archive) = archive else {
+        return Ok(false);
+    };
+    let is_part = !selection.is_everything();
+    let mut is_found = false;
+    entries::for_each_member(archive, label, |_, member| {
+        is_found |= match member.kind {
+            MemberKind::Tree => true,
+            _ => is_part && entries::has_entries(member),
+        };
+        Ok(())
+    })?;
+    Ok(is_found)
 }
 
 /// Where the members go, which depends on how many there are and on the kind of a single one.

@@ -12,7 +12,7 @@ use super::recognise::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::plan::{ArchiveInput, SeekableInput};
+use crate::plan::{ArchiveInput, SeekableInput, check_password, check_scan};
 use crate::report::{Meter, ProgressLine, Total};
 use crate::session::Session;
 
@@ -51,6 +51,9 @@ fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
         return Ok(Arc::clone(source));
     }
     let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
+    if input.password_option.is_some() {
+        check_encrypted(&input.label, input.password_option, &first_bytes(&*source)?)?;
+    }
     Ok(Arc::clone(input.opened.get_or_init(|| source)))
 }
 
@@ -59,11 +62,16 @@ pub fn open_foreign(
     input: &SeekableInput,
     opening: &OpeningArgs,
 ) -> Result<Option<(Format, Arc<dyn Source>)>> {
-    if opening.scan {
-        return Ok(None);
-    }
     let source = source_of(input)?;
-    let format = recognise::foreign(&first_bytes(&*source)?);
+    let first = first_bytes(&*source)?;
+    let format = recognise::foreign(&first);
+    match format {
+        Some(format) if opening.scan => check_scan(&input.label, format.name())?,
+        None if opening.scan && Dialect::of_prefix(&first) == Some(Dialect::Lrzip) => {
+            check_scan(&input.label, "lrzip")?;
+        }
+        _ => {}
+    }
     Ok(format.map(|format| (format, source)))
 }
 
@@ -72,11 +80,19 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveC
     if input.is_stream() {
         let stream = files::stream(&input.path, session)?;
         let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
+        check_encrypted(&input.label, input.password_option, &first)?;
         return Ok((ArchiveContent::Stream(stream), first));
     }
     let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
     let first = first_bytes(&*source)?;
+    check_encrypted(&input.label, input.password_option, &first)?;
     Ok((ArchiveContent::Source(source), first))
+}
+
+/// Refuses a password for an archive that is not encrypted.
+fn check_encrypted(label: &str, option: Option<&'static str>, first: &[u8]) -> Result<()> {
+    let may_be_encrypted = recognise::foreign(first).is_none() && Dialect::may_be_encrypted(first);
+    check_password(label, option, may_be_encrypted)
 }
 
 /// What the percentage refers to while all of an archive is read. Native archives are read from

@@ -12,7 +12,7 @@ use crate::entry_paths::full_path;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::names;
-use crate::plan::{InspectPlan, SeekableInput};
+use crate::plan::{InspectPlan, SeekableInput, check_list};
 use crate::report::{DataTo, ListFormat, Listing, Outcome, Report, Row};
 use crate::selection::ListSelection;
 use crate::session::Session;
@@ -31,10 +31,14 @@ pub fn run(args: &ListArgs, session: &Session) -> Exit {
 }
 
 fn plan(args: &ListArgs) -> Result<(InspectPlan, ListSelection)> {
+    check_list(args)?;
     let options = args.password.with(args.resources.read_options());
     let Operands { archives, paths } = operands::resolve(&args.operands, &args.patterns, &options)?;
     let selection = ListSelection::load(&args.selection, paths)?;
-    Ok((InspectPlan::new(options, &archives), selection))
+    Ok((
+        InspectPlan::new(options, &archives, &args.password),
+        selection,
+    ))
 }
 
 fn list(

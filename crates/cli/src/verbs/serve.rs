@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::names;
-use crate::plan::ServePlan;
+use crate::plan::{ServePlan, check_serve};
 use crate::report::{DataTo, Outcome, Report};
 use crate::service::{self, Waiter, wait_until};
 use crate::session::Session;
@@ -104,6 +104,7 @@ impl Listeners {
             listeners.http.push(Listener::bind(address)?);
         }
         listeners.take_inherited()?;
+        check_serve(args, !listeners.nbd.is_empty())?;
         match listeners.nbd.is_empty() && listeners.http.is_empty() {
             true => Err(Failure::usage(
                 "",

@@ -32,6 +32,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         recognise::check(label, &first)?;
     }
     let mut meter = report.meter(label);
+    meter.begin(None);
     let summary = match (foreign, content) {
         (Some(format), content) => {
             meter.set_total(content.total());

@@ -12,6 +12,7 @@
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `pipes` | several named pipes at once |
+//! | `no_effect` | options that would have no effect are refused |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
@@ -56,6 +57,7 @@ mod messages;
 mod metadata;
 mod mount;
 mod mutations;
+mod no_effect;
 mod outcomes;
 mod pipes;
 mod reading;

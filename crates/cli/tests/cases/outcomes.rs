@@ -43,7 +43,7 @@ fn sources_are_removed_only_with_rm_and_only_after_success() {
     assert!(case.exists("x"));
     case.ok("compress --rm --sync -f x");
     assert!(!case.exists("x"));
-    case.ok("compress --rm x.rfn -o -");
+    case.fails("compress --rm x.rfn -o -", 1);
     assert!(
         case.exists("x.rfn"),
         "the reader of a pipe may have lost the data"

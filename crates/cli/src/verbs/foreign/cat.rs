@@ -32,7 +32,7 @@ pub fn cat(
         plan,
         meter,
     };
-    let mut stdout = files::stdout_sink()?;
+    let mut stdout = files::content_sink(plan.force)?;
     let path = plan.path.as_deref().map(OsStr::as_bytes);
     let is_stream = format.is_stream();
     let bytes = match path.filter(|path| !is_stream || !cat.is_whole(path)) {

@@ -13,7 +13,7 @@ use crate::entry_paths::normalized;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::paths;
-use crate::plan::{DecompressPlan, Destination, RestorePlan};
+use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners};
 use crate::report::Report;
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::text::quoted;
@@ -36,6 +36,7 @@ pub fn extract<'a>(
     }
     let selection = &plan.selection;
     let is_part = !selection.is_everything();
+    check_owners(label, &plan.owners, is_part || !format.is_stream())?;
     let placement = match (&content, &item.destination) {
         (_, Destination::Stdout) => Placement::Stdout,
         (ArchiveContent::Source(_), destination) => {
@@ -71,6 +72,7 @@ pub fn extract<'a>(
     }
     let mut meter = report.meter(label);
     meter.set_total(content.total());
+    meter.begin(None);
     let summary =
         refrain::foreign::extract(content.into(), format, &mut restore, &plan.options, &meter)
             .map_err(|error| Failure::engine(label, error))?;

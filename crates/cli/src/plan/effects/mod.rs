@@ -1,0 +1,225 @@
+//! Options that would have no effect in their combination are refused, before any work.
+//!
+//! What clap can say is said in the declarations (`requires`, `conflicts_with`); here is what depends
+//! on the kinds of the inputs and outputs, or on options of several groups. `table.rs` has a decision
+//! for every option of every verb.
+
+use std::path::PathBuf;
+
+use super::compress::{ArchivePlan, CompressInput};
+use crate::args::{
+    CompressArgs, DecompressArgs, ListArgs, OutputArgs, OwnerArgs, ServeArgs, WalkArgs,
+};
+use crate::failure::{Failure, Result};
+use crate::paths::is_dash;
+
+#[cfg(test)]
+mod table;
+
+/// A usage failure about an option.
+fn refused<T>(option: &str, why: &str) -> Result<T> {
+    Err(Failure::usage("", format!("{option} {why}")))
+}
+
+/// Refuses what has no effect on any archive of a run of `compress`.
+///
+/// # Errors
+/// `Usage`.
+pub(super) fn check_compress(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
+    check_walk(args, archives)?;
+    // Inputs that do not exist are reported instead.
+    if archives.iter().any(Result::is_err) {
+        return Ok(());
+    }
+    let inputs = || archives.iter().flatten().flat_map(|plan| &plan.inputs);
+    if args.output.rm && !inputs().any(CompressInput::is_regular_file) {
+        let why = "removes regular files only, and no input is one: leave it out";
+        return refused("--rm", why);
+    }
+    if args.unpack && inputs().all(CompressInput::is_directory) {
+        let why = "is about files, and every input is a directory, whose files are compressed as \
+                   they are: leave it out";
+        return refused("--unpack", why);
+    }
+    Ok(())
+}
+
+/// Refuses what is about files where no file is written or read.
+///
+/// # Errors
+/// `Usage`.
+pub(super) fn check_output(output: &OutputArgs, files: &[PathBuf]) -> Result<()> {
+    if output.rm && output.is_stdout() {
+        let why = "removes sources when their output is a file, and standard output may go \
+                   anywhere: name a file with -o, or leave it out";
+        return refused("--rm", why);
+    }
+    if output.rm && (files.is_empty() || files.iter().all(|path| is_dash(path))) {
+        let why = "removes files, and standard input is none: leave it out";
+        return refused("--rm", why);
+    }
+    if output.sync && is_stdout_only(output, files) {
+        let why = "is about files, and the output goes to standard output: name a file with -o, or \
+                   leave it out";
+        return refused("--sync", why);
+    }
+    Ok(())
+}
+
+/// Whether no output of a run over `files` is a file.
+fn is_stdout_only(output: &OutputArgs, files: &[PathBuf]) -> bool {
+    let is_stdin_only = files.iter().all(|path| is_dash(path));
+    output.is_stdout() || (output.output.is_none() && is_stdin_only)
+}
+
+/// Refuses to read standard input a second time, when nothing is left of it.
+///
+/// # Errors
+/// `Usage`.
+pub(super) fn check_stdin_is_read_once(walk: &WalkArgs, files: &[PathBuf]) -> Result<()> {
+    let is_content = files.iter().filter(|path| is_dash(path)).take(1).count();
+    let is_list = usize::from(walk.files_from.as_deref().is_some_and(is_dash));
+    let patterns = walk.patterns.exclude_from.iter();
+    let patterns = patterns.filter(|path| is_dash(path)).count();
+    match is_content + is_list + patterns > 1 {
+        true => refused(
+            "standard input",
+            "is named more than once (`-`), and can be read once: write one of them to a file",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Refuses options about directories where they mean nothing.
+fn check_walk(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
+    let Some(option) = args.walk.given() else {
+        return Ok(());
+    };
+    if args.lrzip.is_lrzip() {
+        return refused(option, "cannot be used with --format lrz");
+    }
+    if args.walk.files_from.is_some() {
+        if args.files.len() > 1 {
+            let why = "lists paths of one directory: name only that";
+            return refused("--files-from", why);
+        }
+        if args.walk.exclude_caches {
+            let why =
+                "has no effect with --files-from, which lists every path itself: leave it out";
+            return refused("--exclude-caches", why);
+        }
+    }
+    // Inputs that do not exist are reported instead.
+    let is_known = archives.iter().all(Result::is_ok);
+    let mut inputs = archives.iter().flatten().flat_map(|plan| &plan.inputs);
+    match is_known && !inputs.any(CompressInput::is_directory) {
+        true => refused(option, "is about directories, and no input is one"),
+        false => Ok(()),
+    }
+}
+
+/// Refuses what has no effect in a run of `decompress` over these archives.
+///
+/// # Errors
+/// `Usage`.
+pub(super) fn check_decompress(
+    args: &DecompressArgs,
+    archives: &[PathBuf],
+    is_part: bool,
+) -> Result<()> {
+    check_output(&args.output, archives)?;
+    if args.output.rm && is_part {
+        let why = "removes an archive when all of it is restored, and only a part is asked for: \
+                   leave it out";
+        return refused("--rm", why);
+    }
+    match args.owners.given() {
+        Some(option) if is_stdout_only(&args.output, archives) => refused(
+            option,
+            "is about restored files, and the output goes to standard output: name a directory \
+             with -o, or leave it out",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses options about owners where nothing that is restored has one.
+///
+/// # Errors
+/// `Usage`.
+pub fn check_owners(label: &str, owners: &OwnerArgs, has_entries: bool) -> Result<()> {
+    match owners.given() {
+        Some(option) if !has_entries => {
+            let text = format!("{option} is about directories, and the archive holds none");
+            Err(Failure::usage(label, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what has no effect in a run of `list`.
+///
+/// # Errors
+/// `Usage`.
+pub fn check_list(args: &ListArgs) -> Result<()> {
+    let is_long = args.long || args.report.verbose > 0;
+    if args.numeric_owner && !is_long {
+        return refused(
+            "--numeric-owner",
+            "is about the owners that -l shows: add -l",
+        );
+    }
+    if args.report.verbose > 0 && args.null {
+        return refused(
+            "-v",
+            "adds columns as -l does, and -0 writes only paths: leave one out",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses what has no effect in a run of `serve` without block devices.
+///
+/// # Errors
+/// `Usage`.
+pub fn check_serve(args: &ServeArgs, serves_nbd: bool) -> Result<()> {
+    let given = [
+        (args.tls_certificate.is_some(), "--tls-certificate"),
+        (args.export.is_some(), "--export"),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) if !serves_nbd => refused(
+            option,
+            "is about block devices: add --nbd ADDRESS, or leave it out",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses `--scan` for what is no archive with frames to find. `format` is what it is instead.
+///
+/// # Errors
+/// `Usage`.
+pub fn check_scan(label: &str, format: &str) -> Result<()> {
+    let text = format!(
+        "--scan finds frames of Refrain's archives, and this is {format}: leave --scan out"
+    );
+    Err(Failure::usage(label, text))
+}
+
+/// Refuses a password for what is not encrypted: it would neither hide nor prove anything.
+///
+/// # Errors
+/// `Usage`.
+pub fn check_password(label: &str, option: Option<&'static str>, is_encrypted: bool) -> Result<()> {
+    match option {
+        Some(option) if !is_encrypted => {
+            let text = format!(
+                "is not encrypted, so {option} proves nothing about it: leave it out, if that is \
+                 what you expect"
+            );
+            Err(Failure::usage(label, text))
+        }
+        _ => Ok(()),
+    }
+}

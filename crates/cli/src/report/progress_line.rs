@@ -1,0 +1,325 @@
+//! The progress line on a terminal: drawn when something was done, and when time passes.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use refrain::Progress;
+use refrain::pool::{SignalDelivery, start_detached};
+
+use super::line_text::{Pace, line_text};
+use super::progress::{Position, Total};
+use super::size_estimate::SizeEstimate;
+use crate::text::printable;
+
+/// Time between two updates of the line: ten per second look continuous and cost little.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Time after which the line is drawn again although nothing was done: encoding a block with a dense
+/// codec takes up to a minute.
+const STANDSTILL: Duration = Duration::from_millis(400);
+/// Time between two looks at whether that is so.
+const TICK: Duration = Duration::from_millis(200);
+/// The rate is that of the last five to ten seconds.
+const WINDOW: Duration = Duration::from_secs(5);
+/// The width assumed for a terminal that does not report one.
+const COLUMNS_DEFAULT: usize = 80;
+
+/// The progress line of one item of work. Draws nothing unless standard error is a terminal.
+///
+/// It is drawn by whichever thread reports progress, and by one thread that follows the clock. Both
+/// hold the lock of standard error while they draw, and so does who removes the line.
+#[derive(Debug)]
+pub struct ProgressLine {
+    label: String,
+    started: Instant,
+    is_enabled: bool,
+    /// Whether the clock draws it: from the beginning of the work to its end.
+    is_live: AtomicBool,
+    is_drawn: AtomicBool,
+    last_drawn_milliseconds: AtomicU64,
+    latest: Latest,
+    /// The whole, where a thread of its own finds that out.
+    estimate: OnceLock<SizeEstimate>,
+    window: Window,
+}
+
+/// The latest position. The parts are read one by one, so they may be of two moments, which nobody
+/// sees in a line that is drawn again soon.
+#[derive(Debug, Default)]
+struct Latest {
+    content_bytes: AtomicU64,
+    archive_bytes: AtomicU64,
+    done_bytes: AtomicU64,
+    /// 0 if it is unknown.
+    total_bytes: AtomicU64,
+    is_part_of_archive: AtomicBool,
+}
+
+impl Latest {
+    fn set(&self, position: &Position) {
+        let (done, total) = position.part.unwrap_or_default();
+        self.content_bytes
+            .store(position.content_bytes, Ordering::Relaxed);
+        self.archive_bytes
+            .store(position.archive_bytes, Ordering::Relaxed);
+        self.done_bytes.store(done, Ordering::Relaxed);
+        self.total_bytes.store(total, Ordering::Relaxed);
+        (self.is_part_of_archive).store(position.is_part_of_archive, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Position {
+        let total = self.total_bytes.load(Ordering::Relaxed);
+        let done = self.done_bytes.load(Ordering::Relaxed).min(total);
+        Position {
+            content_bytes: self.content_bytes.load(Ordering::Relaxed),
+            archive_bytes: self.archive_bytes.load(Ordering::Relaxed),
+            part: (total > 0).then_some((done, total)),
+            is_part_of_archive: self.is_part_of_archive.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Two moments in the past, with the content bytes that were done then. Written under the lock of
+/// standard error.
+#[derive(Debug, Default)]
+struct Window {
+    earlier: [AtomicU64; 2],
+    later: [AtomicU64; 2],
+}
+
+impl Window {
+    /// The pace of the last seconds; that since the beginning where nothing was done meanwhile.
+    fn pace(&self, bytes: u64, elapsed: Duration) -> Pace {
+        let now = milliseconds(elapsed);
+        let load = |[time, bytes]: &[AtomicU64; 2]| {
+            (time.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+        };
+        let store = |[time, bytes]: &[AtomicU64; 2], values: (u64, u64)| {
+            time.store(values.0, Ordering::Relaxed);
+            bytes.store(values.1, Ordering::Relaxed);
+        };
+        let later = load(&self.later);
+        if now.saturating_sub(later.0) >= milliseconds(WINDOW) {
+            store(&self.earlier, later);
+            store(&self.later, (now, bytes));
+        }
+        let (time, before) = load(&self.earlier);
+        match bytes.saturating_sub(before) {
+            0 => Pace {
+                bytes,
+                time: elapsed,
+            },
+            recent => Pace {
+                bytes: recent,
+                time: Duration::from_millis(now.saturating_sub(time)),
+            },
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl ProgressLine {
+    /// A line that is not drawn yet.
+    pub fn new(label: &str, is_enabled: bool) -> ProgressLine {
+        ProgressLine {
+            label: printable(label),
+            started: Instant::now(),
+            is_enabled: is_enabled && is_terminal(),
+            is_live: AtomicBool::new(false),
+            is_drawn: AtomicBool::new(false),
+            last_drawn_milliseconds: AtomicU64::new(0),
+            latest: Latest::default(),
+            estimate: OnceLock::new(),
+            window: Window::default(),
+        }
+    }
+
+    /// The name of the work, safe to print.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Whether it is drawn at all.
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Sets the bytes of which nothing is done yet.
+    pub fn expect(&self, bytes: Option<u64>) {
+        self.latest.set(&Position {
+            part: bytes.filter(|bytes| *bytes > 0).map(|bytes| (0, bytes)),
+            ..Position::default()
+        });
+    }
+
+    /// Takes the whole from an estimate, once that has it.
+    pub fn expect_estimate(&self, estimate: &SizeEstimate) {
+        let _ = self.estimate.set(estimate.clone());
+    }
+
+    /// Lets the clock draw the line, too, until it is erased.
+    pub fn follow_clock(self: &Arc<Self>) {
+        if self.is_enabled && !self.is_live.swap(true, Ordering::Relaxed) {
+            Clock::follow(self);
+        }
+    }
+
+    /// Draws the line unless it was drawn a moment ago. May be called from any thread.
+    pub fn update(&self, progress: &Progress) {
+        self.draw(&Position::of(progress, &Total::Reported));
+    }
+
+    /// The same for a position.
+    pub fn draw(&self, position: &Position) {
+        if self.is_enabled {
+            self.latest.set(position);
+            self.draw_if_older(REDRAW);
+        }
+    }
+
+    /// Draws the line if it is older than `age`.
+    fn draw_if_older(&self, age: Duration) {
+        let elapsed = self.started.elapsed();
+        let now = milliseconds(elapsed);
+        let last = self.last_drawn_milliseconds.load(Ordering::Relaxed);
+        let is_due = now >= last.saturating_add(milliseconds(age));
+        let is_mine = is_due
+            && (self.last_drawn_milliseconds)
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_mine {
+            self.write(elapsed, age == STANDSTILL);
+        }
+    }
+
+    fn write(&self, elapsed: Duration, is_by_clock: bool) {
+        let mut stderr = io::stderr().lock();
+        // It may have been erased while the lock was waited for.
+        if is_by_clock && !self.is_live.load(Ordering::Relaxed) {
+            return;
+        }
+        self.is_drawn.store(true, Ordering::Relaxed);
+        let mut position = self.latest.get();
+        if let (None, Some(total)) = (position.part, self.estimated_bytes()) {
+            position.part = Some((position.content_bytes.min(total), total));
+        }
+        let pace = self.window.pace(position.content_bytes, elapsed);
+        // The last column stays empty: some terminals wrap when it is written.
+        let columns = terminal_columns().saturating_sub(1);
+        let line = line_text(&self.label, &position, pace, elapsed, columns);
+        let _ = stderr.write_all(format!("\r{line}\x1b[K").as_bytes());
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        let bytes = self.estimate.get()?.bytes();
+        bytes.filter(|bytes| *bytes > 0)
+    }
+
+    /// Removes the line from the terminal. The clock draws it no more.
+    pub fn erase(&self) {
+        if self.is_enabled {
+            let mut stderr = io::stderr().lock();
+            self.is_live.store(false, Ordering::Relaxed);
+            self.remove(&mut stderr);
+        }
+    }
+
+    /// Prints something in place of the line, which comes back with its next update.
+    pub fn interrupt(&self, print: impl FnOnce()) {
+        let mut stderr = io::stderr().lock();
+        self.remove(&mut stderr);
+        print();
+    }
+
+    fn remove(&self, stderr: &mut impl Write) {
+        if self.is_drawn.swap(false, Ordering::Relaxed) {
+            let _ = stderr.write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// The thread that draws lines when time passes. One for the process, from the first line on.
+struct Clock;
+
+impl Clock {
+    /// Makes `line` the line that is drawn.
+    fn follow(line: &Arc<ProgressLine>) {
+        static LINES: OnceLock<Sender<Weak<ProgressLine>>> = OnceLock::new();
+        let lines = LINES.get_or_init(|| {
+            let (sender, receiver) = channel::<Weak<ProgressLine>>();
+            // Without a thread the line is drawn when something was done.
+            start_detached("progress", SignalDelivery::OwnFaults, move || {
+                let mut latest = Weak::new();
+                loop {
+                    match receiver.recv_timeout(TICK) {
+                        Ok(line) => latest = line,
+                        Err(RecvTimeoutError::Timeout) => Clock::tick(&latest),
+                        Err(RecvTimeoutError::Disconnected) => return,
+                    }
+                }
+            });
+            sender
+        });
+        let _ = lines.send(Arc::downgrade(line));
+    }
+
+    fn tick(line: &Weak<ProgressLine>) {
+        if let Some(line) = line.upgrade()
+            && line.is_live.load(Ordering::Relaxed)
+        {
+            line.draw_if_older(STANDSTILL);
+        }
+    }
+}
+
+/// Whether standard error is a terminal that understands how a line is erased.
+fn is_terminal() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    io::stderr().is_terminal() && !is_dumb
+}
+
+/// The width of the terminal on standard error.
+fn terminal_columns() -> usize {
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => COLUMNS_DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_that_of_the_last_seconds() {
+        let window = Window::default();
+        let rate = |bytes: u64, seconds: u64| {
+            let pace = window.pace(bytes, Duration::from_secs(seconds));
+            pace.bytes / pace.time.as_secs()
+        };
+        assert_eq!(rate(1000, 1), 1000);
+        // Ten seconds of 1000 a second, then ten of 100.
+        for second in 2..=10 {
+            rate(second * 1000, second);
+        }
+        for second in 1..10 {
+            rate(10_000 + second * 100, 10 + second);
+        }
+        assert_eq!(rate(11_000, 20), 100);
+        // At a standstill the average says more than 0.
+        for second in 21..40 {
+            rate(11_000, second);
+        }
+        assert_eq!(rate(11_000, 44), 250);
+    }
+}
