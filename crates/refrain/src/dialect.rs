@@ -92,8 +92,8 @@ impl Dialect {
         reader_of_prefix(first).map(|reader| reader.dialect)
     }
 
-    /// Whether an archive may be encrypted which begins with these bytes, 512 of them or all. What is
-    /// no archive may be a damaged one that is.
+    /// Whether an archive may be encrypted which begins with these bytes, 512 of them or all. What
+    /// is no archive may be a damaged one that is.
     pub fn may_be_encrypted(first: &[u8]) -> bool {
         reader_of_prefix(first).is_none_or(|reader| (reader.may_be_encrypted)(first))
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use refrain::foreign::Format;
 use refrain::{CompressOptions, Dialect, ReadOptions};
 
-use super::effects;
+use super::effects::{self, InputKind};
 use super::inputs::or_stdin;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::failure::{Failure, Result};
@@ -73,9 +73,12 @@ impl CompressInput {
         self.metadata.as_ref().is_some_and(Metadata::is_dir)
     }
 
-    /// Whether it is a file that has a name.
-    pub fn is_regular_file(&self) -> bool {
-        self.metadata.as_ref().is_some_and(Metadata::is_file)
+    fn kind(&self) -> InputKind {
+        match &self.metadata {
+            Some(found) if found.is_file() => InputKind::File,
+            Some(found) if found.is_dir() => InputKind::Directory,
+            _ => InputKind::Other,
+        }
     }
 }
 
@@ -103,7 +106,7 @@ impl CompressPlan {
                 .map(|path| archive_beside(path, args))
                 .collect(),
         };
-        effects::check_compress(args, &archives)?;
+        effects::check_compress(args, kinds(&archives).as_deref())?;
         Ok(CompressPlan {
             format,
             archives,
@@ -112,6 +115,22 @@ impl CompressPlan {
             unpack: args.unpack.then(|| args.resources.read_options()),
         })
     }
+}
+
+/// The kinds of all inputs, if all exist.
+fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {
+    let mut kinds = Vec::new();
+    for archive in archives {
+        kinds.extend(
+            archive
+                .as_ref()
+                .ok()?
+                .inputs
+                .iter()
+                .map(CompressInput::kind),
+        );
+    }
+    Some(kinds)
 }
 
 fn options(args: &CompressArgs) -> Result<CompressOptions> {

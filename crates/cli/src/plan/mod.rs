@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `inputs` | the inputs of every verb: files, streams, standard input |
 //! | `output` | whether standard output may be written |
-//! | `effects` | options that would have no effect are refused |
+//! | `effects`, `decisions` | options that would have no effect are refused; what becomes of each |
 //! | `boot` | `boot`: the commands that make an overlay and run a guest |
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
@@ -17,6 +17,8 @@
 
 mod boot;
 mod compress;
+#[cfg(test)]
+mod decisions;
 mod decompress;
 mod effects;
 mod inputs;

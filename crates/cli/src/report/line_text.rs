@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::progress::Position;
+use super::position::Position;
 use crate::units::{bytes_text, clock_text, rate_text};
 
 /// A label shorter than this is left out rather than cut.
@@ -119,7 +119,7 @@ fn width(text: &str) -> usize {
 mod tests {
     use refrain::Progress;
 
-    use super::super::progress::Total;
+    use super::super::position::Total;
     use super::*;
 
     fn text_of(position: &Position, seconds: u64, columns: usize) -> String {

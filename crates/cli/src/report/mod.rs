@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
 //! | `progress` | what the engine reports while it works |
-//! | `progress_line`, `line_text` | the progress line on a terminal, and its text |
+//! | `progress_line`, `line_text`, `position` | the progress line on a terminal |
 //! | `size_estimate` | the expected size of directories |
 //! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
@@ -19,6 +19,7 @@ mod foreign;
 mod line_text;
 mod listing;
 mod member;
+mod position;
 mod problems;
 mod progress;
 mod progress_line;
@@ -33,8 +34,9 @@ pub use archive::{
 pub use block::block_json;
 pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row};
+pub use position::Total;
 pub use problems::{FileProblem, problems_text};
-pub use progress::{Meter, Total};
+pub use progress::Meter;
 pub use progress_line::ProgressLine;
 pub use run::{DataTo, Outcome, Report, print};
 pub use size_estimate::SizeEstimate;

@@ -10,14 +10,14 @@ use refrain::Progress;
 use refrain::pool::{SignalDelivery, start_detached};
 
 use super::line_text::{Pace, line_text};
-use super::progress::{Position, Total};
+use super::position::{Position, Total};
 use super::size_estimate::SizeEstimate;
 use crate::text::printable;
 
 /// Time between two updates of the line: ten per second look continuous and cost little.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Time after which the line is drawn again although nothing was done: encoding a block with a dense
-/// codec takes up to a minute.
+/// Time after which the line is drawn again although nothing was done: encoding a block with a
+/// dense codec takes up to a minute.
 const STANDSTILL: Duration = Duration::from_millis(400);
 /// Time between two looks at whether that is so.
 const TICK: Duration = Duration::from_millis(200);

@@ -1,17 +1,16 @@
-//! A decision for every option of every verb, as clap lists them: what becomes of it where it cannot
-//! have an effect.
+//! A decision for every option of every verb, as clap lists them: what becomes of it where it
+//! cannot have an effect.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
-use super::super::{CompressPlan, DecompressPlan};
-use super::{check_list, check_serve};
-use crate::args::{RefrainArgs, RfnArgs, Verb};
-use crate::exit::Exit;
+use super::compress::CompressPlan;
+use super::decompress::DecompressPlan;
+use super::effects::{check_list, check_serve};
+use crate::args::{RefrainArgs, RfnArgs, RfnMode, Verb};
 use crate::failure::Failure;
-use crate::program::ProgramName;
 use crate::selection::ArchiveSelection;
 use Decision::{Acts, Idle, Refused, RefusedOpened};
 
@@ -486,12 +485,26 @@ fn options() -> Vec<(String, String)> {
 /// What a line is refused with, before anything is opened.
 fn refusal(line: &[OsString]) -> Option<String> {
     let usage = |failure: Failure| {
-        assert_eq!(failure.exit(), Exit::Usage, "{line:?}: {failure}");
+        assert!(
+            matches!(failure, Failure::Usage { .. }),
+            "{line:?}: {failure}"
+        );
         failure.to_string()
     };
-    let verb = match ProgramName::of(line.first()).parse(line.to_vec()) {
+    let arguments = match line.first().and_then(|name| name.to_str()) {
+        Some("refrain") => RefrainArgs::try_parse_from(line).map_err(|error| error.to_string()),
+        name => {
+            let mode = match name {
+                Some("unrfn") => RfnMode::Decompress,
+                _ => RfnMode::Compress,
+            };
+            let parsed = RfnArgs::try_parse_from(line).map_err(|error| error.to_string());
+            parsed.and_then(|arguments| arguments.into_arguments(mode))
+        }
+    };
+    let verb = match arguments {
         Ok(arguments) => arguments.verb,
-        Err(error) => return Some(error.to_string()),
+        Err(told) => return Some(told),
     };
     let checked = match verb {
         Verb::Compress(args) => CompressPlan::new(&args).map(drop),
@@ -551,7 +564,7 @@ fn lines_with_an_option_without_effect_are_refused_and_say_which() {
             let told = told.unwrap_or_else(|| panic!("{line}: accepted"));
             let name = option.replace('_', "-");
             let long = format!("--{}", if name == "purpose" { "for" } else { &name });
-            // Where two options exclude each other, either may be named; clap names the values, too.
+            // Of two options that exclude each other, either may be named.
             let others = ["-v ", "-c ", "--files-from", "-o ", "standard input"];
             let is_named = told.contains(&long) || others.iter().any(|other| told.contains(other));
             assert!(is_named, "{verb} {option}: {line}: {told}");
@@ -562,7 +575,7 @@ fn lines_with_an_option_without_effect_are_refused_and_say_which() {
 
 #[test]
 fn what_is_refused_when_it_is_opened_has_a_case() {
-    let cases = include_str!("../../../tests/cases/no_effect.rs");
+    let cases = include_str!("../../tests/cases/no_effect.rs");
     for (verb, option, decision) in DECISIONS {
         match decision {
             RefusedOpened(part) => assert!(cases.contains(part), "{verb} {option}: {part}"),

@@ -1,42 +1,47 @@
 //! Options that would have no effect in their combination are refused, before any work.
 //!
-//! What clap can say is said in the declarations (`requires`, `conflicts_with`); here is what depends
-//! on the kinds of the inputs and outputs, or on options of several groups. `table.rs` has a decision
-//! for every option of every verb.
+//! What clap can say is said in the declarations (`requires`, `conflicts_with`); here is what
+//! depends on the kinds of the inputs and outputs, or on options of several groups. `decisions.rs`
+//! has one for every option of every verb.
 
 use std::path::PathBuf;
 
-use super::compress::{ArchivePlan, CompressInput};
 use crate::args::{
     CompressArgs, DecompressArgs, ListArgs, OutputArgs, OwnerArgs, ServeArgs, WalkArgs,
 };
 use crate::failure::{Failure, Result};
 use crate::paths::is_dash;
 
-#[cfg(test)]
-mod table;
+/// What an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputKind {
+    /// A regular file, which has a name.
+    File,
+    Directory,
+    /// Standard input, a pipe, a device.
+    Other,
+}
 
 /// A usage failure about an option.
 fn refused<T>(option: &str, why: &str) -> Result<T> {
     Err(Failure::usage("", format!("{option} {why}")))
 }
 
-/// Refuses what has no effect on any archive of a run of `compress`.
+/// Refuses what has no effect on any input of a run of `compress`; `None` if one does not exist.
 ///
 /// # Errors
 /// `Usage`.
-pub(super) fn check_compress(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
-    check_walk(args, archives)?;
+pub(super) fn check_compress(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
+    check_walk(args, inputs)?;
     // Inputs that do not exist are reported instead.
-    if archives.iter().any(Result::is_err) {
+    let Some(inputs) = inputs else {
         return Ok(());
-    }
-    let inputs = || archives.iter().flatten().flat_map(|plan| &plan.inputs);
-    if args.output.rm && !inputs().any(CompressInput::is_regular_file) {
+    };
+    if args.output.rm && !inputs.contains(&InputKind::File) {
         let why = "removes regular files only, and no input is one: leave it out";
         return refused("--rm", why);
     }
-    if args.unpack && inputs().all(CompressInput::is_directory) {
+    if args.unpack && inputs.iter().all(|kind| *kind == InputKind::Directory) {
         let why = "is about files, and every input is a directory, whose files are compressed as \
                    they are: leave it out";
         return refused("--unpack", why);
@@ -91,7 +96,7 @@ pub(super) fn check_stdin_is_read_once(walk: &WalkArgs, files: &[PathBuf]) -> Re
 }
 
 /// Refuses options about directories where they mean nothing.
-fn check_walk(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<()> {
+fn check_walk(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
     let Some(option) = args.walk.given() else {
         return Ok(());
     };
@@ -110,9 +115,7 @@ fn check_walk(args: &CompressArgs, archives: &[Result<ArchivePlan>]) -> Result<(
         }
     }
     // Inputs that do not exist are reported instead.
-    let is_known = archives.iter().all(Result::is_ok);
-    let mut inputs = archives.iter().flatten().flat_map(|plan| &plan.inputs);
-    match is_known && !inputs.any(CompressInput::is_directory) {
+    match inputs.is_some_and(|kinds| !kinds.contains(&InputKind::Directory)) {
         true => refused(option, "is about directories, and no input is one"),
         false => Ok(()),
     }

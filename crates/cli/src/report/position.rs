@@ -1,0 +1,61 @@
+//! How far an item of work is.
+
+use refrain::Progress;
+
+use super::size_estimate::SizeEstimate;
+
+/// What the percentage refers to.
+#[derive(Debug, Clone)]
+pub enum Total {
+    /// The size of the content, if the engine reports it.
+    Reported,
+    /// The size of the archive that is read.
+    ArchiveBytes(u64),
+    /// An estimate of the size of the content.
+    Estimate(SizeEstimate),
+}
+
+/// How far an item of work is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Position {
+    pub content_bytes: u64,
+    pub archive_bytes: u64,
+    /// The bytes done and the bytes in total that the percentage refers to.
+    pub part: Option<(u64, u64)>,
+    /// Whether these are of the archive, and content comes out.
+    pub is_part_of_archive: bool,
+}
+
+impl Position {
+    /// The bytes that came out so far, if the percentage refers to those that go in.
+    pub fn output_bytes(&self) -> u64 {
+        match (self.part, self.is_part_of_archive) {
+            (None, _) => 0,
+            (Some(_), true) => self.content_bytes,
+            (Some(_), false) => self.archive_bytes,
+        }
+    }
+
+    /// How far it is by what the engine reports.
+    pub fn of(progress: &Progress, total: &Total) -> Position {
+        let content_bytes = progress.content_bytes_done;
+        let archive_bytes = progress.archive_bytes;
+        let part = match total {
+            Total::Reported => (content_bytes, progress.content_bytes_total),
+            // A directory is not restored in the order of the archive.
+            Total::ArchiveBytes(_) if archive_bytes == 0 => {
+                (content_bytes, progress.content_bytes_total)
+            }
+            Total::ArchiveBytes(bytes) => (archive_bytes, Some(*bytes)),
+            Total::Estimate(estimate) => (content_bytes, estimate.bytes()),
+        };
+        let is_part_of_archive = matches!(total, Total::ArchiveBytes(_)) && archive_bytes > 0;
+        let (done, total) = (part.0, part.1.filter(|bytes| *bytes > 0));
+        Position {
+            content_bytes,
+            archive_bytes,
+            part: total.map(|total| (done.min(total), total)),
+            is_part_of_archive,
+        }
+    }
+}
