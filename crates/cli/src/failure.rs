@@ -148,22 +148,22 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Engine(error) => write!(f, "{}", engine_text(error)),
-            Failure::Usage { file, text } if file.is_empty() => write!(f, "{text}"),
+        // Names and answers of servers are in all parts of a message.
+        let text = match self {
+            Failure::Engine(error) => engine_text(error),
+            Failure::Usage { file, text } if file.is_empty() => text.clone(),
             Failure::Usage { file, text }
             | Failure::Refused { file, text }
-            | Failure::NotAnArchive { file, text } => write!(f, "{}: {text}", printable(file)),
+            | Failure::NotAnArchive { file, text } => format!("{file}: {text}"),
             Failure::Io {
                 file,
                 action,
                 error,
-            } => write!(f, "cannot {action} {}: {error}", printable(file)),
-            Failure::Storage(error) => write!(f, "{}", printable(&error.to_string())),
-            Failure::Exists { file } => {
-                write!(f, "{}: {EXISTS_TEXT}", printable(file))
-            }
-        }
+            } => format!("cannot {action} {file}: {error}"),
+            Failure::Storage(error) => error.to_string(),
+            Failure::Exists { file } => format!("{file}: {EXISTS_TEXT}"),
+        };
+        f.write_str(&printable(&text))
     }
 }
 

@@ -19,6 +19,7 @@
 //! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
 //! | [`entry_paths`], [`selection`] | paths inside archives; what selects entries |
 //! | [`files`] | opens inputs, creates outputs |
+//! | [`disk_image`] | formats of disk images, and what they make QEMU open |
 //! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |
@@ -29,6 +30,7 @@
 
 mod args;
 mod cancellable;
+mod disk_image;
 mod entry_paths;
 mod exit;
 mod failure;

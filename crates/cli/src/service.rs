@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::report::Report;
 use crate::session::Session;
+use crate::text::printable;
 
 /// Says to a program that it is the one behind.
 const IS_BEHIND: &str = "REFRAIN_IS_BEHIND";
@@ -59,6 +60,11 @@ fn start_behind() -> io::Result<Exit> {
         let code = status.code().unwrap_or(Exit::Internal as i32);
         return Ok(Exit::of_code(code));
     }
+    let line = format!(
+        "{}; process {id}, `kill {id}` ends it\n",
+        line.trim_end(),
+        id = behind.id()
+    );
     io::stdout().write_all(line.as_bytes())?;
     io::stdout().flush()?;
     Ok(Exit::Done)
@@ -72,7 +78,7 @@ fn start_behind() -> io::Result<Exit> {
 pub fn announce(line: &str) -> Result<()> {
     let write = || {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(format!("{line}\n").as_bytes())?;
+        stdout.write_all(format!("{}\n", printable(line)).as_bytes())?;
         stdout.flush()
     };
     write().map_err(|error| Failure::Io {

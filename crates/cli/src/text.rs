@@ -1,12 +1,11 @@
-//! Text for people: names that are safe to print, counts with their nouns, digits.
+//! Text for people, programs and shells: names that are safe to print, counts with their nouns,
+//! digits. What is printed as text goes through [`printable`] or [`escaped`], JSON through
+//! [`json_text`], command lines through [`shell_word`].
 
-/// Returns `name` with every control character, which a terminal could take as a command, replaced
-/// by `?`.
-pub fn printable(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+pub use refrain_page::{json_text, printable, printable_lines};
 
 /// Returns a name of any bytes as text from which [`unescaped`] makes the same bytes again: control
 /// characters and bytes that are not UTF-8 become `\ooo` with three octal digits, a backslash
@@ -29,6 +28,29 @@ pub fn escaped(name: &[u8]) -> String {
 /// Returns a name for messages: escaped, in quotation marks.
 pub fn quoted(name: &[u8]) -> String {
     format!("\"{}\"", escaped(name))
+}
+
+/// Returns a word that a POSIX shell reads as these bytes. Control characters and bytes that are
+/// not UTF-8 are written by the shell's own `printf`. `None`: no such word exists, since the bytes
+/// have a NUL or end with a line break, which the shell takes away from what a command writes.
+pub fn shell_word(bytes: &OsStr) -> Option<String> {
+    let bytes = bytes.as_bytes();
+    let text = std::str::from_utf8(bytes).ok();
+    let text = text.filter(|text| !text.contains(char::is_control));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    match text {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => Some(text.to_owned()),
+        Some(text) => Some(format!("'{}'", text.replace('\'', "'\\''"))),
+        None if bytes.contains(&0) || bytes.ends_with(b"\n") => None,
+        None => {
+            let mut escaped = escaped(bytes).replace('%', "%%").replace('\'', "\\047");
+            if escaped.starts_with('-') {
+                // It would be an option of `printf`.
+                escaped.replace_range(..1, "\\055");
+            }
+            Some(format!("\"$(printf '{escaped}')\""))
+        }
+    }
 }
 
 fn push_octal(text: &mut String, bytes: &[u8]) {
@@ -81,8 +103,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(printable("a\n\u{7}b\u{9b}c"), "a??b?c");
+    fn a_shell_reads_the_word_that_was_meant() {
+        let of = |bytes: &[u8]| shell_word(OsStr::from_bytes(bytes));
+        assert_eq!(of(b"a/b.rfn").as_deref(), Some("a/b.rfn"));
+        assert_eq!(of(b""), Some("''".into()));
+        assert_eq!(of(b"it's"), Some("'it'\\''s'".into()));
+        assert_eq!((of(b"a\n"), of(b"a\0b")), (None, None));
+        let all: Vec<u8> = (1..=255).chain(*b"'$(touch x)'%s\\033`\"").collect();
+        for bytes in [
+            &all[..],
+            b"~",
+            b"a b",
+            b"$HOME",
+            b"\x1b]0;x\x07",
+            b"-n \x1b",
+            b"#",
+            b"--a\x1b",
+            b"%\x01",
+        ] {
+            let word = of(bytes).unwrap();
+            assert!(!word.contains(char::is_control), "{word}");
+            let line = format!("printf %s {word}");
+            let output = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .output();
+            assert_eq!(output.unwrap().stdout, bytes, "{line}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! the rest from the data. Nothing of the data is ever read as markup or script: it is JSON in an
 //! element of its own, and a content security policy forbids everything from outside.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
 
@@ -74,9 +74,44 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// Text for a terminal, as one line: every control character, which a terminal could take as a
+/// command, is replaced by `?`.
+pub fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// [`printable`] for text of several lines: their ends stay, and tabs.
+pub fn printable_lines(text: &str) -> String {
+    let is_kept = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    let shown = |c: char| if is_kept(c) { c } else { '?' };
+    text.chars().map(shown).collect()
+}
+
+/// JSON as text in which no control character stands as itself. Encoders escape those below the
+/// space; a terminal that shows JSON would take DEL and those of the second half for commands.
+pub fn json_text(json: impl Display) -> String {
+    let json = json.to_string();
+    let is_command = |c: char| c.is_control() && !c.is_ascii() || c == '\u{7f}';
+    if !json.contains(is_command) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match is_command(character) {
+            // They occur in strings only.
+            true => {
+                let _ = write!(text, "\\u{:04x}", u32::from(character));
+            }
+            false => text.push(character),
+        }
+    }
+    text
+}
+
 /// JSON that no parser of HTML takes for the end of its element.
 fn inert_json(data: &Value) -> String {
-    let json = data.to_string();
+    let json = json_text(data);
     let mut inert = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
@@ -114,6 +149,22 @@ mod tests {
         let from = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
         let json = html[from..].split("</script>").next().unwrap();
         assert_eq!(serde_json::from_str::<Value>(json).unwrap(), data);
+    }
+
+    #[test]
+    fn control_characters_stand_in_no_text_and_no_json() {
+        let all: String = ('\0'..='\u{a0}').collect();
+        assert_eq!(printable("a\n\u{7}b\u{9b}c"), "a??b?c");
+        assert_eq!(printable_lines("a\n\tb\u{9b}\rc\u{7f}"), "a\n\tb??c?");
+        assert!(!printable(&all).contains(char::is_control));
+        let value = json!({ "name": all, (all.as_str()): 1 });
+        for text in [json_text(&value), json_text(format_args!("{value:#}"))] {
+            assert!(
+                !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text}"
+            );
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        }
     }
 
     #[test]

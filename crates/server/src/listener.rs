@@ -140,6 +140,16 @@ impl Listener {
         }
     }
 
+    /// Whether only programs on this machine can connect over the network: the address is one of
+    /// 127.0.0.0/8 or ::1.
+    pub fn is_loopback(&self) -> bool {
+        match &self.socket {
+            ListeningSocket::Tcp(listener) => (listener.local_addr())
+                .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+            ListeningSocket::Unix(_) => false,
+        }
+    }
+
     fn accept(&self) -> io::Result<Socket> {
         match &self.socket {
             ListeningSocket::Tcp(listener) => listener

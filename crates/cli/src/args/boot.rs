@@ -10,6 +10,7 @@ use super::password::PasswordArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
+use crate::disk_image::ImageFormat;
 
 /// `refrain boot`
 #[derive(Debug, Args)]
@@ -37,6 +38,9 @@ pub struct BootArgs {
     /// Print the commands that would run, and run nothing
     #[arg(long)]
     pub print: bool,
+    /// The format of the image; default: by the mark at its beginning, or raw
+    #[arg(long, value_name = "FORMAT")]
+    pub image_format: Option<ImageFormat>,
     /// The program that runs the guest
     #[arg(long, value_name = "PROGRAM", default_value = default_qemu())]
     pub qemu: OsString,

@@ -38,6 +38,10 @@ pub struct ServeArgs {
     /// The export under the empty name: a member, or MEMBER/PATH; default: the only file
     #[arg(long, value_name = "NAME")]
     pub export: Option<std::ffi::OsString>,
+    /// A name of this machine that HTTP clients may use for a service on a loopback address,
+    /// besides localhost and its addresses; requests with others are refused. May be repeated
+    #[arg(long, value_name = "NAME")]
+    pub host_name: Vec<String>,
     /// The most clients at once; more are refused
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
@@ -59,7 +63,7 @@ pub struct ServeArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
-    /// Return to the shell when the service is ready; it goes on behind
+    /// Return to the shell when the service is ready, and say its process ID; it goes on behind
     #[arg(long)]
     pub daemon: bool,
     /// End when nobody has been connected for this time: 30s, 10m, 2h

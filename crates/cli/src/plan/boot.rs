@@ -4,10 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use refrain::ReadOptions;
+use serde_json::{Value, json};
 
 use super::inputs::SeekableInput;
 use crate::args::BootArgs;
+use crate::disk_image::ImageFormat;
 use crate::failure::{Failure, Result};
+use crate::text::json_text;
 
 /// A guest to run.
 #[derive(Debug)]
@@ -20,14 +23,12 @@ impl BootPlan {
     /// Plans a run of `boot`.
     ///
     /// # Errors
-    /// `Usage` if the archive is a pipe, or a path contains what QEMU cannot be told; `Io` if there
-    /// is no such file.
+    /// `Usage` if the archive is a pipe, or the socket has a path that QEMU cannot be told; `Io` if
+    /// there is no such file.
     pub fn new(args: &BootArgs) -> Result<BootPlan> {
-        for path in [&args.overlay, &args.socket].into_iter().flatten() {
-            if path.as_os_str().as_encoded_bytes().contains(&b'\n') {
-                let text = "a line break in this path cannot be passed to QEMU";
-                return Err(Failure::usage(path.to_string_lossy(), text));
-            }
+        if let Some(socket) = args.socket.as_ref().filter(|path| path.to_str().is_none()) {
+            let text = "a path that is not UTF-8 cannot be passed to QEMU";
+            return Err(Failure::usage(socket.to_string_lossy(), text));
         }
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(BootPlan {
@@ -37,26 +38,6 @@ impl BootPlan {
     }
 }
 
-/// The formats of disk images: QEMU's name, where its mark is, and the mark.
-const FORMATS: &[(&str, usize, &[u8])] = &[
-    ("qcow2", 0, b"QFI\xfb"),
-    ("vmdk", 0, b"KDMV"),
-    ("vhdx", 0, b"vhdxfile"),
-    ("vdi", 0x40, &[0x7f, 0x10, 0xda, 0xbe]),
-];
-
-/// The bytes of an image in which its mark is.
-pub const IMAGE_HEAD_BYTES: usize = 0x44;
-
-/// QEMU's name of the format of an image with this beginning.
-pub fn image_format(head: &[u8]) -> &'static str {
-    let has_mark = |(_, at, mark): &&(&str, usize, &[u8])| {
-        head.get(*at..).is_some_and(|rest| rest.starts_with(mark))
-    };
-    let found = FORMATS.iter().find(has_mark);
-    found.map_or("raw", |(name, _, _)| name)
-}
-
 /// What the commands are made from.
 #[derive(Debug)]
 pub struct Guest<'a> {
@@ -64,7 +45,7 @@ pub struct Guest<'a> {
     pub socket: &'a Path,
     pub overlay: PathBuf,
     /// Of the image that the archive holds.
-    pub format: &'static str,
+    pub format: ImageFormat,
     pub arguments: &'a [OsString],
 }
 
@@ -74,12 +55,24 @@ impl Guest<'_> {
         let mut command: Vec<OsString> = ["qemu-img", "create", "-q", "-f", "qcow2"]
             .map(OsString::from)
             .to_vec();
-        let mut backing = OsString::from("nbd+unix:///?socket=");
-        backing.push(self.socket);
-        command.extend([OsString::from("-b"), backing]);
-        command.extend(["-F", self.format].map(OsString::from));
-        command.push(self.overlay.clone().into());
+        let path = self.socket.to_string_lossy();
+        let server = json!({ "type": "unix", "path": path });
+        let mut image = self.image_options();
+        image["file"] = json!({ "driver": "nbd", "server": server });
+        let backing = format!("json:{}", json_text(image));
+        command.extend([OsString::from("-b"), backing.into()]);
+        command.extend(["-F", self.format.name()].map(OsString::from));
+        command.push(no_option(&self.overlay).into());
         command
+    }
+
+    /// How QEMU opens the image: in its format, and nothing that its header names.
+    fn image_options(&self) -> Value {
+        let mut options = json!({ "driver": self.format.name() });
+        if self.format.has_backing() {
+            options["backing"] = Value::Null;
+        }
+        options
     }
 
     /// The command that runs the guest.
@@ -96,19 +89,30 @@ impl Guest<'_> {
         let mut image = OsString::from("driver=nbd,node-name=image,read-only=on,");
         image.push("reconnect-delay=30,server.type=unix,server.path=");
         image.push(escaped(self.socket));
-        let format = format!(
-            "driver={},node-name=base,read-only=on,file=image",
-            self.format
-        );
+        let mut base = self.image_options();
+        base["node-name"] = "base".into();
+        base["read-only"] = true.into();
+        base["file"] = "image".into();
         let mut disk = OsString::from("driver=qcow2,node-name=disk,backing=base,");
         disk.push("file.driver=file,file.filename=");
-        disk.push(escaped(&self.overlay));
-        for node in [image, format.into(), disk] {
+        disk.push(escaped(&no_option(&self.overlay)));
+        for node in [image, base.to_string().into(), disk] {
             command.extend([OsString::from("-blockdev"), node]);
         }
         command.extend(["-device", "virtio-blk,drive=disk"].map(OsString::from));
         command.extend(self.arguments.iter().cloned());
         command
+    }
+}
+
+/// A path that programs take for no option, and QEMU for no protocol.
+fn no_option(path: &Path) -> PathBuf {
+    let is_plain = path.is_absolute()
+        || !(path.as_os_str().as_encoded_bytes()).contains(&b':')
+            && !path.as_os_str().as_encoded_bytes().starts_with(b"-");
+    match is_plain {
+        true => path.to_owned(),
+        false => Path::new(".").join(path),
     }
 }
 
@@ -130,22 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_of_an_image_is_known_by_its_mark() {
-        let mut head = [0; IMAGE_HEAD_BYTES];
-        assert_eq!(image_format(&head), "raw");
-        head[0x40..].copy_from_slice(&[0x7f, 0x10, 0xda, 0xbe]);
-        assert_eq!(image_format(&head), "vdi");
-        assert_eq!(image_format(b"QFI\xfb..."), "qcow2");
-        assert_eq!(image_format(b"QFI"), "raw");
-    }
-
-    #[test]
-    fn commas_in_paths_are_doubled() {
+    fn no_name_is_an_option_and_no_image_opens_another() {
         let guest = Guest {
             qemu: OsStr::new("qemu"),
             socket: Path::new("/run/a,b"),
             overlay: PathBuf::from("x,y.qcow2"),
-            format: "raw",
+            format: ImageFormat::Qcow2,
             arguments: &[OsString::from("-nographic")],
         };
         let run = guest.run();
@@ -155,11 +149,35 @@ mod tests {
         };
         assert!(has("server.path=/run/a,,b") && has("filename=x,,y.qcow2"));
         assert_eq!(run.last().unwrap(), "-nographic");
+        let base = run.iter().find_map(|word| {
+            let value = serde_json::from_str::<Value>(word.to_str()?);
+            value.ok().filter(|value| value["node-name"] == "base")
+        });
+        let base = base.unwrap();
+        assert_eq!(
+            (&base["driver"], &base["backing"]),
+            (&json!("qcow2"), &Value::Null)
+        );
+        assert!(base.as_object().unwrap().contains_key("backing"));
         assert!(run.iter().any(|part| part == "kvm"));
         let guest = Guest {
+            overlay: PathBuf::from("-o:x"),
+            socket: Path::new("/run/a b&c%?\"\n\u{9b}"),
             arguments: &["-accel", "tcg"].map(OsString::from),
             ..guest
         };
         assert!(!guest.run().iter().any(|part| part == "kvm"));
+        let overlay = guest.make_overlay();
+        assert_eq!(overlay.last().unwrap(), "./-o:x");
+        let backing = overlay
+            .iter()
+            .find_map(|word| word.to_str()?.strip_prefix("json:"));
+        let backing = backing.unwrap();
+        assert!(!backing.contains(char::is_control));
+        let backing: Value = serde_json::from_str(backing).unwrap();
+        assert_eq!(
+            backing["file"]["server"]["path"],
+            guest.socket.to_str().unwrap()
+        );
     }
 }

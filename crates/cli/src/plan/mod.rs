@@ -26,7 +26,7 @@ mod mount;
 mod output;
 mod read;
 
-pub use boot::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
+pub use boot::{BootPlan, Guest};
 pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use effects::{check_list, check_owners, check_password, check_scan, check_serve};

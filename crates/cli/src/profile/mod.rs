@@ -23,6 +23,7 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::files;
 use crate::messages;
+use crate::text::json_text;
 
 /// Runs `work`, and prints or writes what it took if the arguments ask for that.
 pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
@@ -139,7 +140,11 @@ fn print(whole: &Usage) {
 }
 
 fn write(file: &Path, whole: &Usage) -> Result<()> {
-    files::write_file(file, true, format!("{:#}\n", numbers(whole)).as_bytes())
+    files::write_file(
+        file,
+        true,
+        json_text(format_args!("{:#}\n", numbers(whole))).as_bytes(),
+    )
 }
 
 /// The numbers of stages and locks.

@@ -38,7 +38,7 @@ pub use position::Total;
 pub use problems::{FileProblem, problems_text};
 pub use progress::Meter;
 pub use progress_line::ProgressLine;
-pub use run::{DataTo, Outcome, Report, print};
+pub use run::{DataTo, Outcome, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};
 pub use zip::{ZipSummary, zip_json, zip_line, zip_text};

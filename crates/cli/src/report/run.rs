@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::session::Session;
+use crate::text::{json_text, printable_lines};
 
 /// Where the data of the run goes, which decides where the JSON document goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +196,7 @@ impl<'a> Report<'a> {
         match self.data_to {
             DataTo::Stdout | DataTo::Elsewhere => self.results.push(result),
             DataTo::Lines if self.args.json && !result.is_null() => {
-                self.write_text(&format!("{result}\n"));
+                self.write_text(&format!("{}\n", json_text(result)));
             }
             DataTo::Lines => {}
         }
@@ -230,7 +231,7 @@ impl<'a> Report<'a> {
                 "exit": self.exit as u8,
                 "results": self.results,
             });
-            self.write_text(&format!("{document:#}\n"));
+            self.write_text(&json_text(format_args!("{document:#}\n")));
         }
         self.exit
     }
@@ -255,9 +256,18 @@ fn write_stdout(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes text to standard output.
+/// Moves to the top left corner of the terminal on standard output and clears what is below.
+pub fn clear_screen() -> Result<()> {
+    write_to_stdout(b"\x1b[H\x1b[2J")
+}
+
+/// Writes text to standard output, without commands for a terminal.
 pub fn print(text: &str) -> Result<()> {
-    write_stdout(text.as_bytes()).map_err(|error| Failure::Io {
+    write_to_stdout(printable_lines(text).as_bytes())
+}
+
+fn write_to_stdout(bytes: &[u8]) -> Result<()> {
+    write_stdout(bytes).map_err(|error| Failure::Io {
         file: "standard output".into(),
         action: "write",
         error,

@@ -1,6 +1,6 @@
 //! `refrain boot`: a virtual machine from a disk image in an archive.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -21,12 +21,14 @@ use serde_json::json;
 use super::input::open_for_service;
 use super::serve::reporter;
 use crate::args::BootArgs;
+use crate::disk_image::{IMAGE_HEAD_BYTES, ImageFormat};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::plan::{BootPlan, Guest, IMAGE_HEAD_BYTES, image_format};
+use crate::plan::{BootPlan, Guest};
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
+use crate::text::shell_word;
 
 /// The clients of the socket: QEMU, and the program that makes the overlay.
 const CLIENTS_MAX: usize = 8;
@@ -57,30 +59,25 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
     let service = Service::new(archive, reporter(report.session()));
     let name = image_name(args, &service, label)?;
     let image = find_image(&service, &name, label)?;
-    let directory = tempfile::tempdir().map_err(|error| Failure::Io {
+    let directory = tempfile::Builder::new().prefix("refrain-boot-").tempdir();
+    let directory = directory.map_err(|error| Failure::Io {
         file: "a temporary directory".to_owned(),
         action: "make",
         error,
     })?;
     let socket = args.socket.clone();
     let socket = socket.unwrap_or_else(|| directory.path().join("image.sock"));
-    let mut head = [0; IMAGE_HEAD_BYTES];
-    let head_bytes = head
-        .len()
-        .min(usize::try_from(image.size_bytes()).unwrap_or(0));
-    let head = &mut head[..head_bytes];
-    (image.read(0, head, &ReadControl::default()))
-        .map_err(|error| Failure::engine(label, error))?;
+    let format = checked_format(args, &image, label)?;
     let overlay = args.overlay.clone();
     let guest = Guest {
         qemu: &args.qemu,
         socket: &socket,
         overlay: overlay.unwrap_or_else(|| directory.path().join("overlay.qcow2")),
-        format: image_format(head),
+        format,
         arguments: &args.arguments,
     };
     if args.print {
-        return print(args, &guest, &name, label);
+        return print(args, &guest, &name, (directory.path(), label));
     }
     let trace = find_trace(args, &service, &name)?;
     run_guest(
@@ -95,6 +92,30 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
             trace,
         },
     )
+}
+
+/// The format of the image, if QEMU opens no other file for it.
+fn checked_format(args: &BootArgs, image: &FileOfArchive, label: &str) -> Result<ImageFormat> {
+    let read = |offset: u64, length: u64| {
+        let rest_bytes = image.size_bytes().saturating_sub(offset);
+        let mut bytes = vec![0; usize::try_from(length.min(rest_bytes)).unwrap_or(0)];
+        (image.read(offset, &mut bytes, &ReadControl::default()))
+            .map_err(|error| Failure::engine(label, error))?;
+        Ok::<_, Failure>(bytes)
+    };
+    let head = read(0, IMAGE_HEAD_BYTES as u64)?;
+    let format = args.image_format.unwrap_or_else(|| ImageFormat::of(&head));
+    match format.foreign_file(&head, read)? {
+        None => Ok(format),
+        Some(what) => {
+            let name = format.name();
+            let text = format!(
+                "the {name} image names {what}, which would be opened on this machine and shown to \
+                 the guest; compress one image that has everything (qemu-img convert -O {name})"
+            );
+            Err(Failure::refused(label, text))
+        }
+    }
 }
 
 /// A guest and what it boots from.
@@ -195,19 +216,32 @@ fn find_image(service: &Service, name: &[u8], label: &str) -> Result<FileOfArchi
     })
 }
 
-/// Shows the commands as a shell takes them.
-fn print(args: &BootArgs, guest: &Guest, name: &[u8], label: &str) -> Result<Outcome> {
-    let mut serve: Vec<OsString> = ["refrain", "serve"].map(OsString::from).to_vec();
-    serve.push(args.archive.clone().into());
-    let mut address = OsString::from("unix:");
-    address.push(guest.socket);
-    serve.extend([OsString::from("--nbd"), address, OsString::from("--export")]);
-    serve.push(OsString::from(String::from_utf8_lossy(name).into_owned()));
-    let mut commands = vec![serve, guest.run()];
+/// How long the service of printed commands waits for QEMU.
+const PRINTED_IDLE: &str = "1m";
+
+/// Shows the commands as a shell takes them, one behind the other. The service ends by itself.
+fn print(
+    args: &BootArgs,
+    guest: &Guest,
+    name: &[u8],
+    (directory, label): (&Path, &str),
+) -> Result<Outcome> {
+    let mut commands = vec![serve_command(args, guest, name)];
     if !guest.overlay.exists() {
-        commands.insert(1, guest.make_overlay());
+        commands.push(guest.make_overlay());
     }
-    let lines: Vec<String> = commands.iter().map(|command| shell_line(command)).collect();
+    commands.push(guest.run());
+    let needs_directory = args.socket.is_none() || args.overlay.is_none();
+    if needs_directory {
+        let of = |words: &[&str]| {
+            let words = words.iter().map(OsString::from);
+            words.chain([directory.into()]).collect::<Vec<_>>()
+        };
+        commands.insert(0, of(&["mkdir", "-m", "700"]));
+        commands.push(of(&["rm", "-r"]));
+    }
+    let lines: Result<Vec<String>> = commands.iter().map(|words| shell_line(words)).collect();
+    let lines = lines?;
     if !args.report.json {
         let mut stdout = files::stdout_sink()?;
         let text = format!("{}\n", lines.join("\n"));
@@ -222,12 +256,62 @@ fn print(args: &BootArgs, guest: &Guest, name: &[u8], label: &str) -> Result<Out
     ))
 }
 
-fn shell_line(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let quoted = words.iter().map(|word| {
-        shlex::try_quote(word).map_or_else(|_| word.to_string(), |word| word.into_owned())
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+/// The service that the guest reads from, opened as this archive was.
+fn serve_command(args: &BootArgs, guest: &Guest, name: &[u8]) -> Vec<OsString> {
+    let mut words: Vec<OsString> = ["refrain", "serve"].map(OsString::from).to_vec();
+    let mut address = OsString::from("unix:");
+    address.push(guest.socket);
+    // With the sign no value is an option, whatever it begins with.
+    let mut option = |name: &str, value: Option<OsString>| {
+        words.extend(value.map(|value| {
+            let mut word = OsString::from(name);
+            word.push("=");
+            word.push(value);
+            word
+        }));
+    };
+    option("--nbd", Some(address));
+    option("--export", Some(OsStr::from_bytes(name).to_owned()));
+    option("--idle-exit", Some(PRINTED_IDLE.into()));
+    let number = |number: String| Some(OsString::from(number));
+    option(
+        "--password-file",
+        args.password.password_file.clone().map(Into::into),
+    );
+    option(
+        "--password-fd",
+        args.password
+            .password_fd
+            .and_then(|fd| number(fd.to_string())),
+    );
+    let memory = args
+        .resources
+        .memory
+        .and_then(|size| number(size.bytes.to_string()));
+    option("--memory", memory);
+    let content = args
+        .limits
+        .content_max
+        .and_then(|size| number(size.bytes.to_string()));
+    option("--content-max", content);
+    if args.limits.work_max != refrain::WORK_MAX_DEFAULT {
+        option("--work-max", number(args.limits.work_max.to_string()));
+    }
+    words.push("--daemon".into());
+    words.extend(args.opening.scan.then(|| "--scan".into()));
+    words.extend(["--".into(), args.archive.clone().into()]);
+    words
+}
+
+fn shell_line(command: &[OsString]) -> Result<String> {
+    let word = |word: &OsString| {
+        shell_word(word).ok_or_else(|| {
+            let text = "no word of a shell ends with a line break: the command cannot be printed";
+            Failure::usage(word.to_string_lossy(), text)
+        })
+    };
+    let words: Result<Vec<String>> = command.iter().map(word).collect();
+    Ok(words?.join(" "))
 }
 
 /// The trace that is given, or that the archive holds.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use refrain_server::fuse::Mount;
+use refrain_server::http::HttpDoor;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
 use super::input::open_for_service;
-use super::serve::http_door;
+use super::serve::http_settings;
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -84,7 +85,8 @@ fn listen(args: &MountArgs, service: &Service, memory_bytes: u64) -> Result<Opti
     };
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
-    let door = http_door(&args.archive, CLIENTS_MAX, service, memory_bytes, &clients)?;
+    let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients);
+    let door = HttpDoor::new(service.clone(), settings)?.at(&listener);
     let signal = listener.start(Arc::new(door), clients, service.reporter())?;
     Ok(Some(signal))
 }

@@ -22,6 +22,7 @@ use crate::plan::{ServePlan, check_serve};
 use crate::report::{DataTo, Outcome, Report};
 use crate::service::{self, Waiter, wait_until};
 use crate::session::Session;
+use crate::text::printable;
 
 /// How long clients may take for the replies that they wait for, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -81,7 +82,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
 /// Prints lines about the service.
 pub fn reporter(session: &Session) -> Arc<Reporter> {
     let program = session.program;
-    Arc::new(move |line: &str| messages::tell(program, line))
+    Arc::new(move |line: &str| messages::tell(program, &printable(line)))
 }
 
 /// The sockets of the doors.
@@ -176,10 +177,15 @@ impl Listeners {
             }
         }
         if !self.http.is_empty() {
-            let door = http_door(&args.archive, args.clients, service, memory_bytes, clients)?;
-            let door: Arc<dyn Door> = Arc::new(door);
+            let settings = http_settings(&args.archive, args.clients, memory_bytes, clients);
+            let settings = HttpSettings {
+                host_names: args.host_name.clone(),
+                ..settings
+            };
+            let door = HttpDoor::new(service.clone(), settings)?;
             for listener in self.http {
-                let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
+                let door = Arc::new(door.at(&listener));
+                let signal = listener.start(door, clients.clone(), service.reporter());
                 signals.push(signal?);
             }
         }
@@ -187,14 +193,13 @@ impl Listeners {
     }
 }
 
-/// The HTTP door, whose statistics count the clients of all doors.
-pub fn http_door(
+/// The settings of an HTTP door, whose statistics count the clients of all doors.
+pub fn http_settings(
     archive: &Path,
     clients_max: usize,
-    service: &Service,
     memory_bytes: u64,
     clients: &Clients,
-) -> Result<HttpDoor> {
+) -> HttpSettings {
     let counted = clients.clone();
     let metrics = move || {
         vec![
@@ -212,11 +217,10 @@ pub fn http_door(
     };
     let share_bytes = memory_bytes / 16 / clients_max.max(1) as u64;
     let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
-    let settings = HttpSettings {
+    HttpSettings {
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
         unnamed_member: names::of_member(archive, b""),
         metrics: vec![Arc::new(metrics)],
         ..HttpSettings::default()
-    };
-    Ok(HttpDoor::new(service.clone(), settings)?)
+    }
 }

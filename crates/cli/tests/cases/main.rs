@@ -24,6 +24,7 @@
 //! | `mount` | archives as directories, seen through the kernel |
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
+//! | `hostile_names` | names that are commands to terminals |
 //! | `hash` | digests, beside md5sum and sha256sum |
 //! | `killed` | runs that are killed at random moments |
 //! | `lab` | measurements of the machine, and its profile |
@@ -40,6 +41,7 @@
 mod damage;
 mod foreign;
 mod hash;
+mod hostile_names;
 mod killed;
 mod lab;
 #[cfg(feature = "lrzip")]

@@ -106,6 +106,56 @@ fn what_is_served_is_what_cat_prints_and_top_counts_it() {
 }
 
 #[test]
+fn a_loopback_address_answers_only_to_names_of_this_machine() {
+    let case = Case::new();
+    case.write("a", b"content of a\n");
+    case.ok("compress a");
+    let line = "serve a.rfn --http 127.0.0.1:0 --host-name archive.example";
+    let (_service, address) = start(&case, line);
+    let status = |url: &str, host: &str| {
+        let output = Command::new("curl")
+            .args(["-s", "-o", "answer", "-w", "%{http_code}", "-H", host, url])
+            .current_dir(case.path("."))
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let port = address.rsplit_once(':').unwrap().1;
+    let urls = ["a", "", ".refrain/statistics", "metrics", "missing"];
+    for path in urls {
+        let url = format!("http://{address}/{path}");
+        assert_eq!(status(&url, "Host: evil.example"), "421", "{path}");
+        let answer = String::from_utf8(case.read("answer")).unwrap();
+        assert!(
+            answer.contains("--host-name") && !answer.contains("content of a"),
+            "{answer}"
+        );
+    }
+    let url = format!("http://{address}/a");
+    for host in [
+        "Host: localhost".to_owned(),
+        format!("Host: 127.0.0.1:{port}"),
+        format!("Host: Archive.example:{port}"),
+    ] {
+        assert_eq!(status(&url, &host), "200", "{host}");
+    }
+    let reset = format!("http://{address}/.refrain/statistics/reset");
+    let output = Command::new("curl")
+        .args(["-s", "-X", "POST", "-H", "Host: evil.example", &reset])
+        .output();
+    assert!(
+        String::from_utf8(output.unwrap().stdout)
+            .unwrap()
+            .contains("localhost")
+    );
+    case.ok(&format!("top {address} --once"));
+    // Whoever listens at all addresses is called by any name.
+    let (_open, address) = start(&case, "serve a.rfn --http 0.0.0.0:0");
+    let port = address.rsplit_once(':').unwrap().1;
+    let url = format!("http://127.0.0.1:{port}/a");
+    assert_eq!(status(&url, "Host: www.example"), "200");
+}
+
+#[test]
 fn a_socket_of_this_machine_serves_http_as_well() {
     let case = Case::new();
     case.write("a", b"content of a\n");

@@ -116,10 +116,22 @@ fn a_service_goes_behind_and_ends_when_it_is_idle() {
     let ready = case
         .ok("serve a.rfn --nbd unix:s --daemon --idle-exit 1s")
         .stdout;
+    let ready = String::from_utf8(ready).unwrap();
+    assert!(ready.contains("ready at nbd unix:s"), "{ready}");
+    let process = ready
+        .split("process ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
+    assert!(command.contains("--idle-exit"), "{command}");
     assert!(
-        String::from_utf8(ready)
-            .unwrap()
-            .contains("ready at nbd unix:s")
+        ready
+            .trim_end()
+            .ends_with(&format!("`kill {process}` ends it")),
+        "{ready}"
     );
     client(
         &case,
@@ -233,11 +245,18 @@ fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
     case.ok("compress disk.img -o a.rfn");
     let printed = case.ok("boot a.rfn --print -- -nographic").stdout;
     let printed = String::from_utf8(printed).unwrap();
-    let starts = ["refrain serve a.rfn", "qemu-img create", "qemu-system-"];
+    let starts = [
+        "mkdir -m 700",
+        "refrain serve",
+        "qemu-img create",
+        "qemu-system-",
+        "rm -r ",
+    ];
+    assert_eq!(printed.lines().count(), starts.len());
     for (line, start) in printed.lines().zip(starts) {
         assert!(line.starts_with(start), "{line}");
     }
-    assert!(printed.trim_end().ends_with("-nographic"));
+    assert!(printed.lines().nth(3).unwrap().ends_with("-nographic"));
     let qemu = pretended_qemu(&case, "exit 3");
     let text = case.fails(&format!("boot a.rfn --qemu {qemu}"), 6);
     assert!(text.contains("ended with code 3"), "{text}");
@@ -251,11 +270,115 @@ fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
     );
     case.ok("compress disk.qcow2 -o q.rfn");
     let printed = case.ok("boot q.rfn --print").stdout;
+    let printed = String::from_utf8(printed).unwrap();
     assert!(
-        String::from_utf8(printed)
-            .unwrap()
-            .contains("driver=qcow2,node-name=base")
+        printed.contains(r#""driver":"qcow2","file":"image","node-name":"base""#),
+        "{printed}"
     );
+    let raw = case.ok("boot q.rfn --image-format raw --print").stdout;
+    assert!(
+        String::from_utf8(raw)
+            .unwrap()
+            .contains(r#""driver":"raw","file":"image""#)
+    );
+}
+
+/// Runs what `boot --print` has printed.
+fn run_printed(case: &Case, printed: &[u8]) {
+    case.write("commands", printed);
+    let bin = Path::new(REFRAIN).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command
+        .args(["-e", "commands"])
+        .current_dir(case.path("."))
+        .env("PATH", path);
+    expect(command.output().unwrap(), 0, "the printed commands");
+}
+
+#[test]
+fn a_shell_runs_the_printed_commands_whatever_the_names_are() {
+    let case = Case::new();
+    let qemu = pretended_qemu(
+        &case,
+        &format!(
+            "{FIND_SOCKET}\nqemu-io -r -f raw -c 'read 0 512' \"nbd+unix:///?socket=$socket\"> read.txt"
+        ),
+    );
+    // An image, an archive and an overlay whose names are options, expansions and commands to
+    // terminals.
+    let hostile = "-a,b:c&d%e=f '$(touch no)`touch no`\x1b]0;t\x07\u{9b}1m\n.img";
+    case.write(hostile, &image());
+    let printed = |words: &[&str]| {
+        let mut command = case.command(REFRAIN, "boot --print");
+        command.args(["--qemu", &qemu]).args(words);
+        expect(command.output().unwrap(), 0, "boot --print").stdout
+    };
+    let mut command = case.command(REFRAIN, "compress -q");
+    command.args(["--", &format!("./{hostile}")]);
+    expect(command.output().unwrap(), 0, "compress");
+    let archive = format!("./{hostile}.rfn");
+    let overlay = format!("{hostile}.qcow2");
+    let text = printed(&[&format!("--overlay={overlay}"), &archive]);
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        !text.contains(|c: char| c.is_control() && c != '\n'),
+        "{text:?}"
+    );
+    run_printed(&case, text.as_bytes());
+    assert!(case.read("read.txt").starts_with(b"read 512/512"));
+    assert!(case.exists(&overlay) && !case.exists("no"));
+}
+
+#[test]
+fn an_image_opens_no_file_of_the_host() {
+    let case = Case::new();
+    case.write("secret", &vec![b's'; 1 << 20]);
+    let secret = case.path("secret");
+    let secret = secret.to_str().unwrap();
+    let data = format!("data_file={},data_file_raw=on", case.path("data").display());
+    client(
+        &case,
+        "qemu-img",
+        &["create", "-q", "-f", "vmdk", "base.vmdk", "1M"],
+    );
+    let cases: [&[&str]; 5] = [
+        &["-f", "qcow2", "-b", secret, "-F", "raw", "i0"],
+        &[
+            "-f",
+            "qcow2",
+            "-u",
+            "-b",
+            "json:{\"driver\":\"raw\"}",
+            "-F",
+            "raw",
+            "i1",
+            "1M",
+        ],
+        &["-f", "qcow2", "-o", &data, "i2", "1M"],
+        &["-f", "vmdk", "-b", "base.vmdk", "-F", "vmdk", "i3"],
+        &["-f", "vmdk", "-o", "subformat=monolithicSparse", "i4", "1M"],
+    ];
+    let qemu = pretended_qemu(&case, "touch started");
+    for (number, words) in cases.iter().enumerate() {
+        let mut all = vec!["create", "-q"];
+        all.extend_from_slice(words);
+        client(&case, "qemu-img", &all);
+        case.ok(&format!("compress i{number} -o a{number}.rfn"));
+        let line = format!("boot a{number}.rfn --qemu {qemu}");
+        if number == 4 {
+            case.ok(&line);
+            assert!(case.exists("started"), "it names no other file");
+            continue;
+        }
+        let text = case.fails(&line, 2);
+        assert!(text.contains("image names"), "{text}");
+        assert!(
+            case.fails(&format!("{line} --print"), 2)
+                .contains("image names")
+        );
+        assert!(!case.exists("started"), "{number}");
+    }
 }
 
 /// A kernel for a guest, as `.ci/run` unpacks it: `vmlinuz`, the modules for its disk, `busybox`.

@@ -248,3 +248,19 @@ fn standard_error_that_is_no_terminal_gets_no_progress() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!text.contains('\r') && text.lines().count() == 1, "{text}");
 }
+
+#[test]
+fn checksums_of_hostile_names_are_no_commands_to_a_terminal() {
+    let case = Case::new();
+    let name = "a\u{1b}]0;t\u{7}\u{9b}31m";
+    case.write(name, b"");
+    case.write(
+        "list",
+        format!("d41d8cd98f00b204e9800998ecf8427e  {name}\n").as_bytes(),
+    );
+    for line in ["hash --check list", &format!("hash {name}")] {
+        let (code, output) = on_a_terminal(&case, line);
+        assert_eq!(code, 0, "{output:?}");
+        assert!(output.contains("a?]0;t??31m"), "{output:?}");
+    }
+}

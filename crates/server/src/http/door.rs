@@ -8,12 +8,14 @@ use super::answer::answer;
 use super::connection::{ClientConnection, ClientWriter, Connection};
 use super::exchange::{Exchange, Served, refuse};
 use super::head::{HeadError, RequestBody, RequestHead};
+use super::host::{REFUSED, is_local_name};
 use super::reader::{NoRequest, POLL, ReadLimits, RequestReader};
 use super::response::Status;
 use super::settings::HttpSettings;
 use super::shared::Shared;
 use crate::clients::{Client, Door};
 use crate::error::Result;
+use crate::listener::Listener;
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 
@@ -27,6 +29,8 @@ const LINGER: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct HttpDoor {
     shared: Arc<Shared>,
+    /// Whether requests must use a name of this machine.
+    is_loopback: bool,
 }
 
 impl HttpDoor {
@@ -37,7 +41,17 @@ impl HttpDoor {
     pub fn new(service: Service, settings: HttpSettings) -> Result<HttpDoor> {
         Ok(HttpDoor {
             shared: Arc::new(Shared::new(service, settings)?),
+            is_loopback: false,
         })
+    }
+
+    /// The same door for the clients of a socket. On a loopback address it refuses requests that
+    /// call the server by the name of another machine: a page of some site may have caused them.
+    pub fn at(&self, listener: &Listener) -> HttpDoor {
+        HttpDoor {
+            shared: Arc::clone(&self.shared),
+            is_loopback: listener.is_loopback(),
+        }
     }
 
     /// Ends every connection after its present response. Waiting ones end within a moment.
@@ -126,11 +140,16 @@ impl HttpDoor {
             is_local,
             client: &mut client,
         };
+        let names = &self.shared.settings.host_names;
+        let served = match !self.is_loopback || is_local_name(head, names) {
+            true => answer(&mut exchange),
+            false => exchange.text(Status(421), REFUSED, &[]),
+        };
         let Served {
             operation,
             is_failure,
             is_kept_alive,
-        } = answer(&mut exchange);
+        } = served;
         self.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         let outcome = match is_failure {
             true => Outcome::Failed,

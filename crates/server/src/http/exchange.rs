@@ -3,6 +3,7 @@
 use std::io;
 
 use refrain::ErrorKind;
+use refrain_page::printable_lines;
 
 use super::conditions::{Validators, Verdict, judge};
 use super::connection::{ClientWriter, Connection};
@@ -59,7 +60,8 @@ pub(super) fn refuse(
 }
 
 fn text_response(mut head: ResponseHead, text: &str, has_body: bool) -> Vec<u8> {
-    let text = format!("{text}\n");
+    // Names of the archive may be in it, and curl shows it as it comes.
+    let text = format!("{}\n", printable_lines(text));
     head.add("Content-Type", "text/plain; charset=utf-8");
     head.add("X-Content-Type-Options", "nosniff");
     head.add("Content-Length", &text.len().to_string());

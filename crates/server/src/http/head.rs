@@ -54,6 +54,8 @@ pub(super) struct RequestHead {
     /// Whether the client accepts another response on the same connection.
     pub is_kept_alive: bool,
     pub body: RequestBody,
+    /// The server's name, as the client knows it.
+    pub host: Option<Vec<u8>>,
     pub range: Option<Vec<u8>>,
     pub if_range: Option<Vec<u8>>,
     pub if_match: Option<Vec<u8>>,
@@ -136,6 +138,7 @@ fn checked(request: &httparse::Request<'_, '_>) -> Result<RequestHead, HeadError
             _ => !has_token("close"),
         },
         body: body(&fields)?,
+        host: fields.only("host"),
         range: fields.only("range"),
         if_range: fields.only("if-range"),
         if_match: fields.joined("if-match"),

@@ -1,5 +1,7 @@
 //! What is below `/.refrain/`: frames, metrics, statistics.
 
+use refrain_page::json_text;
+
 use super::connection::Connection;
 use super::exchange::{Exchange, Served};
 use super::response::Status;
@@ -76,7 +78,7 @@ pub(super) fn answer<C: Connection>(
         Page::Statistics => {
             let document = metrics::document(&statistics, &exchange.shared.metrics());
             exchange.page("application/json", "no-store", |page| {
-                page.put(format_args!("{document}\n"))
+                page.put(format_args!("{}\n", json_text(document)))
             })
         }
         Page::Frames => frames::list(exchange, target),

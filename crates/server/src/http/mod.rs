@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `door` | a connection from its first to its last request |
 //! | `connection`, `reader` | bytes from and to a client, with time limits |
-//! | `head`, `target`, `range`, `conditions`, `date` | what a request says |
+//! | `head`, `host`, `target`, `range`, `conditions`, `date` | what a request says |
 //! | `route` | which resource a path names |
 //! | `exchange` | one request, and the forms of responses |
 //! | `answer` | from a request to what answers it |
@@ -29,6 +29,7 @@ mod etag;
 mod exchange;
 mod frames;
 mod head;
+mod host;
 mod internal;
 mod listing;
 mod metrics;

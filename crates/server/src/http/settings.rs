@@ -22,6 +22,9 @@ pub struct HttpSettings {
     /// How long caches may keep content, in seconds. Frames, which have their hash in their
     /// address, may be kept for a year.
     pub max_age_seconds: u64,
+    /// Names by which clients of a socket on a loopback address may call this server, besides those
+    /// that every machine has for itself.
+    pub host_names: Vec<String>,
     /// Whether clients of other machines may set the statistics to zero.
     pub resets_from_anywhere: bool,
     /// Further numbers for the statistics.
@@ -37,6 +40,7 @@ impl Default for HttpSettings {
             write_timeout: Duration::from_secs(30),
             chunk_bytes: 1 << 20,
             max_age_seconds: 86_400,
+            host_names: vec![],
             resets_from_anywhere: false,
             metrics: vec![],
         }
@@ -55,6 +59,7 @@ impl fmt::Debug for HttpSettings {
             .field("write_timeout", &self.write_timeout)
             .field("chunk_bytes", &self.chunk_bytes)
             .field("max_age_seconds", &self.max_age_seconds)
+            .field("host_names", &self.host_names)
             .field("resets_from_anywhere", &self.resets_from_anywhere)
             .finish_non_exhaustive()
     }

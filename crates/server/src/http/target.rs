@@ -46,6 +46,12 @@ pub(super) fn parse_target(target: &[u8]) -> Result<Target, &'static str> {
     })
 }
 
+/// The host, and perhaps the port, of a target in the form that proxies use.
+pub(super) fn authority(target: &[u8]) -> Option<&[u8]> {
+    let is_end = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
+    strip_scheme(target)?.split(is_end).next()
+}
+
 fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = target.split_at_checked(b"http://".len())?;
     if scheme.eq_ignore_ascii_case(b"http://") {

@@ -193,7 +193,7 @@ impl Negotiation<'_> {
                 return Ok(None);
             }
             Err(error) => {
-                let text = error.to_string();
+                let text = refrain_page::printable(&error.to_string());
                 self.reply(option, option_reply::ERROR_SHUTDOWN, text.as_bytes())?;
                 return Ok(None);
             }

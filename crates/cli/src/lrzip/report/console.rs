@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::args::ReportArgs;
 use crate::lrzip::arguments::settings::Verbosity;
 use crate::messages;
-use crate::text::printable;
+use crate::text::{printable, printable_lines};
 
 /// Prints the messages of a run.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,7 @@ impl Console {
 
     /// Prints text of several lines. A failure to write it is ignored, since it cannot be reported.
     pub fn print_text(&self, text: &str) {
+        let text = printable_lines(text);
         let _ = match self.is_stdout_data {
             true => io::stderr().lock().write_all(text.as_bytes()),
             false => io::stdout().lock().write_all(text.as_bytes()),

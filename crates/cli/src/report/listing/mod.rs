@@ -18,7 +18,7 @@ pub use json::add_bytes;
 pub use row::Row;
 
 use crate::failure::{Failure, Result};
-use crate::text::escaped;
+use crate::text::{escaped, json_text};
 use columns::Columns;
 
 /// What the lines of a list consist of.
@@ -68,7 +68,7 @@ impl Listing {
             ListFormat::Long { numeric_owner } => {
                 writeln!(self.output, "{}", self.columns.line(row, numeric_owner))
             }
-            ListFormat::Json => writeln!(self.output, "{}", json::row_json(row)),
+            ListFormat::Json => writeln!(self.output, "{}", json_text(json::row_json(row))),
         };
         written.map_err(write_failure)
     }

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::report::{self, Meter};
 use crate::session::Session;
-use crate::text::printable;
+use crate::text::{json_text, printable, printable_lines};
 
 /// The code of md5sum when something did not match or could not be read; scripts rely on it. Its
 /// number is that of `usage` in other verbs.
@@ -53,7 +53,13 @@ impl<'a> HashOutput<'a> {
         if self.args.json {
             return Ok(());
         }
-        self.buffer.extend_from_slice(bytes);
+        match self.is_terminal {
+            false => self.buffer.extend_from_slice(bytes),
+            true => {
+                let text = printable_lines(&String::from_utf8_lossy(bytes));
+                self.buffer.extend_from_slice(text.as_bytes());
+            }
+        }
         if self.is_terminal || self.buffer.len() >= BUFFER_BYTES {
             meter.erase();
             self.flush()?;
@@ -109,7 +115,9 @@ impl<'a> HashOutput<'a> {
         }
         if self.args.json {
             let document = json!({"verb": "hash", "exit": exit as u8, "results": self.results});
-            if report::print(&format!("{document:#}\n")).is_err_and(|why| !why.is_broken_pipe()) {
+            if report::print(&json_text(format_args!("{document:#}\n")))
+                .is_err_and(|why| !why.is_broken_pipe())
+            {
                 exit = NOT_ALL_GOOD;
             }
         }

@@ -71,13 +71,13 @@ impl Client {
                 let stream = UnixStream::connect(path_of_socket).map_err(failed)?;
                 stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
                 stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
-                exchange(stream, method, path)
+                exchange(stream, "localhost", method, path)
             }
             Address::Tcp(address) => {
                 let stream = connect(address).map_err(failed)?;
                 stream.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
                 stream.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
-                exchange(stream, method, path)
+                exchange(stream, address, method, path)
             }
         };
         match split(&response.map_err(failed)?) {
@@ -124,9 +124,14 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 }
 
 /// Sends a request and reads to the end: the old version of HTTP has no chunks.
-fn exchange(mut stream: impl Read + Write, method: &str, path: &str) -> io::Result<Vec<u8>> {
+fn exchange(
+    mut stream: impl Read + Write,
+    host: &str,
+    method: &str,
+    path: &str,
+) -> io::Result<Vec<u8>> {
     let request =
-        format!("{method} {path} HTTP/1.0\r\nHost: refrain\r\nAccept: application/json\r\n\r\n");
+        format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut response = vec![];
     stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut response)?;

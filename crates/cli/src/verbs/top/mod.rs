@@ -18,14 +18,12 @@ use crate::args::TopArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
-use crate::report::print;
+use crate::report::{clear_screen, print};
 use crate::session::Session;
+use crate::text::json_text;
 
 /// How often a waiting run looks for a signal.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Moves to the top left corner and clears what is below.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Runs the verb.
 pub fn run(args: &TopArgs, session: &Session) -> Exit {
@@ -51,7 +49,7 @@ fn top(args: &TopArgs, session: &Session) -> Result<()> {
     loop {
         let statistics = client.statistics()?;
         let text = match args.json {
-            true => format!("{statistics}\n"),
+            true => json_text(format_args!("{statistics}\n")),
             false => {
                 let table = table::text(&args.address, &statistics);
                 let table = table.ok_or_else(|| {
@@ -59,14 +57,15 @@ fn top(args: &TopArgs, session: &Session) -> Result<()> {
                         "this is not the service of an archive: its statistics have another form";
                     Failure::refused(&args.address, text)
                 })?;
-                let (before, after) = match (is_live, args.once) {
-                    (true, _) => (CLEAR, ""),
-                    (false, true) => ("", ""),
-                    (false, false) => ("", "\n"),
-                };
-                format!("{before}{table}{after}")
+                match is_live || args.once {
+                    true => table,
+                    false => format!("{table}\n"),
+                }
             }
         };
+        if is_live {
+            clear_screen()?;
+        }
         print(&text)?;
         if args.once {
             return if args.reset { client.reset() } else { Ok(()) };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::text::counted;
+use crate::text::{counted, printable};
 use crate::units::{bytes_text, clock_text, percent_text, time_text};
 
 const HEAD: [&str; 10] = [
@@ -29,7 +29,7 @@ pub fn text(address: &str, statistics: &Value) -> Option<String> {
             .map(|value| value as u64)
     };
     let operations = statistics["operations"].as_array()?;
-    let mut text = format!("{address}: up {}", seconds("uptime_seconds")?);
+    let mut text = format!("{}: up {}", printable(address), seconds("uptime_seconds")?);
     text += &format!(", {} since the last reset", seconds("seconds_since_reset")?);
     if let Some(clients) = metric("clients") {
         text += &format!(", {}", counted(clients, "client"));
@@ -70,7 +70,7 @@ fn row(operation: &Value, share: String) -> Option<[String; 10]> {
         time("max_ns")?,
         number("errors")?.to_string(),
         bytes_text(number("bytes")?),
-        operation["operation"].as_str()?.to_owned(),
+        printable(operation["operation"].as_str()?),
     ])
 }
 
