@@ -39,7 +39,7 @@ pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
 
 /// Standard input as a source, if it is a file from its beginning on (`< FILE`): it can be read
 /// again.
-pub fn stdin_source() -> Result<Option<Arc<dyn Source>>> {
+pub fn stdin_source() -> Result<Option<Arc<FileSource>>> {
     let path = Path::new("-");
     let descriptor = io::stdin().as_fd().try_clone_to_owned();
     let mut file = File::from(descriptor.map_err(io_failure(path, "open"))?);
@@ -136,6 +136,11 @@ pub fn file_or_url(path: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Sour
 
 /// A file that can be read at any offset.
 pub fn source(path: &Path) -> Result<Arc<dyn Source>> {
+    Ok(file_source(path)?)
+}
+
+/// A file that can be read at any offset, with its metadata.
+pub fn file_source(path: &Path) -> Result<Arc<FileSource>> {
     let source = FileSource::open(path).map_err(Failure::Storage)?;
     Ok(Arc::new(source))
 }

@@ -83,13 +83,16 @@ pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Distinguishes a file from other files, and from itself after a change.
-pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>) {
+/// Distinguishes a file from other files, and from itself after a change. The last two numbers are
+/// the time of the last change of its status, which nobody sets back.
+pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>, i64, i64) {
     (
         metadata.dev(),
         metadata.ino(),
         metadata.len(),
         modified(metadata),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
     )
 }
 
@@ -97,7 +100,7 @@ pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>) {
 /// read.
 pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
     match fs::metadata(output) {
-        Ok(found) if found.is_file() && identity(&found) == identity(read) => Err(Failure::usage(
+        Ok(found) if found.is_file() && is_same_file(&found, read) => Err(Failure::usage(
             label(output),
             "is both input and output: name another output with -o",
         )),

@@ -90,7 +90,7 @@ pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
 pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
-    ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries,
+    ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries, check_storable,
     entries_are_sorted, entry_batches, entry_bytes, pack_entries, unpack_entries,
 };
 pub use error::{ErrorClass, FormatError, Result};

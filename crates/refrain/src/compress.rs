@@ -12,7 +12,7 @@ use crate::error::{Error, Result, mebibytes};
 use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
 use crate::tuning::Tuning;
-use crate::write::input::{MemberInput, PreparedMembers, send_late_notices, send_problems};
+use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
@@ -202,15 +202,15 @@ impl Run<'_> {
     fn compress(
         &self,
         crew: &Crew<'_, '_, Event<NativeEncoding>>,
-        prepared: PreparedMembers,
+        mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
     ) -> Result<CompressSummary> {
         let content_bytes_total = prepared.content_bytes_total();
+        let read_sources = prepared.take_read_sources();
         let PreparedMembers {
             intake,
             members,
             sources,
-            late_notices,
             problems,
             duplicate_bytes,
             ..
@@ -267,8 +267,8 @@ impl Run<'_> {
             let text = "old content was decoded again, which takes long, because it could not be written to a temporary file";
             self.watch.notice(&format!("{text}: {reason}"));
         }
+        read_sources.report_changes();
         summary.problems = send_problems(&problems, self.watch);
-        send_late_notices(late_notices, self.watch);
         Ok(summary)
     }
 

@@ -25,6 +25,10 @@ pub struct FileIdentity {
     pub size_bytes: u64,
     /// The time of the last modification of its content.
     pub modified: SystemTime,
+    /// The time of the last change of its status, in seconds and nanoseconds: nobody sets it back.
+    pub status_changed: (i64, i64),
+    /// The number of its names.
+    pub links: u64,
 }
 
 impl FileIdentity {
@@ -41,6 +45,15 @@ impl FileIdentity {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
+    /// Whether the content may be another than in the state `before`. A file that was replaced or
+    /// deleted, or got another name, has another status time because the number of its names is
+    /// another; that alone is no change.
+    pub fn has_changed_since(&self, before: &FileIdentity) -> bool {
+        let content = |state: &FileIdentity| (state.size_bytes, state.modified);
+        content(self) != content(before)
+            || (self.status_changed != before.status_changed && self.links == before.links)
+    }
+
     fn of(metadata: &Metadata) -> Self {
         FileIdentity {
             device: metadata.dev(),
@@ -48,6 +61,8 @@ impl FileIdentity {
             size_bytes: metadata.size(),
             // The time is invalid on a broken file system only; it must not make files unreadable.
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            status_changed: (metadata.ctime(), metadata.ctime_nsec()),
+            links: metadata.nlink(),
         }
     }
 }
@@ -60,6 +75,8 @@ impl FileIdentity {
 pub struct FileSource {
     file: File,
     path: PathBuf,
+    /// Its state when it was opened.
+    opened: FileIdentity,
     is_block_device: bool,
     /// False if the system cannot distinguish holes from data, or the descriptor is shared.
     can_seek_holes: AtomicBool,
@@ -109,6 +126,7 @@ impl FileSource {
         Ok(FileSource {
             file,
             path: path.to_owned(),
+            opened: FileIdentity::of(&metadata),
             is_block_device,
             can_seek_holes: AtomicBool::new(is_private && !is_block_device),
         })
@@ -192,6 +210,11 @@ impl Source for FileSource {
             }
         }
         Ok(Some((offset, size)))
+    }
+
+    /// False for a block device, whose times tell nothing.
+    fn has_changed(&self) -> io::Result<bool> {
+        Ok(!self.is_block_device && self.identity()?.has_changed_since(&self.opened))
     }
 }
 

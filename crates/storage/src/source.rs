@@ -28,6 +28,12 @@ pub trait Source: Send + Sync {
         let _ = offset;
         true
     }
+
+    /// Whether the bytes may have changed since the source was opened, so that what was read may be
+    /// neither the old nor the new ones. By default they do not change.
+    fn has_changed(&self) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 macro_rules! source_by_reference {
@@ -47,6 +53,10 @@ macro_rules! source_by_reference {
 
             fn can_reread(&self, offset: u64) -> bool {
                 (**self).can_reread(offset)
+            }
+
+            fn has_changed(&self) -> io::Result<bool> {
+                (**self).has_changed()
             }
         }
     )*};

@@ -18,7 +18,7 @@
 //! | `header` | the bytes of a tar header: [`TarHeader`] | |
 //! | `parser` | the push parser: [`TarParser`] and its [`TarHandler`] | |
 //! | [`tar`] | the tar view: [`tar::TarView`]; tar streams taken apart: [`tar::TarSplitter`] | |
-//! | `reader` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
+//! | `reader`, `stream_file` | a directory as a tar stream: [`TreeReader`] | `filesystem` |
 //! | `prefetch` | threads that request readahead for the reader | `filesystem` |
 //! | [`restore`] | entries restored below a directory, from many threads | `filesystem` |
 //! | `sink` | a tar stream as a directory: [`TreeSink`] | `filesystem` |
@@ -78,6 +78,8 @@ pub mod restore;
 mod selection;
 #[cfg(feature = "filesystem")]
 mod sink;
+#[cfg(feature = "filesystem")]
+mod stream_file;
 pub mod tar;
 mod walk;
 
@@ -90,7 +92,7 @@ pub use path_order::{ascend, compare_paths};
 #[cfg(feature = "filesystem")]
 pub use prefetch::Prefetcher;
 #[cfg(feature = "filesystem")]
-pub use reader::{HeaderObserver, StreamedHeader, TreeReader};
+pub use reader::{HeaderObserver, ProblemObserver, StreamedHeader, TreeReader};
 pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
 #[cfg(feature = "filesystem")]
 pub use sink::TreeSink;

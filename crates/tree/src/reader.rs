@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,7 +12,9 @@ use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::header::TarHeader;
 use crate::open::{descending, open_regular_file};
 use crate::prefetch::Prefetcher;
-use crate::tar::record::{RECORD_BYTES, padding_bytes};
+use crate::stream_file::{FileReader, SmallFile, read_small};
+use crate::tar::record::RECORD_BYTES;
+use crate::walk::{Problem, ProblemKind};
 
 /// The end mark: two records of zeros.
 const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
@@ -36,6 +38,9 @@ pub struct StreamedHeader<'a> {
 /// Receives every header when the reader makes it, before its bytes can be read.
 pub type HeaderObserver = Box<dyn FnMut(&StreamedHeader<'_>) + Send>;
 
+/// Receives what is missing in the stream, or is not as it was at one moment.
+pub type ProblemObserver = Box<dyn FnMut(Problem) + Send>;
+
 /// Reads a directory as a deterministic tar stream and collects its entry list.
 ///
 /// The root comes first (as `./`), then each directory before its contents, names in ascending byte
@@ -43,9 +48,11 @@ pub type HeaderObserver = Box<dyn FnMut(&StreamedHeader<'_>) + Send>;
 /// no inode numbers. Memory does not depend on the size of files; it holds the entry list, and the
 /// names of one directory for each level of depth.
 ///
-/// A file whose size changes while it is read is padded or truncated to the size in its header,
-/// with a notice. Sockets, and entries that vanish before they are reached, are skipped with a
-/// notice. An entry that cannot be read is an error: an archive must not be silently incomplete.
+/// A small file is read before its header is made, which states what was read. The header of a
+/// large one states the size of the file when it was opened: if that changes while it is read, the
+/// data is padded or truncated. That, and everything that cannot be read and is left out, is a
+/// [`Problem`] (see [`observe_problems`](TreeReader::observe_problems)). Only a root that cannot be
+/// listed is an error.
 pub struct TreeReader {
     root: PathBuf,
     /// The prefix of every path in the stream; may be empty.
@@ -62,8 +69,8 @@ pub struct TreeReader {
     entries: Vec<Entry>,
     /// The path that was archived first, by device and inode, of files with several links.
     links: BTreeMap<(u64, u64), Vec<u8>>,
-    notices: Vec<String>,
     observer: Option<HeaderObserver>,
+    problem_observer: Option<ProblemObserver>,
     pub(crate) prefetcher: Option<Prefetcher>,
 }
 
@@ -72,19 +79,6 @@ pub struct TreeReader {
 struct DirectoryListing {
     path: PathBuf,
     names: Vec<OsString>,
-}
-
-/// The file whose data is being read.
-#[derive(Debug)]
-struct FileReader {
-    file: File,
-    path: PathBuf,
-    remaining: u64,
-    padding: u64,
-    /// Whether the file ended before the size in its header.
-    is_short: bool,
-    /// The time of opening by the prefetcher's clock; `None` after the first read.
-    opened_ns: Option<u64>,
 }
 
 impl TreeReader {
@@ -132,8 +126,8 @@ impl TreeReader {
             offset: 0,
             entries: Vec::new(),
             links: BTreeMap::new(),
-            notices: Vec::new(),
             observer: None,
+            problem_observer: None,
             prefetcher: None,
         }
     }
@@ -158,9 +152,32 @@ impl TreeReader {
         std::mem::take(&mut self.entries)
     }
 
-    /// Takes the notices since the last call: files that changed, vanished or were skipped.
-    pub fn take_notices(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notices)
+    /// Calls `observer` for every problem from now on.
+    pub fn observe_problems(&mut self, observer: ProblemObserver) {
+        self.problem_observer = Some(observer);
+    }
+
+    fn report(&mut self, path: &Path, kind: ProblemKind, text: impl Into<String>) {
+        let path = self.bytes_in_stream(path);
+        let text = text.into();
+        if let Some(observer) = &mut self.problem_observer {
+            observer(Problem { path, kind, text });
+        }
+    }
+
+    fn report_error(&mut self, path: &Path, error: &io::Error) {
+        let problem = Problem::of_error(&self.bytes_in_stream(path), error);
+        if let Some(observer) = &mut self.problem_observer {
+            observer(problem);
+        }
+    }
+
+    /// The path of an entry in the stream.
+    fn bytes_in_stream(&self, path: &Path) -> Vec<u8> {
+        match self.path_in_stream(path).into_os_string().into_vec() {
+            path if path.is_empty() => ROOT_PATH.to_vec(),
+            path => path,
+        }
     }
 
     /// Prepares the next header, or the end mark.
@@ -192,17 +209,11 @@ impl TreeReader {
         let full = self.root.join(&path);
         match fs::symlink_metadata(&full) {
             Ok(metadata) => self.add(path, &metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.notice_vanished(&path);
+            Err(error) => {
+                self.report_error(&path, &error);
                 Ok(())
             }
-            error => with_path(&full, error).map(drop),
         }
-    }
-
-    fn notice_vanished(&mut self, path: &Path) {
-        self.notices
-            .push(format!("{}: vanished before it was read", path.display()));
     }
 
     /// Adds one entry.
@@ -211,11 +222,11 @@ impl TreeReader {
         let kind = metadata.file_type();
         let mut header = header_of(&self.path_in_stream(&path), metadata);
         if kind.is_dir() {
-            return self.add_directory(path, header);
+            self.add_directory(path, header);
+            return Ok(());
         }
         if kind.is_socket() {
-            self.notices
-                .push(format!("{}: skipped: a socket", path.display()));
+            self.report(&path, ProblemKind::Skipped, "is a socket");
             return Ok(());
         }
         if self.is_second_link(&mut header, metadata) {
@@ -223,13 +234,21 @@ impl TreeReader {
             return Ok(());
         }
         if kind.is_file() {
-            return self.add_file(path, header);
+            if !self.add_file(path) {
+                // Its next name is the first one in the stream.
+                self.links.remove(&(metadata.dev(), metadata.ino()));
+            }
+            return Ok(());
         }
         if kind.is_symlink() {
             header.kind = EntryKind::Symlink;
-            header.link = with_path(&full, fs::read_link(&full))?
-                .into_os_string()
-                .into_vec();
+            match fs::read_link(&full) {
+                Ok(target) => header.link = target.into_os_string().into_vec(),
+                Err(error) => {
+                    self.report_error(&path, &error);
+                    return Ok(());
+                }
+            }
         } else if kind.is_fifo() {
             header.kind = EntryKind::Fifo;
         } else {
@@ -254,55 +273,66 @@ impl TreeReader {
         }
     }
 
-    fn add_directory(&mut self, path: PathBuf, mut header: TarHeader) -> io::Result<()> {
+    fn add_directory(&mut self, path: PathBuf, mut header: TarHeader) {
         header.kind = EntryKind::Directory;
         // `open` has listed the root.
         if !path.as_os_str().is_empty() {
             match DirectoryListing::read(&self.root.join(&path), path.clone()) {
                 Ok(listing) => self.listings.push(listing),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.notice_vanished(&path);
-                    return Ok(());
+                Err(error) => {
+                    self.report_error(&path, &error);
+                    if error.kind() == io::ErrorKind::NotFound {
+                        return;
+                    }
                 }
-                Err(error) => return Err(error),
             }
         }
         self.add_header(header, Path::new(""));
-        Ok(())
     }
 
-    fn add_file(&mut self, path: PathBuf, mut header: TarHeader) -> io::Result<()> {
-        let full = self.root.join(&path);
+    /// Adds a file. Returns whether it is in the stream.
+    fn add_file(&mut self, path: PathBuf) -> bool {
         let opened_ns = self.prefetcher.as_ref().map(Prefetcher::now_ns);
-        let file = match open_regular_file(&full) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.notice_vanished(&path);
-                return Ok(());
-            }
-            error => with_path(&full, error)?,
-        };
+        let opened = open_regular_file(&self.root.join(&path));
         // The metadata of the open file: the name may refer to another file meanwhile.
-        let metadata = with_path(&full, file.metadata())?;
-        if !metadata.is_file() {
-            self.notices.push(format!(
-                "{}: skipped: replaced while it was read",
-                path.display()
-            ));
-            return Ok(());
-        }
-        header.size_bytes = metadata.len();
-        let (remaining, padding) = (header.size_bytes, padding_bytes(header.size_bytes));
+        let opened = opened.and_then(|file| file.metadata().map(|found| (file, found)));
+        let (file, metadata) = match opened {
+            Ok((file, metadata)) if metadata.is_file() => (file, metadata),
+            Ok(_) => {
+                self.report(
+                    &path,
+                    ProblemKind::Changed,
+                    "was replaced by something else",
+                );
+                return false;
+            }
+            Err(error) => {
+                self.report_error(&path, &error);
+                return false;
+            }
+        };
+        let mut header = header_of(&self.path_in_stream(&path), &metadata);
+        let reader = match read_small(&file, &metadata) {
+            Ok(SmallFile::Read { data, problem }) => {
+                if let Some(text) = problem {
+                    self.report(&path, ProblemKind::Changed, text);
+                }
+                FileReader::of_data(data, opened_ns)
+            }
+            Ok(SmallFile::TooLarge(text)) => {
+                self.report(&path, ProblemKind::Unreadable, text);
+                return false;
+            }
+            Ok(SmallFile::Large) => FileReader::of_file(file, path.clone(), &metadata, opened_ns),
+            Err(error) => {
+                self.report_error(&path, &error);
+                return false;
+            }
+        };
+        header.size_bytes = reader.remaining_bytes();
         self.add_header(header, &path);
-        self.file = Some(FileReader {
-            file,
-            path,
-            remaining,
-            padding,
-            is_short: false,
-            opened_ns,
-        });
-        Ok(())
+        self.file = Some(reader);
+        true
     }
 
     /// Turns the header of a file that was archived under another name into a hard link to it.
@@ -355,63 +385,21 @@ impl TreeReader {
         let Some(file) = &mut self.file else {
             return Ok(0);
         };
-        let length = usize::try_from(file.remaining)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
-        let piece = buffer.get_mut(..length).unwrap_or_default();
-        let full = self.root.join(&file.path);
-        let read = file
-            .read(piece)
-            .map_err(|error| read_error(&full, &error))?;
+        let read = file.read(buffer);
+        let end = file.end();
         self.offset = self.offset.saturating_add(read as u64);
         if let (Some(prefetcher), Some(since_ns)) = (&self.prefetcher, file.opened_ns.take()) {
             prefetcher.file_read(Some(since_ns));
         }
-        if file.remaining == 0 {
-            self.notices.extend(file.change_notice());
-            let padding = usize::try_from(file.padding).unwrap_or(0);
+        if let Some(end) = end {
+            let path = file.path.clone();
             self.file = None;
-            self.make_ready(vec![0; padding]);
+            if let Some((kind, text)) = end.problem {
+                self.report(&path, kind, text);
+            }
+            self.make_ready(vec![0; end.padding_bytes]);
         }
         Ok(read)
-    }
-}
-
-impl FileReader {
-    /// Reads the next data, or zeros if the file has ended too early.
-    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        let mut read = 0;
-        if !self.is_short && !piece.is_empty() {
-            read = loop {
-                match self.file.read(piece) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    result => break result?,
-                }
-            };
-            self.is_short = read == 0;
-        }
-        if self.is_short {
-            piece.fill(0);
-            read = piece.len();
-        }
-        self.remaining = self.remaining.saturating_sub(read as u64);
-        Ok(read)
-    }
-
-    /// The notice for a file whose length differs from its header.
-    fn change_notice(&mut self) -> Option<String> {
-        let path = self.path.display();
-        if self.is_short {
-            return Some(format!(
-                "{path}: shrank while it was read; padded with zeros"
-            ));
-        }
-        match self.file.read(&mut [0; 1]) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(format!(
-                "{path}: grew while it was read; truncated to its initial size"
-            )),
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use refrain_storage::Sink;
@@ -13,6 +14,7 @@ use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::header::TarHeader;
 use crate::reader::TreeReader;
 use crate::sink::TreeSink;
+use crate::walk::{Problem, ProblemKind};
 
 fn create_tree(root: &Path) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
@@ -89,6 +91,7 @@ fn snapshot(root: &Path) -> Vec<(String, u32, i64, i64, Vec<u8>)> {
 
 fn stream(root: &Path) -> (Vec<u8>, TreeReader) {
     let mut reader = TreeReader::open(root).unwrap();
+    reader.observe_problems(Box::new(|problem| panic!("{problem:?}")));
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).unwrap();
     (bytes, reader)
@@ -257,7 +260,6 @@ fn entries_have_the_offsets_of_their_data() {
             assert!(bytes[start..start + length] == data, "{}", path_text(entry));
         }
     }
-    assert!(reader.take_notices().is_empty());
 }
 
 #[test]
@@ -430,14 +432,24 @@ fn zeros_can_be_pushed_as_a_count() {
     assert_eq!(fs::read(out.join("y")).unwrap(), b"y");
 }
 
+/// A reader whose problems are collected.
+fn observed(root: &Path) -> (TreeReader, Arc<Mutex<Vec<Problem>>>) {
+    let problems = Arc::new(Mutex::new(Vec::new()));
+    let mut reader = TreeReader::open(root).unwrap();
+    let seen = problems.clone();
+    reader.observe_problems(Box::new(move |problem| seen.lock().unwrap().push(problem)));
+    (reader, problems)
+}
+
 #[test]
 fn files_that_change_do_not_break_the_stream() {
+    const LENGTH: u64 = 3_000_000;
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("log");
-    for new_length in [10, 5000] {
-        fs::write(&path, vec![1; 3000]).unwrap();
-        let mut reader = TreeReader::open(temporary.path()).unwrap();
-        let mut bytes = vec![0; 600];
+    for new_length in [10, 2 * LENGTH] {
+        fs::write(&path, vec![1; LENGTH as usize]).unwrap();
+        let (mut reader, problems) = observed(temporary.path());
+        let mut bytes = Vec::new();
         // Past the headers of the root and into those of the file, which is open now with a fixed
         // size.
         while reader.entry_count() < 2 {
@@ -451,11 +463,77 @@ fn files_that_change_do_not_break_the_stream() {
             .unwrap()
             .set_len(new_length)
             .unwrap();
-        let mut rest = Vec::new();
-        reader.read_to_end(&mut rest).unwrap();
-        assert_eq!((bytes.len() - 600 + rest.len()) % 512, 0);
-        assert_eq!(reader.take_notices().len(), 1, "{new_length}");
+        reader.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.len() % 512, 0);
+        let problems = problems.lock().unwrap();
+        assert_eq!(problems.len(), 1, "{new_length}: {problems:?}");
+        assert_eq!(
+            (&problems[0].path[..], problems[0].kind),
+            (&b"log"[..], ProblemKind::Changed)
+        );
         let entry = reader.take_entries().pop().unwrap();
-        assert_eq!(entry.size_bytes, 3000);
+        assert_eq!(entry.size_bytes, LENGTH);
     }
+}
+
+#[test]
+fn a_file_that_is_replaced_or_deleted_while_it_is_read_is_whole() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (path, other) = (temporary.path().join("d/big"), temporary.path().join("new"));
+    fs::create_dir(temporary.path().join("d")).unwrap();
+    for is_replaced in [false, true] {
+        fs::write(&path, vec![1; 3_000_000]).unwrap();
+        fs::write(&other, vec![2; 3_000_000]).unwrap();
+        let (mut reader, problems) = observed(&temporary.path().join("d"));
+        let mut bytes = vec![0; 1_000_000];
+        reader.read_exact(&mut bytes).unwrap();
+        match is_replaced {
+            true => fs::rename(&other, &path).unwrap(),
+            false => fs::remove_file(&path).unwrap(),
+        }
+        reader.read_to_end(&mut bytes).unwrap();
+        let entry = reader.take_entries().pop().unwrap();
+        let start = usize::try_from(entry.content_offset).unwrap();
+        assert!(
+            bytes[start..start + 3_000_000]
+                .iter()
+                .all(|&byte| byte == 1)
+        );
+        assert_eq!(*problems.lock().unwrap(), []);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_follows() {
+    let temporary = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(temporary.path().join(name), name).unwrap();
+    }
+    let (mut reader, problems) = observed(temporary.path());
+    // The root is listed already.
+    fs::remove_file(temporary.path().join("b")).unwrap();
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    let entries = reader.take_entries();
+    let paths: Vec<_> = entries.iter().map(path_text).collect();
+    assert_eq!(paths, [".", "a", "c"]);
+    let problems = problems.lock().unwrap();
+    assert_eq!(problems.len(), 1);
+    assert_eq!(
+        (&problems[0].path[..], problems[0].kind),
+        (&b"b"[..], ProblemKind::Vanished)
+    );
+}
+
+#[test]
+fn files_that_state_no_size_are_in_the_stream_with_their_content() {
+    let version = fs::read("/proc/version").unwrap();
+    let mut reader =
+        TreeReader::open_paths(Path::new("/proc"), Path::new(""), vec!["version".into()]);
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    let entry = reader.take_entries().pop().unwrap();
+    assert_eq!(entry.size_bytes, version.len() as u64);
+    let start = usize::try_from(entry.content_offset).unwrap();
+    assert!(bytes[start..start + version.len()] == version);
 }

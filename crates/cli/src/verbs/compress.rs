@@ -92,7 +92,6 @@ fn compress(
         .take_problems()
         .iter()
         .map(|(member, problem)| file_problem(&archive.inputs, *member, problem))
-        .chain(archive.inputs.iter().filter_map(changed_file))
         .collect();
     let missing = problems_text(&problems, "left out or changed");
     let failures: Vec<String> = missing
@@ -113,21 +112,6 @@ fn compress(
         }
     }
     Ok(Outcome::partial(summary, json, problems, failures))
-}
-
-/// The problem of a file that changed since the plan was made. A file that was replaced by another
-/// one did not: what was read is the earlier one.
-fn changed_file(input: &CompressInput) -> Option<FileProblem> {
-    let before = input.metadata.as_ref().filter(|found| found.is_file())?;
-    let now = paths::metadata(&input.path).ok()?;
-    let is_changed =
-        paths::is_same_file(before, &now) && paths::identity(before) != paths::identity(&now);
-    is_changed.then(|| FileProblem {
-        path: input.path.as_os_str().as_bytes().to_vec(),
-        kind: "changed",
-        text: "changed while it was read".to_string(),
-        is_failure: true,
-    })
 }
 
 /// A problem of an entry, with the path that leads to it from here.
@@ -200,6 +184,7 @@ fn open_member(
     session: &Session,
 ) -> Result<MemberInput> {
     let walk = &plan.walk;
+    let mut metadata = input.metadata.clone();
     let content = match &input.metadata {
         None => match files::stdin_source()? {
             Some(source) => Content::Source(source),
@@ -218,7 +203,12 @@ fn open_member(
             paths: selection.paths.clone(),
             ..DirectoryContent::all(&input.path)
         }),
-        Some(found) if paths::can_seek(found) => Content::Source(files::source(&input.path)?),
+        Some(found) if paths::can_seek(found) => {
+            let source = files::file_source(&input.path)?;
+            // The path may lead to another file by now.
+            metadata = Some(source.metadata().map_err(Failure::Storage)?);
+            Content::Source(source)
+        }
         Some(_) => Content::Pipe(files::file_stream(&input.path, session)?),
     };
     let content = match &plan.unpack {
@@ -227,8 +217,8 @@ fn open_member(
     };
     Ok(MemberInput {
         name: input.name.clone(),
-        mode: input.metadata.as_ref().and_then(paths::mode),
-        modified: input.metadata.as_ref().and_then(paths::modified),
+        mode: metadata.as_ref().and_then(paths::mode),
+        modified: metadata.as_ref().and_then(paths::modified),
         content,
     })
 }

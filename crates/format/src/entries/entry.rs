@@ -2,9 +2,9 @@
 
 use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, ascend};
 
-use crate::check::{check_range, check_text, check_timestamp};
+use crate::check::{check_limit, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
-use crate::limits::PATH_BYTES_MAX;
+use crate::limits::{ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES_MAX};
 
 /// What an attribute and a data range count besides their bytes: about their size in memory.
 const ATTRIBUTE_BYTES: usize = 48;
@@ -46,6 +46,20 @@ pub(super) fn entry_kind_from_id(id: u64) -> Result<EntryKind> {
             what: "entry kind",
             value: id,
         })
+}
+
+/// Checks that the format can hold an entry.
+///
+/// # Errors
+/// Values beyond its limits, and entries that contradict themselves.
+pub fn check_storable(entry: &Entry) -> Result<()> {
+    check_entry(entry)?;
+    let frame_bytes_max = ENTRY_BYTES_PER_FRAME_MAX as u64;
+    check_limit(
+        "bytes of an entry",
+        entry_bytes(entry) as u64,
+        frame_bytes_max,
+    )
 }
 
 pub(super) fn check_entry(entry: &Entry) -> Result<()> {

@@ -18,7 +18,7 @@ mod tests;
 
 pub use batch::{ENTRIES_PER_BATCH, entry_batches};
 pub(crate) use entry::entry_kind_id;
-pub use entry::{entries_are_sorted, entry_bytes};
+pub use entry::{check_storable, entries_are_sorted, entry_bytes};
 pub use header::EntriesHeader;
 pub use list_check::{EntryListChecker, LinkTargets};
 #[cfg(any(test, feature = "property"))]

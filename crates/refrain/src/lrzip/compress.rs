@@ -15,7 +15,7 @@ use crate::lrzip::options::{
 };
 use crate::progress::{Progress, Watch};
 use crate::store::lrzip::keys::make_keys;
-use crate::write::input::{MemberInput, PreparedMembers, send_late_notices};
+use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
 use crate::write::lrzip::encryption::ItemEncryption;
@@ -45,6 +45,9 @@ pub struct LrzipSummary {
     pub blocks: u64,
     /// MD5 of the content, as stored at the end of the archive.
     pub md5: DigestValue,
+    /// Number of files that are missing in the archive, or were not stored as they were at one
+    /// moment. [`Watch::problem`] named each.
+    pub problems: u64,
 }
 
 /// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and
@@ -130,15 +133,16 @@ impl Run<'_> {
     fn compress(
         &self,
         crew: &Crew<'_, '_, Event<LrzipEncoding>>,
-        prepared: PreparedMembers,
+        mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
         (header, item_encryption): (Header, ItemEncryption),
     ) -> Result<LrzipSummary> {
         let content_bytes_total = prepared.content_bytes_total();
+        let read_sources = prepared.take_read_sources();
         let PreparedMembers {
             intake,
             sources,
-            late_notices,
+            problems,
             ..
         } = prepared;
         let history = self.budget.history;
@@ -178,13 +182,14 @@ impl Run<'_> {
             self.watch,
         )?;
         let (totals, md5) = assembler.finish()?;
-        send_late_notices(late_notices, self.watch);
+        read_sources.report_changes();
+        let problem_count = send_problems(&problems, self.watch);
         self.watch.progress(&Progress {
             content_bytes_done: totals.content_bytes,
             content_bytes_total: Some(totals.content_bytes),
             archive_bytes: totals.archive_bytes,
         });
-        Ok(summary(&totals, md5))
+        Ok(summary(&totals, md5, problem_count))
     }
 }
 
@@ -259,7 +264,7 @@ fn item_encryption(
     Ok(ItemEncryption::new(&cipher, keys, draw))
 }
 
-fn summary(totals: &Totals, md5: DigestValue) -> LrzipSummary {
+fn summary(totals: &Totals, md5: DigestValue, problems: u64) -> LrzipSummary {
     LrzipSummary {
         content_bytes: totals.content_bytes,
         archive_bytes: totals.archive_bytes,
@@ -268,5 +273,6 @@ fn summary(totals: &Totals, md5: DigestValue) -> LrzipSummary {
         chunks: totals.chunks,
         blocks: totals.blocks,
         md5,
+        problems,
     }
 }

@@ -13,7 +13,9 @@ use refrain_pool::Lock;
 use refrain_protect::DigestAlgorithm;
 use refrain_storage::{Source, read_full};
 use refrain_tree::tar::looks_like_tar;
-use refrain_tree::{FileRoot, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, Walker};
+use refrain_tree::{
+    FileRoot, Problem, ProblemKind, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, Walker,
+};
 
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,10 +24,10 @@ use crate::store::source_stream::SourceStream;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
-use crate::write::tree::batch::WHOLE_BYTES_MAX;
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, SharedEntries, ViewKind};
 use crate::write::tree::feed::{DirectoryFeed, DirectoryInput, Problems};
+use crate::write::tree::file_data::WHOLE_BYTES_MAX;
 use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::RereadLog;
 use crate::write::tree::tar_feed::TarFeed;
@@ -47,7 +49,8 @@ pub struct MemberInput {
 /// Where a member's bytes come from.
 pub enum Content {
     /// A source that can be read at any offset, and again: a file. Its size when the run begins
-    /// counts. If it changes during the run, the archive holds what was read, and a notice says so.
+    /// counts, unless it proves wrong: then all that can be read does. If it changes during the
+    /// run, the archive holds what was read, and [`Watch::problem`] says so.
     Source(Arc<dyn Source>),
     /// A non-seekable stream. It is read when the members before it are complete.
     Stream(Box<dyn Read + Send>),
@@ -137,17 +140,6 @@ impl DirectoryContent {
     }
 }
 
-/// Notices that are known only after the run.
-pub(crate) type LateNotices = Box<dyn FnOnce() -> Vec<String>>;
-
-/// Passes the late notices to the watch.
-pub(crate) fn send_late_notices(notices: Vec<LateNotices>, watch: &dyn Watch) {
-    notices
-        .into_iter()
-        .flat_map(|late| late())
-        .for_each(|notice| watch.notice(&notice));
-}
-
 /// Passes the problems to the watch. Returns their number without those that are no failures.
 pub(crate) fn send_problems(problems: &Problems, watch: &dyn Watch) -> u64 {
     let problems = std::mem::take(&mut *problems.lock());
@@ -168,7 +160,8 @@ pub(crate) struct PreparedMembers {
     pub sources: Vec<Option<Arc<dyn Source>>>,
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
-    pub late_notices: Vec<LateNotices>,
+    /// What is asked after the run whether it changed, with the numbers of the members.
+    read_sources: Vec<(usize, ReadSource)>,
     /// The memory budget of the run.
     memory_bytes: u64,
     digests: Vec<DigestAlgorithm>,
@@ -248,6 +241,14 @@ impl PreparedMembers {
             .clone()
     }
 
+    /// The sources that are asked after the run whether they changed.
+    pub(crate) fn take_read_sources(&mut self) -> ReadSources {
+        ReadSources {
+            sources: std::mem::take(&mut self.read_sources),
+            problems: self.problems.clone(),
+        }
+    }
+
     /// Whether there are members that may be read before their turn.
     pub(crate) fn reads_later_members(&self) -> bool {
         self.intake
@@ -294,21 +295,24 @@ impl PreparedMembers {
         let is_independent = matches!(content, Content::Pipe(_));
         match content {
             Content::Source(source) => {
-                let size_bytes = source
-                    .size_bytes()
-                    .map_err(|error| Error::from(error).in_file(&label))?;
-                self.late_notices
-                    .push(size_notice(label.clone(), source.clone(), size_bytes));
-                match !self.directories_as_tar && is_tar(&*source)? {
-                    true => {
+                let read = ReadSource::new(source.clone());
+                let read = read.map_err(|error| Error::from(error).in_file(&label))?;
+                let size_bytes = read.size_bytes;
+                self.read_sources.push((self.members.len(), read));
+                match (!self.directories_as_tar && is_tar(&*source)?, size_bytes) {
+                    (true, size_bytes) => {
                         start.kind = FormatKind::Tar;
                         let list = EntryList::new(start.member_id, ViewKind::Recorded);
                         entries = Some(list.shared());
                         self.add_tar_file(source, size_bytes, list);
                     }
-                    false => {
+                    (false, Some(size_bytes)) => {
                         start.content_bytes_hint = Some(size_bytes);
                         self.add_file(source, size_bytes);
+                    }
+                    (false, None) => {
+                        let stream = SourceStream::new(source.clone(), 0);
+                        self.add_stream(Box::new(stream), Some(source));
                     }
                 }
             }
@@ -357,11 +361,13 @@ impl PreparedMembers {
     }
 
     /// Adds a tar file, which is taken apart.
-    fn add_tar_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, list: EntryList) {
+    fn add_tar_file(&mut self, source: Arc<dyn Source>, size: Option<u64>, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
         let again = log.source_of_tar(source.clone());
         let stream = SourceStream::new(source, 0);
-        self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
+        self.has_unknown_length |= size.is_none();
+        self.content_bytes_total =
+            Some(self.content_bytes_total.unwrap_or(0) + size.unwrap_or_default());
         self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
     }
 
@@ -425,13 +431,11 @@ impl PreparedMembers {
         let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
         let source = TreeSource::observe(&mut reader, self.log_memory());
         reader.start_prefetching();
-        let reader = Arc::new(Lock::new(reader));
-        self.add_stream(
-            Box::new(SharedReader(reader.clone())),
-            Some(Arc::new(source)),
-        );
-        self.late_notices
-            .push(Box::new(move || reader.lock().take_notices()));
+        let (member, problems) = (self.members.len(), self.problems.clone());
+        reader.observe_problems(Box::new(move |problem| {
+            problems.lock().push((member, problem));
+        }));
+        self.add_stream(Box::new(reader), Some(Arc::new(source)));
         Ok(())
     }
 
@@ -447,16 +451,69 @@ impl PreparedMembers {
     }
 }
 
-/// A notice if the size of a source changed.
-fn size_notice(name: String, source: Arc<dyn Source>, size_bytes: u64) -> LateNotices {
-    Box::new(move || match source.size_bytes() {
-        Ok(now) if now != size_bytes => {
-            vec![format!(
-                "{name}: the size changed from {size_bytes} to {now} bytes while it was read"
-            )]
+/// A source that is a member's content.
+struct ReadSource {
+    source: Arc<dyn Source>,
+    /// Its size when the run began; `None` if what it states is wrong.
+    size_bytes: Option<u64>,
+}
+
+impl ReadSource {
+    /// Compares the size that a source states with what can be read: files of `/proc` state 0, and
+    /// file systems that make contents up may state anything.
+    fn new(source: Arc<dyn Source>) -> io::Result<ReadSource> {
+        let is_readable = |offset| Ok::<_, io::Error>(source.read_at(offset, &mut [0])? > 0);
+        let mut stated_bytes = source.size_bytes()?;
+        for _ in 0..3 {
+            let last = stated_bytes.checked_sub(1);
+            let is_true = !is_readable(stated_bytes)? && last.map_or(Ok(true), is_readable)?;
+            let again_bytes = source.size_bytes()?;
+            if is_true || again_bytes == stated_bytes {
+                return Ok(ReadSource {
+                    size_bytes: is_true.then_some(stated_bytes),
+                    source,
+                });
+            }
+            // It grew or shrank just now.
+            stated_bytes = again_bytes;
         }
-        _ => vec![],
-    })
+        Ok(ReadSource {
+            source,
+            size_bytes: Some(stated_bytes),
+        })
+    }
+
+    /// What happened to the source while it was read.
+    fn change(&self) -> io::Result<Option<&'static str>> {
+        let (now_bytes, is_changed) = (self.source.size_bytes()?, self.source.has_changed()?);
+        Ok(match self.size_bytes {
+            Some(bytes) if now_bytes < bytes => Some("shrank while it was read"),
+            Some(bytes) if now_bytes > bytes => Some("grew while it was read"),
+            _ => is_changed.then_some("changed while it was read"),
+        })
+    }
+}
+
+/// The sources of a run.
+pub(crate) struct ReadSources {
+    sources: Vec<(usize, ReadSource)>,
+    problems: Problems,
+}
+
+impl ReadSources {
+    /// Reports those that changed while they were read.
+    pub(crate) fn report_changes(&self) {
+        for (member, read) in &self.sources {
+            let (kind, text) = match read.change() {
+                Ok(None) => continue,
+                Ok(Some(text)) => (ProblemKind::Changed, text.to_string()),
+                Err(error) => (ProblemKind::Unreadable, error.to_string()),
+            };
+            let path = Vec::new();
+            let problem = Problem { path, kind, text };
+            self.problems.lock().push((*member, problem));
+        }
+    }
 }
 
 /// Whether a source begins like a tar stream.
@@ -464,12 +521,4 @@ fn is_tar(source: &dyn Source) -> Result<bool> {
     let mut first = [0; RECORD_BYTES];
     let count = read_full(0, &mut first, |at, part| source.read_at(at, part))?;
     Ok(looks_like_tar(&first[..count]))
-}
-
-struct SharedReader(Arc<Lock<TreeReader>>);
-
-impl Read for SharedReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.lock().read(buffer)
-    }
 }

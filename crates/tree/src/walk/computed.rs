@@ -7,19 +7,34 @@ use super::metadata::Metadata;
 /// The size of an entry whose file states none: what such files have at most, as a rule.
 pub(crate) const UNKNOWN_SIZE_BYTES: u64 = 4096;
 
-/// The numbers of Linux for file systems whose files have content but size 0: proc, cgroup (1 and
-/// 2), debugfs, tracefs, securityfs.
+/// The numbers of Linux for file systems that store content, whose files are empty if they say so:
+/// ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, overlayfs, zfs, bcachefs, fat, exfat, ntfs (two),
+/// squashfs, erofs, iso9660, udf, jfs. Others (proc, cgroup, debugfs, FUSE) may make contents up
+/// when they are read.
 #[cfg(target_os = "linux")]
-const COMPUTED: [u64; 6] = [
-    0x9fa0,
-    0x0027_e0eb,
-    0x6367_7270,
-    0x6462_6720,
-    0x7472_6163,
-    0x7363_6673,
+const STORED: [u64; 18] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0x0102_1994,
+    0x8584_58f6,
+    0xf2f5_2010,
+    0x794c_7630,
+    0x2fc1_2fc1,
+    0xca45_1a4e,
+    0x4d44,
+    0x2011_bab0,
+    0x5346_544e,
+    0x7366_746e,
+    0x7371_7368,
+    0xe0f5_e1e2,
+    0x9660,
+    0x1501_3346,
+    0x3153_464a,
 ];
 
-/// Whether a directory is on the device `device`, and that holds such a file system.
+/// Whether a directory is on the device `device`, and that may hold files which have content
+/// although they state the size 0.
 #[cfg(target_os = "linux")]
 #[allow(
     clippy::cast_sign_loss,
@@ -32,7 +47,7 @@ pub(crate) fn is_computed(directory: BorrowedFd<'_>, device: u64) -> bool {
     };
     let is_there = Metadata::of(&stat).id.device == device;
     let kind = rustix::fs::fstatfs(directory).map(|system| system.f_type as u64);
-    is_there && kind.is_ok_and(|kind| COMPUTED.contains(&(kind & 0xffff_ffff)))
+    is_there && kind.is_ok_and(|kind| !STORED.contains(&(kind & 0xffff_ffff)))
 }
 
 /// Whether a directory is on such a file system.

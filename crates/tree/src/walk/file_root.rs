@@ -242,15 +242,30 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// Whether size, modification or status time changed since it was opened.
+    /// Whether it was changed since it was opened, as far as the file system tells.
     ///
     /// # Errors
     ///
     /// The error of the operating system.
     pub fn has_changed(&self) -> io::Result<bool> {
+        Ok(self.changed_to()?.is_some())
+    }
+
+    /// The present size, if the file was changed since it was opened: its size, its time of
+    /// modification, or its status time. A file that was replaced or deleted, or got another name,
+    /// has another status time because the number of its links is another; that alone is no
+    /// change.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operating system.
+    pub fn changed_to(&self) -> io::Result<Option<u64>> {
         let now = Metadata::of(&rustix::fs::fstat(&self.file)?);
-        let state =
-            |metadata: &Metadata| (metadata.size_bytes, metadata.modified, metadata.changed);
-        Ok(state(&now) != state(&self.opened))
+        let content = |metadata: &Metadata| (metadata.size_bytes, metadata.modified);
+        let status = |metadata: &Metadata| (metadata.changed, metadata.links);
+        let ((changed, links), (changed_now, links_now)) = (status(&self.opened), status(&now));
+        let is_changed = content(&now) != content(&self.opened)
+            || (changed != changed_now && links == links_now);
+        Ok(is_changed.then_some(now.size_bytes))
     }
 }

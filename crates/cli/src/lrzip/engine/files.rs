@@ -106,12 +106,10 @@ impl RunContext<'_> {
             return Ok(());
         };
         match fs::metadata(path) {
-            Ok(found) if paths::identity(&found) == paths::identity(input) => {
-                Err(RunError::Message(format!(
-                    "Failed to create {}\nFile exists: it is the input file",
-                    path.display()
-                )))
-            }
+            Ok(found) if paths::is_same_file(&found, input) => Err(RunError::Message(format!(
+                "Failed to create {}\nFile exists: it is the input file",
+                path.display()
+            ))),
             _ => Ok(()),
         }
     }

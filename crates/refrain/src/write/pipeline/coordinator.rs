@@ -14,6 +14,7 @@ use refrain_pool::{Crew, Lane};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::exact_read::read_full;
+use crate::store::source_stream::read_source;
 use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
 use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::commit::{CommittedEpoch, EpochCommit, MatchState, commit_epoch};
@@ -227,7 +228,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             SegmentFeed::Source(source) => {
                 self.crew.submit(Lane::Normal, move || {
                     let bytes = context.read(plan.length_bytes, |buffer| {
-                        source.read_at(plan.offset_in_member, buffer)
+                        read_source(&*source, plan.offset_in_member, buffer)
                     });
                     let segment = bytes.and_then(|bytes| context.scan(&plan, bytes));
                     Event::Segment {

@@ -10,6 +10,9 @@ use refrain_protect::{HASH_BYTES, SEGMENT_BYTES, content_hash};
 use refrain_tree::{Entry, FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, relative_path};
 
 use crate::error::{Error, Result};
+use crate::write::tree::file_data::{
+    Follows, Piece, Read, WHOLE_BYTES_MAX, read_piece, read_whole,
+};
 
 /// Data of files for the member's content.
 #[derive(Default)]
@@ -90,21 +93,23 @@ pub(crate) enum Outcome {
     /// A piece of a file that is too large for one batch.
     Piece {
         range: Range<usize>,
-        /// The offset in the file.
-        offset_in_file: u64,
-        is_first: bool,
+        piece: Piece,
+        follows: Follows,
+        /// What is wrong with the file, if this is its end.
+        problem: Option<Problem>,
     },
-    /// A large file: its entry and the ranges of its data. Its pieces follow.
+    /// The rest of a large file cannot be read.
+    Unreadable(Problem),
+    /// A large file: its entry, and the file, which remains open. Its pieces follow.
     Large {
         entry: Box<Entry>,
-        ranges: Vec<Range<u64>>,
+        file: Arc<OpenedFile>,
     },
+    /// It has more data than was listed, and is read by a batch of its own at the end.
+    Later,
     /// It could not be read.
     Gone,
 }
-
-/// Files larger than this are read in pieces, in bytes. Equal ones are found by the match stage.
-pub(crate) const WHOLE_BYTES_MAX: u64 = 8 << 20;
 
 /// Where the files of a window are read.
 pub(crate) struct FileReading {
@@ -132,15 +137,25 @@ impl FileReading {
         path_below(&self.name, entry)
     }
 
-    /// Reads the files with these numbers.
-    pub(crate) fn read_files(&self, indices: &[u32], memory: Vec<u8>) -> Result<ReadBatch> {
+    /// Reads the files with these numbers. A large one is opened for its pieces only if it
+    /// `may_be_large`, as the only one of its batch: few files are open at once.
+    pub(crate) fn read_files(
+        &self,
+        indices: &[u32],
+        may_be_large: bool,
+        memory: Vec<u8>,
+    ) -> Result<ReadBatch> {
         let mut stage = stage("read", 0);
         let mut batch = ReadBatch {
             bytes: BatchBytes::in_memory_of(memory),
             ..ReadBatch::default()
         };
         for &index in indices {
-            let outcome = self.read_file(index, &mut batch)?;
+            // Sizes may be anything by now, and the batch must have room in memory.
+            let outcome = match batch.bytes.len() as u64 > WHOLE_BYTES_MAX {
+                true => Outcome::Later,
+                false => self.read_file(index, may_be_large, &mut batch)?,
+            };
             batch.objects.push(ReadObject {
                 entry: index,
                 outcome,
@@ -162,58 +177,64 @@ impl FileReading {
         }
     }
 
-    fn read_file(&self, index: u32, batch: &mut ReadBatch) -> Result<Outcome> {
+    fn read_file(&self, index: u32, may_be_large: bool, batch: &mut ReadBatch) -> Result<Outcome> {
         let entry = self.entry(index)?;
         let start = batch.bytes.len();
         let since_ns = self.prefetcher.now_ns();
-        let read = self
-            .root
-            .open_file(self.path(entry))
-            .and_then(|file| read_whole(&file, entry, &mut batch.bytes));
+        let read = self.root.open_file(self.path(entry)).and_then(|file| {
+            let read = read_whole(&file, entry, &mut batch.bytes)?;
+            Ok((file, read))
+        });
         let is_timed = entry.size_bytes <= TIMED_BYTES_MAX;
         self.prefetcher.file_read(is_timed.then_some(since_ns));
         match read {
-            Ok(Read::Whole { changed, problem }) => {
-                batch.problems.extend(problem.map(|text| Problem {
-                    path: entry.path.clone(),
-                    kind: ProblemKind::Changed,
-                    text,
-                }));
+            Ok((
+                _,
+                Read::Whole {
+                    entry: read,
+                    problem,
+                },
+            )) => {
+                batch.problems.extend(problem);
                 Ok(Outcome::Whole {
                     range: start..batch.bytes.len(),
                     hash: [0; HASH_BYTES],
-                    changed,
+                    changed: (read != *entry).then(|| Box::new(read)),
                 })
             }
-            Ok(Read::TooLarge { entry, ranges }) => {
-                batch.bytes.truncate(start);
-                Ok(Outcome::Large { entry, ranges })
+            Ok((_, Read::TooLarge { .. })) if !may_be_large => Ok(Outcome::Later),
+            Ok((file, Read::TooLarge { entry, problem })) => {
+                batch.problems.extend(problem);
+                Ok(Outcome::Large {
+                    entry: Box::new(entry),
+                    file: Arc::new(file),
+                })
             }
             Err(error) => {
                 batch.bytes.truncate(start);
-                self.unreadable(entry, error, batch)?;
+                let problem = self.problem_of(entry, error)?;
+                batch.problems.push(problem);
                 Ok(Outcome::Gone)
             }
         }
     }
 
-    fn unreadable(&self, entry: &Entry, error: io::Error, batch: &mut ReadBatch) -> Result<()> {
+    /// The problem of a file that cannot be read.
+    fn problem_of(&self, entry: &Entry, error: io::Error) -> Result<Problem> {
         let problem = Problem::of_error(&entry.path, &error);
         if self.is_strict && problem.kind != ProblemKind::Vanished {
             let path = String::from_utf8_lossy(&entry.path).into_owned();
             return Err(Error::from(error).in_file(path));
         }
-        batch.problems.push(problem);
-        Ok(())
+        Ok(problem)
     }
 
-    /// Reads the piece `range` of a large file.
+    /// Reads a piece of a large file, whose entry is `entry`.
     pub(crate) fn read_piece(
         &self,
         index: u32,
-        range: Range<u64>,
-        (is_first, is_last): (bool, bool),
-        listed: &Entry,
+        piece: Piece,
+        (file, entry): (&OpenedFile, &Entry),
         memory: Vec<u8>,
     ) -> Result<ReadBatch> {
         let mut stage = stage("read", 0);
@@ -221,37 +242,22 @@ impl FileReading {
             bytes: BatchBytes::in_memory_of(memory),
             ..ReadBatch::default()
         };
-        let entry = self.entry(index)?;
-        let length = (range.end - range.start) as usize;
-        let result = self.root.open_file(self.path(entry)).and_then(|file| {
-            let piece = batch.bytes.extend(length);
-            let count = read_full_at(&file, range.start, piece)?;
-            // What is missing becomes zeros: the entry has its size already.
-            piece[count..].fill(0);
-            let changed = count < length || (is_last && is_changed(&file, listed)?);
-            Ok(changed)
-        });
-        match result {
-            Ok(false) => {}
-            Ok(true) => batch.problems.push(Problem {
-                path: entry.path.clone(),
-                kind: ProblemKind::Changed,
-                text: "changed while it was read".into(),
-            }),
+        let outcome = match read_piece(file, &piece, entry, &mut batch.bytes) {
+            Ok((follows, problem)) => Outcome::Piece {
+                range: 0..batch.bytes.len(),
+                piece,
+                follows,
+                problem,
+            },
             Err(error) => {
                 batch.bytes.truncate(0);
-                batch.bytes.extend(length).fill(0);
-                self.unreadable(entry, error, &mut batch)?;
+                Outcome::Unreadable(self.problem_of(entry, error)?)
             }
-        }
-        stage.add_bytes(length as u64);
+        };
+        stage.add_bytes(batch.bytes.len() as u64);
         batch.objects.push(ReadObject {
             entry: index,
-            outcome: Outcome::Piece {
-                range: 0..length,
-                offset_in_file: range.start,
-                is_first,
-            },
+            outcome,
         });
         Ok(batch)
     }
@@ -260,112 +266,4 @@ impl FileReading {
 /// The path of an entry's file below the root of a tree with this name.
 pub(crate) fn path_below<'a>(name: &Path, entry: &'a Entry) -> &'a [u8] {
     relative_path(name, &entry.path).unwrap_or(&entry.path)
-}
-
-fn is_changed(file: &OpenedFile, listed: &Entry) -> io::Result<bool> {
-    let mut now = listed.clone();
-    file.refresh(&mut now)?;
-    Ok(now.size_bytes != listed.size_bytes
-        || now.modified != listed.modified
-        || file.has_changed()?)
-}
-
-/// The result of reading a file at once.
-enum Read {
-    Whole {
-        changed: Option<Box<Entry>>,
-        problem: Option<String>,
-    },
-    TooLarge {
-        entry: Box<Entry>,
-        ranges: Vec<Range<u64>>,
-    },
-}
-
-/// Appends the data of a file, without its holes, to `bytes`.
-fn read_whole(file: &OpenedFile, listed: &Entry, bytes: &mut BatchBytes) -> io::Result<Read> {
-    let mut entry = listed.clone();
-    file.refresh(&mut entry)?;
-    entry.data_ranges = file.data_ranges()?;
-    if entry.stored_bytes() > WHOLE_BYTES_MAX {
-        let all = 0..entry.size_bytes;
-        let ranges = entry
-            .data_ranges
-            .clone()
-            .unwrap_or_else(|| Vec::from([all]));
-        return Ok(Read::TooLarge {
-            entry: Box::new(entry),
-            ranges,
-        });
-    }
-    let mut problem = None;
-    match &entry.data_ranges {
-        Some(ranges) => {
-            for range in ranges {
-                let part = bytes.extend((range.end - range.start) as usize);
-                let count = read_full_at(file, range.start, part)?;
-                if count < part.len() {
-                    part[count..].fill(0);
-                    problem = Some("shrank while it was read; padded with zeros".into());
-                }
-            }
-        }
-        None if file.is_of_unknown_size() => {
-            // Files of /proc and /sys do not state their size.
-            let start = bytes.len();
-            read_to_end(file, bytes)?;
-            entry.size_bytes = (bytes.len() - start) as u64;
-        }
-        None => {
-            let start = bytes.len();
-            let all = bytes.extend(entry.size_bytes as usize);
-            let count = read_full_at(file, 0, all)?;
-            if (count as u64) < entry.size_bytes {
-                problem = Some("shrank while it was read".into());
-                bytes.truncate(start + count);
-                entry.size_bytes = count as u64;
-            }
-        }
-    }
-    if problem.is_none() && file.has_changed()? {
-        problem = Some("changed while it was read".into());
-    }
-    Ok(Read::Whole {
-        changed: (entry != *listed).then(|| Box::new(entry)),
-        problem,
-    })
-}
-
-/// Reads at most [`WHOLE_BYTES_MAX`] bytes of a file whose size is unknown.
-fn read_to_end(file: &OpenedFile, bytes: &mut BatchBytes) -> io::Result<()> {
-    let start = bytes.len();
-    loop {
-        let at = bytes.len();
-        let count = file.read_at((at - start) as u64, bytes.extend(64 << 10))?;
-        bytes.truncate(at + count);
-        if count == 0 {
-            return Ok(());
-        }
-        if (bytes.len() - start) as u64 > WHOLE_BYTES_MAX {
-            let text = "the file states no size and has more than 8 MiB of content";
-            return Err(io::Error::other(text));
-        }
-    }
-}
-
-/// Reads until `buffer` is full or the file ends. Returns the number of bytes.
-fn read_full_at(file: &OpenedFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    refrain_storage::read_full(offset, buffer, |at, part| file.read_at(at, part))
-}
-
-/// The pieces of the data `ranges` of a large file.
-pub(crate) fn pieces(ranges: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> {
-    let step = SEGMENT_BYTES as u64;
-    ranges.iter().flat_map(move |range| {
-        let count = (range.end - range.start).div_ceil(step);
-        (0..count).map(move |piece| {
-            let start = range.start + piece * step;
-            start..(start + step).min(range.end)
-        })
-    })
 }

@@ -7,23 +7,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_pool::{Lane, Lock};
 use refrain_protect::SEGMENT_BYTES;
-use refrain_tree::{Entry, FileRoot, Prefetcher, Problem, Walker, content_order};
+use refrain_tree::{Entry, FileRoot, OpenedFile, Prefetcher, Problem, Walker, content_order};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedStep};
-use crate::write::tree::batch::{
-    FileReading, Outcome, ReadBatch, WHOLE_BYTES_MAX, path_below, pieces,
-};
+use crate::write::tree::batch::{FileReading, Outcome, ReadBatch, ReadObject, path_below};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, PackJob};
+use crate::write::tree::file_data::{
+    Follows, Piece, WHOLE_BYTES_MAX, end_at, piece_behind, pieces,
+};
 use crate::write::tree::jobs::Jobs;
 use crate::write::tree::window::Window;
 
@@ -54,11 +54,12 @@ enum JobResult {
 }
 
 /// A large file whose pieces are being read.
+#[derive(Clone)]
 struct LargeFile {
     index: u32,
+    /// What was opened.
     entry: Arc<Entry>,
-    pieces: VecDeque<Range<u64>>,
-    is_first: bool,
+    file: Arc<OpenedFile>,
 }
 
 /// The window whose files are being read.
@@ -83,8 +84,13 @@ pub(crate) struct DirectoryFeed {
     is_listed: bool,
     entries_per_window: usize,
     window: Option<OpenWindow>,
-    /// Large files, whose pieces come before the next batch.
-    large: VecDeque<LargeFile>,
+    /// Large files of which pieces are not planned yet. They come before the next batch.
+    large: VecDeque<(LargeFile, VecDeque<Piece>)>,
+    /// The large files whose end was not taken yet, by the numbers of their entries.
+    open_files: BTreeMap<u32, LargeFile>,
+    /// Files that have more data than was listed. They come last in the window, so that the order
+    /// does not depend on when that was found.
+    later: VecDeque<u32>,
     /// Whether a batch in flight may turn out to be a large file, whose pieces come before all
     /// else.
     may_be_large: bool,
@@ -131,6 +137,8 @@ impl DirectoryFeed {
             entries_per_window: (input.window_bytes / ENTRY_BYTES).max(64) as usize,
             window: None,
             large: VecDeque::new(),
+            open_files: BTreeMap::new(),
+            later: VecDeque::new(),
             may_be_large: false,
             next_batch: 0,
             next_taken: 0,
@@ -214,59 +222,127 @@ impl DirectoryFeed {
     fn take(&mut self, mut batch: ReadBatch, context: &PipelineContext) -> Result<()> {
         self.bytes_in_flight -= batch.bytes.len() as u64;
         self.report(std::mem::take(&mut batch.problems));
-        let internal = || Error::new(ErrorKind::Internal, "a batch without a window");
-        let open = self.window.as_mut().ok_or_else(internal)?;
-        open.batches_left -= 1;
-        let listed = open.reading.window.clone();
-        for object in batch.objects {
-            let index = object.entry;
-            let path = listed
-                .get(index as usize)
-                .map_or(&[][..], |entry| &entry.path);
-            match object.outcome {
-                Outcome::Whole {
-                    range,
-                    hash,
-                    changed,
-                } => {
-                    let bytes = batch.bytes.get(range);
-                    let ranges = changed
-                        .as_ref()
-                        .and_then(|entry| entry.data_ranges.as_deref());
-                    let offset = self.content.add_whole(bytes, hash, path, ranges, context)?;
-                    open.window.place(index, offset);
-                    if let Some(entry) = changed {
-                        open.window.replace(index, Some(entry));
-                    }
-                }
-                Outcome::Piece {
-                    range,
-                    offset_in_file,
-                    is_first,
-                } => {
-                    let bytes = batch.bytes.get(range);
-                    let offset = self
-                        .content
-                        .add_piece(bytes, path, offset_in_file, context)?;
-                    if is_first {
-                        open.window.place(index, offset);
-                    }
-                }
-                Outcome::Large { entry, ranges } => {
-                    open.window.replace(index, Some(entry.clone()));
-                    self.large.push_back(LargeFile {
-                        index,
-                        entry: Arc::from(entry),
-                        pieces: pieces(&ranges).collect(),
-                        is_first: true,
-                    });
-                }
-                Outcome::Gone => open.window.replace(index, None),
-            }
+        self.open_window_mut()?.batches_left -= 1;
+        for object in std::mem::take(&mut batch.objects) {
+            self.take_object(object, &batch, context)?;
         }
         self.spare.lock().extend(batch.bytes.into_memory());
         self.may_be_large &= self.next_taken < self.next_batch;
         Ok(())
+    }
+
+    fn open_window_mut(&mut self) -> Result<&mut OpenWindow> {
+        let internal = || Error::new(ErrorKind::Internal, "a batch without a window");
+        self.window.as_mut().ok_or_else(internal)
+    }
+
+    fn take_object(
+        &mut self,
+        object: ReadObject,
+        batch: &ReadBatch,
+        context: &PipelineContext,
+    ) -> Result<()> {
+        let index = object.entry;
+        match object.outcome {
+            Outcome::Whole {
+                range,
+                hash,
+                changed,
+            } => {
+                let listed = self.open_window_mut()?.reading.window.clone();
+                let path = (listed.get(index as usize)).map_or(&[][..], |entry| &entry.path);
+                let bytes = batch.bytes.get(range);
+                let ranges = changed
+                    .as_ref()
+                    .and_then(|entry| entry.data_ranges.as_deref());
+                let offset = self.content.add_whole(bytes, hash, path, ranges, context)?;
+                let open = self.open_window_mut()?;
+                open.window.place(index, offset);
+                if let Some(entry) = changed {
+                    open.window.replace(index, Some(entry));
+                }
+            }
+            Outcome::Piece {
+                range,
+                piece,
+                follows,
+                problem,
+            } if self.open_files.contains_key(&index) => {
+                self.report(problem.into_iter().collect());
+                self.take_piece(index, batch.bytes.get(range), &piece, follows, context)?;
+            }
+            Outcome::Unreadable(problem) if self.open_files.contains_key(&index) => {
+                self.report(vec![problem]);
+                self.open_window_mut()?.window.replace(index, None);
+                self.end_file(index);
+            }
+            // Behind the end of its file.
+            Outcome::Piece { .. } | Outcome::Unreadable(_) => {}
+            Outcome::Large { entry, file } => {
+                let window = &mut self.open_window_mut()?.window;
+                window.replace(index, Some(entry.clone()));
+                let pieces = pieces(&entry).into();
+                let file = LargeFile {
+                    index,
+                    entry: Arc::from(entry),
+                    file,
+                };
+                self.open_files.insert(index, file.clone());
+                self.large.push_back((file, pieces));
+            }
+            Outcome::Later => self.later.push_back(index),
+            Outcome::Gone => self.open_window_mut()?.window.replace(index, None),
+        }
+        Ok(())
+    }
+
+    /// Takes a piece of a large file.
+    fn take_piece(
+        &mut self,
+        index: u32,
+        bytes: &[u8],
+        piece: &Piece,
+        follows: Follows,
+        context: &PipelineContext,
+    ) -> Result<()> {
+        let Some(file) = self.open_files.get(&index).cloned() else {
+            return Ok(());
+        };
+        let start = piece.range.start;
+        if !bytes.is_empty() {
+            let path = &file.entry.path;
+            let offset = self.content.add_piece(bytes, path, start, context)?;
+            if piece.is_first {
+                self.open_window_mut()?.window.place(index, offset);
+            }
+        }
+        let end = start + bytes.len() as u64;
+        match follows {
+            Follows::Next => {}
+            Follows::More => {
+                let piece = VecDeque::from([piece_behind(end)]);
+                self.large.push_front((file, piece));
+            }
+            Follows::End => {
+                let mut entry = Entry::clone(&file.entry);
+                let is_whole = piece.is_last && end == piece.range.end;
+                if !is_whole || entry.data_ranges.is_none() {
+                    end_at(&mut entry, end);
+                }
+                if entry != *file.entry {
+                    let window = &mut self.open_window_mut()?.window;
+                    window.replace(index, Some(Box::new(entry)));
+                }
+                self.end_file(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more of this file is read or taken.
+    fn end_file(&mut self, index: u32) {
+        self.large.retain(|(file, _)| file.index != index);
+        self.open_files.remove(&index);
     }
 
     /// The job that reads the next batch; `None` if all of the window is planned.
@@ -291,7 +367,7 @@ impl DirectoryFeed {
             count += 1;
         }
         if count == 0 {
-            return None;
+            return self.plan_later();
         }
         let indices = open.order[open.next..open.next + count].to_vec();
         open.next += count;
@@ -302,28 +378,42 @@ impl DirectoryFeed {
             true => 0,
             false => bytes,
         };
-        let reading = open.reading.clone();
+        let (reading, may_be_large) = (open.reading.clone(), self.may_be_large);
         Some(self.read_job(planned_bytes, move |memory| {
-            reading.read_files(&indices, memory)
+            reading.read_files(&indices, may_be_large, memory)
         }))
     }
 
     fn plan_piece(&mut self) -> Option<FeedStep> {
-        let large = self.large.front_mut()?;
-        let range = large.pieces.pop_front();
-        let (index, entry, is_first) = (large.index, large.entry.clone(), large.is_first);
-        large.is_first = false;
-        let is_last = large.pieces.is_empty();
-        if is_last {
+        let (file, pieces) = self.large.front_mut()?;
+        let (file, piece) = (file.clone(), pieces.pop_front());
+        if pieces.is_empty() {
             self.large.pop_front();
         }
-        let range = range?;
+        let piece = piece?;
+        // Where a file ends is known when its last piece was read: more may follow.
+        self.may_be_large |= piece.is_last && file.entry.data_ranges.is_none();
         let open = self.window.as_mut()?;
         open.batches_left += 1;
         let reading = open.reading.clone();
-        Some(self.read_job(range.end - range.start, move |memory| {
-            reading.read_piece(index, range, (is_first, is_last), &entry, memory)
+        let planned_bytes = piece.range.end - piece.range.start;
+        Some(self.read_job(planned_bytes, move |memory| {
+            reading.read_piece(file.index, piece, (&file.file, &file.entry), memory)
         }))
+    }
+
+    /// The job that reads the next file that has more data than was listed, when all others of the
+    /// window were taken.
+    fn plan_later(&mut self) -> Option<FeedStep> {
+        let open = self.window.as_mut()?;
+        if open.batches_left > 0 {
+            return None;
+        }
+        let index = self.later.pop_front()?;
+        open.batches_left += 1;
+        let reading = open.reading.clone();
+        self.may_be_large = true;
+        Some(self.read_job(0, move |memory| reading.read_files(&[index], true, memory)))
     }
 
     fn read_job(
@@ -372,6 +462,7 @@ impl DirectoryFeed {
     /// Whether every file of the window was taken.
     fn is_window_complete(&self) -> bool {
         self.large.is_empty()
+            && self.later.is_empty()
             && self
                 .window
                 .as_ref()
@@ -441,65 +532,5 @@ impl ContentFeed for DirectoryFeed {
 const _: () = assert!(BATCH_BYTES >= SEGMENT_BYTES as u64);
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use refrain_tree::WalkOptions;
-
-    use super::*;
-    use crate::write::log_memory::LogMemory;
-    use crate::write::pipeline::context::tests::test_context;
-    use crate::write::tree::entry_list::{SharedEntries, ViewKind};
-    use crate::write::tree::known::KnownContents;
-    use crate::write::tree::reread::RereadLog;
-
-    fn feed(root: &Path) -> (DirectoryFeed, SharedEntries) {
-        let log = RereadLog::new(LogMemory::new(1 << 20));
-        let content = ContentWriter::new(KnownContents::new(1 << 20), log, Arc::default());
-        let list = EntryList::new(0, ViewKind::Canonical);
-        let shared = list.shared();
-        let input = DirectoryInput {
-            walker: Walker::open(root, Path::new(""), WalkOptions::default()).unwrap(),
-            root: FileRoot::open(root).unwrap(),
-            root_path: root.to_path_buf(),
-            name: PathBuf::new(),
-            is_strict: true,
-            window_bytes: 1 << 20,
-        };
-        (
-            DirectoryFeed::new(input, content, list, Arc::default()),
-            shared,
-        )
-    }
-
-    /// Runs a feed whose jobs all complete before it is called again. Returns the content.
-    fn run(feed: &mut DirectoryFeed, room_bytes: u64) -> Vec<u8> {
-        let context = test_context();
-        let (mut content, mut jobs) = (vec![], vec![]);
-        loop {
-            match feed.next(room_bytes, &context).unwrap() {
-                FeedStep::Segment { bytes, .. } => content.extend(bytes),
-                FeedStep::Job(_, job) => jobs.push(job),
-                FeedStep::Done => return content,
-                FeedStep::Wait => {
-                    assert!(!jobs.is_empty(), "the feed waits for nothing");
-                    jobs.drain(..).for_each(|job| job(&context));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn known_content_makes_room_for_the_next_files() {
-        let root = tempfile::tempdir().unwrap();
-        for number in 0..40 {
-            fs::write(root.path().join(format!("{number}")), [7; 600_000]).unwrap();
-        }
-        for room_bytes in [SEGMENT_BYTES as u64, 3 << 20, u64::MAX] {
-            let (mut feed, shared) = feed(root.path());
-            assert_eq!(run(&mut feed, room_bytes), [7; 600_000], "{room_bytes}");
-            assert_eq!(shared.take().entry_count, 41);
-        }
-    }
-}
+#[path = "feed_tests.rs"]
+mod tests;

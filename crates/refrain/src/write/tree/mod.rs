@@ -4,6 +4,7 @@ pub(crate) mod batch;
 pub(crate) mod content;
 pub(crate) mod entry_list;
 pub(crate) mod feed;
+pub(crate) mod file_data;
 mod jobs;
 pub(crate) mod known;
 pub(crate) mod reread;

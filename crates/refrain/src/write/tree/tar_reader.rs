@@ -9,7 +9,8 @@ use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
 use refrain_tree::Entry;
 use refrain_tree::tar::{SplitItem, SplitStep, TarSplitter};
 
-use crate::write::tree::batch::{BatchBytes, WHOLE_BYTES_MAX};
+use crate::write::tree::batch::BatchBytes;
+use crate::write::tree::file_data::WHOLE_BYTES_MAX;
 
 /// The data of a batch, in bytes, unless a single entry has more.
 const BATCH_BYTES: usize = 1 << 20;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use refrain_format::check_storable;
 use refrain_tree::{Entry, EntryKind, Problem, ProblemKind};
 
 /// Entries of a tree, and what is known of them after their files were read.
@@ -40,9 +41,9 @@ impl Window {
         self.changed.push((index, entry));
     }
 
-    /// The entries with their offsets, without those that could not be read, whose paths are added
-    /// to `lost`. Further names of files that are lost, in this window or an earlier one, are left
-    /// out, too, and reported.
+    /// The entries with their offsets, without those that could not be read, and those that the
+    /// format cannot hold, which are reported. Their paths are added to `lost`. Further names of
+    /// files that are lost, in this window or an earlier one, are left out, too, and reported.
     pub(crate) fn finish(self, lost: &mut BTreeSet<Vec<u8>>) -> (Vec<Entry>, Vec<Problem>) {
         let mut entries = Arc::unwrap_or_clone(self.entries);
         let mut is_gone = vec![false; entries.len()];
@@ -52,15 +53,23 @@ impl Window {
                 None => is_gone[index as usize] = true,
             }
         }
-        for (entry, offset) in entries.iter_mut().zip(self.offsets) {
+        let mut problems = vec![];
+        for ((entry, offset), is_gone) in entries.iter_mut().zip(self.offsets).zip(&mut is_gone) {
             entry.content_offset = match entry.stored_bytes() {
                 0 => 0,
                 _ => offset,
             };
+            if let (false, Err(error)) = (*is_gone, check_storable(entry)) {
+                *is_gone = true;
+                problems.push(Problem {
+                    path: entry.path.clone(),
+                    kind: ProblemKind::Unreadable,
+                    text: format!("cannot be stored: {error}"),
+                });
+            }
         }
         let gone = (entries.iter().zip(&is_gone)).filter(|(_, is_gone)| **is_gone);
         lost.extend(gone.map(|(entry, _)| entry.path.clone()));
-        let mut problems = vec![];
         let mut gone = is_gone.into_iter();
         entries.retain(|entry| {
             let target = entry.link_target.as_ref();
