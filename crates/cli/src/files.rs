@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, IsTerminal, Read, Seek};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 #[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use refrain::Timestamp;
@@ -20,7 +20,7 @@ use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
 #[cfg(target_os = "linux")]
 use crate::machine;
-use crate::paths::{NewFile, identity, io_failure, is_dash, label};
+use crate::paths::{NewFile, identity, io_failure, is_dash, label, own_descriptor};
 use crate::remote;
 use crate::session::Session;
 use crate::terminal::TextSink;
@@ -186,8 +186,41 @@ impl Read for SourceReader {
     }
 }
 
-/// A file that appears complete when it is published, or not at all.
+/// A descriptor that this process inherited. It is written from where it is: what the shell wrote
+/// before stays.
+fn inherited(number: u32) -> io::Result<File> {
+    let descriptor = match number {
+        1 => io::stdout().as_fd().try_clone_to_owned()?,
+        2 => io::stderr().as_fd().try_clone_to_owned()?,
+        _ => copy_of_descriptor(number)?,
+    };
+    Ok(File::from(descriptor))
+}
+
+/// A copy of a descriptor that is known by its number only.
+#[cfg(target_os = "linux")]
+fn copy_of_descriptor(number: u32) -> io::Result<OwnedFd> {
+    use rustix::process::{
+        ForeignRawFd, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open,
+    };
+    let number = ForeignRawFd::try_from(number).map_err(|_| io::ErrorKind::NotFound)?;
+    let this = pidfd_open(getpid(), PidfdFlags::empty())?;
+    Ok(pidfd_getfd(this, number, PidfdGetfdFlags::empty())?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copy_of_descriptor(_number: u32) -> io::Result<OwnedFd> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A file that appears complete when it is published, or not at all; a descriptor that was
+/// inherited is written as it is.
 pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
+    if let Some(number) = own_descriptor(path) {
+        let file = inherited(number).map_err(io_failure(path, "open"))?;
+        enlarge_pipe(&file);
+        return Ok(descriptor_output(file, path));
+    }
     let options = OutputOptions {
         overwrite: if new.overwrite {
             Overwrite::Replace
@@ -270,28 +303,33 @@ pub fn make_parents(base: &Path, relative: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes each source that is still the regular file that was read. Returns a remark for each that
-/// was not removed.
-pub fn remove_sources<'a>(
-    sources: impl IntoIterator<Item = (&'a PathBuf, &'a Metadata)>,
-) -> Result<Vec<String>> {
-    let mut remarks = Vec::new();
-    for (path, read) in sources {
-        if let Some(why_not) = remove_source(path, read)? {
-            remarks.push(format!("{}: {why_not}", label(path)));
+/// Why a source was not removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Something speaks against it.
+    Because(&'static str),
+    /// It is not what was read any more.
+    Changed,
+}
+
+impl Kept {
+    /// The reason.
+    pub fn text(self) -> &'static str {
+        match self {
+            Kept::Because(why) => why,
+            Kept::Changed => "it changed while it was read",
         }
     }
-    Ok(remarks)
 }
 
 /// Removes a source if it is still the regular file that was read. Returns the reason if it is not.
-pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<&'static str>> {
+pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<Kept>> {
     let found = fs::symlink_metadata(path).map_err(io_failure(path, "remove"))?;
     if !found.is_file() {
-        return Ok(Some("not removed: not a regular file"));
+        return Ok(Some(Kept::Because("not a regular file")));
     }
     if identity(&found) != identity(read) {
-        return Ok(Some("not removed: it changed while it was read"));
+        return Ok(Some(Kept::Changed));
     }
     fs::remove_file(path).map_err(io_failure(path, "remove"))?;
     Ok(None)

@@ -3,7 +3,7 @@
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use refrain::Timestamp;
 
@@ -17,6 +17,39 @@ pub const STDIN_PATH: &str = "/dev/stdin";
 /// Whether a path means standard input or output.
 pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// The most symbolic links that lead to a descriptor.
+const LINKS_MAX: usize = 40;
+
+/// The number of the descriptor of this process that a path stands for: `/dev/stdout`, `/dev/fd/3`,
+/// `/proc/self/fd/1`, or a symbolic link to such a path.
+pub fn own_descriptor(path: &Path) -> Option<u32> {
+    let tables = ["/proc/self/fd", "/proc/thread-self/fd"].map(|path| fs::canonicalize(path).ok());
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let parent = path.parent()?;
+        let parent = match parent.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => parent,
+        };
+        let directory = fs::canonicalize(parent).ok()?;
+        let name = path.file_name()?.to_owned();
+        if tables.iter().flatten().any(|table| *table == directory) {
+            return name.to_str()?.parse().ok();
+        }
+        let target = fs::read_link(directory.join(&name)).ok()?;
+        path = directory.join(target);
+    }
+    None
+}
+
+/// An output as it was given; standard output by another name, such as `/dev/stdout`, is `-`.
+pub fn dash_for_stdout(output: PathBuf) -> PathBuf {
+    match own_descriptor(&output) {
+        Some(1) => PathBuf::from("-"),
+        _ => output,
+    }
 }
 
 /// Whether a path is spelled as a directory, with a slash at its end.
@@ -123,6 +156,9 @@ pub fn check_no_url(output: &Path) -> Result<()> {
 /// Refuses an output that cannot be created, before any work is done for it.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     check_no_url(path)?;
+    if own_descriptor(path).is_some() {
+        return Ok(());
+    }
     match fs::metadata(path) {
         // A dangling symbolic link.
         Err(_) if !overwrite && path.is_symlink() => Err(Failure::Exists { file: label(path) }),

@@ -24,8 +24,8 @@ pub trait Decoder: Send {
     /// The bytes of the file that were decoded.
     fn offset(&self) -> u64;
 
-    /// What a user should know although it is no failure, after the end.
-    fn take_remark(&mut self) -> Option<String> {
+    /// What of the file is not part of the content and was ignored, after the end.
+    fn take_ignored(&mut self) -> Option<String> {
         None
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct GzipDecoder {
     /// Where the present member begins.
     member_offset: u64,
     members: u64,
-    remark: Option<String>,
+    ignored: Option<String>,
 }
 
 impl GzipDecoder {
@@ -43,7 +43,7 @@ impl GzipDecoder {
             crc: Crc::new(),
             member_offset: 0,
             members: 0,
-            remark: None,
+            ignored: None,
         }
     }
 
@@ -64,7 +64,8 @@ impl GzipDecoder {
     }
 
     /// Passes over what follows the last member. Zeros, with which tapes are filled up, mean
-    /// nothing; of anything else gzip says that it is ignored.
+    /// nothing; of anything else gzip says that it is ignored, and
+    /// ends with code 2.
     fn pass_garbage(&mut self) -> Result<State> {
         loop {
             let window = self.input.fill()?;
@@ -76,7 +77,7 @@ impl GzipDecoder {
             self.input.consume(zeros);
             if !is_all_zero {
                 let offset = self.input.offset();
-                self.remark = Some(format!(
+                self.ignored = Some(format!(
                     "what follows the gzip data, from offset {offset} on, was ignored"
                 ));
                 return Ok(State::End);
@@ -160,8 +161,8 @@ impl Decoder for GzipDecoder {
         self.input.offset()
     }
 
-    fn take_remark(&mut self) -> Option<String> {
-        self.remark.take()
+    fn take_ignored(&mut self) -> Option<String> {
+        self.ignored.take()
     }
 }
 

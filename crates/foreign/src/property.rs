@@ -68,7 +68,7 @@ pub fn decode(
     let mut buffer = vec![0; 64 << 10];
     while content.len() < CONTENT_BYTES_MAX {
         match decoder.read(&mut buffer) {
-            Ok(0) => return (content, decoder.take_remark()),
+            Ok(0) => return (content, decoder.take_ignored()),
             Ok(count) => content.extend_from_slice(buffer.get(..count).unwrap_or_default()),
             Err(error) => return (content, Some(error.to_string())),
         }

@@ -10,8 +10,11 @@ use crate::error::{Error, Result};
 /// The bits of a Unix mode that say what kind of file it is.
 const KIND_MASK: u32 = 0o170_000;
 const KIND_DIRECTORY: u32 = 0o040_000;
-const KIND_FILE: u32 = 0o100_000;
 const KIND_SYMLINK: u32 = 0o120_000;
+
+/// How the record that ends a zip file begins, and its length without a comment.
+const END_MAGIC: &[u8] = b"PK\x05\x06";
+const END_BYTES: usize = 22;
 
 /// The bytes of an entry that are read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -19,14 +22,13 @@ const READ_BYTES: usize = 256 << 10;
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
-    /// A file.
+    /// A file. So are pipes, sockets and devices: what was read from them is their content, and
+    /// `unzip` writes it to a file.
     File,
     /// A directory.
     Directory,
     /// A symbolic link; its content is the target.
     Symlink,
-    /// A device or the like, which zip programs do not restore.
-    Other,
 }
 
 /// An entry of a zip file, as its central directory describes it.
@@ -73,6 +75,35 @@ impl<R: Read + Seek> ZipFile<R> {
         self.0.len()
     }
 
+    /// Whether several entries have one name: all but the last of them cannot be read.
+    #[must_use]
+    pub fn has_equal_names(&self) -> bool {
+        self.0.has_duplicate_names()
+    }
+
+    /// Where the central directory begins.
+    #[must_use]
+    pub fn directory_offset(&self) -> u64 {
+        self.0.central_directory_start()
+    }
+
+    /// Where the record that ends the file is in `tail`, which begins in or before the central
+    /// directory. Returns the offset behind it and its comment.
+    #[must_use]
+    pub fn end_in(&self, tail: &[u8]) -> Option<usize> {
+        let comment = self.0.comment();
+        let length = u16::try_from(comment.len()).ok()?.to_le_bytes();
+        let is_end = |at: &usize| {
+            let record = tail.get(*at..).unwrap_or_default();
+            record.starts_with(END_MAGIC)
+                && record.get(END_BYTES - 2..END_BYTES) == Some(&length)
+                && (record.get(END_BYTES..)).is_some_and(|rest| rest.starts_with(comment))
+        };
+        let last = tail.len().checked_sub(END_BYTES)?;
+        let found = (0..=last).rev().find(is_end)?;
+        Some(found + END_BYTES + comment.len())
+    }
+
     /// An entry by its number.
     ///
     /// # Errors
@@ -99,10 +130,9 @@ impl<R: Read + Seek> ZipFile<R> {
         let mode = found.unix_mode();
         let kind = match mode.map_or(0, |mode| mode & KIND_MASK) {
             KIND_SYMLINK => ZipKind::Symlink,
-            KIND_DIRECTORY => ZipKind::Directory,
-            0 | KIND_FILE if is_directory => ZipKind::Directory,
-            0 | KIND_FILE => ZipKind::File,
-            _ => ZipKind::Other,
+            _ if is_directory => ZipKind::Directory,
+            KIND_DIRECTORY if found.size() == 0 => ZipKind::Directory,
+            _ => ZipKind::File,
         };
         Ok(ZipEntry {
             path,
@@ -111,10 +141,7 @@ impl<R: Read + Seek> ZipFile<R> {
             modified: extended
                 .map(i64::from)
                 .or_else(|| found.last_modified().map(seconds)),
-            content_bytes: match kind {
-                ZipKind::Directory => 0,
-                _ => found.size(),
-            },
+            content_bytes: found.size(),
             stored_bytes: found.compressed_size(),
             method: method_name(found.compression()),
             is_encrypted: found.encrypted(),

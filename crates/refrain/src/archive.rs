@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_storage::{Sink, Source};
 use refrain_tree::restore::TreeRestore;
-use refrain_tree::{Entry, EntryKind, Selection};
+use refrain_tree::{Entry, EntryKind, Problem, Selection};
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::dialect::reader_of;
@@ -17,6 +17,7 @@ use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
+use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, read_view, write_view};
@@ -287,6 +288,30 @@ impl Archive {
             let found = self.member(member).map(|found| found.name);
             error.in_file(String::from_utf8_lossy(&found.unwrap_or_default()))
         })
+    }
+
+    /// What of a tar member is no entry, or not a whole one: what follows a damaged header, or the
+    /// file in which the stream was cut off. Reads all entries; nothing for other members.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`].
+    pub fn tar_problems(&self, member: usize) -> Result<Vec<Problem>> {
+        let Some(tree) = self
+            .opened
+            .content(member)?
+            .filter(|tree| tree.is_recorded())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut check = TarCheck::new(&*tree);
+        let mut problems = Vec::new();
+        for frame in 0..tree.entry_frames()? {
+            for entry in tree.entries_of(frame)? {
+                problems.extend(check.look(&entry)?);
+            }
+        }
+        problems.extend(check.problems());
+        Ok(problems)
     }
 
     /// The entry with this path, byte for byte; the last one, if a tar has several. Reads one frame

@@ -9,6 +9,7 @@
 pub use refrain_tree::restore::{
     LeftOut, OwnerPolicy, Problem as RestoreProblem, RestoreOptions, RestoreSummary, TreeRestore,
 };
+pub use refrain_tree::tar::cut_from;
 pub use refrain_tree::{
     Decision, Problem, ProblemKind, Selection, SelectionBuilder, SelectionError, WalkOptions,
     compare_paths,

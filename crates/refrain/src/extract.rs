@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use refrain_format::{MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart};
 use refrain_protect::{ContentHash, DigestHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
-use refrain_tree::Selection;
 use refrain_tree::restore::TreeRestore;
+use refrain_tree::{Problem, Selection};
 
 use crate::archive::Archive;
 use crate::archive_info::{Member, MemberKind, MemberStart, member, member_start};
@@ -485,10 +485,14 @@ impl Extraction<'_> {
     }
 }
 
-/// Passes on nothing but the request to stop.
+/// Passes on problems and the request to stop, and no progress.
 struct CancelOnly<'a>(&'a dyn Watch);
 
 impl Watch for CancelOnly<'_> {
+    fn problem(&self, member: usize, problem: &Problem) {
+        self.0.problem(member, problem);
+    }
+
     fn cancel_flag(&self) -> Option<&AtomicBool> {
         self.0.cancel_flag()
     }

@@ -240,6 +240,10 @@ impl Sink for AtomicFile {
         Some(self.appender.view())
     }
 
+    fn is_stored(&self) -> bool {
+        true
+    }
+
     fn publish(&mut self) -> io::Result<()> {
         self.unless_failed(Self::finish)?;
         let text = format!("{} is already published", self.path.display());

@@ -20,6 +20,12 @@ pub trait Sink: Send {
         None
     }
 
+    /// Whether what is published stays: in a regular file that the sink makes. Not in a pipe, a
+    /// device, or whatever an inherited descriptor leads to.
+    fn is_stored(&self) -> bool {
+        false
+    }
+
     /// Completes the output and makes it visible (flush, set the final size, rename). Called once,
     /// as the last operation.
     fn publish(&mut self) -> io::Result<()>;
@@ -38,6 +44,10 @@ macro_rules! sink_by_reference {
 
             fn read_back(&self) -> Option<Arc<dyn Source>> {
                 (**self).read_back()
+            }
+
+            fn is_stored(&self) -> bool {
+                (**self).is_stored()
             }
 
             fn publish(&mut self) -> io::Result<()> {

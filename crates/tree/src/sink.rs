@@ -64,6 +64,10 @@ impl Sink for TreeSink {
         self.parser.push_zeros(length_bytes, &mut self.extractor)
     }
 
+    fn is_stored(&self) -> bool {
+        true
+    }
+
     fn publish(&mut self) -> io::Result<()> {
         self.parser.finish().map_err(io::Error::from)?;
         self.extractor.publish()

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
+use crate::paths::{dash_for_stdout, is_dash};
 
 /// Where output goes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Write to PATH; '-' is standard output
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", value_parser = output_path())]
     pub output: Option<PathBuf>,
     /// Overwrite existing files, write binary data to a terminal, compress files that already end
     /// in .rfn
@@ -26,6 +29,11 @@ pub struct OutputArgs {
     pub sync: bool,
 }
 
+/// A path to write to.
+fn output_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(dash_for_stdout)
+}
+
 impl OutputArgs {
     /// Whether the output must be on the disk before the run ends. Like gzip, xz and zstd, this
     /// program leaves that to the system unless the source is about to be removed.
@@ -35,6 +43,6 @@ impl OutputArgs {
 
     /// Whether `-o -` was given.
     pub fn is_stdout(&self) -> bool {
-        self.output.as_deref().is_some_and(crate::paths::is_dash)
+        self.output.as_deref().is_some_and(is_dash)
     }
 }

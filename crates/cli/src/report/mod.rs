@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
+//! | `outcome` | what was asked for, delivered and left out: exit code, summary, `--rm` |
 //! | `progress` | what the engine reports while it works |
 //! | `progress_line`, `line_text`, `position` | the progress line on a terminal |
 //! | `size_estimate` | the expected size of directories |
@@ -19,6 +20,7 @@ mod foreign;
 mod line_text;
 mod listing;
 mod member;
+mod outcome;
 mod position;
 mod problems;
 mod progress;
@@ -34,11 +36,12 @@ pub use archive::{
 pub use block::block_json;
 pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row};
+pub use outcome::{Copied, FileCount, Outcome};
 pub use position::Total;
-pub use problems::{FileProblem, problems_text};
+pub use problems::{FileProblem, FileProblemKind};
 pub use progress::Meter;
 pub use progress_line::ProgressLine;
-pub use run::{DataTo, Outcome, Report, clear_screen, print};
+pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};
 pub use zip::{ZipSummary, zip_json, zip_line, zip_text};

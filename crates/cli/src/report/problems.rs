@@ -1,24 +1,107 @@
 //! Files that are missing in a result, or not as they should be.
 
+use std::collections::BTreeMap;
+
+use refrain::directory::{Problem, ProblemKind};
 use serde_json::{Value, json};
 
 use super::listing::add_bytes;
+use crate::exit::Exit;
 use crate::text::{counted, escaped};
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileProblemKind {
+    /// It cannot be read.
+    Unreadable,
+    /// It no longer exists.
+    Vanished,
+    /// It changed while it was read.
+    Changed,
+    /// What no archive holds: a socket. It is no failure.
+    Skipped,
+    /// It exists already and was kept.
+    Existing,
+    /// It is unsafe.
+    Refused,
+    /// It could not be written.
+    Failed,
+    /// It is damaged or cut off.
+    Damaged,
+    /// This version cannot read it.
+    Unsupported,
+}
+
+impl FileProblemKind {
+    /// The class in one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileProblemKind::Unreadable => "unreadable",
+            FileProblemKind::Vanished => "vanished",
+            FileProblemKind::Changed => "changed",
+            FileProblemKind::Skipped => "skipped",
+            FileProblemKind::Existing => "existing",
+            FileProblemKind::Refused => "refused",
+            FileProblemKind::Failed => "failed",
+            FileProblemKind::Damaged => "damaged",
+            FileProblemKind::Unsupported => "unsupported",
+        }
+    }
+
+    /// The code of a run with such a file; `None` if nothing is missing.
+    pub fn exit(self) -> Option<Exit> {
+        match self {
+            FileProblemKind::Skipped => None,
+            FileProblemKind::Unreadable
+            | FileProblemKind::Vanished
+            | FileProblemKind::Changed
+            | FileProblemKind::Existing
+            | FileProblemKind::Failed => Some(Exit::Exceptions),
+            FileProblemKind::Refused | FileProblemKind::Damaged => Some(Exit::Damaged),
+            FileProblemKind::Unsupported => Some(Exit::Unsupported),
+        }
+    }
+}
+
+impl From<ProblemKind> for FileProblemKind {
+    fn from(kind: ProblemKind) -> FileProblemKind {
+        match kind {
+            ProblemKind::Unreadable => FileProblemKind::Unreadable,
+            ProblemKind::Vanished => FileProblemKind::Vanished,
+            ProblemKind::Changed => FileProblemKind::Changed,
+            ProblemKind::Skipped => FileProblemKind::Skipped,
+            ProblemKind::Damaged => FileProblemKind::Damaged,
+            ProblemKind::Unsupported => FileProblemKind::Unsupported,
+        }
+    }
+}
 
 /// A file that is missing in a result, or not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileProblem {
     /// The path, as far as it says where the file is.
     pub path: Vec<u8>,
-    /// The class in one word, such as `unreadable`.
-    pub kind: &'static str,
+    /// The class.
+    pub kind: FileProblemKind,
     /// What happened.
     pub text: String,
-    /// Whether something that should be in the result is missing or wrong.
-    pub is_failure: bool,
 }
 
 impl FileProblem {
+    /// A problem of the engine, with the path as it is.
+    pub fn of_engine(problem: Problem) -> FileProblem {
+        FileProblem {
+            path: problem.path,
+            kind: problem.kind.into(),
+            text: problem.text,
+        }
+    }
+
+    /// Whether something that should be in the result is missing or wrong.
+    pub fn is_failure(&self) -> bool {
+        self.kind.exit().is_some()
+    }
+
     /// The line for people.
     pub fn line(&self) -> String {
         format!("{}: {}", escaped(&self.path), self.text)
@@ -28,58 +111,72 @@ impl FileProblem {
     pub fn to_json(&self) -> Value {
         let mut json = json!({
             "path": String::from_utf8_lossy(&self.path),
-            "kind": self.kind,
+            "kind": self.kind.name(),
             "message": self.text,
-            "failure": self.is_failure,
+            "failure": self.is_failure(),
         });
         add_bytes(&mut json, "path_bytes", Some(&self.path));
         json
     }
 }
 
-/// `3 files left out: 2 unreadable, 1 vanished`; `None` if nothing failed. `what` is what happened
-/// to the files.
-pub fn problems_text(problems: &[FileProblem], what: &str) -> Option<String> {
-    let failures = problems.iter().filter(|problem| problem.is_failure);
-    let mut kinds: Vec<(&str, u64)> = Vec::new();
-    for problem in failures {
-        match kinds.iter_mut().find(|(kind, _)| *kind == problem.kind) {
-            Some((_, count)) => *count += 1,
-            None => kinds.push((problem.kind, 1)),
-        }
+/// Lines that sum up the failures among `problems`: `3 files left out: 2 unreadable, 1 vanished`,
+/// where `what` is what happened to the files, and how many exist.
+pub fn problems_lines(problems: &[FileProblem], what: &str) -> Vec<String> {
+    let mut kinds: BTreeMap<FileProblemKind, u64> = BTreeMap::new();
+    for problem in problems.iter().filter(|problem| problem.is_failure()) {
+        *kinds.entry(problem.kind).or_default() += 1;
     }
-    let total: u64 = kinds.iter().map(|(_, count)| count).sum();
-    let parts = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+    let existing = kinds.remove(&FileProblemKind::Existing);
+    let total: u64 = kinds.values().sum();
+    let parts = kinds
+        .iter()
+        .map(|(kind, count)| format!("{count} {}", kind.name()));
     let parts = parts.collect::<Vec<_>>().join(", ");
-    (total > 0).then(|| format!("{} {what}: {parts}", counted(total, "file")))
+    let mut lines = Vec::new();
+    if total > 0 {
+        let files = counted(total, "file");
+        lines.push(format!("incomplete: {files} {what}: {parts}"));
+    }
+    match existing {
+        None => {}
+        Some(1) => lines.push("1 file exists and was kept (--force replaces it)".to_owned()),
+        Some(count) => lines.push(format!(
+            "{count} files exist and were kept (--force replaces them)"
+        )),
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn problem(kind: &'static str, is_failure: bool) -> FileProblem {
+    fn problem(kind: FileProblemKind) -> FileProblem {
         FileProblem {
             path: b"a\xff".to_vec(),
             kind,
             text: "Permission denied".into(),
-            is_failure,
         }
     }
 
     #[test]
     fn problems_are_counted_by_kind() {
         let problems = [
-            problem("unreadable", true),
-            problem("changed", true),
-            problem("skipped", false),
-            problem("unreadable", true),
+            problem(FileProblemKind::Changed),
+            problem(FileProblemKind::Unreadable),
+            problem(FileProblemKind::Skipped),
+            problem(FileProblemKind::Unreadable),
+            problem(FileProblemKind::Existing),
         ];
         assert_eq!(
-            problems_text(&problems, "left out").as_deref(),
-            Some("3 files left out: 2 unreadable, 1 changed")
+            problems_lines(&problems, "left out"),
+            [
+                "incomplete: 3 files left out: 2 unreadable, 1 changed",
+                "1 file exists and was kept (--force replaces it)"
+            ]
         );
-        assert_eq!(problems_text(&problems[2..3], "left out"), None);
+        assert!(problems_lines(&problems[2..3], "left out").is_empty());
         assert_eq!(problems[0].line(), "a\\377: Permission denied");
         assert_eq!(problems[0].to_json()["path_bytes"], "61ff");
     }

@@ -88,6 +88,12 @@ impl<'a> Meter<'a> {
         self.problems.take()
     }
 
+    /// What the engine could not read of an archive.
+    pub fn take_unread(&self) -> Vec<Problem> {
+        let problems = self.take_problems().into_iter();
+        problems.map(|(_, problem)| problem).collect()
+    }
+
     /// Adds the blocks to a result, if it lists them.
     pub fn add_blocks(&self, result: &mut Value) {
         if let Some(blocks) = &self.blocks {

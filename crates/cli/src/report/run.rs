@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use super::problems::FileProblem;
+use super::outcome::Outcome;
 use super::progress::Meter;
 use crate::args::ReportArgs;
 use crate::exit::Exit;
@@ -23,51 +23,6 @@ pub enum DataTo {
     /// To standard output, line by line: with `--json` every line is an object, those about
     /// failures too, and there is no document at the end.
     Lines,
-}
-
-/// The result of one item of work.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// A line for standard error; empty for none.
-    pub summary: String,
-    /// The result for scripts, in more detail.
-    pub json: Value,
-    /// The files that are missing in the result or not as they should be.
-    pub problems: Vec<FileProblem>,
-    /// Lines about what is incomplete.
-    pub failures: Vec<String>,
-    /// The code, if there are failures; by default that of a run with exceptions.
-    pub failure_exit: Option<Exit>,
-}
-
-impl Outcome {
-    /// A complete result.
-    pub fn complete(summary: String, json: Value) -> Outcome {
-        Outcome {
-            summary,
-            json,
-            ..Outcome::default()
-        }
-    }
-
-    /// A result from which something may be missing: `problems` names the files, `failures` has a
-    /// line for each kind of loss.
-    pub fn partial(
-        summary: String,
-        mut json: Value,
-        problems: Vec<FileProblem>,
-        failures: Vec<String>,
-    ) -> Outcome {
-        json["complete"] = failures.is_empty().into();
-        json["problems"] = problems.iter().map(FileProblem::to_json).collect();
-        Outcome {
-            summary,
-            json,
-            problems,
-            failures,
-            failure_exit: None,
-        }
-    }
 }
 
 /// Collects the outcomes of a run.
@@ -165,24 +120,24 @@ impl<'a> Report<'a> {
     }
 
     fn add_outcome(&mut self, outcome: Outcome) {
-        for problem in &outcome.problems {
-            match problem.is_failure {
-                true => self.tell_failure(&problem.line()),
-                false => self.remark(&problem.line()),
+        for (line, is_failure) in outcome.files_to_name(self.args.verbose > 0) {
+            match is_failure {
+                true => self.tell_failure(&line),
+                false => self.remark(&line),
             }
         }
-        let is_silent = self.args.quiet || self.args.json || outcome.summary.is_empty();
-        if !is_silent {
-            messages::line(&outcome.summary);
+        let is_silent = self.args.quiet || self.args.json;
+        if let Some(summary) = outcome.summary().filter(|_| !is_silent) {
+            messages::line(&summary);
         }
-        for failure in &outcome.failures {
-            self.tell_failure(failure);
+        for line in outcome.loss_lines() {
+            self.tell_failure(&line);
         }
-        if !outcome.failures.is_empty() && self.exit == Exit::Done {
-            self.exit = outcome.failure_exit.unwrap_or(Exit::Exceptions);
+        if self.exit == Exit::Done {
+            self.exit = outcome.exit();
         }
-        self.has_delivered = true;
-        self.add_result(outcome.json);
+        self.has_delivered |= outcome.has_delivered();
+        self.add_result(outcome.into_json());
     }
 
     /// A JSON document on standard error must be the only text there.
@@ -211,7 +166,7 @@ impl<'a> Report<'a> {
             true => self.remark("interrupted"),
             false => self.tell_failure(&failure.to_string()),
         }
-        self.add_result(json!({ "error": failure.to_json() }));
+        self.add_result(json!({ "error": failure.to_json(), "complete": false }));
         if self.exit == Exit::Done {
             self.exit = failure.exit();
         }

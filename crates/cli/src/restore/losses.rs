@@ -8,26 +8,26 @@ use refrain::directory::{LeftOut, RestoreProblem, RestoreSummary};
 use serde_json::{Value, json};
 
 use crate::entry_paths::normalized;
-use crate::exit::Exit;
-use crate::report::{FileProblem, problems_text};
+use crate::report::{FileCount, FileProblem, FileProblemKind, Outcome};
 
 /// What was not restored.
 #[derive(Debug, Default)]
 pub struct Losses {
     /// Entries that were not restored, or not completely, by their paths here.
-    pub problems: Vec<FileProblem>,
+    problems: Vec<FileProblem>,
+    files: u64,
+    files_asked: u64,
     left_out: LeftOut,
     stopped: Option<String>,
-    is_refused: bool,
 }
 
 impl Losses {
     /// Adds the result of a directory that was restored to `root`.
     pub fn add(&mut self, root: &Path, summary: RestoreSummary) {
-        for problem in &summary.problems {
-            self.is_refused |= problem.error.kind() == io::ErrorKind::InvalidData;
-            self.problems.push(file_problem(root, problem));
-        }
+        self.files += summary.files;
+        self.files_asked += summary.files_asked;
+        let problems = summary.problems.iter();
+        (self.problems).extend(problems.map(|problem| file_problem(root, problem)));
         let LeftOut {
             devices,
             special_files,
@@ -43,23 +43,28 @@ impl Losses {
         self.left_out.modes += modes;
         self.left_out.attributes += attributes;
         if let Some(error) = summary.stopped {
-            self.stopped.get_or_insert(error.to_string());
+            self.stopped.get_or_insert(reason(&error));
         }
     }
 
-    /// Whether something that should have been restored was not.
-    pub fn is_failure(&self) -> bool {
-        !self.problems.is_empty() || self.stopped.is_some()
+    /// Adds a file that is a member.
+    pub fn add_file(&mut self) {
+        self.files += 1;
+        self.files_asked += 1;
     }
 
-    /// Lines about what should have been restored and was not.
-    pub fn failures(&self, archive: &str) -> Vec<String> {
-        let counted = problems_text(&self.problems, "not restored, or not completely");
-        let incomplete = counted.map(|text| format!("{archive}: incomplete: {text}"));
-        let stopped = self.stopped.as_ref();
-        let stopped =
-            stopped.map(|why| format!("{archive}: ended early, what is complete remains: {why}"));
-        incomplete.into_iter().chain(stopped).collect()
+    /// Passes on what should have been restored and was not.
+    pub fn report(self, outcome: &mut Outcome) {
+        outcome.set_files(FileCount {
+            asked: self.files_asked,
+            // What the user may not restore was asked for, too, but is no loss.
+            delivered: self.files.min(self.files_asked),
+            done: "restored",
+        });
+        outcome.add_files(self.problems, "not restored, or not completely");
+        if let Some(why) = self.stopped {
+            outcome.add_early_end(&why);
+        }
     }
 
     /// What the user may not restore, if there was something.
@@ -67,14 +72,6 @@ impl Losses {
         let left_out = &self.left_out;
         (!left_out.is_empty())
             .then(|| format!("{archive}: left out, not permitted here: {left_out}"))
-    }
-
-    /// The code for a run that lost this.
-    pub fn exit(&self) -> Exit {
-        match self.is_refused {
-            true => Exit::Damaged,
-            false => Exit::Exceptions,
-        }
     }
 
     /// The counts of what the user may not restore, for scripts.
@@ -98,21 +95,34 @@ fn file_problem(root: &Path, problem: &RestoreProblem) -> FileProblem {
         }
         path.extend_from_slice(name);
     }
+    let kind = match problem.error.kind() {
+        io::ErrorKind::InvalidData => FileProblemKind::Refused,
+        io::ErrorKind::AlreadyExists => FileProblemKind::Existing,
+        _ => FileProblemKind::Failed,
+    };
     FileProblem {
         path,
-        kind: match problem.error.kind() {
-            io::ErrorKind::InvalidData => "refused",
-            io::ErrorKind::AlreadyExists => "existing",
-            _ => "failed",
+        kind,
+        text: match kind {
+            FileProblemKind::Existing => "exists already and was kept".to_owned(),
+            _ => problem.error.to_string(),
         },
-        text: problem.error.to_string(),
-        is_failure: true,
+    }
+}
+
+/// Why a restore ended early.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "disk full".to_owned(),
+        io::ErrorKind::QuotaExceeded => "disk quota used up".to_owned(),
+        _ => error.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn summary(problems: Vec<(&str, io::ErrorKind)>, devices: u64) -> RestoreSummary {
         let problem = |(path, kind): (&str, io::ErrorKind)| RestoreProblem {
@@ -121,6 +131,8 @@ mod tests {
         };
         RestoreSummary {
             entries: 9,
+            files: 5,
+            files_asked: 5 + problems.len() as u64,
             problem_count: problems.len() as u64,
             problems: problems.into_iter().map(problem).collect(),
             left_out: LeftOut {
@@ -136,7 +148,6 @@ mod tests {
     fn losses_are_summed_up() {
         let mut losses = Losses::default();
         losses.add(Path::new("out"), summary(vec![], 2));
-        assert!(!losses.is_failure() && losses.failures("x").is_empty());
         let left_out = losses.remark("x.rfn").unwrap();
         assert_eq!(
             left_out,
@@ -147,16 +158,19 @@ mod tests {
             summary(vec![("./a", io::ErrorKind::AlreadyExists)], 1),
         );
         assert_eq!(losses.problems[0].path, b"b/a");
-        assert_eq!(
-            losses.failures("x"),
-            ["x: incomplete: 1 file not restored, or not completely: 1 existing"]
-        );
-        assert_eq!(losses.exit(), Exit::Exceptions);
         losses.add(
             Path::new(""),
             summary(vec![("/etc/x", io::ErrorKind::InvalidData)], 0),
         );
-        assert_eq!(losses.exit(), Exit::Damaged);
         assert_eq!(losses.left_out_json()["devices"], 3);
+        let mut outcome = Outcome::new("x", "all".into(), Value::Null);
+        losses.report(&mut outcome);
+        assert_eq!(outcome.exit(), Exit::Damaged);
+        assert_eq!(
+            outcome.summary().as_deref(),
+            Some("x: 15 of 17 files restored")
+        );
+        let lines = outcome.loss_lines();
+        assert!(lines[1].contains("1 file exists and was kept"), "{lines:?}");
     }
 }

@@ -50,6 +50,8 @@ pub struct Restore {
     /// read to its end, so that an archive of one member that lacks its end restores nothing.
     complete: Option<(OpenTarget, Target)>,
     restored: Vec<PathBuf>,
+    /// Whether all that was published is in regular files.
+    is_stored: bool,
 }
 
 impl Restore {
@@ -69,6 +71,7 @@ impl Restore {
             open: None,
             complete: None,
             restored: Vec::new(),
+            is_stored: true,
         }
     }
 
@@ -106,9 +109,9 @@ impl Restore {
         std::mem::take(&mut self.losses)
     }
 
-    /// Whether contents went to standard output.
-    pub fn is_stdout(&self) -> bool {
-        matches!(self.placement, Placement::Stdout)
+    /// Whether all that was published is in regular files.
+    pub fn is_stored(&self) -> bool {
+        self.is_stored
     }
 
     /// The paths that were published.
@@ -127,7 +130,9 @@ impl Restore {
             Target::Nowhere | Target::Skipped => return Ok(()),
             Target::Sink(mut sink) => {
                 files::publish(sink.as_mut(), &path)?;
+                self.is_stored &= sink.is_stored();
                 self.restored_count += 1;
+                self.losses.add_file();
             }
             Target::Tree(tree) => {
                 let summary = tree.restore.finish().map_err(Failure::Storage)?;

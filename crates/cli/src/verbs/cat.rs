@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use refrain::directory::{Problem, cut_from};
 use refrain::storage::Sink;
 use refrain::{Archive, ContentCheck, Entry, EntryKind, ErrorKind, Member, Progress, Watch};
 use serde_json::json;
@@ -81,15 +82,16 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     meter.begin(Some(range.end - range.start));
     copy.range(range.clone(), stdout.as_mut())?;
     meter.erase();
-    Ok(Outcome::complete(
-        String::new(),
-        json!({
-            "file": label,
-            "path": plan.path.as_deref().map(OsStr::to_string_lossy),
-            "start": range.start,
-            "bytes": range.end - range.start,
-        }),
-    ))
+    let json = json!({
+        "file": label,
+        "path": plan.path.as_deref().map(OsStr::to_string_lossy),
+        "start": range.start,
+        "bytes": range.end - range.start,
+    });
+    let mut outcome = Outcome::new(label, String::new(), json);
+    outcome.add_unread(meter.take_unread());
+    outcome.add_unread(copy.unread(range.end));
+    Ok(outcome)
 }
 
 /// Finds `path`: a member by name, or a file of a directory member. Without a path: the only
@@ -158,6 +160,18 @@ impl Copy<'_> {
         match &self.data {
             Data::Member(index) => Ok(self.member(*index)?.content_bytes),
             Data::File(_, entry) => Ok(entry.size_bytes),
+        }
+    }
+
+    /// What was not written although it was asked for, of data up to `end`.
+    fn unread(&self, end: u64) -> Option<Problem> {
+        match &self.data {
+            Data::Member(_) => entries::skipped(self.archive),
+            Data::File(_, entry) => {
+                let stated = cut_from(entry).filter(|_| end == entry.size_bytes)?;
+                let text = format!("cut off: has {} of {stated} bytes", entry.stored_bytes());
+                Some(Problem::damaged(&entry.path, text))
+            }
         }
     }
 
@@ -240,13 +254,6 @@ impl Copy<'_> {
         let text = "the range cannot be compared with the digest, which covers all content: \
                     `refrain test` compares it";
         self.meter.notice(text);
-        let after = self.archive.skipped_bytes();
-        if after > 0 {
-            let bytes = counted(after, "byte");
-            self.meter.notice(&format!(
-                "{bytes} after the end of the archive were ignored"
-            ));
-        }
         Ok(None)
     }
 

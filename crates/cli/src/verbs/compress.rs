@@ -5,12 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use refrain::directory::{Problem, ProblemKind, WalkOptions};
+use refrain::directory::{Problem, WalkOptions};
 use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput};
 use serde_json::{Value, json};
 
 use super::foreign;
+use super::removal::remove_sources;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::entry_paths::normalized;
 use crate::exit::Exit;
@@ -21,12 +22,11 @@ use crate::plan::{
     ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, writes_stdout,
 };
 use crate::report::{
-    DataTo, FileProblem, Meter, Outcome, Report, SizeEstimate, Sizes, Total, compressed_line,
-    problems_text,
+    Copied, DataTo, FileProblem, Meter, Outcome, Report, SizeEstimate, Sizes, Total,
+    compressed_line,
 };
 use crate::selection::{PathList, WalkSelection};
 use crate::session::Session;
-use crate::text::printable;
 
 /// Runs the verb.
 pub fn run(args: &CompressArgs, session: &Session) -> Exit {
@@ -79,6 +79,10 @@ fn compress(
     }
     meter.begin(bytes_expected(&archive.inputs));
     let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
+    let copied = match sink.is_stored() {
+        true => Copied::Whole,
+        false => Copied::Elsewhere,
+    };
     drop(sink);
     meter.erase();
     json["file"] = json!(archive.label);
@@ -87,31 +91,20 @@ fn compress(
     json["archive_bytes"] = json!(sizes.archive_bytes);
     json["seconds"] = json!(meter.elapsed().as_secs_f64());
     meter.add_blocks(&mut json);
-    let summary = compressed_line(&archive.label, sizes, meter.elapsed());
-    let problems: Vec<FileProblem> = meter
-        .take_problems()
+    let success = compressed_line(&archive.label, sizes, meter.elapsed());
+    let mut outcome = Outcome::new(&archive.label, success, json);
+    let problems = meter.take_problems();
+    let problems = problems
         .iter()
         .map(|(member, problem)| file_problem(&archive.inputs, *member, problem))
-        .collect();
-    let missing = problems_text(&problems, "left out or changed");
-    let failures: Vec<String> = missing
-        .map(|text| format!("{}: incomplete: {text}", printable(&archive.label)))
-        .into_iter()
-        .collect();
-    let is_file = matches!(archive.output, ArchiveOutput::File { .. });
-    if plan.removes_sources && !failures.is_empty() {
-        report.remark(&format!(
-            "{}: not removed: the archive is incomplete",
-            printable(&archive.label)
-        ));
-    } else if plan.removes_sources && is_file {
+        .collect::<Vec<_>>();
+    outcome.add_files(problems, "left out or changed");
+    if plan.removes_sources {
         let sources = archive.inputs.iter();
         let sources = sources.filter_map(|input| Some((&input.path, input.metadata.as_ref()?)));
-        for remark in files::remove_sources(sources)? {
-            report.remark(&printable(&remark));
-        }
+        remove_sources(sources, copied, &mut outcome, report);
     }
-    Ok(Outcome::partial(summary, json, problems, failures))
+    Ok(outcome)
 }
 
 /// A problem of an entry, with the path that leads to it from here.
@@ -126,14 +119,8 @@ fn file_problem(inputs: &[CompressInput], member: usize, problem: &Problem) -> F
     }
     FileProblem {
         path,
-        kind: match problem.kind {
-            ProblemKind::Unreadable => "unreadable",
-            ProblemKind::Vanished => "vanished",
-            ProblemKind::Changed => "changed",
-            ProblemKind::Skipped => "skipped",
-        },
+        kind: problem.kind.into(),
         text: problem.text.clone(),
-        is_failure: problem.is_failure(),
     }
 }
 

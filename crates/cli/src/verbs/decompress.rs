@@ -15,6 +15,7 @@ use super::input::{ArchiveContent, open_content, read_total};
 use super::near_names;
 use super::operands::{self, Operands};
 use super::recognise;
+use super::removal::remove_sources;
 use crate::args::DecompressArgs;
 use crate::entry_paths::normalized;
 use crate::exit::Exit;
@@ -22,7 +23,9 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
-use crate::report::{DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line};
+use crate::report::{
+    Copied, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
+};
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
 use crate::session::Session;
@@ -81,27 +84,23 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
     if foreign.is_none() {
         recognise::check(label, &first)?;
     }
-    let mut extraction = match (foreign, content) {
+    let extraction = match (foreign, content) {
         (Some(format), content) => foreign::extract(content, format, &item, plan, report),
         (None, ArchiveContent::Stream(stream)) => extract_stream(stream, &item, plan, report),
         (None, ArchiveContent::Source(source)) => extract_source(source, &item, plan, report),
     }?;
     extraction.meter.erase();
-    let is_stdout = extraction.restore.is_stdout();
     let is_part = !plan.selection.is_everything();
-    let outcome = outcome(label, &mut extraction, is_part, report);
-    let is_complete = outcome.failures.is_empty() && !is_part;
-    if plan.output.rm && !is_stdout && is_complete {
+    let copied = match (is_part, extraction.restore.is_stored()) {
+        (true, _) => Copied::Part,
+        (false, true) => Copied::Whole,
+        (false, false) => Copied::Elsewhere,
+    };
+    let mut outcome = outcome(label, extraction, is_part, report);
+    if plan.output.rm {
         let source = item.archive.metadata.as_ref();
         let source = source.map(|read| (&item.archive.path, read));
-        for remark in files::remove_sources(source)? {
-            report.remark(&printable(&remark));
-        }
-    } else if plan.output.rm && !is_stdout {
-        report.remark(&format!(
-            "{}: not removed: not all of it was restored",
-            printable(label)
-        ));
+        remove_sources(source, copied, &mut outcome, report);
     }
     Ok(outcome)
 }
@@ -300,42 +299,43 @@ fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcom
     ))
 }
 
-fn outcome(label: &str, extraction: &mut Extraction, is_part: bool, report: &Report) -> Outcome {
-    let (summary, meter) = (&extraction.summary, &extraction.meter);
+fn outcome(label: &str, extraction: Extraction, is_part: bool, report: &Report) -> Outcome {
+    let Extraction {
+        mut restore,
+        summary,
+        meter,
+        not_found,
+    } = extraction;
     let elapsed = meter.elapsed();
     let sizes = Sizes {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
     };
-    let losses = extraction.restore.take_losses();
-    let printable_label = printable(label);
-    if let Some(remark) = losses.remark(&printable_label) {
+    let losses = restore.take_losses();
+    if let Some(remark) = losses.remark(&printable(label)) {
         report.remark(&remark);
     }
     let mut json = json!({
         "file": label,
-        "outputs": extraction.restore.restored(),
+        "outputs": restore.restored(),
         "members": summary.members,
         "content_bytes": summary.content_bytes,
         "archive_bytes": summary.archive_bytes,
         "entries": summary.entries,
-        "restored": extraction.restore.restored_count(),
+        "restored": restore.restored_count(),
         "left_out": losses.left_out_json(),
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    let mut failures = losses.failures(&printable_label);
-    let failure_exit = match (losses.is_failure(), extraction.not_found.is_empty()) {
-        (false, false) => Exit::Usage,
-        _ => losses.exit(),
-    };
-    let not_found = extraction.not_found.iter();
-    failures.extend(not_found.map(|text| format!("{printable_label}: {text}")));
-    let summary = match is_part {
-        true => restored_part_line(label, extraction.restore.restored_count(), elapsed),
+    let success = match is_part {
+        true => restored_part_line(label, restore.restored_count(), elapsed),
         false => decompressed_line(label, sizes, elapsed),
     };
-    let mut outcome = Outcome::partial(summary, json, losses.problems, failures);
-    outcome.failure_exit = Some(failure_exit);
+    let mut outcome = Outcome::new(label, success, json);
+    losses.report(&mut outcome);
+    outcome.add_unread(meter.take_unread());
+    for text in not_found {
+        outcome.add_loss(Exit::Usage, &text);
+    }
     outcome
 }

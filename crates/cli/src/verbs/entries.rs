@@ -1,12 +1,16 @@
 //! The entries of archived directories: visited one by one, and found by their path.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use refrain::directory::Problem;
+use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, Entry, ErrorKind, Member, MemberKind};
 
 use crate::entry_paths::{inside, normalized, prefix_of};
 use crate::failure::{Failure, Result};
 use crate::names;
+use crate::text::{counted, escaped, printable};
 
 /// Whether a member consists of entries.
 pub fn has_entries(member: &Member) -> bool {
@@ -57,6 +61,69 @@ fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str) ->
         Some(failure) => Err(failure),
         None => visited.map_err(|error| Failure::engine(label, error)),
     }
+}
+
+/// What of an archive cannot be read as files: data behind its end, and what of tar streams is no
+/// entry. Reads all entries of tar members.
+pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
+    let mut problems: Vec<Problem> = skipped(archive).into_iter().collect();
+    for_each_member(archive, label, |index, member| {
+        if member.kind == MemberKind::Tar {
+            let found = archive.tar_problems(index);
+            problems.extend(found.map_err(|error| Failure::engine(label, error))?);
+        }
+        Ok(())
+    })?;
+    Ok(problems)
+}
+
+/// The bytes of a file that belong to no archive.
+pub fn skipped(archive: &Archive) -> Option<Problem> {
+    let bytes = archive.skipped_bytes();
+    let text = format!("{bytes} bytes of the file are no part of the archive and were ignored");
+    (bytes > 0).then(|| Problem::damaged(b"", text))
+}
+
+/// Says what of an archive that is served or mounted cannot be shown, while it is used already.
+pub fn tell_unread(archive: Arc<Archive>, label: &str, tell: impl Fn(&str) + Send + 'static) {
+    let label = label.to_owned();
+    let work = move || {
+        // Damage is an error for whoever reads it.
+        for problem in unread(&archive, &label).unwrap_or_default() {
+            let text = printable(&problem.text);
+            match problem.path.is_empty() {
+                true => tell(&format!("{}: {text}", printable(&label))),
+                false => tell(&format!("{}: {text}", escaped(&problem.path))),
+            }
+        }
+        match unsafe_paths(&archive, &label) {
+            Ok(0) | Err(_) => {}
+            Ok(count) => {
+                let entries = counted(count, "entry");
+                let label = printable(&label);
+                tell(&format!(
+                    "{label}: {entries} cannot be shown: their paths are unsafe"
+                ));
+            }
+        }
+    };
+    start_detached("unread", SignalDelivery::OwnFaults, work);
+}
+
+/// The number of entries of tar members whose paths lead out of them.
+fn unsafe_paths(archive: &Archive, label: &str) -> Result<u64> {
+    let mut count = 0;
+    for_each_member(archive, label, |index, member| {
+        if member.kind != MemberKind::Tar {
+            return Ok(());
+        }
+        for_each(archive, index, label, |entry| {
+            let mut names = entry.path.split(|byte| *byte == b'/');
+            count += u64::from(entry.path.starts_with(b"/") || names.any(|name| name == b".."));
+            Ok(())
+        })
+    })?;
+    Ok(count)
 }
 
 /// What a path in an archive means.

@@ -3,7 +3,7 @@
 use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
 
-use super::entries::for_each_member;
+use super::entries::{for_each_member, skipped};
 use super::foreign;
 use super::input::{open_archive, open_foreign};
 use crate::args::InfoArgs;
@@ -53,7 +53,7 @@ fn info(
                 print_blocks(&archive, &input.label)?;
             }
         }
-        return Ok(Outcome::complete(String::new(), Value::Null));
+        return Ok(outcome_of(&archive, input, Value::Null));
     }
     let members = archive.members().map_err(engine_failure)?;
     let mut json = archive_json(&input.label, &input.path, &info, &members);
@@ -62,7 +62,13 @@ fn info(
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
     }
     meter.erase();
-    Ok(Outcome::complete(String::new(), json))
+    Ok(outcome_of(&archive, input, json))
+}
+
+fn outcome_of(archive: &Archive, input: &SeekableInput, json: Value) -> Outcome {
+    let mut outcome = Outcome::new(&input.label, String::new(), json);
+    outcome.add_unread(skipped(archive));
+    outcome
 }
 
 /// Text is printed in pieces of about this many bytes: there may be millions of members.

@@ -3,7 +3,7 @@
 use refrain::{Archive, EntryKind, ReadOptions};
 use serde_json::Value;
 
-use super::entries::{for_each, for_each_member, has_entries, path_prefix};
+use super::entries::{for_each, for_each_member, has_entries, path_prefix, unread};
 use super::foreign;
 use super::input::{open_archive, open_foreign};
 use super::operands::{self, Operands};
@@ -59,20 +59,26 @@ fn list(
                 needs_size: args.report.json || args.long || args.report.verbose > 0,
                 meter: &meter,
             };
-            list.add(opened, selection, &mut matched, &mut listing)
+            let added = list.add(opened, selection, &mut matched, &mut listing);
+            added.map(|()| meter.take_unread())
         }
         None => {
             let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
             meter.erase();
-            add_members(input, &archive, selection, &mut matched, &mut listing)
+            let added = add_members(input, &archive, selection, &mut matched, &mut listing);
+            added.and_then(|()| unread(&archive, &input.label))
         }
     };
     // What was found before a failure is listed.
     listing.finish()?;
-    written?;
+    let unread = written?;
     let unmatched: Vec<String> = selection.unmatched(&matched).map(quoted).collect();
     match unmatched.is_empty() {
-        true => Ok(Outcome::complete(String::new(), Value::Null)),
+        true => {
+            let mut outcome = Outcome::new(&input.label, String::new(), Value::Null);
+            outcome.add_unread(unread);
+            Ok(outcome)
+        }
         false => {
             let text = format!("holds nothing that matches {}", unmatched.join(", "));
             Err(Failure::usage(&input.label, text))

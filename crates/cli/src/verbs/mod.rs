@@ -8,6 +8,7 @@
 //! | `input` | opens archives: recognition, progress of a scan |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
+//! | `removal` | removes sources, if all of them is somewhere else |
 //! | `recognise` | names the format of an input that is not an archive |
 //! | `entries` | the entries of archived directories: visited, and found by path |
 //! | `operands` | which operands are archives, and which are paths inside one |
@@ -34,6 +35,7 @@ pub mod mount;
 mod near_names;
 mod operands;
 mod recognise;
+mod removal;
 pub mod serve;
 pub mod test;
 pub mod top;

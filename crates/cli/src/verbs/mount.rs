@@ -7,6 +7,7 @@ use refrain_server::http::HttpDoor;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
+use super::entries::tell_unread;
 use super::input::open_for_service;
 use super::serve::http_settings;
 use crate::args::MountArgs;
@@ -54,6 +55,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let service = Service::new(archive, Arc::new(reporter));
     let failed = |error| failure(&label, error);
     let memory_bytes = plan.options.memory_bytes;
+    let unread_of = Arc::clone(service.archive());
     let _listening = listen(args, &service, memory_bytes)?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
@@ -63,6 +65,9 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
         ));
     }
     let directory = plan.directory.display().to_string();
+    tell_unread(unread_of, &label, move |text: &str| {
+        messages::tell(program, text)
+    });
     let (shown, on) = (printable(&label), printable(&directory));
     service::announce(&format!("mounted {shown} on {on}"))?;
     let unmounter = mount.unmounter();

@@ -1,13 +1,19 @@
 //! Recognises inputs that are not archives of a known format, by their first bytes.
 
+use std::path::Path;
+
 use refrain::Dialect;
 use refrain::foreign::Format;
 
 use crate::failure::{Failure, Result};
+use crate::names;
 use crate::text::counted;
 
 /// Bytes that the recognition looks at: a tar header has its magic number at offset 257.
 pub const PREFIX_BYTES: usize = 512;
+
+/// What to say of an input that begins like nothing that is read.
+const UNKNOWN_TEXT: &str = "unknown format (reads rfn, lrz, gz, xz, zst, bz2, lz4, zip)";
 
 /// Magic numbers of other formats: offset, bytes, name.
 const MAGIC_NUMBERS: [(usize, &[u8], &str); 8] = [
@@ -31,8 +37,8 @@ pub fn foreign(first: &[u8]) -> Option<Format> {
 }
 
 /// Refuses an input that is empty or in another known format. `first` are its first
-/// [`PREFIX_BYTES`] bytes, or all of a shorter input. Other inputs are left to the engine, which
-/// knows what a damaged archive looks like.
+/// [`PREFIX_BYTES`] bytes, or all of a shorter input. What is called like an
+/// archive is left to the engine, which knows what a damaged archive looks like.
 ///
 /// # Errors
 /// `NotAnArchive`.
@@ -49,8 +55,11 @@ pub fn check(label: &str, first: &[u8]) -> Result<()> {
     } else if first.len() < Dialect::PREFIX_BYTES {
         let length = counted(first.len() as u64, "byte");
         format!("not a Refrain archive: only {length} long")
-    } else {
+    } else if names::has_archive_suffix(Path::new(label)) {
+        // Its beginning is damaged: the engine says how.
         return Ok(());
+    } else {
+        UNKNOWN_TEXT.to_string()
     };
     Err(Failure::NotAnArchive {
         file: label.to_string(),
@@ -100,6 +109,8 @@ mod tests {
             short.as_deref(),
             Some("x: not a Refrain archive: only 1 byte long")
         );
-        assert_eq!(message(b"a longer text"), None);
+        let unknown = message(b"a longer text");
+        assert!(unknown.is_some_and(|text| text.starts_with("x: unknown format (reads rfn, ")));
+        assert!(check("x.rfn", b"a longer text").is_ok());
     }
 }

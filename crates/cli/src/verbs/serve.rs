@@ -12,6 +12,7 @@ use refrain_server::statistics::Metric;
 use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
 
+use super::entries::tell_unread;
 use super::input::open_for_service;
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -56,6 +57,11 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
     archive.use_memory_for_serving();
     let service = Service::new(archive, reporter(session));
+    let program = session.program;
+    let archive = Arc::clone(service.archive());
+    tell_unread(archive, label, move |text: &str| {
+        messages::tell(program, text)
+    });
     let mut waiter = Waiter::new(args.service.idle_exit)?;
     let clients = Clients::new(args.clients.max(1));
     let memory_bytes = plan.options.memory_bytes;

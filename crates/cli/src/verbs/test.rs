@@ -62,5 +62,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    Ok(Outcome::complete(tested_line(label, sizes, elapsed), json))
+    let mut outcome = Outcome::new(label, tested_line(label, sizes, elapsed), json);
+    outcome.add_unread(meter.take_unread());
+    Ok(outcome)
 }

@@ -17,6 +17,7 @@
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
 //! | `mutations` | archives of every kind, changed at random |
+//! | `losses` | what is lost is said by the exit code, a word, `complete`, and `--rm` |
 //! | `reading` | info, list, cat |
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
@@ -44,6 +45,7 @@ mod hash;
 mod hostile_names;
 mod killed;
 mod lab;
+mod losses;
 #[cfg(feature = "lrzip")]
 mod lrzip;
 #[cfg(feature = "lrzip")]

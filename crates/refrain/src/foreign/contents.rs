@@ -60,7 +60,7 @@ impl Contents {
         watch: &dyn Watch,
         each: &mut dyn FnMut(&Entry) -> Result<()>,
     ) -> Result<()> {
-        tar::for_each_entry(self.content, watch, each).map(|_| ())
+        tar::for_each_entry(self.content, watch, each)
     }
 
     /// Writes a range of the file that is entry number `index` of a tar stream, in the order of

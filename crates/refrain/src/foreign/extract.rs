@@ -55,7 +55,6 @@ pub fn extract(
         Target::Skipped => Delivered {
             content_bytes: 0,
             archive_bytes: content.archive_bytes(),
-            remark: None,
         },
         Target::Nowhere => deliver(content, again.as_ref(), watch, &mut |_| Ok(()))?,
         Target::Sink(sink) => deliver(content, again.as_ref(), watch, &mut |bytes| {
@@ -63,18 +62,14 @@ pub fn extract(
         })?,
         Target::Tree(tree) => {
             let target = (&tree.restore, tree.selection.as_ref());
-            let (mut content, count) = restore_tar(content, again.as_ref(), target, watch)?;
+            let (content, count) = restore_tar(content, again.as_ref(), target, watch)?;
             entries = count;
             Delivered {
                 content_bytes: content.content_bytes(),
                 archive_bytes: content.archive_bytes(),
-                remark: content.take_remark(),
             }
         }
     };
-    if let Some(remark) = &delivered.remark {
-        watch.notice(remark);
-    }
     let summary = ExtractSummary {
         content_bytes: delivered.content_bytes,
         archive_bytes: delivered.archive_bytes,

@@ -89,6 +89,11 @@ impl fmt::Display for LeftOut {
 pub struct RestoreSummary {
     /// The number of entries that were restored.
     pub entries: u64,
+    /// The number of those that are no directories.
+    pub files: u64,
+    /// The number of entries without directories that were to be restored, as far as the caller
+    /// [said so](super::TreeRestore::expect).
+    pub files_asked: u64,
     /// The number of problems, those that were already taken included.
     pub problem_count: u64,
     /// The problems that were not taken yet.
@@ -117,14 +122,34 @@ pub(super) enum Omission {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     entries: AtomicU64,
+    files: AtomicU64,
+    files_asked: AtomicU64,
     problem_count: AtomicU64,
     problems: Lock<Vec<Problem>>,
     left_out: Lock<LeftOut>,
 }
 
 impl Tally {
+    /// Counts an entry that is no directory.
     pub(super) fn entry(&self) {
         self.entries.fetch_add(1, Ordering::Relaxed);
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn directory(&self) {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect_file(&self) {
+        self.files_asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn files(&self) -> u64 {
+        self.files.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn files_asked(&self) -> u64 {
+        self.files_asked.load(Ordering::Relaxed)
     }
 
     pub(super) fn problem(&self, path: &[u8], error: io::Error) {

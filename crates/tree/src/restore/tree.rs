@@ -68,6 +68,14 @@ impl TreeRestore {
         })
     }
 
+    /// Counts an entry that was asked for, for [`RestoreSummary::files_asked`]: before it is
+    /// restored, or although the restore has ended.
+    pub fn expect(&self, entry: &Entry) {
+        if !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw) {
+            self.shared.tally.expect_file();
+        }
+    }
+
     /// Creates a directory. It gets its metadata last, if it was created by this restore or with
     /// `overwrite`.
     pub fn directory(&self, entry: &Entry) {
@@ -78,7 +86,7 @@ impl TreeRestore {
             if shared.options.overwrite || directories.created.has_directory(path) {
                 directories.created.note_metadata(path, Metadata::of(entry));
             }
-            shared.tally.entry();
+            shared.tally.directory();
             Ok(())
         });
     }
@@ -189,6 +197,8 @@ impl TreeRestore {
         let tally = &self.shared.tally;
         Ok(RestoreSummary {
             entries: tally.entries(),
+            files: tally.files(),
+            files_asked: tally.files_asked(),
             problem_count: tally.problem_count(),
             problems: tally.take_problems(),
             left_out: tally.left_out(),

@@ -365,6 +365,10 @@ fn parse_main(
     let Some(stated) = stated.filter(|size| *size <= SIZE_BYTES_MAX) else {
         return Parsed::Raw(end as u64);
     };
+    if flag == b'M' {
+        // The rest of a file that another volume begins: no file of its own.
+        return Parsed::Raw(end as u64 + stated + padding_bytes(stated));
+    }
     let path = (overrides.sparse.name.take()).or(overrides.path.take());
     let path = path.unwrap_or_else(|| plain_path(record));
     let kind = kind(flag, &path);

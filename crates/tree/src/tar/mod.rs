@@ -42,6 +42,6 @@ mod view;
 pub use record::{RECORD_BYTES, padding_bytes};
 pub use split::{
     RAW_PIECE_BYTES, RAW_PIECE_BYTES_MAX, SplitItem, SplitStep, TarSplitter, WINDOW_BYTES_MAX,
-    looks_like_tar,
+    cut_from, is_global_header, looks_like_tar,
 };
 pub use view::{TarView, ViewError, ViewItem};

@@ -98,6 +98,12 @@ pub(crate) fn has_padding(recipe: &[u8]) -> bool {
     recipe.first().is_none_or(|flags| flags & NO_PADDING == 0)
 }
 
+/// The group that a recipe holds, if no padding follows the data.
+pub(crate) fn unpadded_group(recipe: &[u8]) -> Option<&[u8]> {
+    let (flags, group) = recipe.split_first()?;
+    (*flags == RAW_GROUP | NO_PADDING).then_some(group)
+}
+
 /// The group that a recipe makes of its prediction. `None` if the recipe is malformed.
 pub(crate) fn apply(recipe: &[u8], predictor: &Predictor, entry: &Entry) -> Option<Vec<u8>> {
     let predicted = || predictor.assemble(entry, &predictor.sections(entry));

@@ -227,6 +227,27 @@ pub fn looks_like_tar(first_record: &[u8]) -> bool {
     group::is_header(record) && (has_magic(record) || is_plausible_v7(record))
 }
 
+/// Whether a part of a stream that makes no entry is a global pax header: it describes the entries
+/// behind it, and nothing is lost without it.
+#[must_use]
+pub fn is_global_header(part: &[u8]) -> bool {
+    part.first_chunk::<RECORD_BYTES>()
+        .is_some_and(|record| group::is_header(record) && field(record, TYPE) == b"g")
+}
+
+/// The bytes of data that the header of an entry states, if the stream ended before all of them.
+/// Such an entry is the last of its stream; its size is that of the data that was there.
+#[must_use]
+pub fn cut_from(entry: &Entry) -> Option<u64> {
+    let header = recipe::unpadded_group(&entry.header_recipe)?;
+    let parsed = group::parse(header, &mut Overrides::default(), &mut Owners::default());
+    let Parsed::Group(group) = parsed else {
+        return None;
+    };
+    let stated = group.entry.stored_bytes();
+    (stated > entry.stored_bytes()).then_some(stated)
+}
+
 fn has_magic(record: &Record) -> bool {
     field(record, MAGIC).starts_with(b"ustar") && has_numbers(record)
 }

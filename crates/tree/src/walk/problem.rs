@@ -15,12 +15,17 @@ pub enum ProblemKind {
     Changed,
     /// What no archive holds: a socket. This alone is no failure.
     Skipped,
+    /// Reading: what is damaged, cut off, or no part of what the format describes.
+    Damaged,
+    /// Reading: what this version cannot read, such as an encrypted entry of a zip file.
+    Unsupported,
 }
 
-/// A file, or a part of one, that is missing in the archive or not as it was at one moment.
+/// A file, or a part of one, that is missing in the archive or not as it was at one moment; or what
+/// of an archive could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The path as in [`Entry::path`](crate::Entry::path).
+    /// The path as in [`Entry::path`](crate::Entry::path); empty for what is no entry.
     pub path: Vec<u8>,
     /// The class.
     pub kind: ProblemKind,
@@ -60,12 +65,24 @@ impl Problem {
         self.kind != ProblemKind::Skipped
     }
 
+    /// What cannot be read because it is damaged.
+    #[must_use]
+    pub fn damaged(path: &[u8], text: impl Into<String>) -> Problem {
+        Problem {
+            path: path.to_vec(),
+            kind: ProblemKind::Damaged,
+            text: text.into(),
+        }
+    }
+
     /// The problem as an error, with the path.
     #[must_use]
     pub fn into_error(self) -> io::Error {
         let kind = match self.kind {
             ProblemKind::Vanished => io::ErrorKind::NotFound,
             ProblemKind::Unreadable => io::ErrorKind::PermissionDenied,
+            ProblemKind::Damaged => io::ErrorKind::InvalidData,
+            ProblemKind::Unsupported => io::ErrorKind::Unsupported,
             ProblemKind::Changed | ProblemKind::Skipped => io::ErrorKind::Other,
         };
         let path = String::from_utf8_lossy(&self.path);

@@ -10,6 +10,7 @@ use super::number::leading_number;
 use super::options::OptionId;
 use super::parse::ParsedOption;
 use super::program::Program;
+use crate::paths::dash_for_stdout;
 
 /// The action of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +232,7 @@ impl Settings {
             OptionId::Keep => self.deletes_sources = false,
             OptionId::KeepBroken => self.keeps_broken = true,
             OptionId::Force => self.force = true,
-            OptionId::Outfile => self.outfile = Some(path()),
+            OptionId::Outfile => self.outfile = Some(dash_for_stdout(path())),
             OptionId::Outdir => self.outdir = Some(path()),
             OptionId::Suffix if self.outfile.is_some() => {
                 let text = "Specified output filename already, can't specify an extension.";

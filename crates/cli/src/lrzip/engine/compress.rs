@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use refrain::directory::Problem;
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary};
 use refrain::storage::Sink;
 use refrain::{Content, Level, MEMORY_BYTES_MIN, MemberInput};
@@ -23,8 +24,12 @@ use crate::paths::{self, NewFile};
 /// The level that `-u` selects.
 const ULTRA_LEVEL: u8 = 9;
 
-/// Compresses one file, or standard input.
-pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
+/// Compresses one file, or standard input. Returns whether the archive is a regular file.
+pub fn run(
+    context: &RunContext,
+    input: &InputFile,
+    output: &OutputTarget,
+) -> Result<bool, RunError> {
     let path = match output {
         OutputTarget::File(path) => path,
         _ => Path::new("standard output"),
@@ -41,11 +46,22 @@ pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Re
         None => Content::Stream(files::stdin_stream(&context.session)?),
     };
     let started = Instant::now();
-    let summary = open_sink(context, input, output)
-        .and_then(|sink| write_archive(context, content, sink, &paths::label(input.path)))
+    let label = paths::label(input.path);
+    let written = open_sink(context, input, output)
+        .and_then(|sink| write_archive(context, content, sink, &label))
         .map_err(|failure| context.run_error(path, failure))?;
-    print_result(context, &summary, &prefix, started);
-    Ok(())
+    context.check_complete(&label, written.problems)?;
+    print_result(context, &written.summary, &prefix, started);
+    Ok(written.is_stored)
+}
+
+/// A written archive.
+pub struct WrittenArchive {
+    pub summary: LrzipSummary,
+    /// What is missing in it.
+    pub problems: Vec<Problem>,
+    /// Whether it is a regular file.
+    pub is_stored: bool,
 }
 
 /// Prints the result in lrzip's words.
@@ -100,7 +116,7 @@ pub fn write_archive(
     content: Content,
     mut sink: Box<dyn Sink>,
     label: &str,
-) -> Result<LrzipSummary, Failure> {
+) -> Result<WrittenArchive, Failure> {
     let is_stdin_data = matches!(content, Content::Stream(_));
     let member = MemberInput {
         name: Vec::new(),
@@ -113,8 +129,13 @@ pub fn write_archive(
     if context.settings.encrypts {
         options.encryption = Some(encryption(context.settings, is_stdin_data));
     }
-    refrain::lrzip::compress_lrzip(member, sink.as_mut(), &options, &meter)
-        .map_err(|error| Failure::engine(label, error))
+    let summary = refrain::lrzip::compress_lrzip(member, sink.as_mut(), &options, &meter)
+        .map_err(|error| Failure::engine(label, error))?;
+    Ok(WrittenArchive {
+        summary,
+        problems: meter.take_unread(),
+        is_stored: sink.is_stored(),
+    })
 }
 
 fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {

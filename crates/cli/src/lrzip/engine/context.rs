@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 
 use refrain::ReadOptions;
+use refrain::directory::Problem;
+use serde_json::Value;
 
 use super::input::InputFile;
 use crate::args::OutputArgs;
@@ -15,9 +17,11 @@ use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
 use crate::lrzip::error::RunError;
 use crate::lrzip::report::console::Console;
-use crate::report::Meter;
+use crate::messages;
+use crate::report::{Meter, Outcome};
 use crate::session::Session;
 use crate::temporary;
+use crate::text::printable;
 
 /// The context that all files of a run share.
 pub struct RunContext<'a> {
@@ -52,14 +56,36 @@ impl RunContext<'_> {
         }
     }
 
-    /// Deletes a source that was processed.
+    /// Names what is missing in a result, or was left over of an archive.
+    ///
+    /// # Errors
+    /// A message if anything is.
+    pub fn check_complete(&self, label: &str, problems: Vec<Problem>) -> Result<(), RunError> {
+        let mut outcome = Outcome::new(label, String::new(), Value::Null);
+        outcome.add_unread(problems);
+        for (line, is_failure) in outcome.files_to_name(true) {
+            match is_failure {
+                true => messages::line(&printable(&line)),
+                false => self.console.warn(&line),
+            }
+        }
+        match outcome.is_complete() {
+            true => Ok(()),
+            false => Err(RunError::Message(outcome.loss_lines().join("\n"))),
+        }
+    }
+
+    /// Deletes a source that was processed, and all of which is in a regular file.
     pub fn delete_source(&self, input: &InputFile) -> Result<(), RunError> {
         let Some(metadata) = &input.metadata else {
             return Ok(());
         };
         if let Some(reason) = files::remove_source(input.path, metadata)? {
-            self.console
-                .warn(&format!("{}: {reason}", input.path.display()));
+            self.console.warn(&format!(
+                "{}: not removed: {}",
+                input.path.display(),
+                reason.text()
+            ));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use refrain::directory::Problem;
 use refrain::lrzip::LrzipLayout;
 use refrain::storage::NullSink;
 use refrain::{
@@ -37,10 +38,16 @@ struct ContentTarget {
     /// The MD5 of the content, if it is computed here. It is set at the end of the content.
     hashes: Option<Md5Cell>,
     member: Option<Member>,
+    /// What of the archive is no part of the content.
+    unread: Vec<Problem>,
 }
 
-/// Decompresses or tests one archive.
-pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
+/// Decompresses or tests one archive. Returns whether the content is in a regular file.
+pub fn run(
+    context: &RunContext,
+    input: &InputFile,
+    output: &OutputTarget,
+) -> Result<bool, RunError> {
     let path = match output {
         OutputTarget::NoOutput => return extract_content(context, input, None, input.path, ""),
         OutputTarget::Stdout => {
@@ -61,14 +68,14 @@ pub fn run(context: &RunContext, input: &InputFile, output: &OutputTarget) -> Re
 }
 
 /// Extracts the content of an archive to `placement`. Messages name it `path`, and `prefix`
-/// precedes the message of success.
+/// precedes the message of success. Returns whether all of it is in regular files.
 pub fn extract_content(
     context: &RunContext,
     input: &InputFile,
     placement: Option<Placement>,
     path: &Path,
     prefix: &str,
-) -> Result<(), RunError> {
+) -> Result<bool, RunError> {
     let label = paths::label(input.path);
     let is_file = matches!(placement, Some(Placement::Exact { .. }));
     let mut restore =
@@ -84,6 +91,7 @@ pub fn extract_content(
         keeps_broken: context.settings.keeps_broken,
         hashes: hashes.then(Md5Cell::default),
         member: None,
+        unread: Vec::new(),
     };
     let started = Instant::now();
     let content_bytes = extract(context, input, &mut content, &label)
@@ -99,10 +107,11 @@ pub fn extract_content(
             check_written(context, path, md5)?;
         }
     }
+    context.check_complete(&label, std::mem::take(&mut content.unread))?;
     context
         .console
         .print_line(&format!("{prefix}[OK] - {content_bytes} bytes"));
-    Ok(())
+    Ok(content.restore.as_ref().is_some_and(Restore::is_stored))
 }
 
 /// Extracts all members. Returns the length of the content in bytes.
@@ -138,6 +147,7 @@ fn extract(
         restore.publish_complete()?;
     }
     meter.erase();
+    content.unread = meter.take_unread();
     Ok(summary.content_bytes)
 }
 

@@ -78,12 +78,17 @@ impl RunContext<'_> {
             FilePlan::Skip(reason) => self.console.warn(&reason),
             FilePlan::Process(output) => {
                 self.check_not_the_input(&input, &output)?;
-                match self.settings.action {
-                    Action::Info => info::run(self, &input)?,
+                let is_stored = match self.settings.action {
+                    Action::Info => {
+                        info::run(self, &input)?;
+                        false
+                    }
                     Action::Decompress | Action::Test => decompress::run(self, &input, &output)?,
                     Action::Compress => compress::run(self, &input, &output)?,
+                };
+                if is_stored && self.settings.deletes_sources {
+                    self.delete_source(&input)?;
                 }
-                self.delete(&input, &output)?;
             }
         }
         if self.settings.action != Action::Info {
@@ -110,15 +115,6 @@ impl RunContext<'_> {
                 "Failed to create {}\nFile exists: it is the input file",
                 path.display()
             ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Deletes a source if the options request it and its output is a complete file. A source that
-    /// was written to standard output or tested is not deleted.
-    fn delete(&self, input: &InputFile, output: &OutputTarget) -> Result<(), RunError> {
-        match (self.settings.deletes_sources, output) {
-            (true, OutputTarget::File(_)) => self.delete_source(input),
             _ => Ok(()),
         }
     }

@@ -48,6 +48,10 @@ impl Sink for HashingSink {
         self.inner.read_back()
     }
 
+    fn is_stored(&self) -> bool {
+        self.inner.is_stored()
+    }
+
     fn publish(&mut self) -> io::Result<()> {
         self.inner.publish()?;
         if let Some(hasher) = self.hasher.take() {
@@ -86,6 +90,10 @@ impl Sink for KeepBrokenSink {
 
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         self.inner.read_back()
+    }
+
+    fn is_stored(&self) -> bool {
+        self.inner.is_stored()
     }
 
     fn publish(&mut self) -> io::Result<()> {

@@ -86,9 +86,11 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
         }
     };
     let content = Content::directory(content);
-    let summary = compress::write_archive(context, content, sink, &paths::label(path))
+    let label = paths::label(path);
+    let written = compress::write_archive(context, content, sink, &label)
         .map_err(|failure| context.run_error(path, failure))?;
-    compress::print_result(context, &summary, "", started);
+    context.check_complete(&label, written.problems)?;
+    compress::print_result(context, &written.summary, "", started);
     Ok(())
 }
 
@@ -161,8 +163,8 @@ fn extract_directory(context: &RunContext, archive: &Path) -> Result<(), RunErro
         path: directory.clone(),
         unpacks_tar: true,
     };
-    decompress::extract_content(context, &input, Some(placement), &directory, "")?;
-    if context.settings.deletes_sources {
+    let is_stored = decompress::extract_content(context, &input, Some(placement), &directory, "")?;
+    if is_stored && context.settings.deletes_sources {
         context.delete_source(&input)?;
     }
     Ok(())

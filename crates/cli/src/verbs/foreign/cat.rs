@@ -45,15 +45,19 @@ pub fn cat(
     };
     files::publish(stdout.as_mut(), Path::new("standard output"))?;
     meter.erase();
-    Ok(Outcome::complete(
-        String::new(),
-        json!({
-            "file": plan.archive.label,
-            "path": plan.path.as_deref().map(OsStr::to_string_lossy),
-            "start": plan.range.start,
-            "bytes": bytes,
-        }),
-    ))
+    let json = json!({
+        "file": plan.archive.label,
+        "path": plan.path.as_deref().map(OsStr::to_string_lossy),
+        "start": plan.range.start,
+        "bytes": bytes,
+    });
+    let mut outcome = Outcome::new(&plan.archive.label, String::new(), json);
+    // Of a file inside, it is the rest of the stream that may not be whole.
+    let unread = meter.take_unread();
+    if path.is_none_or(|path| is_stream && cat.is_whole(path)) {
+        outcome.add_unread(unread);
+    }
+    Ok(outcome)
 }
 
 struct Cat<'a> {

@@ -47,20 +47,24 @@ fn zip(
     options: &ReadOptions,
 ) -> Result<Outcome> {
     let failure = |error| Failure::engine(&input.label, error);
+    let meter = report.meter(&input.label);
     let mut zip = Zip::open(source, options).map_err(failure)?;
     let mut summary = ZipSummary::new(zip.file_bytes());
     for index in 0..zip.entries().len() {
         summary.add(&zip.details(index).map_err(failure)?);
     }
-    if !report.writes_text() {
-        return Ok(Outcome::complete(
-            String::new(),
-            zip_json(&input.label, &summary),
-        ));
-    }
-    print(&match is_table {
-        true => zip_line(&input.label, &summary),
-        false => zip_text(&input.label, &summary),
-    })?;
-    Ok(Outcome::complete(String::new(), Value::Null))
+    let json = match report.writes_text() {
+        false => zip_json(&input.label, &summary),
+        true => {
+            print(&match is_table {
+                true => zip_line(&input.label, &summary),
+                false => zip_text(&input.label, &summary),
+            })?;
+            Value::Null
+        }
+    };
+    zip.report_others(&meter);
+    let mut outcome = Outcome::new(&input.label, String::new(), json);
+    outcome.add_unread(meter.take_unread());
+    Ok(outcome)
 }

@@ -81,6 +81,7 @@ impl List<'_> {
     ) -> Result<()> {
         let label = &self.input.label;
         let zip = Zip::open(source, self.options).map_err(|error| Failure::engine(label, error))?;
+        zip.report_others(self.meter);
         self.meter.erase();
         let name = names::of_member(&self.input.path, b"");
         let mut patterns = selection.of_member(b"", 1)?;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use refrain_foreign::{Decoder, Error as ForeignError, Format, Resources, decoder};
 use refrain_storage::Source;
-use refrain_tree::RECORD_BYTES;
 use refrain_tree::tar::looks_like_tar;
+use refrain_tree::{Problem, RECORD_BYTES};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::progress::Watch;
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::store::source_stream::SourceStream;
 
@@ -112,9 +113,11 @@ impl Content {
         self.decoder.offset()
     }
 
-    /// What a user should know, after the end.
-    pub(crate) fn take_remark(&mut self) -> Option<String> {
-        self.decoder.take_remark()
+    /// Says after the end what of the file was ignored.
+    pub(crate) fn report_ignored(&mut self, watch: &dyn Watch) {
+        if let Some(ignored) = self.decoder.take_ignored() {
+            watch.problem(0, &Problem::damaged(b"", ignored));
+        }
     }
 
     /// The next content; 0 bytes only at the end.
@@ -145,7 +148,8 @@ impl Content {
     }
 }
 
-/// The content as a reader. Its errors hold one of this crate, which comes back from them.
+/// The content as a reader. Its errors hold one of this crate, which comes back from them. What
+/// follows the compressed data is an error: a reader has no other way to say that it was ignored.
 pub(crate) struct ContentReader(pub Content);
 
 impl Read for ContentReader {
@@ -154,6 +158,16 @@ impl Read for ContentReader {
             ErrorKind::Damaged => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
-        (self.0.read(buffer)).map_err(|error| io::Error::new(kind(&error), error))
+        let read = self.0.read(buffer).and_then(|count| {
+            let ignored = match count == 0 && !buffer.is_empty() {
+                true => self.0.decoder.take_ignored(),
+                false => None,
+            };
+            match ignored {
+                Some(ignored) => Err(Error::damaged(ignored)),
+                None => Ok(count),
+            }
+        });
+        read.map_err(|error| io::Error::new(kind(&error), error))
     }
 }

@@ -44,8 +44,6 @@ fn decode(mut content: Content, mut bytes: Vec<u8>) -> Decoded {
 pub(crate) struct Delivered {
     pub content_bytes: u64,
     pub archive_bytes: u64,
-    /// What a user should know.
-    pub remark: Option<String>,
 }
 
 /// Calls `each` for the pieces of all content, in order; what is before damage, too. Decodes in
@@ -69,7 +67,6 @@ pub(crate) fn deliver(
         Ok(archive_bytes) => Ok(Delivered {
             content_bytes: delivered_bytes,
             archive_bytes,
-            remark: None,
         }),
         Err(Stop::Other(error)) => Err(error),
         // From front to back, to say where it is damaged, or to deliver the rest.
@@ -109,7 +106,10 @@ fn for_each_piece(
                     submit(content, spare);
                     None
                 }
-                Ok(false) => Some(Ok(content.take_remark())),
+                Ok(false) => {
+                    content.report_ignored(watch);
+                    Some(Ok(()))
+                }
                 Err(error) => Some(Err(error)),
             };
             each(&bytes)?;
@@ -123,10 +123,9 @@ fn for_each_piece(
                 return Err(Error::cancelled());
             }
             if let Some(ended) = ended {
-                return ended.map(|remark| Delivered {
+                return ended.map(|()| Delivered {
                     content_bytes,
                     archive_bytes,
-                    remark,
                 });
             }
             spare = bytes;

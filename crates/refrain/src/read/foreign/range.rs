@@ -38,9 +38,7 @@ pub fn write_range(
         let message = format!("the range ends beyond the end: there are {end} bytes");
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    if let Some(remark) = content.take_remark() {
-        watch.notice(&remark);
-    }
+    content.report_ignored(watch);
     Ok(written)
 }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use refrain_storage::Sink;
 use refrain_tree::restore::{HardLink, TreeRestore};
-use refrain_tree::{Entry, EntryKind, Selection};
+use refrain_tree::{Entry, EntryKind, Problem, Selection};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::foreign::content::{Again, Content};
 use crate::read::foreign::tar_stream::TarStream;
@@ -36,7 +36,7 @@ pub(crate) fn for_each_entry(
     content: Content,
     watch: &dyn Watch,
     each: &mut dyn FnMut(&Entry) -> Result<()>,
-) -> Result<Content> {
+) -> Result<()> {
     let mut stream = TarStream::new(content);
     let mut data_bytes = 0_u64;
     while let Some(entry) = stream.next()? {
@@ -44,7 +44,8 @@ pub(crate) fn for_each_entry(
         data_bytes = data_bytes.saturating_add(entry.stored_bytes());
         report(&stream, data_bytes, watch)?;
     }
-    Ok(stream.into_content())
+    stream.report_losses(watch);
+    Ok(())
 }
 
 /// Writes a range of the file that is entry number `index` of the stream, counted from 0; holes as
@@ -66,7 +67,7 @@ pub(crate) fn write_entry(
     }
     let Some(entry) = stream.next()? else {
         let message = "the tar stream changed while it was read";
-        return Err(Error::new(crate::error::ErrorKind::Usage, message));
+        return Err(Error::new(ErrorKind::Usage, message));
     };
     let mut position = 0;
     let whole = 0..entry.size_bytes;
@@ -110,8 +111,10 @@ fn write_hole(sink: &mut dyn Sink, range: &Range<u64>, hole: Range<u64>) -> Resu
 /// selected needs that file: the stream is read `again` for it. Returns the content, at its end,
 /// and the number of all entries.
 ///
+/// Damage ends the restore: the entries before it are whole and stay, and the watch is told.
+///
 /// # Errors
-/// Those of the content. Problems of single entries are recorded by the target.
+/// Those of the content, but not `Damaged`. Problems of single entries are recorded by the target.
 pub(crate) fn restore_tar(
     content: Content,
     again: Option<&Again<'_>>,
@@ -120,27 +123,65 @@ pub(crate) fn restore_tar(
 ) -> Result<(Content, u64)> {
     let mut stream = TarStream::new(content);
     let mut chosen = Chosen::of_recorded(selection);
-    let (mut count, mut data_bytes) = (0, 0_u64);
+    let mut count = 0;
+    let restored = restore_entries(&mut stream, &mut chosen, target, &mut count, watch);
+    let is_whole = restored.is_ok();
+    report_damage(restored, watch)?;
+    stream.report_losses(watch);
+    if is_whole && selection.is_some() && !target.has_ended() {
+        restore_linked_files(again, target, watch)?;
+    }
+    Ok((stream.into_content(), count))
+}
+
+/// Tells the watch about damage; other errors remain.
+fn report_damage(result: Result<()>, watch: &dyn Watch) -> Result<()> {
+    match result {
+        Err(error) if error.kind == ErrorKind::Damaged => {
+            let text = format!("{error}; what follows was not restored");
+            watch.problem(0, &Problem::damaged(b"", text));
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Restores the chosen entries. `count` is that of all of them.
+fn restore_entries(
+    stream: &mut TarStream,
+    chosen: &mut Chosen<'_>,
+    target: &TreeRestore,
+    count: &mut u64,
+    watch: &dyn Watch,
+) -> Result<()> {
+    let mut data_bytes = 0_u64;
     while let Some(entry) = stream.next()? {
-        count += 1;
+        *count += 1;
         let mut file = None;
-        chosen.choose(entry, |entry| match entry.kind {
-            EntryKind::Directory => target.directory(&entry),
-            EntryKind::File | EntryKind::Other => file = Some(entry),
-            _ => target.other(&entry),
+        chosen.choose(entry, |entry| {
+            target.expect(&entry);
+            match entry.kind {
+                EntryKind::Directory => target.directory(&entry),
+                EntryKind::File | EntryKind::Other => file = Some(entry),
+                _ => target.other(&entry),
+            }
         });
         if let Some(entry) = file {
-            write_file(&mut stream, &entry, target, &mut data_bytes, watch)?;
+            let written = write_file(stream, &entry, target, &mut data_bytes, watch);
+            if let Err(error) = &written
+                && error.kind == ErrorKind::Damaged
+            {
+                let text = "left out: its data are damaged or cut off";
+                watch.problem(0, &Problem::damaged(&entry.path, text));
+            }
+            written?;
         }
-        report(&stream, data_bytes, watch)?;
+        report(stream, data_bytes, watch)?;
         if target.has_ended() {
             break;
         }
     }
-    if selection.is_some() && !target.has_ended() {
-        restore_linked_files(again, target, watch)?;
-    }
-    Ok((stream.into_content(), count))
+    Ok(())
 }
 
 /// Writes the data of the present entry to a file.

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use refrain_tree::Entry;
-use refrain_tree::tar::{SplitStep, TarSplitter};
+use refrain_tree::tar::{SplitStep, TarSplitter, is_global_header};
+use refrain_tree::{Entry, EntryKind};
 
 use crate::error::{Error, Result};
+use crate::progress::Watch;
 use crate::read::foreign::content::Content;
+use crate::read::tree::raw_parts::RawParts;
 
 /// The bytes that are decoded at once.
 const READ_BYTES: usize = 256 << 10;
@@ -16,9 +18,11 @@ const READ_BYTES: usize = 256 << 10;
 struct Unread {
     data_bytes: u64,
     padding_bytes: u64,
+    /// Whether they belong to no entry.
+    is_lost: bool,
 }
 
-/// A tar stream. What is no tar between its entries is passed over, as by tar programs.
+/// A tar stream. What is no tar between its entries is passed over and counted.
 pub(crate) struct TarStream {
     content: Content,
     splitter: TarSplitter,
@@ -26,6 +30,7 @@ pub(crate) struct TarStream {
     visible: Range<usize>,
     has_ended: bool,
     unread: Unread,
+    raw: RawParts,
 }
 
 impl TarStream {
@@ -37,7 +42,14 @@ impl TarStream {
             visible: 0..0,
             has_ended: false,
             unread: Unread::default(),
+            raw: RawParts::default(),
         }
+    }
+
+    /// Says what of the stream was passed over, and what of the file was ignored.
+    pub(crate) fn report_losses(&mut self, watch: &dyn Watch) {
+        self.raw.report(0, watch);
+        self.content.report_ignored(watch);
     }
 
     /// The content, which is at its end if there are no more entries.
@@ -80,12 +92,12 @@ impl TarStream {
                 SplitStep::NeedBytes(count) => self.show(count)?,
                 SplitStep::End => return Ok(None),
                 SplitStep::Item(item) => {
+                    let is_raw = item.entry.kind == EntryKind::Raw;
+                    self.unread.is_lost = is_raw && !is_global_header(window);
                     self.visible.start += item.header_bytes;
-                    self.unread = Unread {
-                        data_bytes: item.data_bytes,
-                        padding_bytes: item.padding_bytes,
-                    };
-                    if item.entry.kind != refrain_tree::EntryKind::Raw {
+                    self.unread.data_bytes = item.data_bytes;
+                    self.unread.padding_bytes = item.padding_bytes;
+                    if !is_raw {
                         return Ok(Some(item.entry));
                     }
                 }
@@ -127,11 +139,18 @@ impl TarStream {
             }
             let left = usize::try_from(self.unread.data_bytes).unwrap_or(usize::MAX);
             let passed = left.min(self.visible.len());
+            if self.unread.is_lost {
+                let bytes = &self.buffer[self.visible.start..self.visible.start + passed];
+                self.raw.add(bytes);
+            }
             self.visible.start += passed;
             self.unread.data_bytes -= passed as u64;
         }
         let padding_bytes = std::mem::take(&mut self.unread.padding_bytes) as usize;
         self.show(padding_bytes)?;
+        if self.visible.len() < padding_bytes {
+            self.raw.set_cut();
+        }
         self.visible.start += padding_bytes.min(self.visible.len());
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Zip files: their entries as those of a directory, read and restored.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use std::time::Duration;
 
 use refrain_foreign::{Error as ForeignError, ZipEntry, ZipFile, ZipKind};
 use refrain_pool::{Lane, crew};
-use refrain_storage::{Sink, Source};
+use refrain_storage::{Sink, Source, read_full};
 use refrain_tree::restore::TreeRestore;
-use refrain_tree::{Entry, EntryKind, Selection, Timestamp};
+use refrain_tree::{Entry, EntryKind, Problem, ProblemKind, Selection, Timestamp};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -25,6 +26,8 @@ const ENTRY_BYTES: u64 = 512;
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest target of a symbolic link.
 const LINK_BYTES_MAX: u64 = 4096;
+/// The end of the file in which the record that ends it is looked for.
+const TAIL_BYTES: u64 = 1 << 20;
 
 /// A source with a position.
 #[derive(Clone)]
@@ -67,6 +70,10 @@ impl From<ForeignError> for Error {
 pub struct Zip {
     file: ZipFile<Cursor>,
     entries: Vec<Entry>,
+    /// What is wrong with entries that cannot be read, by their numbers.
+    unreadable: BTreeMap<u64, Problem>,
+    /// What of the file belongs to no entry.
+    others: Vec<Problem>,
     file_bytes: u64,
     meter: Arc<ContentMeter>,
     threads: usize,
@@ -85,7 +92,7 @@ impl Zip {
             size_bytes: file_bytes,
             position: 0,
         };
-        let file = ZipFile::open(cursor, file_bytes)?;
+        let file = ZipFile::open(cursor.clone(), file_bytes)?;
         let count = file.entry_count();
         if count as u64 > options.memory_bytes / ENTRY_BYTES {
             return Err(Error::limit(format!(
@@ -96,19 +103,96 @@ impl Zip {
         let mut zip = Zip {
             file,
             entries: Vec::new(),
+            unreadable: BTreeMap::new(),
+            others: Vec::new(),
             file_bytes,
             meter: Arc::new(meter),
             threads: options.threads.max(1),
         };
+        let mut first = zip.file.directory_offset();
         for index in 0..count {
             let found = zip.file.entry(index)?;
-            let target = match found.kind {
-                ZipKind::Symlink if !found.is_encrypted => Some(zip.link_target(index, &found)?),
-                _ => None,
-            };
+            first = first.min(found.offset);
+            let target = zip.look(index, &found)?;
             zip.entries.push(entry(index, found, target));
         }
+        zip.others = zip.others(first, &cursor)?;
         Ok(zip)
+    }
+
+    /// Notes what is wrong with an entry. Returns the target of a symbolic link.
+    fn look(&mut self, index: usize, found: &ZipEntry) -> Result<Option<Vec<u8>>> {
+        let unsupported = |text: &str| Problem {
+            path: found.path.clone(),
+            kind: ProblemKind::Unsupported,
+            text: text.to_owned(),
+        };
+        let mut target = None;
+        let problem = match found.kind {
+            _ if found.is_encrypted => Some(unsupported("encrypted, which is not supported")),
+            ZipKind::Directory if found.content_bytes > 0 => {
+                Some(unsupported("a directory that has data"))
+            }
+            ZipKind::Symlink => match self.link_target(index, found) {
+                Ok(read) => {
+                    target = Some(read);
+                    None
+                }
+                Err(error) => Some(entry_problem(&found.path, error)?),
+            },
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.unreadable.insert(index as u64, problem);
+        }
+        Ok(target)
+    }
+
+    /// What of the file belongs to no entry: what is before the first of them, behind the end, or
+    /// has the name of a later entry.
+    fn others(&self, first: u64, cursor: &Cursor) -> Result<Vec<Problem>> {
+        let mut found = Vec::new();
+        if first > 0 {
+            found.push(format!(
+                "{first} bytes before the first entry are no part of it and were ignored"
+            ));
+        }
+        if let Some(bytes) = self.bytes_behind(cursor)? {
+            found.push(format!(
+                "{bytes} bytes follow the end of the zip file and were ignored"
+            ));
+        }
+        if self.file.has_equal_names() {
+            let text = "several entries have the same name: only the last of them is read";
+            found.push(text.to_owned());
+        }
+        let found = found.into_iter();
+        Ok(found.map(|text| Problem::damaged(b"", text)).collect())
+    }
+
+    /// How many bytes follow the end, unless they are zeros.
+    fn bytes_behind(&self, cursor: &Cursor) -> Result<Option<u64>> {
+        let start = (self.file_bytes.saturating_sub(TAIL_BYTES)).max(self.file.directory_offset());
+        let mut tail = vec![0; (self.file_bytes - start.min(self.file_bytes)) as usize];
+        let read = |at, part: &mut [u8]| cursor.source.read_at(at, part);
+        let count = read_full(start, &mut tail, read)?;
+        tail.truncate(count);
+        Ok(match self.file.end_in(&tail) {
+            // More follows than a reader looks through.
+            None => Some(tail.len() as u64),
+            Some(end) => {
+                let behind = &tail[end..];
+                let is_data = behind.iter().any(|byte| *byte != 0);
+                is_data.then_some(behind.len() as u64)
+            }
+        })
+    }
+
+    /// Tells the watch about what belongs to no entry.
+    pub fn report_others(&self, watch: &dyn Watch) {
+        for problem in &self.others {
+            watch.problem(0, problem);
+        }
     }
 
     /// The target of the symbolic link that is entry number `index`.
@@ -172,25 +256,28 @@ impl Zip {
         })
     }
 
-    /// Decodes every entry and compares its CRC-32.
+    /// Decodes every entry and compares its CRC-32. The watch is told about those that cannot be
+    /// read.
     ///
     /// # Errors
-    /// As [`Zip::write_entry`].
+    /// `Limit` and `Io`; `Cancelled`.
     pub fn verify(&self, watch: &dyn Watch) -> Result<u64> {
-        let has_data = |entry: &&Entry| entry.kind == EntryKind::File;
-        let indices = self.entries.iter().filter(has_data);
-        let mut indices = indices.map(|entry| entry.content_offset as usize);
-        self.run(
-            watch,
-            &mut || indices.next().map(|index| (index, None)),
-            None,
-        )
+        for problem in self.unreadable.values() {
+            watch.problem(0, problem);
+        }
+        self.report_others(watch);
+        let is_readable = |entry: &&Entry| {
+            entry.kind == EntryKind::File && !self.unreadable.contains_key(&entry.content_offset)
+        };
+        let mut entries = self.entries.iter().filter(is_readable).cloned();
+        self.run(watch, &mut || entries.next(), None)
     }
 
     /// Restores entries below a target, by several threads. Returns the bytes that were decoded.
     ///
     /// # Errors
-    /// As [`Zip::write_entry`]. Problems of single entries are recorded by the target.
+    /// `Limit` and `Io`; `Cancelled`. Problems of single entries are recorded by the target, or
+    /// told to the watch if they cannot be read.
     pub fn restore(
         &self,
         (target, selection): (&TreeRestore, Option<&Selection>),
@@ -199,25 +286,30 @@ impl Zip {
         let mut chosen = Chosen::of_recorded(selection);
         let mut files = Vec::new();
         for entry in &self.entries {
-            chosen.choose(entry.clone(), |entry| match entry.kind {
-                EntryKind::Directory => target.directory(&entry),
-                EntryKind::File => files.push(entry),
-                _ => target.other(&entry),
+            chosen.choose(entry.clone(), |entry| {
+                target.expect(&entry);
+                let unreadable = self.unreadable.get(&entry.content_offset);
+                if let Some(problem) = unreadable {
+                    watch.problem(0, problem);
+                }
+                match entry.kind {
+                    EntryKind::Directory => target.directory(&entry),
+                    _ if unreadable.is_some() => {}
+                    EntryKind::File => files.push(entry),
+                    _ => target.other(&entry),
+                }
             });
         }
+        self.report_others(watch);
         let mut files = files.into_iter();
-        let mut next = || {
-            let entry = files.next()?;
-            Some((entry.content_offset as usize, Some(entry)))
-        };
-        self.run(watch, &mut next, Some(target))
+        self.run(watch, &mut || files.next(), Some(target))
     }
 
     /// Decodes entries, several at once, and writes those that are given to the target.
     fn run(
         &self,
         watch: &dyn Watch,
-        next: &mut dyn FnMut() -> Option<(usize, Option<Entry>)>,
+        next: &mut dyn FnMut() -> Option<Entry>,
         target: Option<&TreeRestore>,
     ) -> Result<u64> {
         let shared = Shared {
@@ -231,11 +323,12 @@ impl Zip {
                 let has_ended = target.is_some_and(TreeRestore::has_ended);
                 while !has_ended
                     && crew.in_flight() < 2 * self.threads
-                    && let Some((index, entry)) = next()
+                    && let Some(entry) = next()
                 {
                     let file = self.file.clone();
                     crew.submit(Lane::Normal, move || {
-                        decode(file, index, entry.as_ref().zip(target), shared)
+                        let decoded = decode(file, &entry, target, shared);
+                        decoded.or_else(|error| entry_problem(&entry.path, error).map(Some))
                     });
                 }
                 if crew.in_flight() == 0 {
@@ -246,11 +339,18 @@ impl Zip {
                 let reported = report(content_bytes, watch);
                 // The jobs that run end soon after a failure.
                 let outcome = decoded
-                    .map(|decoded| -> Result<()> { decoded? })
+                    .map(|decoded| -> Result<Option<Problem>> { decoded? })
                     .transpose();
-                if let Err(error) = reported.and(outcome.map(|_| ())) {
-                    shared.is_cancelled.store(true, Ordering::Relaxed);
-                    return Err(error);
+                match reported.and(outcome) {
+                    Ok(problem) => {
+                        if let Some(problem) = problem.flatten() {
+                            watch.problem(0, &problem);
+                        }
+                    }
+                    Err(error) => {
+                        shared.is_cancelled.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
                 }
             }
         })
@@ -276,15 +376,30 @@ fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
     }
 }
 
+/// The problem of an entry that cannot be read; other errors remain.
+fn entry_problem(path: &[u8], error: Error) -> Result<Problem> {
+    let kind = match error.kind {
+        ErrorKind::Damaged => ProblemKind::Damaged,
+        ErrorKind::Unsupported => ProblemKind::Unsupported,
+        _ => return Err(error),
+    };
+    Ok(Problem {
+        path: path.to_vec(),
+        kind,
+        text: error.to_string(),
+    })
+}
+
 /// Decodes an entry, and writes it to a target if there is one.
 fn decode(
     mut file: ZipFile<Cursor>,
-    index: usize,
-    target: Option<(&Entry, &TreeRestore)>,
+    entry: &Entry,
+    target: Option<&TreeRestore>,
     shared: &Shared<'_>,
-) -> Result<()> {
+) -> Result<Option<Problem>> {
     // Without a file the failure is recorded, and the content is checked all the same.
-    let restored = target.and_then(|(entry, target)| target.file(entry));
+    let restored = target.and_then(|target| target.file(entry));
+    let index = entry.content_offset as usize;
     let mut offset = 0_u64;
     file.read(index, &mut |bytes| -> Result<bool> {
         let count = bytes.len() as u64;
@@ -303,7 +418,7 @@ fn decode(
         // A failure is recorded.
         let _ = restored.finish();
     }
-    Ok(())
+    Ok(None)
 }
 
 /// An entry of a zip file as one of a directory. Owners are not known.
@@ -312,7 +427,6 @@ fn entry(index: usize, found: ZipEntry, link_target: Option<Vec<u8>>) -> Entry {
         ZipKind::File => EntryKind::File,
         ZipKind::Directory => EntryKind::Directory,
         ZipKind::Symlink => EntryKind::Symlink,
-        ZipKind::Other => EntryKind::Other,
     };
     let default_mode = match kind {
         EntryKind::Directory => 0o755,

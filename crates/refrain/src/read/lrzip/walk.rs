@@ -14,6 +14,7 @@ use refrain_format::{Digest, MemberEnd, MemberStart};
 use refrain_lrzip_codec::StreamFilter;
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer, crew};
+use refrain_tree::Problem;
 
 use super::digest::{ContentDigest, DigestInput};
 use super::epochs::{ArchiveStep, EpochReader};
@@ -531,9 +532,8 @@ impl Walk<'_, '_, '_> {
         }
         if tail.trailing_bytes > 0 {
             let count = tail.trailing_bytes;
-            self.watch.notice(&format!(
-                "{count} bytes follow the end of the archive; they were ignored"
-            ));
+            let text = format!("{count} bytes follow the end of the archive; they were ignored");
+            self.watch.problem(0, &Problem::damaged(b"", text));
         }
         self.totals.members = 1;
         self.totals.archive_bytes = tail.archive_bytes;

@@ -4,6 +4,7 @@ pub(crate) mod chosen;
 pub(crate) mod content;
 pub(crate) mod entry_data;
 pub(crate) mod parallel;
+pub(crate) mod raw_parts;
 pub(crate) mod read_hash;
 pub(crate) mod restore;
 pub(crate) mod spill;

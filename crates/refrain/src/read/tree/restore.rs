@@ -16,6 +16,7 @@ use crate::read::store_reader::Depth;
 use crate::read::tree::chosen::{Chosen, files_of_links};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
+use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 
 /// The content that one job reads, and the bytes and files that it writes, at most, unless a single
@@ -64,6 +65,7 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames()?;
     let mut chosen = Chosen::new(plan.selection, plan.content);
+    let mut check = TarCheck::new(plan.content);
     while !frames.is_empty() && !plan.target.has_ended() {
         let mut files = vec![];
         while files.len() < window
@@ -72,12 +74,21 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
             let entries = plan.content.entries_of(frame)?;
             read_entries.add(&entries);
             for entry in entries {
+                // What is not whole is left out.
+                if let Some(problem) = check.look(&entry)? {
+                    watch.problem(0, &problem);
+                    continue;
+                }
                 chosen.choose(entry, |entry| files.extend(create(plan.target, entry)));
             }
         }
         files.sort_by_key(|entry| entry.content_offset);
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
+    for problem in check.problems() {
+        watch.problem(0, &problem);
+    }
+    expect_others(plan, frames, &mut chosen)?;
     // A full disk may have ended it before all of them were read.
     read_entries.compare(plan.content)?;
     if plan.selection.is_some() && !plan.target.has_ended() {
@@ -90,8 +101,23 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     }
 }
 
+/// Counts the entries of the frames that a full disk left over.
+fn expect_others(
+    plan: &RestorePlan<'_>,
+    frames: Range<usize>,
+    chosen: &mut Chosen<'_>,
+) -> Result<()> {
+    for frame in frames {
+        for entry in plan.content.entries_of(frame)? {
+            chosen.choose(entry, |entry| plan.target.expect(&entry));
+        }
+    }
+    Ok(())
+}
+
 /// Creates an entry, unless it is a file: it is returned.
 fn create(target: &TreeRestore, entry: Entry) -> Option<Entry> {
+    target.expect(&entry);
     match entry.kind {
         EntryKind::Directory => target.directory(&entry),
         EntryKind::File | EntryKind::Other => return Some(entry),
