@@ -265,7 +265,12 @@ fn whatever_a_reader_loses_is_said_everywhere() {
             let told = case.fails(&format!("list -q {name}"), lossy.exit);
             assert!(!told.is_empty(), "{name}: list says nothing");
         }
-        let line = format!("decompress -q --rm --json {name} {} -o out", lossy.paths);
+        // With a part, --rm is refused.
+        let rm = match lossy.paths.is_empty() {
+            true => "--rm",
+            false => "",
+        };
+        let line = format!("decompress -q {rm} --json {name} {} -o out", lossy.paths);
         let output = expect(case.run(&line), lossy.exit, &line);
         assert!(!output.stderr.is_empty(), "{name}: nothing is said");
         let document = json(&output.stdout);
@@ -310,9 +315,18 @@ fn sources_whose_copy_is_no_regular_file_are_kept() {
     case.write("x", &incompressible(1, 1000));
     std::os::unix::fs::symlink("/dev/null", case.path("null")).unwrap();
     case.ok("compress -q x");
-    for output in ["/dev/null", "null", "-", "/dev/stdout", "/proc/self/fd/1"] {
-        case.ok(&format!("compress -q --rm x -o {output}"));
-        case.ok(&format!("decompress -q --rm x.rfn -o {output}"));
+    // Standard output, by any name, is refused at once.
+    for (output, exit) in [
+        ("/dev/null", 0),
+        ("null", 0),
+        ("/dev/stderr", 0),
+        ("-", 1),
+        ("/dev/stdout", 1),
+        ("/proc/self/fd/1", 1),
+    ] {
+        for line in ["compress -q --rm x", "decompress -q --rm x.rfn"] {
+            expect(case.run(&format!("{line} -o {output}")), exit, output);
+        }
         assert!(case.exists("x") && case.exists("x.rfn"), "{output}");
     }
     let fifo = Command::new("mkfifo").arg(case.path("pipe")).status();
@@ -326,7 +340,7 @@ fn sources_whose_copy_is_no_regular_file_are_kept() {
     case.write("d/a", b"a");
     case.write("d/b", b"b");
     case.ok("compress -q d");
-    case.ok("decompress -q --rm d.rfn a -o part");
+    case.fails("decompress -q --rm d.rfn a -o part", 1);
     assert!(case.exists("d.rfn"));
     case.ok("decompress -q --rm d.rfn -o whole");
     assert!(!case.exists("d.rfn"));

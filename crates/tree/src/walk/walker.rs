@@ -315,8 +315,8 @@ impl Walker {
         let opened = rustix::fs::openat(at, name, DIRECTORY_FLAGS, Mode::empty());
         let file = match opened {
             Ok(file) => file,
-            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
-                return self.keep_unreadable(name_start, decision);
+            Err(error @ (rustix::io::Errno::ACCESS | rustix::io::Errno::PERM)) => {
+                return self.keep_unreadable(name_start, decision, error);
             }
             Err(error) => return self.report_error(&error.into()),
         };
@@ -342,8 +342,14 @@ impl Walker {
     }
 
     /// Returns a directory that cannot be listed without its contents.
-    fn keep_unreadable(&mut self, name_start: usize, decision: Decision) -> io::Result<()> {
-        self.report(ProblemKind::Unreadable, "the directory cannot be listed")?;
+    fn keep_unreadable(
+        &mut self,
+        name_start: usize,
+        decision: Decision,
+        error: rustix::io::Errno,
+    ) -> io::Result<()> {
+        let text = format!("the directory cannot be listed: {}", io::Error::from(error));
+        self.report(ProblemKind::Unreadable, &text)?;
         let Some(at) = self.directories.file() else {
             return Ok(());
         };
