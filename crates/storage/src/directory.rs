@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,6 +67,12 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OPEN_FLAGS | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Directory { descriptor })
+    }
+
+    /// An open directory.
+    pub(crate) fn of(directory: BorrowedFd<'_>) -> io::Result<Self> {
+        let descriptor = directory.try_clone_to_owned()?;
         Ok(Directory { descriptor })
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
@@ -34,10 +35,23 @@ impl ScratchFile {
     /// Those of the system: the directory does not exist, or cannot be written.
     pub fn create(directory: impl AsRef<Path>) -> io::Result<ScratchFile> {
         let path = directory.as_ref();
-        let file = create(path).map_err(at("create a temporary file in", path))?;
+        let file = Directory::open(path).and_then(|opened| create(&opened));
+        let file = file.map_err(at("create a temporary file in", path))?;
         Ok(ScratchFile {
             file: RangedFile::empty(file, Sharing::Ranges),
             directory: path.to_owned(),
+        })
+    }
+
+    /// Creates an empty file in an open directory, whatever its path is now.
+    ///
+    /// # Errors
+    /// Those of the system: the directory cannot be written.
+    pub fn create_in(directory: BorrowedFd<'_>) -> io::Result<ScratchFile> {
+        let file = create(&Directory::of(directory)?)?;
+        Ok(ScratchFile {
+            file: RangedFile::empty(file, Sharing::Ranges),
+            directory: PathBuf::from("the output directory"),
         })
     }
 
@@ -90,8 +104,7 @@ impl Source for ScratchFile {
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    let directory = Directory::open(path)?;
+fn create(directory: &Directory) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     if let Ok(file) = directory.create_unnamed(mode) {
         return Ok(file);

@@ -25,8 +25,7 @@ const HOLE_BYTES_MIN: u64 = 4096;
 /// then fails with the number of entries that were not restored and the reason of the first. A full
 /// file system ends the restore with an error; what was complete by then is kept. Dropping the sink
 /// before `publish`, as after an error of the kind [`InvalidData`](io::ErrorKind::InvalidData)
-/// (the stream is malformed), removes everything that was created; replaced files are not brought
-/// back.
+/// (the stream is malformed), removes everything that was created where nothing was before.
 #[derive(Debug)]
 pub struct TreeSink {
     parser: TarParser,

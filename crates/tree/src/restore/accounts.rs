@@ -16,6 +16,9 @@ pub(super) struct Ids {
     pub(super) group: Option<u32>,
 }
 
+/// The number of answers that are remembered: a tree has few owners, a forged one may have millions.
+const KNOWN_MAX: usize = 1 << 12;
+
 /// Looks owners up and remembers the answers: a tree has few owners and many entries.
 #[derive(Debug)]
 pub(super) struct Accounts {
@@ -39,7 +42,11 @@ impl Accounts {
         }
         // Looking up may ask a server, so the lock is not held meanwhile.
         let ids = self.look_up(owner);
-        self.known.lock().insert(Arc::clone(owner), ids);
+        let mut known = self.known.lock();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(Arc::clone(owner), ids);
         ids
     }
 

@@ -1,85 +1,196 @@
 //! What a restore created, so that nothing else is replaced or removed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_pool::Lock;
+use refrain_storage::ScratchFile;
 
 use super::metadata::Metadata;
+use super::path_log::PathLog;
 
-/// What a restore knows about a directory.
+/// Paths are remembered in this many groups, each with its lock.
+const SHARDS: usize = 16;
+
+/// The memory of a remembered path, at most: a hash, in a table that was just doubled.
+const HASH_BYTES: u64 = 21;
+
+/// One in so many bytes of the memory is for remembered paths.
+const SHARE: u64 = 4;
+
+/// What a restore knows about a path at its end.
 #[derive(Debug, Default)]
-pub(super) struct DirectoryRecord {
-    /// Whether this restore created it.
-    pub(super) is_created: bool,
-    /// The metadata that it gets last; `None` if no entry gave any.
+pub(super) struct PathRecord {
+    /// Whether this restore created it as a directory.
+    pub(super) is_created_directory: bool,
+    /// Whether this restore created it where nothing was before.
+    pub(super) is_new: bool,
+    /// The metadata that a directory gets last; `None` if no entry gave any.
     pub(super) metadata: Option<Metadata>,
 }
+
+/// The notes of one path, each one byte before its content.
+const NEW_DIRECTORY: u8 = 0;
+const REPLACING_DIRECTORY: u8 = 1;
+const METADATA: u8 = 2;
+const NEW_OTHER: u8 = 3;
 
 /// The entries that a restore created.
 #[derive(Debug)]
 pub(super) struct Created {
     /// Everything below the target, because the target is new.
     everything: bool,
-    directories: Lock<HashMap<Box<[u8]>, DirectoryRecord>>,
-    /// All but directories; only kept if the target existed.
-    others: Lock<HashSet<Box<[u8]>>>,
+    /// The target, for the temporary file of the log.
+    target: OwnedFd,
+    log: Lock<PathLog>,
+    /// Hashes of the paths; only kept if the target existed. Two paths of a tree of a million have
+    /// the same one with a probability of 3 in 10⁸.
+    known: [Lock<HashSet<u64>>; SHARDS],
+    hasher: RandomState,
+    known_count: AtomicU64,
+    known_max: u64,
+}
+
+/// How an entry came into its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// Where nothing was.
+    New,
+    /// In the place of another one, which remains if the restore does not end well: the new one.
+    Replacing,
 }
 
 impl Created {
     /// With `target_is_new`, whatever is found below the target was created by this restore.
-    pub(super) fn new(target_is_new: bool) -> Created {
+    pub(super) fn new(target: OwnedFd, target_is_new: bool, memory_bytes: u64) -> Created {
         let created = Created {
             everything: target_is_new,
-            directories: Lock::default(),
-            others: Lock::default(),
+            target,
+            log: Lock::default(),
+            known: std::array::from_fn(|_| Lock::default()),
+            hasher: RandomState::new(),
+            known_count: AtomicU64::new(0),
+            known_max: memory_bytes / SHARE / HASH_BYTES,
         };
         if target_is_new {
-            created.note_directory(b"");
+            created.add(b"", &[NEW_DIRECTORY]);
         }
         created
     }
 
     /// Notes a directory that was created.
-    pub(super) fn note_directory(&self, path: &[u8]) {
-        let mut directories = self.directories.lock();
-        directories.entry(path.into()).or_default().is_created = true;
+    ///
+    /// # Errors
+    ///
+    /// `OutOfMemory` if no further path can be remembered.
+    pub(super) fn note_directory(&self, path: &[u8], placed: Placed) -> io::Result<()> {
+        self.add(
+            path,
+            &[match placed {
+                Placed::New => NEW_DIRECTORY,
+                Placed::Replacing => REPLACING_DIRECTORY,
+            }],
+        );
+        self.remember(path, true)
     }
 
     /// Notes what a directory gets last. The last call for a path counts.
-    pub(super) fn note_metadata(&self, path: &[u8], metadata: Metadata) {
-        let mut directories = self.directories.lock();
-        directories.entry(path.into()).or_default().metadata = Some(metadata);
+    pub(super) fn note_metadata(&self, path: &[u8], metadata: &Metadata) {
+        let mut note = vec![METADATA];
+        metadata.write_to(&mut note);
+        self.add(path, &note);
     }
 
     /// Notes an entry that is no directory.
-    pub(super) fn note(&self, path: &[u8]) {
-        if !self.everything {
-            self.others.lock().insert(path.into());
+    ///
+    /// # Errors
+    ///
+    /// As [`note_directory`](Created::note_directory).
+    pub(super) fn note(&self, path: &[u8], placed: Placed) -> io::Result<()> {
+        if self.everything {
+            return Ok(());
         }
+        // What another entry of this restore replaces was noted before.
+        if placed == Placed::New {
+            self.add(path, &[NEW_OTHER]);
+        }
+        self.remember(path, false)
     }
 
     /// Whether an entry that is no directory was created by this restore, if it exists.
     pub(super) fn has(&self, path: &[u8]) -> bool {
-        self.everything || self.others.lock().contains(path)
+        self.everything || self.knows(path, false)
     }
 
     /// Whether a directory was created by this restore, if it exists.
     pub(super) fn has_directory(&self, path: &[u8]) -> bool {
-        self.everything || {
-            let directories = self.directories.lock();
-            directories.get(path).is_some_and(|found| found.is_created)
+        self.everything || self.knows(path, true)
+    }
+
+    /// Passes on what was noted, the deepest paths first.
+    ///
+    /// # Errors
+    ///
+    /// Those of the temporary file of the notes.
+    pub(super) fn drain(&self, mut each: impl FnMut(&[u8], PathRecord)) -> io::Result<()> {
+        let log = std::mem::take(&mut *self.log.lock());
+        let mut present: Option<(Vec<u8>, PathRecord)> = None;
+        log.drain(&mut |path, note| {
+            let is_same = present.as_ref().is_some_and(|(found, _)| found == path);
+            if !is_same && let Some((path, record)) = present.take() {
+                each(&path, record);
+            }
+            let (_, record) = present.get_or_insert_with(|| (path.to_vec(), PathRecord::default()));
+            match note.split_first() {
+                Some((&NEW_DIRECTORY, _)) => {
+                    record.is_created_directory = true;
+                    record.is_new = true;
+                }
+                Some((&REPLACING_DIRECTORY, _)) => record.is_created_directory = true,
+                Some((&NEW_OTHER, _)) => record.is_new = true,
+                Some((_, metadata)) => record.metadata = Metadata::read_from(metadata),
+                None => {}
+            }
+        })?;
+        if let Some((path, record)) = present {
+            each(&path, record);
+        }
+        Ok(())
+    }
+
+    fn add(&self, path: &[u8], note: &[u8]) {
+        let create = || ScratchFile::create_in(self.target.as_fd());
+        self.log.lock().add(path, note, create);
+    }
+
+    fn shard(&self, path: &[u8], is_directory: bool) -> (Option<&Lock<HashSet<u64>>>, u64) {
+        let hash = self.hasher.hash_one((path, is_directory));
+        (self.known.get((hash % SHARDS as u64) as usize), hash)
+    }
+
+    fn knows(&self, path: &[u8], is_directory: bool) -> bool {
+        let (shard, hash) = self.shard(path, is_directory);
+        shard.is_some_and(|shard| shard.lock().contains(&hash))
+    }
+
+    fn remember(&self, path: &[u8], is_directory: bool) -> io::Result<()> {
+        if self.everything {
+            return Ok(());
+        }
+        let (shard, hash) = self.shard(path, is_directory);
+        if !shard.is_some_and(|shard| shard.lock().insert(hash)) {
+            return Ok(());
+        }
+        match self.known_count.fetch_add(1, Ordering::Relaxed) < self.known_max {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::OutOfMemory, TOO_MANY)),
         }
     }
-
-    pub(super) fn take_directories(&self) -> Vec<(Box<[u8]>, DirectoryRecord)> {
-        std::mem::take(&mut *self.directories.lock())
-            .into_iter()
-            .collect()
-    }
-
-    pub(super) fn take_others(&self) -> Vec<Box<[u8]>> {
-        std::mem::take(&mut *self.others.lock())
-            .into_iter()
-            .collect()
-    }
 }
+
+const TOO_MANY: &str = "more entries than the memory of this run can tell from those that existed \
+                        here: restore into a new directory, or allow more memory";

@@ -17,9 +17,11 @@ use refrain_pool::Lock;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::created::Created;
+use super::created::{Created, Placed};
 use super::metadata::{has_default_acl, remove_acls};
+use super::options::RestoreOptions;
 use super::path::split_last;
+use super::replace::replace_by_directory;
 
 /// The flags that open a directory for listing, synchronising and attributes.
 pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
@@ -108,16 +110,26 @@ pub(super) struct Directories {
 
 impl Directories {
     /// `target` is the open target, which is `target_is_new` or existed.
-    pub(super) fn new(target: OwnedFd, target_is_new: bool, without_acls: bool) -> Directories {
+    ///
+    /// # Errors
+    ///
+    /// If the process may have no further descriptor.
+    pub(super) fn new(
+        target: OwnedFd,
+        target_is_new: bool,
+        options: &RestoreOptions,
+    ) -> io::Result<Directories> {
+        let without_acls = options.keep_attributes;
         let gives_acl = without_acls && has_default_acl(target.as_fd());
-        Directories {
+        let created = Created::new(target.try_clone()?, target_is_new, options.memory_bytes);
+        Ok(Directories {
             target: Arc::new(Directory::new(target, gives_acl)),
             without_acls,
-            created: Created::new(target_is_new),
+            created,
             shards: std::array::from_fn(|_| Lock::default()),
             hasher: RandomState::new(),
             creating: Lock::default(),
-        }
+        })
     }
 
     /// Opens the directory with this path.
@@ -134,14 +146,14 @@ impl Directories {
             let name = rest.get(..length.unwrap_or(rest.len())).unwrap_or_default();
             opened = path.get(..start + name.len()).unwrap_or(path);
             let child = self.open_child(&directory, opened, OsStr::from_bytes(name), missing);
-            directory = Arc::new(child.map_err(explained)?);
+            directory = Arc::new(child?);
             self.remember(opened, &directory);
         }
         Ok(directory)
     }
 
-    /// Creates the directory of an entry, or finds that it exists. With `replace`, what has its
-    /// name and is no directory is removed.
+    /// Creates the directory of an entry, or finds that it exists. With `replace`, it takes the
+    /// place of what has its name and is no directory.
     pub(super) fn create(&self, path: &[u8], replace: bool) -> io::Result<()> {
         if path.is_empty() {
             return Ok(());
@@ -150,8 +162,8 @@ impl Directories {
         let parent = self.open(parent_path, MissingParents::Create)?;
         let _creating = self.creating.lock();
         match self.create_child(&parent, path, name) {
-            Err(Errno::EXIST) => {}
-            created => return Ok(created?),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created,
         }
         let found = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
@@ -160,8 +172,9 @@ impl Directories {
         if !replace && !self.created.has(path) {
             return Err(already_exists("is not a directory"));
         }
-        rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
-        Ok(self.create_child(&parent, path, name)?)
+        replace_by_directory(&parent, name)?;
+        self.created.note_directory(path, Placed::Replacing)?;
+        Ok(self.remove_given_acls(&parent, name)?)
     }
 
     /// The longest part of a path whose directory is open, and that directory.
@@ -185,20 +198,21 @@ impl Directories {
         path: &[u8],
         name: &OsStr,
         missing: MissingParents,
-    ) -> rustix::io::Result<Directory> {
+    ) -> io::Result<Directory> {
         let descriptor = match open_directory(parent, name) {
             Err(Errno::NOENT) if missing == MissingParents::Create => {
                 let creating = self.creating.lock();
                 match self.create_child(parent, path, name) {
                     // Another thread or another process was faster.
-                    Err(Errno::EXIST) => {}
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     created => created?,
                 }
                 drop(creating);
-                open_directory(parent, name)?
+                open_directory(parent, name)
             }
-            opened => opened?,
+            opened => opened,
         };
+        let descriptor = descriptor.map_err(explained)?;
         let gives_acl = self.without_acls
             && !self.created.has_directory(path)
             && has_default_acl(descriptor.as_fd());
@@ -206,14 +220,14 @@ impl Directories {
     }
 
     /// Creates a directory and notes it. The lock `creating` must be held.
-    fn create_child(
-        &self,
-        parent: &Directory,
-        path: &[u8],
-        name: &OsStr,
-    ) -> rustix::io::Result<()> {
+    fn create_child(&self, parent: &Directory, path: &[u8], name: &OsStr) -> io::Result<()> {
         rustix::fs::mkdirat(parent, name, NEW_DIRECTORY_MODE)?;
-        self.created.note_directory(path);
+        self.created.note_directory(path, Placed::New)?;
+        Ok(self.remove_given_acls(parent, name)?)
+    }
+
+    /// Removes the access control lists that a new directory got from its parent.
+    fn remove_given_acls(&self, parent: &Directory, name: &OsStr) -> rustix::io::Result<()> {
         if parent.gives_acl {
             remove_acls(open_directory(parent, name)?.as_fd());
         }

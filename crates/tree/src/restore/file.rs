@@ -1,6 +1,6 @@
 //! One restored file: its data from any thread, then its metadata, then its name.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -267,10 +267,15 @@ impl RestoredFile {
                 name,
                 path: &self.path,
             };
-            unnamed::publish(&shared, &place, self.file.file(), self.named.as_deref())?;
-            shared.directories.created.note(self.path.as_bytes());
+            let placed =
+                unnamed::publish(&shared, &place, self.file.file(), self.named.as_deref())?;
+            self.named = None; // nothing to remove any more
+            return shared
+                .directories
+                .created
+                .note(self.path.as_bytes(), placed);
         }
-        self.named = None; // nothing to remove any more
+        self.named = None;
         Ok(())
     }
 
@@ -304,8 +309,8 @@ impl Drop for RestoredFile {
 /// Creates a file under its final name, which nobody sees before the target is published.
 fn create_named(shared: &Shared, place: &Place<'_>, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = || rustix::fs::openat(&place.directory, place.name, flags, mode);
-    Ok(File::from(shared.create(place, create)?))
+    let create = |name: &OsStr| rustix::fs::openat(&place.directory, name, flags, mode);
+    Ok(File::from(shared.create(place, create)?.0))
 }
 
 fn too_much_data() -> io::Error {

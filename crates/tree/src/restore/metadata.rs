@@ -28,11 +28,11 @@ const PERMISSION_BITS: u32 = 0o777;
 /// What an entry gets when it is complete.
 #[derive(Debug, Clone)]
 pub(super) struct Metadata {
-    kind: EntryKind,
-    mode: u32,
-    owner: Arc<Owner>,
-    modified: Timestamp,
-    attributes: Vec<ExtendedAttribute>,
+    pub(super) kind: EntryKind,
+    pub(super) mode: u32,
+    pub(super) owner: Arc<Owner>,
+    pub(super) modified: Timestamp,
+    pub(super) attributes: Vec<ExtendedAttribute>,
 }
 
 impl Metadata {

@@ -8,13 +8,17 @@
 //! | `abandoned.rs` | temporary names, and what killed processes left under them |
 //! | `directories.rs` | open directories, and how they are created |
 //! | `created.rs` | what was created, so that nothing else is replaced or removed |
+//! | `path_log.rs` | notes about paths, in bounded memory |
 //! | `accounts.rs` | names of users and groups as ids of this machine |
 //! | `metadata.rs` | owners, extended attributes, modes and times |
+//! | `metadata_bytes.rs` | the metadata of a directory as bytes |
 //! | `shared.rs` | what the parts of one restore share |
 //! | `file.rs` | one file: [`RestoredFile`] |
 //! | `unnamed.rs` | files in a target that exists, until they are complete |
+//! | `replace.rs` | entries that take the place of others, which exist until then |
 //! | `special.rs` | symbolic links, devices, FIFOs and hard links |
 //! | `tree.rs` | all of them: [`TreeRestore`] |
+//! | `waiting_links.rs` | hard links until their files are restored |
 //! | `summary.rs` | what was restored, what failed, what was not permitted |
 //! | `remove.rs` | removes a directory with its contents, however deep |
 
@@ -24,15 +28,19 @@ mod created;
 mod directories;
 mod file;
 mod metadata;
+mod metadata_bytes;
 mod options;
 mod path;
+mod path_log;
 mod remove;
+mod replace;
 mod shared;
 mod special;
 mod summary;
 mod target;
 mod tree;
 mod unnamed;
+mod waiting_links;
 
 pub use file::RestoredFile;
 pub use options::{OwnerPolicy, RestoreOptions};

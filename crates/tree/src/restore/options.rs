@@ -24,7 +24,13 @@ pub struct RestoreOptions {
     pub numeric_owner: bool,
     /// Whether extended attributes are restored, access control lists and capabilities among them.
     pub keep_attributes: bool,
+    /// The memory of the run, of which the restore takes a part: below a directory that exists it
+    /// remembers what it created.
+    pub memory_bytes: u64,
 }
+
+/// The memory unless options say something else.
+const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Default for RestoreOptions {
     /// Nothing is overwritten; owners by name as far as permitted; with extended attributes.
@@ -34,6 +40,7 @@ impl Default for RestoreOptions {
             owners: OwnerPolicy::AsPermitted,
             numeric_owner: false,
             keep_attributes: true,
+            memory_bytes: MEMORY_BYTES,
         }
     }
 }

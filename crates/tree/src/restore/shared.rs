@@ -9,10 +9,12 @@ use refrain_pool::Lock;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::created::Placed;
 use super::directories::{Directories, Directory, MissingParents, already_exists};
 use super::metadata::Applier;
 use super::options::RestoreOptions;
 use super::path::ConfinedPath;
+use super::replace::replace;
 use super::summary::{Problem, Tally, is_full};
 use super::unnamed;
 
@@ -109,32 +111,21 @@ impl Shared {
         self.options.overwrite || self.directories.created.has(path.as_bytes())
     }
 
-    /// Calls `create`, which must fail with `EEXIST` if the name is in use. What has the name is
-    /// removed first if it may be replaced.
+    /// Calls `create` with the name of an entry; it must fail with `EEXIST` if the name is in use.
+    /// What has the name is replaced if it may be, when the new entry exists.
     pub(super) fn create<T>(
         &self,
         place: &Place<'_>,
-        create: impl Fn() -> rustix::io::Result<T>,
-    ) -> io::Result<T> {
-        let created = match create() {
+        create: impl Fn(&OsStr) -> rustix::io::Result<T>,
+    ) -> io::Result<(T, Placed)> {
+        match create(place.name) {
+            Err(Errno::EXIST) if is_directory(place) => Err(already_exists("is a directory")),
             Err(Errno::EXIST) if self.may_replace(place.path) => {
-                self.remove(place)?;
-                create()
+                let created = replace(&place.directory, place.name, create)?;
+                Ok((created, Placed::Replacing))
             }
-            created => created,
-        };
-        match created {
             Err(Errno::EXIST) => Err(already_exists("")),
-            created => Ok(created?),
-        }
-    }
-
-    /// Removes what has the name of an entry, unless it is a directory.
-    fn remove(&self, place: &Place<'_>) -> io::Result<()> {
-        match rustix::fs::unlinkat(&place.directory, place.name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(_) if is_directory(place) => Err(already_exists("is a directory")),
-            Err(error) => Err(error.into()),
+            created => Ok((created?, Placed::New)),
         }
     }
 }

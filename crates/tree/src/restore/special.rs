@@ -1,5 +1,6 @@
 //! Symbolic links, devices, FIFOs and hard links.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -16,7 +17,7 @@ use crate::entry::{Entry, EntryKind};
 /// Creates a symbolic link, device or FIFO with its metadata.
 pub(super) fn create(shared: &Shared, entry: &Entry, path: &ConfinedPath) -> io::Result<()> {
     let place = shared.place(path)?;
-    match shared.create(&place, || create_new(&place, entry)) {
+    let placed = match shared.create(&place, |name| create_new(&place, name, entry)) {
         Err(error) if is_omission(&error) => {
             shared.tally.omission(match entry.kind.is_device() {
                 true => Omission::Device,
@@ -24,16 +25,17 @@ pub(super) fn create(shared: &Shared, entry: &Entry, path: &ConfinedPath) -> io:
             });
             return Ok(());
         }
-        created => created?,
-    }
-    shared.directories.created.note(path.as_bytes());
+        created => created?.1,
+    };
+    let noted = shared.directories.created.note(path.as_bytes(), placed);
     shared.tally.entry();
-    shared.applier.apply_to_name(
+    let applied = shared.applier.apply_to_name(
         place.directory.as_fd(),
         place.name,
         place.directory.gives_acl,
         &Metadata::of(entry),
-    )
+    );
+    noted.and(applied)
 }
 
 /// Whether the user may not create such entries, or the file system cannot hold them.
@@ -44,8 +46,8 @@ fn is_omission(error: &io::Error) -> bool {
     )
 }
 
-fn create_new(place: &Place<'_>, entry: &Entry) -> rustix::io::Result<()> {
-    let (directory, name) = (&place.directory, place.name);
+fn create_new(place: &Place<'_>, name: &OsStr, entry: &Entry) -> rustix::io::Result<()> {
+    let directory = &place.directory;
     let kind = match entry.kind {
         EntryKind::Symlink => {
             let target = entry.link_target.as_deref().unwrap_or_default();
@@ -103,12 +105,12 @@ pub(super) fn link(shared: &Shared, link: &HardLink) -> io::Result<Linked> {
         return Ok(Linked::Done);
     }
     let place = shared.place(&path)?;
-    let create = || {
+    let create = |name: &OsStr| {
         let (to, flags) = (&place.directory, AtFlags::empty());
-        rustix::fs::linkat(&from, target_name, to, place.name, flags)
+        rustix::fs::linkat(&from, target_name, to, name, flags)
     };
     let linked = shared.create(&place, create);
-    linked.map_err(|error| match Errno::from_io_error(&error) {
+    let (_, placed) = linked.map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::MLINK) => {
             let text = "the file system allows no further hard link to its target";
             io::Error::new(error.kind(), text)
@@ -119,7 +121,7 @@ pub(super) fn link(shared: &Shared, link: &HardLink) -> io::Result<Linked> {
         }
         _ => error,
     })?;
-    shared.directories.created.note(path.as_bytes());
     shared.tally.entry();
+    (shared.directories.created).note(path.as_bytes(), placed)?;
     Ok(Linked::Done)
 }

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use refrain_pool::Lock;
 use rustix::io::Errno;
 
-/// The largest number of problems that are kept for
-/// [`take_problems`](super::TreeRestore::take_problems); further ones are only counted.
-const PROBLEMS_MAX: usize = 100_000;
+/// The memory of the problems that are kept for
+/// [`take_problems`](super::TreeRestore::take_problems), in bytes; further ones are only counted.
+const PROBLEM_BYTES_MAX: usize = 16 << 20;
+
+/// The memory of a problem without its path.
+const PROBLEM_BYTES: usize = 160;
 
 /// An entry that was not restored, or not completely.
 #[derive(Debug)]
@@ -118,6 +121,13 @@ pub(super) enum Omission {
     Mode,
 }
 
+/// The problems that were not taken yet.
+#[derive(Debug, Default)]
+struct Problems {
+    kept: Vec<Problem>,
+    bytes: usize,
+}
+
 /// Counts from all threads.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -125,7 +135,7 @@ pub(super) struct Tally {
     files: AtomicU64,
     files_asked: AtomicU64,
     problem_count: AtomicU64,
-    problems: Lock<Vec<Problem>>,
+    problems: Lock<Problems>,
     left_out: Lock<LeftOut>,
 }
 
@@ -155,8 +165,9 @@ impl Tally {
     pub(super) fn problem(&self, path: &[u8], error: io::Error) {
         self.problem_count.fetch_add(1, Ordering::Relaxed);
         let mut problems = self.problems.lock();
-        if problems.len() < PROBLEMS_MAX {
-            problems.push(Problem {
+        problems.bytes += PROBLEM_BYTES + path.len();
+        if problems.bytes <= PROBLEM_BYTES_MAX {
+            problems.kept.push(Problem {
                 path: path.to_vec(),
                 error,
             });
@@ -177,7 +188,7 @@ impl Tally {
     }
 
     pub(super) fn take_problems(&self) -> Vec<Problem> {
-        std::mem::take(&mut *self.problems.lock())
+        std::mem::take(&mut *self.problems.lock()).kept
     }
 
     pub(super) fn problem_count(&self) -> u64 {
@@ -205,7 +216,7 @@ pub(super) fn is_not_permitted(error: Errno) -> bool {
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory
     )
 }
 

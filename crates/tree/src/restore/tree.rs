@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode};
 
-use super::created::DirectoryRecord;
+use super::created::PathRecord;
 use super::directories::{Directories, MissingParents};
 use super::file::RestoredFile;
 use super::metadata::{Metadata, mode_of, new_directory_mode};
@@ -19,8 +19,8 @@ use super::shared::Shared;
 use super::special::{self, Linked};
 use super::summary::{HardLink, Problem, RestoreSummary};
 use super::target::Target;
+use super::waiting_links::WaitingLinks;
 use crate::entry::{Entry, EntryKind};
-use crate::path_order::compare_paths;
 
 /// Restores the entries of a tree below a target directory, from many threads at once.
 ///
@@ -34,8 +34,8 @@ use crate::path_order::compare_paths;
 /// `InvalidData` is the kind of a path that is refused. A full file system ends the restore: see
 /// [`has_ended`](TreeRestore::has_ended).
 ///
-/// Dropping it before `finish` removes everything that it created; replaced files are not brought
-/// back. After [`keep_partial`](TreeRestore::keep_partial), dropping it finishes it instead.
+/// Dropping it before `finish` removes everything that it created where nothing was before: each
+/// path that existed remains, as it was or as it is in the archive. After [`keep_partial`](TreeRestore::keep_partial), dropping it finishes it instead.
 ///
 /// Finishing does not call `fsync`: one call for each of many small files takes too long, and
 /// `syncfs` waits for all data of all processes. A caller that removes the archive afterwards
@@ -44,7 +44,7 @@ use crate::path_order::compare_paths;
 pub struct TreeRestore {
     pub(super) shared: Arc<Shared>,
     target: Target,
-    hard_links: Lock<Vec<HardLink>>,
+    hard_links: Lock<WaitingLinks>,
     keeps_partial: AtomicBool,
     is_finished: bool,
 }
@@ -58,11 +58,11 @@ impl TreeRestore {
     /// When the target exists and is not a directory, or the directory beside it cannot be created.
     pub fn create(target: &Path, options: RestoreOptions) -> io::Result<TreeRestore> {
         let (target, opened) = Target::prepare(target)?;
-        let directories = Directories::new(opened, target.is_new(), options.keep_attributes);
+        let directories = Directories::new(opened, target.is_new(), &options)?;
         Ok(TreeRestore {
             shared: Arc::new(Shared::new(options, target.is_new(), directories)),
             target,
-            hard_links: Lock::default(),
+            hard_links: Lock::new(WaitingLinks::new(options.memory_bytes)),
             keeps_partial: AtomicBool::new(false),
             is_finished: false,
         })
@@ -84,7 +84,9 @@ impl TreeRestore {
             let directories = &shared.directories;
             directories.create(path, shared.options.overwrite)?;
             if shared.options.overwrite || directories.created.has_directory(path) {
-                directories.created.note_metadata(path, Metadata::of(entry));
+                directories
+                    .created
+                    .note_metadata(path, &Metadata::of(entry));
             }
             shared.tally.directory();
             Ok(())
@@ -114,10 +116,15 @@ impl TreeRestore {
     /// ignored.
     pub fn other(&self, entry: &Entry) {
         match entry.kind {
-            EntryKind::Hardlink => self.hard_links.lock().push(HardLink {
-                path: entry.path.clone(),
-                target: entry.link_target.clone().unwrap_or_default(),
-            }),
+            EntryKind::Hardlink => {
+                let added = self.hard_links.lock().add(HardLink {
+                    path: entry.path.clone(),
+                    target: entry.link_target.clone().unwrap_or_default(),
+                });
+                if let Err(error) = added {
+                    self.shared.fail(&entry.path, error);
+                }
+            }
             EntryKind::Symlink
             | EntryKind::CharacterDevice
             | EntryKind::BlockDevice
@@ -131,7 +138,7 @@ impl TreeRestore {
     /// Creates the hard links that were given so far. Returns those whose target was not restored:
     /// the caller may restore the data under one of the names and pass the others again.
     pub fn link(&self) -> Vec<HardLink> {
-        let mut waiting = std::mem::take(&mut *self.hard_links.lock());
+        let mut waiting = std::mem::take(&mut self.hard_links.lock().links);
         loop {
             let count = waiting.len();
             // The target of a link may be another link.
@@ -140,6 +147,16 @@ impl TreeRestore {
                 return waiting;
             }
         }
+    }
+
+    /// Creates the hard links that were given so far, if they take much memory. Those whose target
+    /// was not restored yet go on waiting. No file may be unfinished: a link would keep it.
+    pub fn link_if_many(&self) {
+        if !self.hard_links.lock().are_many() {
+            return;
+        }
+        let waiting = self.link();
+        self.hard_links.lock().put_back(waiting);
     }
 
     fn is_waiting(&self, link: &HardLink) -> bool {
@@ -224,18 +241,28 @@ impl TreeRestore {
     /// Sets the metadata of directories, the deepest first: a later change inside would alter the
     /// time again, and a mode without write permission would forbid the change.
     fn finish_directories(&self) {
-        let mut directories = self.shared.directories.created.take_directories();
-        directories.sort_unstable_by(|(a, _), (b, _)| compare_paths(b, a));
-        for (path, record) in directories {
-            if let Err(error) = self.finish_directory(&path, &record) {
+        let created = &self.shared.directories.created;
+        let parent_mode = mode_of(new_directory_mode());
+        let finished = created.drain(|path, record| {
+            if let Err(error) = self.finish_directory(path, &record, parent_mode) {
                 let is_target = path.is_empty();
-                self.shared
-                    .fail(if is_target { b"." } else { &path }, error);
+                self.shared.fail(if is_target { b"." } else { path }, error);
             }
+        });
+        if let Err(error) = finished {
+            self.shared.fail(b".", error);
         }
     }
 
-    fn finish_directory(&self, path: &[u8], record: &DirectoryRecord) -> io::Result<()> {
+    fn finish_directory(
+        &self,
+        path: &[u8],
+        record: &PathRecord,
+        parent_mode: Mode,
+    ) -> io::Result<()> {
+        if !record.is_created_directory && record.metadata.is_none() {
+            return Ok(());
+        }
         let directories = &self.shared.directories;
         let directory = directories.open(path, MissingParents::Refuse)?;
         match &record.metadata {
@@ -245,32 +272,31 @@ impl TreeRestore {
                 applier.apply(directory.as_fd(), &found, false, metadata)
             }
             // A parent without an entry of its own.
-            None => Ok(rustix::fs::fchmod(
-                &directory,
-                mode_of(new_directory_mode()),
-            )?),
+            None => Ok(rustix::fs::fchmod(&directory, parent_mode)?),
         }
     }
 
-    /// Removes what was created in a target that existed.
+    /// Removes what was created in a target that existed, where nothing was before. What took the
+    /// place of something remains.
     fn remove_created(&self) {
-        let directories = &self.shared.directories;
-        for path in directories.created.take_others() {
-            self.remove(&path, AtFlags::empty());
-        }
-        let mut created = directories.created.take_directories();
-        created.retain(|(_, record)| record.is_created);
-        created.sort_unstable_by(|(a, _), (b, _)| compare_paths(b, a));
-        for (path, _) in created {
-            self.remove(&path, AtFlags::REMOVEDIR);
-        }
+        // Runs during drop, which cannot return an error.
+        let _ = self.shared.directories.created.drain(|path, record| {
+            if record.is_new {
+                self.remove(
+                    path,
+                    match record.is_created_directory {
+                        true => AtFlags::REMOVEDIR,
+                        false => AtFlags::empty(),
+                    },
+                );
+            }
+        });
     }
 
     fn remove(&self, path: &[u8], flags: AtFlags) {
         let (parent, name) = split_last(path);
         let directories = &self.shared.directories;
         if let Ok(parent) = directories.open(parent, MissingParents::Refuse) {
-            // Runs during drop, which cannot return an error.
             let _ = rustix::fs::unlinkat(&parent, name, flags);
         }
     }

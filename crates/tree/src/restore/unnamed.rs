@@ -10,25 +10,18 @@ use std::io;
 use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 #[cfg(target_os = "linux")]
 use rustix::fs::CWD;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
+use super::abandoned::{claim, claim_abandoned, temporary_names};
+use super::created::Placed;
 use super::directories::{Directory, already_exists};
+use super::replace::{SUFFIX, rename_over, with_hidden_name};
 use super::shared::{Place, Shared};
-
-/// The number of hidden names that are tried.
-const NAMES_MAX: u32 = 1000;
-
-/// The end of a hidden name.
-const SUFFIX: &str = ".refrain-part";
-
-/// Makes the hidden names of one process unique.
-static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// Creates a file without a name, or with a hidden one, which is returned as well.
 ///
@@ -56,20 +49,19 @@ pub(super) fn create(
     {
         return Ok((file, None));
     }
-    let (file, name) = create_hidden(place, mode)?;
+    let (file, name) = create_hidden(place)?;
     shared.has_unnamed_files.store(false, Ordering::Relaxed);
     Ok((file, Some(name)))
 }
 
-/// Creates and locks a file with a hidden name.
-fn create_hidden(place: &Place<'_>, mode: Mode) -> io::Result<(File, OsString)> {
+/// Creates and locks a file with a hidden name. Until it is complete, nobody else may read it.
+fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
     let directory = &place.directory;
     if !directory.is_cleaned.swap(true, Ordering::Relaxed) {
         remove_abandoned(directory);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // The next restore must be able to open it.
-    let mode = mode | Mode::RUSR | Mode::WUSR;
+    let mode = Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
         let file = rustix::fs::openat(directory, hidden, flags, mode)?;
         match claim(directory.as_fd(), hidden, &file) {
@@ -94,36 +86,37 @@ fn remove_abandoned(directory: &Directory) {
     }
 }
 
-/// Gives a complete file its name; `hidden` is the one that it has.
+/// Gives a complete file its name; `hidden` is the one that it has. What has the name exists until
+/// then.
 pub(super) fn publish(
     shared: &Shared,
     place: &Place<'_>,
     file: &File,
     hidden: Option<&OsStr>,
-) -> io::Result<()> {
-    let directory = &place.directory;
-    let from = match hidden {
-        Some(hidden) => hidden.to_owned(),
-        None => match link(shared, place, file, place.name) {
-            Ok(()) => return Ok(()),
-            Err(Errno::EXIST) if shared.may_replace(place.path) => {
-                with_hidden_name(place.name, |hidden| link(shared, place, file, hidden))?.1
+) -> io::Result<Placed> {
+    let named = match hidden {
+        Some(hidden) => rename_new(place, hidden),
+        None => link(shared, place, file, place.name),
+    };
+    match (named, hidden) {
+        (Ok(()), _) => Ok(Placed::New),
+        (Err(Errno::EXIST), _) if shared.may_replace(place.path) => {
+            let hidden = match hidden {
+                Some(hidden) => hidden.to_owned(),
+                None => with_hidden_name(place.name, |hidden| link(shared, place, file, hidden))?.1,
+            };
+            rename_over(&place.directory, &hidden, place.name)?;
+            Ok(Placed::Replacing)
+        }
+        (Err(error), hidden) => {
+            if let Some(hidden) = hidden {
+                let _ = rustix::fs::unlinkat(&place.directory, hidden, AtFlags::empty());
             }
-            Err(Errno::EXIST) => return Err(already_exists("")),
-            Err(error) => return Err(error.into()),
-        },
-    };
-    let renamed = match shared.may_replace(place.path) {
-        true => rustix::fs::renameat(directory, &from, directory, place.name),
-        false => rename_new(place, &from),
-    };
-    if renamed.is_err() {
-        let _ = rustix::fs::unlinkat(directory, &from, AtFlags::empty());
-    }
-    match renamed {
-        Err(Errno::EXIST) => Err(already_exists("")),
-        Err(Errno::ISDIR) => Err(already_exists("is a directory")),
-        renamed => Ok(renamed?),
+            match error {
+                Errno::EXIST => Err(already_exists("")),
+                error => Err(error.into()),
+            }
+        }
     }
 }
 
@@ -185,22 +178,4 @@ fn rename_new(place: &Place<'_>, from: &OsStr) -> rustix::io::Result<()> {
         }
         linked => linked,
     }
-}
-
-/// Calls `create` with hidden names until one does not exist.
-fn with_hidden_name<T>(
-    name: &OsStr,
-    create: impl Fn(&OsStr) -> rustix::io::Result<T>,
-) -> io::Result<(T, OsString)> {
-    let mut result = Err(Errno::EXIST);
-    for _ in 0..NAMES_MAX {
-        let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let hidden = temporary_name(name, counter, SUFFIX);
-        result = match create(&hidden) {
-            Ok(created) => return Ok((created, hidden)),
-            Err(Errno::EXIST) => Err(Errno::EXIST),
-            Err(error) => return Err(error.into()),
-        };
-    }
-    result.map_err(io::Error::from)
 }
