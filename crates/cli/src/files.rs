@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use refrain::Timestamp;
 use refrain::storage::{
-    Durability, FileSource, OutputOptions, Overwrite, Sink, Source, create_output,
-    descriptor_output,
+    AtomicFile, ConfinedDirectory, Durability, FileSource, OutputOptions, Overwrite, Sink, Source,
+    create_output, descriptor_output,
 };
 #[cfg(target_os = "linux")]
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -221,7 +221,24 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
         enlarge_pipe(&file);
         return Ok(descriptor_output(file, path));
     }
-    let options = OutputOptions {
+    create_output(path, &output_options(new)).map_err(|error| storage_failure(path, error))
+}
+
+/// The same below a directory that the file cannot leave.
+///
+/// # Errors
+/// Those of the storage layer, whose messages name the path.
+pub fn file_sink_below(
+    root: &ConfinedDirectory,
+    relative: &Path,
+    new: NewFile,
+) -> io::Result<Box<dyn Sink>> {
+    let file = AtomicFile::create_below(root, relative, &output_options(new))?;
+    Ok(Box::new(file))
+}
+
+fn output_options(new: NewFile) -> OutputOptions {
+    OutputOptions {
         overwrite: if new.overwrite {
             Overwrite::Replace
         } else {
@@ -234,10 +251,10 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
         },
         sparse: true,
         mode: new.mode,
+        mode_limit: new.mode_limit,
         modified: new.modified.and_then(Timestamp::to_system_time),
         ..OutputOptions::default()
-    };
-    create_output(path, &options).map_err(|error| storage_failure(path, error))
+    }
 }
 
 /// Writes a file that appears complete or not at all.
@@ -256,6 +273,8 @@ pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
     let path = directory.join(format!(".refrain-{}.content", std::process::id()));
     let options = OutputOptions {
         sparse: true,
+        // It holds files that others may not read.
+        mode: Some(0o600),
         ..OutputOptions::default()
     };
     create_output(&path, &options).map_err(|error| storage_failure(&path, error))
@@ -276,31 +295,6 @@ fn storage_failure(path: &Path, error: io::Error) -> Failure {
         io::ErrorKind::AlreadyExists => Failure::Exists { file: label(path) },
         _ => Failure::Storage(error),
     }
-}
-
-/// Creates the directories between `base` and `base/relative`. Refuses to pass through symbolic
-/// links, which an earlier member of the same archive could have created.
-pub fn make_parents(base: &Path, relative: &Path) -> Result<()> {
-    let mut path = base.to_path_buf();
-    if !base.as_os_str().is_empty() {
-        fs::create_dir_all(base).map_err(io_failure(base, "create directory"))?;
-    }
-    for part in relative.parent().into_iter().flat_map(Path::components) {
-        path.push(part);
-        match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => {}
-            Ok(found) if found.is_symlink() => {
-                let text = "refused: a symbolic link could lead out of the output directory";
-                return Err(Failure::refused(label(&path), text));
-            }
-            Ok(_) => {
-                let text = "already exists and is not a directory";
-                return Err(Failure::usage(label(&path), text));
-            }
-            Err(_) => fs::create_dir(&path).map_err(io_failure(&path, "create directory"))?,
-        }
-    }
-    Ok(())
 }
 
 /// Why a source was not removed.

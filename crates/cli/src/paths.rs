@@ -111,6 +111,19 @@ pub fn mode(metadata: &Metadata) -> Option<u32> {
     Some(metadata.mode() & 0o7777)
 }
 
+/// The permission bits that a file with the content of these sources may have: those that all of
+/// them have. Of pipes they mean nothing.
+pub fn mode_limit<'a>(sources: impl IntoIterator<Item = &'a Metadata>) -> Option<u32> {
+    const READ_AND_WRITE: u32 = 0o666;
+    let is_stored = |found: &&Metadata| {
+        found.is_file() || found.is_dir() || found.file_type().is_block_device()
+    };
+    let modes = sources.into_iter().filter(is_stored).map(Metadata::mode);
+    modes
+        .reduce(|one, other| one & other)
+        .map(|mode| mode & READ_AND_WRITE)
+}
+
 /// Whether both are one file, changed or not.
 pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
@@ -162,13 +175,15 @@ pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     match fs::metadata(path) {
         // A dangling symbolic link.
         Err(_) if !overwrite && path.is_symlink() => Err(Failure::Exists { file: label(path) }),
-        Ok(found) if found.is_dir() => Err(Failure::usage(
-            label(path),
-            "is a directory; the output must be a file",
-        )),
+        Ok(found) if found.is_dir() => Err(is_a_directory(path)),
         Ok(found) if found.is_file() && !overwrite => Err(Failure::Exists { file: label(path) }),
         _ => Ok(()),
     }
+}
+
+/// The failure of an output that is a directory.
+pub fn is_a_directory(path: &Path) -> Failure {
+    Failure::usage(label(path), "is a directory; the output must be a file")
 }
 
 /// The attributes of a new file.
@@ -178,6 +193,8 @@ pub struct NewFile {
     pub overwrite: bool,
     /// Permission bits; set-user-id and the like are dropped, since owners are not restored.
     pub mode: Option<u32>,
+    /// The permission bits that it has at most, if `mode` says nothing.
+    pub mode_limit: Option<u32>,
     /// Time of modification.
     pub modified: Option<Timestamp>,
     /// Whether to wait until the file is on the disk.

@@ -92,6 +92,7 @@ pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries, check_storable,
     entries_are_sorted, entry_batches, entry_bytes, pack_entries, unpack_entries,
+    unpack_entries_within,
 };
 pub use error::{ErrorClass, FormatError, Result};
 pub use extents::{

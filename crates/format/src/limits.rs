@@ -117,6 +117,8 @@ pub struct Limits {
     /// Extents in one frame. In memory each takes `size_of::<Extent>()` bytes (80 on 64-bit
     /// machines).
     pub extents_per_frame_max: u64,
+    /// Bytes of the entries of one frame together, unpacked.
+    pub entry_bytes_per_frame_max: u64,
     /// Members of the archive.
     pub members_max: u64,
     /// Bytes of the frames that are held back together.
@@ -129,6 +131,7 @@ impl Default for Limits {
             block_raw_bytes_max: BLOCK_RAW_BYTES_MAX,
             packed_raw_bytes_max: PACKED_RAW_BYTES_MAX,
             extents_per_frame_max: EXTENTS_PER_FRAME_MAX,
+            entry_bytes_per_frame_max: ENTRY_BYTES_PER_FRAME_MAX as u64,
             members_max: MEMBERS_MAX,
             held_bytes_max: HELD_BYTES_MAX,
         }
@@ -144,6 +147,8 @@ impl Limits {
             block_raw_bytes_max: self.block_raw_bytes_max.min(cap.block_raw_bytes_max),
             packed_raw_bytes_max: self.packed_raw_bytes_max.min(cap.packed_raw_bytes_max),
             extents_per_frame_max: self.extents_per_frame_max.min(cap.extents_per_frame_max),
+            entry_bytes_per_frame_max: (self.entry_bytes_per_frame_max)
+                .min(cap.entry_bytes_per_frame_max),
             members_max: self.members_max.min(cap.members_max),
             held_bytes_max: self.held_bytes_max.min(cap.held_bytes_max),
         }

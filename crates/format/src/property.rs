@@ -12,7 +12,7 @@ use crate::extents::{Extent, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::property::parse_any_node;
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
-use crate::limits::Limits;
+use crate::limits::{ENTRY_BYTES_PER_FRAME_MAX, Limits};
 use crate::member::{MemberEnd, MemberKind};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
@@ -292,7 +292,8 @@ pub fn entries_round_trip(seed: u64, count: usize) {
 /// If that does not hold.
 pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
     let mut references = Vec::new();
-    let Ok(entries) = unpack_section(entry_count, raw, |at| references.push(at)) else {
+    let bytes_max = ENTRY_BYTES_PER_FRAME_MAX as u64;
+    let Ok(entries) = unpack_section(entry_count, raw, bytes_max, |at| references.push(at)) else {
         return;
     };
     assert_eq!(entries.len() as u64, entry_count);

@@ -7,7 +7,8 @@ use std::fmt;
 use std::io;
 
 use refrain_format::limits::{
-    BLOCK_RAW_BYTES_MAX, EXTENTS_PER_FRAME_MAX, HELD_BYTES_MAX, PACKED_RAW_BYTES_MAX,
+    BLOCK_RAW_BYTES_MAX, ENTRY_BYTES_PER_FRAME_MAX, EXTENTS_PER_FRAME_MAX, HELD_BYTES_MAX,
+    PACKED_RAW_BYTES_MAX,
 };
 use refrain_format::{ErrorClass, FormatError};
 
@@ -177,11 +178,15 @@ impl From<io::Error> for Error {
 }
 
 /// Values whose limits follow from the memory of the reader, and the limits of the format.
-const LIMITED_BY_MEMORY: [(&str, u64); 5] = [
+const LIMITED_BY_MEMORY: [(&str, u64); 6] = [
     ("raw bytes of a block", BLOCK_RAW_BYTES_MAX),
     ("extents", EXTENTS_PER_FRAME_MAX),
     ("packed extents bytes", PACKED_RAW_BYTES_MAX),
     ("packed entries bytes", PACKED_RAW_BYTES_MAX),
+    (
+        "bytes of the entries of a frame",
+        ENTRY_BYTES_PER_FRAME_MAX as u64,
+    ),
     ("bytes of frames that wait for blocks", HELD_BYTES_MAX),
 ];
 

@@ -7,18 +7,19 @@
 //! A rename over an existing file is atomic. Replacing a file by an unnamed one needs a hidden name
 //! too, but only for a moment and for a file that is already complete.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use crate::appender::Appender;
+use crate::confined::ConfinedDirectory;
 use crate::directory::{Directory, resolve};
 use crate::failure::at;
 use crate::latch::FirstFailure;
@@ -76,6 +77,8 @@ pub struct OutputOptions {
     /// the owner. `None`: those of the file that is replaced, else `0o666` without the process's
     /// umask.
     pub mode: Option<u32>,
+    /// The permission bits that the file has at most, if `mode` says nothing.
+    pub mode_limit: Option<u32>,
     /// The modification time to set. `None`: the present time.
     pub modified: Option<SystemTime>,
 }
@@ -114,37 +117,56 @@ impl AtomicFile {
         Self::begin(path, options).map_err(at("create", path))
     }
 
+    /// Creates a file that is published below a directory, and creates the directories above it.
+    /// Symbolic links below the directory are not followed: with [`Overwrite::Replace`], one that
+    /// has the name of the file is replaced.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] for a path that leaves the directory; else as
+    /// [`AtomicFile::create`].
+    pub fn create_below(
+        root: &ConfinedDirectory,
+        relative: &Path,
+        options: &OutputOptions,
+    ) -> io::Result<Self> {
+        let path = root.path_of(relative);
+        let (parent, name) = root.open_parent(relative)?;
+        Self::begin_in(Directory::from(parent), name, &path, options).map_err(at("create", &path))
+    }
+
     fn begin(path: &Path, options: &OutputOptions) -> io::Result<Self> {
-        let invalid = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         // Another user of the directory may have created the link to redirect the output.
         if options.overwrite == Overwrite::Refuse && path.is_symlink() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let target = resolve(path)?;
-        let existing = match std::fs::symlink_metadata(target.directory.join(&target.name)) {
-            Ok(existing) if existing.is_dir() => {
-                return Err(io::ErrorKind::IsADirectory.into());
-            }
-            Ok(existing) if !existing.is_file() => return invalid("not a regular file"),
-            Ok(_) if options.overwrite == Overwrite::Refuse => {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            Ok(existing) => Some(existing.permissions().mode()),
+        let directory = Directory::open(&target.directory)?;
+        Self::begin_in(directory, target.name, path, options)
+    }
+
+    fn begin_in(
+        directory: Directory,
+        name: OsString,
+        path: &Path,
+        options: &OutputOptions,
+    ) -> io::Result<Self> {
+        let existing = match directory.find(&name) {
+            Ok(existing) => existing_mode(&existing, options.overwrite)?,
             Err(_) => None, // it does not exist, or the next step reports the error
         };
-        let mode = options.mode.or(existing).map(permissions);
-        // Until the mode is set, other users have no access.
-        let first_mode = mode.map_or(permissions(0o666), |_| permissions(0o600));
-        let directory = Directory::open(&target.directory)?;
-        let (file, hidden) = create_temporary(&directory, &target.name, first_mode, options)?;
+        let limit = options.mode_limit.unwrap_or(PERMISSION_BITS);
+        let mode = options.mode.or(existing.map(|mode| mode & limit));
+        let mode = mode.map(permissions);
+        let temporary = create_temporary(&directory, &name, mode, options)?;
+        let Temporaries { file, hidden, mode } = temporary;
         Ok(AtomicFile {
             appender: Appender::new(file, path.to_owned(), options.sparse),
-            directory,
-            name: target.name,
-            path: path.to_owned(),
             leftover: hidden
                 .as_ref()
-                .map(|hidden| Leftover::note(&target.directory.join(hidden))),
+                .map(|hidden| Leftover::note(directory.as_fd(), hidden)),
+            directory,
+            name,
+            path: path.to_owned(),
             hidden,
             options: options.clone(),
             mode,
@@ -152,8 +174,8 @@ impl AtomicFile {
         })
     }
 
-    /// Replaces the permission bits given at creation. Confidential files need them at creation,
-    /// where they protect the first byte already.
+    /// Replaces the permission bits given at creation, and their limit. Confidential files need
+    /// them at creation, where they protect the first byte already.
     pub fn set_mode(&mut self, mode: u32) {
         self.mode = Some(permissions(mode));
     }
@@ -260,21 +282,59 @@ impl Drop for AtomicFile {
     }
 }
 
+/// The permission bits of what is to be replaced; `None` for a symbolic link.
+fn existing_mode(existing: &Stat, overwrite: Overwrite) -> io::Result<Option<u32>> {
+    match FileType::from_raw_mode(existing.st_mode) {
+        FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
+        FileType::RegularFile | FileType::Symlink if overwrite == Overwrite::Refuse => {
+            Err(io::ErrorKind::AlreadyExists.into())
+        }
+        FileType::RegularFile => Ok(Some(existing.st_mode)),
+        FileType::Symlink => Ok(None),
+        _ => {
+            let text = "not a regular file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+    }
+}
+
+/// A file that is not published yet.
+struct Temporaries {
+    file: File,
+    hidden: Option<OsString>,
+    /// The mode to set at the end, if it has another one.
+    mode: Option<Mode>,
+}
+
+/// Creates the file to write to. Until it is complete, nobody else may read it: a file without a
+/// name cannot be opened, one with a hidden name has its mode last.
 fn create_temporary(
     directory: &Directory,
-    name: &std::ffi::OsStr,
-    mode: Mode,
+    name: &OsStr,
+    mode: Option<Mode>,
     options: &OutputOptions,
-) -> io::Result<(File, Option<OsString>)> {
+) -> io::Result<Temporaries> {
+    let limit = permissions(options.mode_limit.unwrap_or(PERMISSION_BITS));
+    let usual = permissions(0o666) & limit;
+    let first_mode = mode.map_or(usual, |_| permissions(0o600));
     // The error for missing support differs between file systems and kernels. Other errors (full,
     // read-only, forbidden) occur again below.
     if options.temporary == Temporary::Unnamed
-        && let Ok(file) = directory.create_unnamed(mode)
+        && let Ok(file) = directory.create_unnamed(first_mode)
     {
-        return Ok((file, None));
+        let hidden = None;
+        return Ok(Temporaries { file, hidden, mode });
     }
-    let (file, hidden) = directory.create_hidden(name, mode)?;
-    Ok((file, Some(hidden)))
+    let mode = match mode {
+        Some(mode) => mode,
+        None => directory.usual_mode(name)? & limit,
+    };
+    let (file, hidden) = directory.create_hidden(name)?;
+    Ok(Temporaries {
+        file,
+        hidden: Some(hidden),
+        mode: Some(mode),
+    })
 }
 
 fn permissions(mode: u32) -> Mode {

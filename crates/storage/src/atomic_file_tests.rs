@@ -1,6 +1,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 const BOTH: [Temporary; 2] = [Temporary::Unnamed, Temporary::Hidden];
@@ -285,4 +287,73 @@ fn after_a_failure_nothing_is_published() {
         drop(file);
         assert!(entries(directory.path()).is_empty());
     }
+}
+
+#[test]
+fn the_mode_limit_closes_new_and_replaced_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    for temporary in [Temporary::Unnamed, Temporary::Hidden] {
+        let write = |limit| {
+            let options = OutputOptions {
+                overwrite: Overwrite::Replace,
+                mode_limit: limit,
+                temporary,
+                ..OutputOptions::default()
+            };
+            let mut file = AtomicFile::create(&path, &options).unwrap();
+            let found = std::fs::read_dir(directory.path()).unwrap();
+            for hidden in found.map(|entry| entry.unwrap()) {
+                let mode = hidden.metadata().unwrap().permissions().mode();
+                let is_hidden = hidden.file_name() != "out";
+                assert!(!is_hidden || mode & 0o077 == 0, "{hidden:?} {mode:o}");
+            }
+            file.publish().unwrap();
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777
+        };
+        let usual = write(None);
+        assert_eq!(write(Some(0o640)), usual & 0o640);
+        assert_eq!(write(Some(0o604)), usual & 0o600);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(write(Some(0o600)), 0o600);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(write(None), usual);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn below_a_directory_links_are_replaced_and_never_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(path("root/d")).unwrap();
+    std::fs::write(path("victim"), "precious").unwrap();
+    std::os::unix::fs::symlink("../victim", path("root/link")).unwrap();
+    std::os::unix::fs::symlink("..", path("root/d/up")).unwrap();
+    let root = ConfinedDirectory::open(&path("root")).unwrap();
+    let write = |relative: &str, overwrite| {
+        let options = OutputOptions {
+            overwrite,
+            ..OutputOptions::default()
+        };
+        let mut file = AtomicFile::create_below(&root, Path::new(relative), &options)?;
+        file.write_all(b"new")?;
+        file.publish()
+    };
+    let kind = |relative, overwrite| write(relative, overwrite).unwrap_err().kind();
+    assert_eq!(
+        kind("link", Overwrite::Refuse),
+        io::ErrorKind::AlreadyExists
+    );
+    for relative in ["d/up/x", "../victim", "/victim"] {
+        assert_eq!(
+            kind(relative, Overwrite::Replace),
+            io::ErrorKind::InvalidData
+        );
+    }
+    write("link", Overwrite::Replace).unwrap();
+    write("new/sub/file", Overwrite::Refuse).unwrap();
+    assert_eq!(std::fs::read(path("victim")).unwrap(), b"precious");
+    assert!(!path("root/link").is_symlink() && !path("root/x").exists());
+    assert_eq!(std::fs::read(path("root/new/sub/file")).unwrap(), b"new");
 }

@@ -24,13 +24,25 @@ static TEMPORARY_COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// The flags for opening the directory. Linux can open one that it may not list.
 #[cfg(target_os = "linux")]
-const OPEN_FLAGS: OFlags = OFlags::PATH;
+pub(crate) const OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const OPEN_FLAGS: OFlags = OFlags::RDONLY;
+pub(crate) const OPEN_FLAGS: OFlags = OFlags::RDONLY;
 
 #[derive(Debug)]
 pub(crate) struct Directory {
     descriptor: OwnedFd,
+}
+
+impl From<OwnedFd> for Directory {
+    fn from(descriptor: OwnedFd) -> Directory {
+        Directory { descriptor }
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
 }
 
 /// A path as directory and name, after symbolic links of the last component were resolved.
@@ -76,6 +88,11 @@ impl Directory {
         Ok(Directory { descriptor })
     }
 
+    /// What has a name in it; a symbolic link is not followed.
+    pub(crate) fn find(&self, name: &OsStr) -> rustix::io::Result<rustix::fs::Stat> {
+        rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
     /// Creates a file without a name, which vanishes with its last descriptor unless it is linked.
     #[cfg(target_os = "linux")]
     pub(crate) fn create_unnamed(&self, mode: Mode) -> io::Result<File> {
@@ -91,8 +108,22 @@ impl Directory {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Creates a file under a hidden name derived from `name`.
-    pub(crate) fn create_hidden(&self, name: &OsStr, mode: Mode) -> io::Result<(File, OsString)> {
+    /// Creates a file under a hidden name derived from `name`, which nobody else may read.
+    pub(crate) fn create_hidden(&self, name: &OsStr) -> io::Result<(File, OsString)> {
+        self.create_hidden_with(name, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// The mode that a new file gets here, by the process's mask and the directory's access control
+    /// list: that of an empty one.
+    pub(crate) fn usual_mode(&self, name: &OsStr) -> io::Result<Mode> {
+        let everybody = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+        let (file, hidden) = self.create_hidden_with(name, everybody)?;
+        let found = rustix::fs::fstat(&file);
+        self.remove_if_same(&hidden, &file);
+        Ok(Mode::from_raw_mode(found?.st_mode) & everybody)
+    }
+
+    fn create_hidden_with(&self, name: &OsStr, mode: Mode) -> io::Result<(File, OsString)> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         self.with_hidden_name(name, |hidden| {
             let file = rustix::fs::openat(&self.descriptor, hidden, flags, mode)?;
@@ -259,9 +290,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let directory = Directory::open(temporary.path()).unwrap();
         let name = OsStr::new("name");
-        let (file, hidden) = directory
-            .create_hidden(name, Mode::RUSR | Mode::WUSR)
-            .unwrap();
+        let (file, hidden) = directory.create_hidden(name).unwrap();
         std::fs::write(temporary.path().join(name), "theirs").unwrap();
         let error = directory.rename_new(&hidden, name).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);

@@ -4,33 +4,55 @@
 //! drops nothing, so every temporary name is also registered here, and [`remove_leftovers`] removes
 //! it. (Files without a name need neither.)
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_pool::Lock;
+use rustix::fs::{AtFlags, statat, unlinkat};
+use rustix::io::Errno;
 
-static REGISTERED: LazyLock<Lock<Vec<PathBuf>>> = LazyLock::new(Lock::default);
+use crate::remove_tree::remove_tree;
+
+static REGISTERED: LazyLock<Lock<Vec<Registered>>> = LazyLock::new(Lock::default);
+
+/// Tells the registered names apart.
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// A temporary name in an open directory: no path, which may lead elsewhere meanwhile.
+#[derive(Debug)]
+struct Registered {
+    number: u64,
+    directory: OwnedFd,
+    name: OsString,
+}
 
 /// Registers a temporary file or directory while this value exists.
 #[derive(Debug)]
-pub struct Leftover(PathBuf);
+pub struct Leftover(u64);
 
 impl Leftover {
-    /// Registers `path`, where a file or directory exists or is about to be created.
+    /// Registers `name` in `directory`, where a file or directory exists or is about to be created.
     #[must_use]
-    pub fn note(path: &Path) -> Leftover {
-        // A relative path changes its meaning with the current directory.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        REGISTERED.lock().push(path.clone());
-        Leftover(path)
+    pub fn note(directory: BorrowedFd<'_>, name: &OsStr) -> Leftover {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        // Without a further descriptor it is not registered, and remains if the process is ended.
+        if let Ok(directory) = directory.try_clone_to_owned() {
+            REGISTERED.lock().push(Registered {
+                number,
+                directory,
+                name: name.to_owned(),
+            });
+        }
+        Leftover(number)
     }
 }
 
 impl Drop for Leftover {
     fn drop(&mut self) {
         let mut registered = REGISTERED.lock();
-        if let Some(index) = registered.iter().position(|path| *path == self.0) {
+        if let Some(index) = registered.iter().position(|found| found.number == self.0) {
             registered.swap_remove(index);
         }
     }
@@ -42,31 +64,42 @@ impl Drop for Leftover {
 pub fn remove_leftovers() {
     const TRIES_MAX: usize = 10;
     let registered = std::mem::take(&mut *REGISTERED.lock());
-    for path in registered {
-        if fs::remove_file(&path).is_ok() {
+    for Registered {
+        directory, name, ..
+    } in registered
+    {
+        if unlinkat(&directory, &name, AtFlags::empty()).is_ok() {
             continue;
         }
-        let gone = |_: &usize| fs::remove_dir_all(&path).is_ok() || !path.exists();
-        let _ = (0..TRIES_MAX).find(gone);
+        let is_gone = |_: &usize| {
+            let removed = remove_tree(directory.as_fd(), &name);
+            let found = statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW);
+            removed.is_ok() || found.is_err_and(|error| error == Errno::NOENT)
+        };
+        let _ = (0..TRIES_MAX).find(is_gone);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// One test, since the registry belongs to the whole process.
     #[test]
-    fn only_registered_paths_are_removed() {
+    fn only_registered_names_are_removed() {
         let directory = tempfile::tempdir().unwrap();
+        let opened = fs::File::open(directory.path()).unwrap();
         let [released, file, tree] =
             ["released", "file", "tree"].map(|name| directory.path().join(name));
         fs::write(&released, "x").unwrap();
         fs::write(&file, "x").unwrap();
         fs::create_dir_all(tree.join("below")).unwrap();
         fs::write(tree.join("below/file"), "x").unwrap();
-        drop(Leftover::note(&released));
-        let notes = [&file, &tree].map(|path| Leftover::note(path));
+        let note = |name: &str| Leftover::note(opened.as_fd(), OsStr::new(name));
+        drop(note("released"));
+        let notes = ["file", "tree"].map(note);
         remove_leftovers();
         assert!(released.exists() && !file.exists() && !tree.exists());
         drop(notes);

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`file`](mod@file) | [`FileSource`]: a regular file or block device, with its holes |
 //! | [`atomic_file`] | [`AtomicFile`]: a file that appears complete or not at all |
+//! | [`confined`] | [`ConfinedDirectory`]: a directory that nothing created through it leaves |
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
@@ -43,6 +44,7 @@
 pub mod async_source;
 pub mod atomic_file;
 pub mod cache_tier;
+pub mod confined;
 pub mod descriptor_reader;
 pub mod faulty;
 pub mod file;
@@ -64,11 +66,13 @@ mod appender;
 mod directory;
 mod failure;
 mod leftovers;
+mod remove_tree;
 mod transfer;
 
 pub use async_source::{AsyncSource, BlockingSource, Completion, ReadId};
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
 pub use cache_tier::{Admission, BlockKey, CacheTier, EmptyTier, TierSize};
+pub use confined::ConfinedDirectory;
 pub use descriptor_reader::DescriptorReader;
 pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
@@ -83,6 +87,7 @@ pub use redirected::descriptor_output;
 pub use remote::{
     Location, RemoteOptions, RemoteSource, RemoteStatistics, S3Credentials, S3Options,
 };
+pub use remove_tree::remove_tree;
 pub use scratch_file::{ScratchFile, is_in_memory};
 pub use sink::Sink;
 pub use source::Source;

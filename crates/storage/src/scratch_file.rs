@@ -105,11 +105,10 @@ impl Source for ScratchFile {
 }
 
 fn create(directory: &Directory) -> io::Result<File> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    if let Ok(file) = directory.create_unnamed(mode) {
+    if let Ok(file) = directory.create_unnamed(Mode::RUSR | Mode::WUSR) {
         return Ok(file);
     }
-    let (file, hidden) = directory.create_hidden(OsStr::new(NAME), mode)?;
+    let (file, hidden) = directory.create_hidden(OsStr::new(NAME))?;
     directory.remove_if_same(&hidden, &file);
     Ok(file)
 }

@@ -43,14 +43,19 @@ impl TreeSink {
             overwrite,
             ..RestoreOptions::default()
         };
-        let extractor = Extractor {
-            restore: Some(TreeRestore::create(root, options)?),
-            current: None,
-        };
-        Ok(TreeSink {
+        Ok(TreeSink::of(TreeRestore::create(root, options)?))
+    }
+
+    /// Restores the stream by a restore that was prepared.
+    #[must_use]
+    pub fn of(restore: TreeRestore) -> TreeSink {
+        TreeSink {
             parser: TarParser::default(),
-            extractor,
-        })
+            extractor: Extractor {
+                restore: Some(restore),
+                current: None,
+            },
+        }
     }
 }
 

@@ -170,14 +170,15 @@ pub struct DecompressArgs {
 }
 
 const DECOMPRESS_TEXT: &str = "\
-Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); an \
-archived directory beside its archive under its own name; several members below the current \
-directory. Standard input goes to standard output.
+Without -o a single file is restored beside its archive, without the suffix .rfn (or .lrz); a \
+directory, a zip file, a part of a tar stream and several members below the current directory, \
+under their own names. Standard input goes to standard output.
 With -o DIR/ (with the slash) every member is restored below DIR by its name. With -o PATH a single \
 member becomes PATH; a file goes below PATH if that is a directory, and a directory is merged into \
 PATH if that exists. Several members go below PATH by their names. To standard output they are \
 written one after the other, directories as tar streams.
-A restored file appears under its name when it is complete and checked.
+A restored file appears under its name when it is complete and checked. Below the output directory \
+no symbolic link is followed. The summary names the place.
 With paths or patterns only a part is restored, in the same places. What cannot be restored in a \
 directory is named and counted, and the exit code is 4; what the user may not restore, such as \
 owners and devices, is summed up.";

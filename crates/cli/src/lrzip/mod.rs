@@ -31,6 +31,7 @@
 //! | `format` | `refrain compress --format lrz` |
 //! | `links` | creates the links named after lrzip's programs |
 
+mod argument_memory;
 mod arguments;
 mod engine;
 mod error;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::argument_memory;
 use super::arguments::config::{self, Config};
 use super::arguments::options::OptionId;
 use super::arguments::parse;
@@ -33,6 +34,11 @@ pub fn run(program: Program, arguments: &[OsString]) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
+    let passwords = command_line.options.iter();
+    let passwords = passwords.filter(|given| given.id == OptionId::Encrypt);
+    for password in passwords.filter_map(|given| given.value.as_ref()) {
+        argument_memory::hide(password.as_encoded_bytes());
+    }
     let ends_run =
         |id: &OptionId| matches!(id, OptionId::Help | OptionId::Version | OptionId::License);
     if let Some(id) = command_line

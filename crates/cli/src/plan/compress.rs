@@ -274,7 +274,8 @@ fn file_output(
     let mut read = inputs.iter().filter_map(|input| input.metadata.as_ref());
     read.try_for_each(|read| paths::check_other_than(read, &path))?;
     paths::check_free(&path, args.output.force)?;
-    // Like gzip and xz: the archive of a single file has the mode and the time of the file.
+    // Like gzip and xz: the archive of a single file has the mode and the time of the file. Any
+    // other is as closed as its most closed source.
     let only = match inputs {
         [input] => input.metadata.as_ref().filter(|found| found.is_file()),
         _ => None,
@@ -282,6 +283,7 @@ fn file_output(
     let new = NewFile {
         overwrite: args.output.force,
         mode: only.and_then(paths::mode),
+        mode_limit: paths::mode_limit(inputs.iter().filter_map(|input| input.metadata.as_ref())),
         modified: only.and_then(paths::modified),
         synced: args.output.is_synced(),
     };

@@ -39,7 +39,7 @@ pub struct RestorePlan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     Stdout,
-    /// Without `-o`: beside the archive, or below the current directory.
+    /// Without `-o`: a file beside its archive, a directory below the current directory.
     Default,
     /// With `-o PATH`.
     Path(PathBuf),

@@ -26,16 +26,41 @@ pub fn compressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
     )
 }
 
-/// `x.rfn: 195 MB -> 2.72 GB, 2.5 s, 1.09 GB/s`
-pub fn decompressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+/// `x.rfn: 195 MB -> 2.72 GB, in x/, 2.5 s, 1.09 GB/s`
+pub fn decompressed_line(
+    label: &str,
+    sizes: Sizes,
+    place: Option<String>,
+    elapsed: Duration,
+) -> String {
     let (label, sizes_text) = (printable(label), arrow(sizes));
-    format!("{label}: {sizes_text}, {}", time_and_rate(sizes, elapsed))
+    let place = place_text(place);
+    format!(
+        "{label}: {sizes_text}{place}, {}",
+        time_and_rate(sizes, elapsed)
+    )
 }
 
-/// `x.rfn: 12 entries restored, 0.1 s`
-pub fn restored_part_line(label: &str, count: u64, elapsed: Duration) -> String {
+/// `x.rfn: 12 entries restored, in x/, 0.1 s`
+pub fn restored_part_line(
+    label: &str,
+    count: u64,
+    place: Option<String>,
+    elapsed: Duration,
+) -> String {
     let (label, entries) = (printable(label), counted(count, "entry"));
-    format!("{label}: {entries} restored, {}", duration_text(elapsed))
+    let place = place_text(place);
+    format!(
+        "{label}: {entries} restored{place}, {}",
+        duration_text(elapsed)
+    )
+}
+
+fn place_text(place: Option<String>) -> String {
+    place.map_or_else(String::new, |place| match place.ends_with('/') {
+        true => format!(", in {}", printable(&place)),
+        false => format!(", as {}", printable(&place)),
+    })
 }
 
 /// `x.rfn: OK, 195 MB -> 2.72 GB, 1.6 s, 1.70 GB/s`

@@ -2,12 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `placement` | the path of each member |
+//! | `placement` | the place of each member |
+//! | `place` | one place, and how it is created without leaving the output directory |
 //! | `stream` | the same for a stream, whose number of members is unknown until its end |
 //! | `losses` | what was not restored |
 //! | `targets` | the engine's [`Targets`](refrain::Targets): opens, writes and publishes members |
 
 mod losses;
+mod place;
 mod placement;
 mod stream;
 mod targets;

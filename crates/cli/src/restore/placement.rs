@@ -1,13 +1,13 @@
-//! The path of each member.
+//! The place of each member.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use refrain::{MemberKind, MemberStart};
 
+use super::place::Place;
 use super::stream::StreamPlacement;
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::names;
 use crate::paths::{ends_with_slash, is_directory, label};
 
@@ -16,9 +16,9 @@ use crate::paths::{ends_with_slash, is_directory, label};
 pub enum Placement {
     /// One after the other to standard output; directories as tar streams.
     Stdout,
-    /// The only member goes to exactly this path: a file, or the root of a directory.
+    /// The only member goes to exactly this place: a file, or the root of a directory.
     Exact {
-        path: PathBuf,
+        place: Place,
         /// Whether the member is a tar stream to unpack, although its archive calls it a file.
         unpacks_tar: bool,
     },
@@ -29,90 +29,110 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// `path` for the only member of the archive at `archive`, which has this kind and name.
+    /// For the only member of the archive at `archive`, which has this kind and name: a file goes
+    /// beside its archive, as with gzip; a directory below the current directory, as with tar.
     pub fn of_only_member(
         archive: &Path,
         output: Option<&Path>,
         kind: MemberKind,
         name: &[u8],
     ) -> Result<Placement> {
-        let path = match (output, kind) {
-            // A directory keeps its own name, which the archive may not have.
-            (Some(output), MemberKind::Tree) if ends_with_slash(output) => {
-                return Ok(Placement::Below(output.to_path_buf()));
+        let below = |root: &Path, relative: PathBuf| Place::Below {
+            root: root.to_path_buf(),
+            relative,
+        };
+        let place = match (output, kind) {
+            (Some(output), MemberKind::Tree) if !ends_with_slash(output) => {
+                Place::Named(output.to_path_buf())
             }
-            (Some(output), MemberKind::Tree) => output.to_path_buf(),
-            (Some(output), _) if !is_directory(output) => output.to_path_buf(),
+            // A directory keeps its own name, which the archive may not have.
+            (_, MemberKind::Tree) => {
+                let name = names::safe_member_path(&label(archive), name)?;
+                below(output.unwrap_or(Path::new("")), name)
+            }
+            (Some(output), _) if !is_directory(output) => Place::Named(output.to_path_buf()),
             // As without -o: a single file is called like its archive.
             (Some(output), _) if names::has_archive_suffix(archive) => {
                 let name = Path::new(archive.file_name().unwrap_or_default());
-                let name = names::without_suffix(name)?;
-                files::make_parents(output, &name)?;
-                output.join(name)
+                below(output, names::without_suffix(name)?)
             }
             (Some(output), _) => return Ok(Placement::Below(output.to_path_buf())),
-            (None, MemberKind::Tree) => {
-                let name = names::safe_member_path(&label(archive), name)?;
-                archive.parent().unwrap_or(Path::new("")).join(name)
+            (None, _) => {
+                let path = names::without_suffix(archive)?;
+                let name = path.file_name().unwrap_or_default();
+                below(path.parent().unwrap_or(Path::new("")), name.into())
             }
-            (None, _) => names::without_suffix(archive)?,
         };
         Ok(Placement::Exact {
-            path,
+            place,
             unpacks_tar: false,
         })
     }
 
-    /// The path for a part of the only member of the archive at `archive`, a tar stream: its
-    /// entries go where `tar -x` beside the archive would put them.
-    pub fn of_tar_part(archive: &Path, output: Option<&Path>) -> Placement {
-        let beside = archive.parent().unwrap_or(Path::new(""));
+    /// Exactly the path that the user named.
+    pub fn named(path: &Path, unpacks_tar: bool) -> Placement {
         Placement::Exact {
-            path: here_if_empty(output.unwrap_or(beside)),
-            unpacks_tar: true,
+            place: Place::Named(path.to_path_buf()),
+            unpacks_tar,
         }
+    }
+
+    /// The place for a part of the only member of an archive, a tar stream: its entries go where
+    /// `tar -x` would put them.
+    pub fn of_tar_part(output: Option<&Path>) -> Placement {
+        Placement::named(output.unwrap_or(Path::new(".")), true)
     }
 
     /// The directory for a part of a tar stream that is a member.
-    pub fn path_of_tar_part(&self, archive: &str, member: &MemberStart) -> Result<PathBuf> {
-        match self {
-            Placement::Stdout => Ok(PathBuf::from("-")),
-            Placement::Exact { path, .. } => Ok(path.clone()),
-            Placement::Stream(stream) => Ok(stream.path().to_path_buf()),
-            Placement::Below(base) => {
-                let relative = names::safe_member_path(archive, &member.name)?;
-                files::make_parents(base, &relative)?;
-                let path = base.join(relative);
+    pub fn place_of_tar_part(&self, archive: &str, member: &MemberStart) -> Result<Place> {
+        Ok(match self {
+            Placement::Stdout => Place::Named(PathBuf::from("-")),
+            Placement::Exact { place, .. } => place.clone(),
+            Placement::Stream(stream) => Place::Named(stream.path().to_path_buf()),
+            Placement::Below(root) => {
+                let path = names::safe_member_path(archive, &member.name)?;
                 let is_tar = path.extension() == Some(OsStr::new("tar"));
-                Ok(if is_tar {
-                    path.with_extension("")
-                } else {
-                    path
-                })
+                Place::Below {
+                    root: root.clone(),
+                    relative: if is_tar {
+                        path.with_extension("")
+                    } else {
+                        path
+                    },
+                }
             }
+        })
+    }
+
+    /// The directory that all members are in, if it has a name.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Placement::Stdout => None,
+            Placement::Exact { .. } => Some(Path::new("")),
+            Placement::Stream(stream) => Some(stream.path()),
+            Placement::Below(root) => Some(root),
         }
     }
 
-    /// The path of a member. `restored` are the paths published so far, which may change.
-    pub fn path_of(
+    /// The place of a member. `restored` are the paths published so far, which may change.
+    pub fn place_of(
         &mut self,
         archive: &str,
         member: &MemberStart,
         restored: &mut [PathBuf],
-    ) -> Result<PathBuf> {
+    ) -> Result<Place> {
         match self {
-            Placement::Stdout => Ok(PathBuf::from("-")),
+            Placement::Stdout => Ok(Place::Named(PathBuf::from("-"))),
             Placement::Exact { .. } if member.index > 0 => Err(Failure::refused(
                 archive,
                 "the archive has more members than its index lists",
             )),
-            Placement::Exact { path, .. } => Ok(path.clone()),
-            Placement::Stream(stream) => stream.path_of(archive, member, restored),
-            Placement::Below(base) => {
-                let relative = names::safe_member_path(archive, &member.name)?;
-                files::make_parents(base, &relative)?;
-                Ok(base.join(relative))
-            }
+            Placement::Exact { place, .. } => Ok(place.clone()),
+            Placement::Stream(stream) => stream.place_of(archive, member, restored),
+            Placement::Below(root) => Ok(Place::Below {
+                root: root.clone(),
+                relative: names::safe_member_path(archive, &member.name)?,
+            }),
         }
     }
 
@@ -126,13 +146,6 @@ impl Placement {
             }
         );
         unpacks_tar || kind == MemberKind::Tree
-    }
-}
-
-fn here_if_empty(path: &Path) -> PathBuf {
-    match path.as_os_str().is_empty() {
-        true => PathBuf::from("."),
-        false => path.to_path_buf(),
     }
 }
 
@@ -152,7 +165,8 @@ mod tests {
     }
 
     fn path_of(placement: &mut Placement, index: usize, name: &str) -> Result<PathBuf> {
-        placement.path_of("x.rfn", &start(index, name), &mut [])
+        let place = placement.place_of("x.rfn", &start(index, name), &mut []);
+        place.map(|place| place.path())
     }
 
     #[test]
@@ -166,11 +180,31 @@ mod tests {
 
     #[test]
     fn an_exact_path_is_for_one_member_whatever_its_name() {
-        let mut exact = Placement::Exact {
-            path: PathBuf::from("out"),
-            unpacks_tar: false,
-        };
+        let mut exact = Placement::named(Path::new("out"), false);
         assert_eq!(path_of(&mut exact, 0, "../evil").unwrap(), Path::new("out"));
         assert!(path_of(&mut exact, 1, "b").is_err());
+    }
+
+    #[test]
+    fn directories_go_below_the_current_directory_and_files_beside_their_archive() {
+        let place = |output: Option<&str>, kind, name: &[u8]| {
+            let (archive, output) = (Path::new("a/x.rfn"), output.map(Path::new));
+            let placement = Placement::of_only_member(archive, output, kind, name).unwrap();
+            match placement {
+                Placement::Exact { place, .. } => place,
+                other => panic!("{other:?}"),
+            }
+        };
+        let below = |root: &str, relative: &str| Place::Below {
+            root: root.into(),
+            relative: relative.into(),
+        };
+        let (tree, file) = (MemberKind::Tree, MemberKind::File);
+        assert_eq!(place(None, tree, b"d"), below("", "d"));
+        assert_eq!(place(None, file, b"d"), below("a", "x"));
+        assert_eq!(place(Some("o/"), tree, b"d"), below("o/", "d"));
+        assert_eq!(place(Some("o/"), file, b"d"), below("o/", "x"));
+        assert_eq!(place(Some("o"), tree, b"d"), Place::Named("o".into()));
+        assert_eq!(place(Some("o"), file, b"d"), Place::Named("o".into()));
     }
 }

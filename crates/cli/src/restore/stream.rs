@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use refrain::{MemberKind, MemberStart};
 
+use super::place::Place;
 use crate::failure::{Failure, Result};
-use crate::files;
 use crate::names;
 use crate::paths::{ends_with_slash, io_failure, is_directory};
 
@@ -49,13 +49,13 @@ impl StreamPlacement {
         &self.path
     }
 
-    /// The path of the next member. May move the first one, whose path is in `restored`.
-    pub fn path_of(
+    /// The place of the next member. May move the first one, whose path is in `restored`.
+    pub fn place_of(
         &mut self,
         archive: &str,
         member: &MemberStart,
         restored: &mut [PathBuf],
-    ) -> Result<PathBuf> {
+    ) -> Result<Place> {
         let is_first = member.index == 0;
         let is_below = match member.kind {
             MemberKind::Tree => ends_with_slash(&self.path),
@@ -63,7 +63,7 @@ impl StreamPlacement {
         };
         if is_first && !is_below {
             self.first_at_path = Some(member.name.clone());
-            return Ok(self.path.clone());
+            return Ok(Place::Named(self.path.clone()));
         }
         if let Some(name) = self.first_at_path.take() {
             let moved = self.move_first(archive, &name)?;
@@ -71,9 +71,10 @@ impl StreamPlacement {
                 *first = moved;
             }
         }
-        let relative = names::safe_member_path(archive, &member.name)?;
-        files::make_parents(&self.path, &relative)?;
-        Ok(self.path.join(relative))
+        Ok(Place::Below {
+            root: self.path.clone(),
+            relative: names::safe_member_path(archive, &member.name)?,
+        })
     }
 
     /// Moves the first member from PATH to PATH/`name`: into a new directory beside it, which is
@@ -95,8 +96,9 @@ impl StreamPlacement {
             .permissions(fs::Permissions::from_mode(0o777)) // less the umask
             .tempdir_in(beside)
             .map_err(io_failure(beside, "create a directory in"))?;
-        files::make_parents(grown.path(), &relative)?;
         let inside = grown.path().join(&relative);
+        let parent = inside.parent().unwrap_or(grown.path());
+        fs::create_dir_all(parent).map_err(io_failure(parent, "create directory"))?;
         fs::rename(&path, &inside).map_err(io_failure(&path, "move"))?;
         if let Err(error) = fs::rename(grown.path(), &path) {
             let _ = fs::rename(&inside, &path);

@@ -1,9 +1,9 @@
 //! Opens, writes and publishes the members of an extraction.
 
 use std::fs::{self, Metadata};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use refrain::directory::{OwnerPolicy, RestoreOptions, Selection, TreeRestore};
+use refrain::directory::{OwnerPolicy, RestoreOptions};
 use refrain::storage::Sink;
 use refrain::{
     Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp, TreeSink,
@@ -11,6 +11,7 @@ use refrain::{
 };
 
 use super::losses::Losses;
+use super::place::{Place, Root};
 use super::placement::Placement;
 use crate::args::{OutputArgs, OwnerArgs};
 use crate::exit::Exit;
@@ -22,7 +23,7 @@ use crate::text::printable;
 
 /// Where a member is restored.
 struct OpenTarget {
-    path: PathBuf,
+    place: Place,
     /// A directory that did not exist, of which a part is restored: it is not created for nothing.
     is_new_part: bool,
 }
@@ -32,6 +33,9 @@ pub struct Restore {
     /// The archive's name in messages.
     archive: String,
     placement: Placement,
+    /// The directory that the placement names, once it is needed.
+    root: Root,
+    memory_bytes: Option<u64>,
     overwrite: bool,
     synced: bool,
     /// The archive's file, which no member may replace.
@@ -60,6 +64,8 @@ impl Restore {
         Restore {
             archive: archive.to_string(),
             placement,
+            root: Root::default(),
+            memory_bytes: None,
             overwrite: output.force,
             synced: output.is_synced(),
             archive_file: None,
@@ -73,6 +79,11 @@ impl Restore {
             restored: Vec::new(),
             is_stored: true,
         }
+    }
+
+    /// The memory of the run.
+    pub fn set_memory(&mut self, memory_bytes: u64) {
+        self.memory_bytes = Some(memory_bytes);
     }
 
     /// Refuses to replace the file that the archive is read from.
@@ -114,6 +125,26 @@ impl Restore {
         self.is_stored
     }
 
+    /// Where the members went, for people; `None` for standard output and for nothing.
+    pub fn place_text(&self) -> Option<String> {
+        let path = match self.restored.as_slice() {
+            [] => return None,
+            [only] => only,
+            _ => self.placement.directory()?,
+        };
+        let is_here = path.as_os_str().is_empty();
+        let text = if is_here {
+            ".".into()
+        } else {
+            path.to_string_lossy()
+        };
+        let slash = match is_here || (path.is_dir() && !text.ends_with('/')) {
+            true => "/",
+            false => "",
+        };
+        Some(format!("{text}{slash}"))
+    }
+
     /// The paths that were published.
     pub fn restored(&self) -> Vec<String> {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
@@ -123,9 +154,10 @@ impl Restore {
     /// Publishes the member that is complete. Must be called again after the whole archive was
     /// found good.
     pub fn publish_complete(&mut self) -> Result<()> {
-        let Some((OpenTarget { path, is_new_part }, target)) = self.complete.take() else {
+        let Some((OpenTarget { place, is_new_part }, target)) = self.complete.take() else {
             return Ok(());
         };
+        let path = place.path();
         match target {
             Target::Nowhere | Target::Skipped => return Ok(()),
             Target::Sink(mut sink) => {
@@ -141,7 +173,7 @@ impl Restore {
                 self.losses.add(&path, summary);
                 if entries == 0 && is_new_part {
                     // It is empty: nothing in the archive was asked for.
-                    let _ = fs::remove_dir(&path);
+                    self.root.remove_if_empty(&place);
                     return Ok(());
                 }
             }
@@ -153,39 +185,34 @@ impl Restore {
         Ok(())
     }
 
-    fn file_sink(&self, path: &Path, member: &MemberStart) -> Result<Box<dyn Sink>> {
-        paths::check_free(path, self.overwrite)?;
-        if let Some(archive) = &self.archive_file {
-            paths::check_other_than(archive, path)?;
+    fn file_sink(&mut self, place: &Place, member: &MemberStart) -> Result<Box<dyn Sink>> {
+        if let Some(archive) = self.archive_file.as_ref().filter(|_| self.overwrite) {
+            paths::check_other_than(archive, &place.path())?;
         }
         let new = NewFile {
             overwrite: self.overwrite,
             mode: member.mode.or(self.attributes.0),
             modified: member.modified.or(self.attributes.1),
             synced: self.synced,
+            ..NewFile::default()
         };
-        files::file_sink(path, new)
+        self.root.file(place, new)
     }
 
-    fn tree_sink(&self, path: &Path) -> Result<Box<dyn Sink>> {
-        let sink = TreeSink::create(path, self.overwrite).map_err(Failure::Storage)?;
-        Ok(Box::new(sink))
-    }
-
-    fn tree_target(&self, path: &Path, selection: Option<Selection>) -> Result<Target> {
+    fn restore_options(&self) -> RestoreOptions {
         let owners = match (self.owners.same_owner, self.owners.no_same_owner) {
             (_, true) => OwnerPolicy::Current,
             (true, false) => OwnerPolicy::Same,
             (false, false) => OwnerPolicy::AsPermitted,
         };
-        let options = RestoreOptions {
+        let usual = RestoreOptions::default();
+        RestoreOptions {
             overwrite: self.overwrite,
             owners,
             numeric_owner: self.owners.numeric_owner,
-            ..RestoreOptions::default()
-        };
-        let restore = TreeRestore::create(path, options).map_err(Failure::Storage)?;
-        Ok(Target::Tree(Box::new(TreeTarget { restore, selection })))
+            memory_bytes: self.memory_bytes.unwrap_or(usual.memory_bytes),
+            ..usual
+        }
     }
 
     /// What of a member is restored.
@@ -207,21 +234,26 @@ impl Restore {
             Wanted::Everything => None,
         };
         let is_part = selection.is_some();
-        let path = match member.kind {
-            MemberKind::Tar if is_part => self.placement.path_of_tar_part(&self.archive, member)?,
-            _ => (self.placement).path_of(&self.archive, member, &mut self.restored)?,
+        let place = match member.kind {
+            MemberKind::Tar if is_part => {
+                self.placement.place_of_tar_part(&self.archive, member)?
+            }
+            _ => (self.placement).place_of(&self.archive, member, &mut self.restored)?,
         };
-        let is_new_part = is_part && fs::symlink_metadata(&path).is_err();
+        let is_new_part = is_part && fs::symlink_metadata(place.path()).is_err();
         let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
         let target = match &self.placement {
             Placement::Stdout => files::content_sink(self.overwrite).map(Target::Sink),
-            placement if is_part || placement.makes_directory(member.kind) => match has_entries {
-                true => self.tree_target(&path, selection),
-                false => self.tree_sink(&path).map(Target::Sink),
-            },
-            _ => self.file_sink(&path, member).map(Target::Sink),
+            placement if is_part || placement.makes_directory(member.kind) => {
+                let restore = self.root.tree(&place, self.restore_options())?;
+                Ok(match has_entries {
+                    true => Target::Tree(Box::new(TreeTarget { restore, selection })),
+                    false => Target::Sink(Box::new(TreeSink::of(restore))),
+                })
+            }
+            _ => self.file_sink(&place, member).map(Target::Sink),
         };
-        self.open = Some(OpenTarget { path, is_new_part });
+        self.open = Some(OpenTarget { place, is_new_part });
         target
     }
 }
@@ -239,7 +271,7 @@ impl Targets for Restore {
     fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {
         let directory = match (&self.placement, &self.open) {
             (Placement::Stdout, _) | (_, None) => std::env::temp_dir(),
-            (_, Some(open)) => open.path.parent().unwrap_or(Path::new("")).to_path_buf(),
+            (_, Some(open)) => open.place.temporary_directory(),
         };
         files::temporary_sink(&directory).map_err(into_error)
     }

@@ -119,6 +119,7 @@ fn extract_stream<'a>(
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(paths::stdin_metadata());
     restore.set_owners(&plan.owners);
+    restore.set_memory(plan.options.memory_bytes);
     restore.select(&plan.selection, None);
     let meter = report.meter(label);
     meter.begin(None);
@@ -163,6 +164,7 @@ fn extract_source<'a>(
     let mut restore = Restore::new(label, placement, &plan.output);
     restore.protect(item.archive.metadata.clone());
     restore.set_owners(&plan.owners);
+    restore.set_memory(plan.options.memory_bytes);
     restore.select(&selection, archive.as_ref().map(Archive::member_count));
     drop(archive);
     if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
@@ -263,7 +265,7 @@ fn placement(
     let member = archive.member(0);
     let member = member.map_err(|error| Failure::engine(&item.archive.label, error))?;
     match (member.kind, selection.of_tree(&member.name, Some(1))?) {
-        (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(path, output)),
+        (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(output)),
         (kind, _) => Placement::of_only_member(path, output, kind, &member.name),
     }
 }
@@ -328,8 +330,11 @@ fn outcome(label: &str, extraction: Extraction, is_part: bool, report: &Report) 
     });
     meter.add_blocks(&mut json);
     let success = match is_part {
-        true => restored_part_line(label, restore.restored_count(), elapsed),
-        false => decompressed_line(label, sizes, elapsed),
+        true => {
+            let count = restore.restored_count();
+            restored_part_line(label, count, restore.place_text(), elapsed)
+        }
+        false => decompressed_line(label, sizes, restore.place_text(), elapsed),
     };
     let mut outcome = Outcome::new(label, success, json);
     losses.report(&mut outcome);

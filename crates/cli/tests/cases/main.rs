@@ -32,6 +32,7 @@
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
+//! | `confined` | members that try to leave the output directory; where members go, who reads them |
 //! | `lrzip_tar` | `lrztar` and `lrzuntar` |
 //! | `lrzip_prompts` | the lrzip command on a terminal: passwords, refusals, signals |
 //! | `lrzip_comparison` | the lrzip command compared with lrzip itself |
@@ -39,6 +40,7 @@
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod confined;
 mod damage;
 mod foreign;
 mod hash;

@@ -53,9 +53,10 @@ fn a_directory_is_restored_as_it_was() {
     let (first, second) = ("out/a.txt", "out/sub/hard");
     let inode = |name| fs::metadata(case.path(name)).unwrap().ino();
     assert_eq!(inode(first), inode(second), "hard links stay links");
-    // Without -o: beside the archive, under the member's name.
+    // Without -o: below the current directory, under the member's name.
     fs::create_dir(case.path("elsewhere")).unwrap();
     fs::rename(case.path("tree.rfn"), case.path("elsewhere/backup.rfn")).unwrap();
+    fs::rename(case.path("tree"), case.path("elsewhere/tree")).unwrap();
     case.ok("decompress elsewhere/backup.rfn");
     same(&case, "elsewhere/tree");
     assert!(

@@ -24,6 +24,6 @@ pub use list_check::{EntryListChecker, LinkTargets};
 #[cfg(any(test, feature = "property"))]
 pub(crate) use pack::pack_with_references;
 pub use pack::{PackedEntries, pack_entries};
-pub use unpack::unpack_entries;
 #[cfg(any(test, feature = "property"))]
 pub(crate) use unpack::unpack_section;
+pub use unpack::{unpack_entries, unpack_entries_within};

@@ -14,7 +14,7 @@ use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, 
 use crate::bytes::{add_difference, unzigzag};
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES_MAX};
+use crate::limits::{ENTRIES_PER_FRAME_MAX, Limits, PATH_BYTES_MAX};
 
 /// Unpacks the decoded section `raw` of the frame with this (checked) header.
 ///
@@ -22,8 +22,22 @@ use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES
 /// A wrong length or checksum; an entry or count that contradicts the header; bytes at the end;
 /// entries above the limits; columns or shapes of a later version.
 pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> {
+    unpack_entries_within(header, raw, &Limits::default())
+}
+
+/// Like [`unpack_entries`], within the limits of a reader: entries share their bytes in the
+/// section, so that its length says little about their memory.
+///
+/// # Errors
+/// As [`unpack_entries`].
+pub fn unpack_entries_within(
+    header: &EntriesHeader,
+    raw: &[u8],
+    limits: &Limits,
+) -> Result<Vec<Entry>> {
     header.check_raw(raw)?;
-    let entries = unpack_section(header.entry_count, raw, |_| ())?;
+    let bytes_max = limits.entry_bytes_per_frame_max;
+    let entries = unpack_section(header.entry_count, raw, bytes_max, |_| ())?;
     match first_path(&entries) == header.first_path {
         true => Ok(entries),
         false => Err(FormatError::Value {
@@ -34,10 +48,12 @@ pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> 
     }
 }
 
-/// Unpacks a section of `entry_count` entries; tells `each` the number of each reference.
+/// Unpacks a section of `entry_count` entries of at most `bytes_max` bytes; tells `each` the number
+/// of each reference.
 pub(crate) fn unpack_section(
     entry_count: u64,
     raw: &[u8],
+    bytes_max: u64,
     mut each: impl FnMut(Option<usize>),
 ) -> Result<Vec<Entry>> {
     let mut columns = ColumnReaders::split(raw)?;
@@ -66,7 +82,7 @@ pub(crate) fn unpack_section(
         check_limit(
             "bytes of the entries of a frame",
             sum_bytes as u64,
-            ENTRY_BYTES_PER_FRAME_MAX as u64,
+            bytes_max,
         )?;
     }
     unpacker.columns.finish()?;

@@ -62,7 +62,8 @@ pub fn extract(
         })?,
         Target::Tree(tree) => {
             let target = (&tree.restore, tree.selection.as_ref());
-            let (content, count) = restore_tar(content, again.as_ref(), target, watch)?;
+            let (content, count) =
+                restore_tar(content, again.as_ref(), target, options.memory_bytes, watch)?;
             entries = count;
             Delivered {
                 content_bytes: content.content_bytes(),

@@ -2,7 +2,7 @@
 //! decoding of sections.
 
 use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
-use refrain_format::{Coding, EntriesHeader, Entry, unpack_entries};
+use refrain_format::{Coding, EntriesHeader, Entry, Limits, unpack_entries_within};
 
 use crate::error::Result;
 
@@ -57,12 +57,13 @@ pub(crate) fn decode_section(
     Ok(raw)
 }
 
-/// Decodes and unpacks the entries of a frame with this head and data.
+/// Decodes and unpacks the entries of a frame with this head and data, within the reader's limits.
 pub(crate) fn decode_entries(
     workspace: &mut Workspace,
     head: &EntriesHeader,
     data: &[u8],
+    limits: &Limits,
 ) -> Result<Vec<Entry>> {
     let raw = decode_section(workspace, &head.coding, head.packed_raw_bytes, data)?;
-    Ok(unpack_entries(head, &raw)?)
+    Ok(unpack_entries_within(head, &raw, limits)?)
 }

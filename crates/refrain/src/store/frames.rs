@@ -33,6 +33,7 @@ pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
         block_raw_bytes_max: memory_bytes / 2,
         packed_raw_bytes_max: memory_bytes / 16,
         extents_per_frame_max: memory_bytes / 16 / extent_bytes,
+        entry_bytes_per_frame_max: memory_bytes / 4,
         held_bytes_max: memory_bytes / 8,
         ..Limits::default()
     }

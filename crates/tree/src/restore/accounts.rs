@@ -16,7 +16,7 @@ pub(super) struct Ids {
     pub(super) group: Option<u32>,
 }
 
-/// The number of answers that are remembered: a tree has few owners, a forged one may have millions.
+/// The number of answers that are remembered: a forged tree may have millions of owners.
 const KNOWN_MAX: usize = 1 << 12;
 
 /// Looks owners up and remembers the answers: a tree has few owners and many entries.

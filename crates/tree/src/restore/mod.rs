@@ -20,7 +20,6 @@
 //! | `tree.rs` | all of them: [`TreeRestore`] |
 //! | `waiting_links.rs` | hard links until their files are restored |
 //! | `summary.rs` | what was restored, what failed, what was not permitted |
-//! | `remove.rs` | removes a directory with its contents, however deep |
 
 mod abandoned;
 mod accounts;
@@ -32,7 +31,6 @@ mod metadata_bytes;
 mod options;
 mod path;
 mod path_log;
-mod remove;
 mod replace;
 mod shared;
 mod special;

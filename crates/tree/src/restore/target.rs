@@ -10,14 +10,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use refrain_storage::Leftover;
-use rustix::fs::{Mode, OFlags, RenameFlags};
+use refrain_storage::confined::LINK_TEXT;
+use refrain_storage::{ConfinedDirectory, Leftover, remove_tree};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
 use super::directories::{DIRECTORY_FLAGS, NEW_DIRECTORY_MODE};
 use super::metadata::remove_acls;
-use super::remove::remove_tree;
 use crate::error::named;
 
 /// The number of names that are tried for the temporary directory.
@@ -61,12 +61,39 @@ impl Target {
                 let opened = opened.map_err(io::Error::from).map_err(named("open", path));
                 Ok((Target::Existing, opened?))
             }
-            Ok(_) => Err(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                format!("{}: already exists and is not a directory", path.display()),
-            )),
+            Ok(_) => Err(no_directory(path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => stage(path),
             Err(error) => Err(named("open", path)(error)),
+        }
+    }
+
+    /// Like [`prepare`](Target::prepare), for a path below a directory that it may not leave:
+    /// symbolic links are not followed.
+    pub(super) fn prepare_below(
+        root: &ConfinedDirectory,
+        relative: &Path,
+    ) -> io::Result<(Target, OwnedFd)> {
+        let path = root.path_of(relative);
+        let (parent, name) = root.open_parent(relative)?;
+        let found = rustix::fs::statat(&parent, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let kind = found.map(|found| FileType::from_raw_mode(found.st_mode));
+        match kind {
+            Ok(FileType::Directory) => {
+                let opened = rustix::fs::openat(&parent, &name, DIRECTORY_FLAGS, Mode::empty());
+                let opened = opened.map_err(io::Error::from);
+                Ok((Target::Existing, opened.map_err(named("open", &path))?))
+            }
+            Ok(FileType::Symlink) => {
+                let text = format!("{}: refused: {LINK_TEXT}", path.display());
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+            Ok(_) => Err(no_directory(&path)),
+            Err(Errno::NOENT) => {
+                let listed = rustix::fs::openat(&parent, ".", DIRECTORY_FLAGS, Mode::empty());
+                let listed = listed.map_err(io::Error::from);
+                stage_in(listed.map_err(named("open", &path))?, &name, &path)
+            }
+            Err(error) => Err(named("open", &path)(error.into())),
         }
     }
 
@@ -98,6 +125,11 @@ impl Target {
     }
 }
 
+fn no_directory(path: &Path) -> io::Error {
+    let text = format!("{}: already exists and is not a directory", path.display());
+    io::Error::new(io::ErrorKind::AlreadyExists, text)
+}
+
 fn stage(path: &Path) -> io::Result<(Target, OwnedFd)> {
     let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
         let text = format!("{}: the path does not end with a name", path.display());
@@ -113,6 +145,11 @@ fn stage(path: &Path) -> io::Result<(Target, OwnedFd)> {
     let directory = directory
         .map_err(io::Error::from)
         .map_err(named("open", parent))?;
+    stage_in(directory, name, path)
+}
+
+/// Creates a directory under a temporary name in an open directory.
+fn stage_in(directory: OwnedFd, name: &OsStr, path: &Path) -> io::Result<(Target, OwnedFd)> {
     remove_abandoned(directory.as_fd(), name);
     for attempt in 0..NAMES_MAX {
         let temporary = temporary_name(name, attempt, SUFFIX);
@@ -121,7 +158,7 @@ fn stage(path: &Path) -> io::Result<(Target, OwnedFd)> {
         let Some(opened) = created.map_err(named("create directory", path))? else {
             continue;
         };
-        let leftover = Leftover::note(&parent.join(&temporary));
+        let leftover = Leftover::note(directory.as_fd(), &temporary);
         // What the directory beside the target gives to new directories is not archived.
         remove_acls(opened.as_fd());
         let staged = Staged {

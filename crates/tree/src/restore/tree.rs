@@ -1,12 +1,13 @@
 //! A tree restored below a target directory.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
+use refrain_storage::ConfinedDirectory;
 use rustix::fs::{AtFlags, Mode};
 
 use super::created::PathRecord;
@@ -35,7 +36,8 @@ use crate::entry::{Entry, EntryKind};
 /// [`has_ended`](TreeRestore::has_ended).
 ///
 /// Dropping it before `finish` removes everything that it created where nothing was before: each
-/// path that existed remains, as it was or as it is in the archive. After [`keep_partial`](TreeRestore::keep_partial), dropping it finishes it instead.
+/// path that existed remains, as it was or as it is in the archive. After
+/// [`keep_partial`](TreeRestore::keep_partial), dropping it finishes it instead.
 ///
 /// Finishing does not call `fsync`: one call for each of many small files takes too long, and
 /// `syncfs` waits for all data of all processes. A caller that removes the archive afterwards
@@ -57,7 +59,28 @@ impl TreeRestore {
     ///
     /// When the target exists and is not a directory, or the directory beside it cannot be created.
     pub fn create(target: &Path, options: RestoreOptions) -> io::Result<TreeRestore> {
-        let (target, opened) = Target::prepare(target)?;
+        TreeRestore::start(Target::prepare(target)?, options)
+    }
+
+    /// Like [`create`](TreeRestore::create), for a target below a directory that it may not leave:
+    /// no symbolic link in `relative` is followed, and neither `..` nor an absolute path is
+    /// accepted.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` for a path that leaves the directory; else those of `create`.
+    pub fn create_below(
+        root: &ConfinedDirectory,
+        relative: &Path,
+        options: RestoreOptions,
+    ) -> io::Result<TreeRestore> {
+        TreeRestore::start(Target::prepare_below(root, relative)?, options)
+    }
+
+    fn start(
+        (target, opened): (Target, OwnedFd),
+        options: RestoreOptions,
+    ) -> io::Result<TreeRestore> {
         let directories = Directories::new(opened, target.is_new(), &options)?;
         Ok(TreeRestore {
             shared: Arc::new(Shared::new(options, target.is_new(), directories)),
@@ -149,10 +172,17 @@ impl TreeRestore {
         }
     }
 
+    /// Whether hard links take so much memory that it is time for
+    /// [`link_if_many`](TreeRestore::link_if_many).
+    #[must_use]
+    pub fn has_many_links(&self) -> bool {
+        self.hard_links.lock().are_many()
+    }
+
     /// Creates the hard links that were given so far, if they take much memory. Those whose target
     /// was not restored yet go on waiting. No file may be unfinished: a link would keep it.
     pub fn link_if_many(&self) {
-        if !self.hard_links.lock().are_many() {
+        if !self.has_many_links() {
             return;
         }
         let waiting = self.link();

@@ -100,6 +100,7 @@ pub fn file_sink(
     let new = NewFile {
         overwrite: context.settings.force,
         mode: source.and_then(paths::mode),
+        mode_limit: paths::mode_limit(&input.metadata),
         modified: source.and_then(paths::modified),
         synced: context.settings.deletes_sources,
     };

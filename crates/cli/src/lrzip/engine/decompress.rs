@@ -60,10 +60,7 @@ pub fn run(
     let checked = paths::check_free(path, context.settings.force);
     checked.map_err(|failure| context.run_error(path, failure))?;
     context.check_directory_of(path)?;
-    let placement = Some(Placement::Exact {
-        path: path.clone(),
-        unpacks_tar: false,
-    });
+    let placement = Some(Placement::named(path, false));
     extract_content(context, input, placement, path, &format!("{message}: "))
 }
 

@@ -159,10 +159,7 @@ fn extract_directory(context: &RunContext, archive: &Path) -> Result<(), RunErro
         path: archive,
         metadata: Some(regular_file(archive)?),
     };
-    let placement = Placement::Exact {
-        path: directory.clone(),
-        unpacks_tar: true,
-    };
+    let placement = Placement::named(&directory, true);
     let is_stored = decompress::extract_content(context, &input, Some(placement), &directory, "")?;
     if is_stored && context.settings.deletes_sources {
         context.delete_source(&input)?;

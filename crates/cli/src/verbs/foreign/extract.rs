@@ -46,7 +46,7 @@ pub fn extract<'a>(
                 _ => None,
             };
             match (format.is_stream(), is_part) {
-                (true, true) => Placement::of_tar_part(path, output),
+                (true, true) => Placement::of_tar_part(output),
                 (true, false) => Placement::of_only_member(path, output, MemberKind::Stream, b"")?,
                 (false, _) => {
                     let name = names::of_member(path, b"");
@@ -65,6 +65,7 @@ pub fn extract<'a>(
         ArchiveContent::Stream(_) => paths::stdin_metadata(),
     });
     restore.set_owners(&plan.owners);
+    restore.set_memory(plan.options.memory_bytes);
     restore.select(selection, Some(1));
     // As gunzip and the like do: the content gets the mode and the time of the file.
     if let (ArchiveContent::Source(_), Some(file)) = (&content, &item.archive.metadata) {

@@ -119,10 +119,11 @@ pub(crate) fn restore_tar(
     content: Content,
     again: Option<&Again<'_>>,
     (target, selection): (&TreeRestore, Option<&Selection>),
+    memory_bytes: u64,
     watch: &dyn Watch,
 ) -> Result<(Content, u64)> {
     let mut stream = TarStream::new(content);
-    let mut chosen = Chosen::of_recorded(selection);
+    let mut chosen = Chosen::of_recorded(selection, memory_bytes);
     let mut count = 0;
     let restored = restore_entries(&mut stream, &mut chosen, target, &mut count, watch);
     let is_whole = restored.is_ok();
@@ -165,7 +166,8 @@ fn restore_entries(
                 EntryKind::File | EntryKind::Other => file = Some(entry),
                 _ => target.other(&entry),
             }
-        });
+        })?;
+        target.link_if_many();
         if let Some(entry) = file {
             let written = write_file(stream, &entry, target, &mut data_bytes, watch);
             if let Err(error) = &written

@@ -77,6 +77,7 @@ pub struct Zip {
     file_bytes: u64,
     meter: Arc<ContentMeter>,
     threads: usize,
+    memory_bytes: u64,
 }
 
 impl Zip {
@@ -108,6 +109,7 @@ impl Zip {
             file_bytes,
             meter: Arc::new(meter),
             threads: options.threads.max(1),
+            memory_bytes: options.memory_bytes,
         };
         let mut first = zip.file.directory_offset();
         for index in 0..count {
@@ -283,7 +285,7 @@ impl Zip {
         (target, selection): (&TreeRestore, Option<&Selection>),
         watch: &dyn Watch,
     ) -> Result<u64> {
-        let mut chosen = Chosen::of_recorded(selection);
+        let mut chosen = Chosen::of_recorded(selection, self.memory_bytes);
         let mut files = Vec::new();
         for entry in &self.entries {
             chosen.choose(entry.clone(), |entry| {
@@ -295,14 +297,16 @@ impl Zip {
                 match entry.kind {
                     EntryKind::Directory => target.directory(&entry),
                     _ if unreadable.is_some() => {}
-                    EntryKind::File => files.push(entry),
+                    // Their numbers, not the entries once more.
+                    EntryKind::File => files.push(entry.content_offset as usize),
                     _ => target.other(&entry),
                 }
-            });
+            })?;
         }
         self.report_others(watch);
         let mut files = files.into_iter();
-        self.run(watch, &mut || files.next(), Some(target))
+        let mut next = || self.entries.get(files.next()?).cloned();
+        self.run(watch, &mut next, Some(target))
     }
 
     /// Decodes entries, several at once, and writes those that are given to the target.

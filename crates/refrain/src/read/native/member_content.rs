@@ -98,7 +98,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         let open = || {
             let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
             batch.check(&frame.header, &head)?;
-            let entries = decode_entries(&mut Workspace::new(), &head, data)?;
+            let entries = decode_entries(&mut Workspace::new(), &head, data, limits)?;
             check_inside(&entries, self.content_bytes())?;
             Ok(entries)
         };

@@ -84,7 +84,7 @@ fn find_targets(
             break;
         }
         let (head, data) = EntriesHeader::parse(payload, limits)?;
-        targets.look_up(&decode_entries(workspace, &head, data)?);
+        targets.look_up(&decode_entries(workspace, &head, data, limits)?);
     }
     Ok(targets.finish()?)
 }

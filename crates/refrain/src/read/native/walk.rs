@@ -421,7 +421,8 @@ impl Walk<'_, '_, '_> {
             }
             Payload::MemberEnd(end) => self.ends.push_back(end),
             Payload::Entries { header: head, data } => {
-                let entries = decode_entries(&mut self.workspace, &head, data)?;
+                let entries =
+                    decode_entries(&mut self.workspace, &head, data, &self.options.limits)?;
                 self.entries(head.member_id, &entries, &frame)?;
             }
             Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}

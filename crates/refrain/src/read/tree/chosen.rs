@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use refrain_format::entry_bytes;
 use refrain_tree::restore::{HardLink, TreeRestore};
 use refrain_tree::{Decision, Entry, EntryKind, Selection};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 
 /// Chooses entries one by one, in the order of their list.
@@ -17,29 +18,52 @@ pub(crate) struct Chosen<'a> {
     is_sorted: bool,
     /// Directories that are chosen if an entry inside is, by their names.
     parents: BTreeMap<Vec<Vec<u8>>, Entry>,
+    parents_bytes: usize,
+    parents_bytes_max: usize,
+}
+
+/// One in so many bytes of the memory is for directories that may be chosen later.
+const PARENTS_SHARE: u64 = 8;
+
+/// The memory of the name of a component.
+const NAME_BYTES: usize = 48;
+
+/// The memory of an entry.
+pub(crate) fn memory_bytes(entry: &Entry) -> usize {
+    size_of::<Entry>() + entry_bytes(entry)
 }
 
 impl<'a> Chosen<'a> {
-    pub(crate) fn new(selection: Option<&'a Selection>, content: &dyn TreeContent) -> Chosen<'a> {
+    /// `memory_bytes` is the memory of the run.
+    pub(crate) fn new(
+        selection: Option<&'a Selection>,
+        content: &dyn TreeContent,
+        memory_bytes: u64,
+    ) -> Chosen<'a> {
         Chosen {
-            selection,
             is_sorted: !content.is_recorded(),
-            parents: BTreeMap::new(),
+            ..Chosen::of_recorded(selection, memory_bytes)
         }
     }
 
     /// Chooses the entries of a tar stream.
-    pub(crate) fn of_recorded(selection: Option<&'a Selection>) -> Chosen<'a> {
+    pub(crate) fn of_recorded(selection: Option<&'a Selection>, memory_bytes: u64) -> Chosen<'a> {
+        let parents_bytes_max = memory_bytes / PARENTS_SHARE;
         Chosen {
             selection,
             is_sorted: false,
             parents: BTreeMap::new(),
+            parents_bytes: 0,
+            parents_bytes_max: usize::try_from(parents_bytes_max).unwrap_or(usize::MAX),
         }
     }
 
     /// Passes the next entry to `take` if it is chosen, after the directories above it that were
     /// not passed yet.
-    pub(crate) fn choose(&mut self, entry: Entry, mut take: impl FnMut(Entry)) {
+    ///
+    /// # Errors
+    /// `Limit` if too many directories may be chosen later.
+    pub(crate) fn choose(&mut self, entry: Entry, mut take: impl FnMut(Entry)) -> Result<()> {
         let is_directory = entry.kind == EntryKind::Directory;
         let decision = match self.selection {
             _ if entry.kind == EntryKind::Raw => Decision::Exclude,
@@ -50,28 +74,51 @@ impl<'a> Chosen<'a> {
             if decision == Decision::Include {
                 take(entry);
             }
-            return;
+            return Ok(());
         }
         let names = names(&entry.path);
+        let bytes = &mut self.parents_bytes;
         if self.is_sorted {
-            self.parents.retain(|parent, _| names.starts_with(parent));
+            self.parents.retain(|parent, entry| {
+                let is_above = names.starts_with(parent);
+                if !is_above {
+                    *bytes -= parent_bytes(parent, entry);
+                }
+                is_above
+            });
         }
         match decision {
             Decision::Exclude => {}
             Decision::Descend => {
-                self.parents.insert(names, entry);
+                *bytes += parent_bytes(&names, &entry);
+                if *bytes > self.parents_bytes_max {
+                    let message = "more directories that may hold selected entries than the memory \
+                                   limit has room for: raise it, or select paths";
+                    return Err(Error::limit(message.to_string()));
+                }
+                let bytes_of_names = names.clone();
+                if let Some(before) = self.parents.insert(names, entry) {
+                    *bytes -= parent_bytes(&bytes_of_names, &before);
+                }
             }
             Decision::Include => {
                 for depth in 0..names.len() {
                     let parent = names.get(..depth).unwrap_or_default();
-                    if let Some(parent) = self.parents.remove(parent) {
-                        take(parent);
+                    if let Some(entry) = self.parents.remove(parent) {
+                        *bytes -= parent_bytes(parent, &entry);
+                        take(entry);
                     }
                 }
                 take(entry);
             }
         }
+        Ok(())
     }
+}
+
+/// The memory of a directory that may be chosen later.
+fn parent_bytes(names: &[Vec<u8>], entry: &Entry) -> usize {
+    memory_bytes(entry) + entry.path.len() + names.len() * NAME_BYTES
 }
 
 /// The names of a path, without those that mean nothing.

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::progress::{Progress, Watch};
 use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
-use crate::read::tree::chosen::{Chosen, files_of_links};
+use crate::read::tree::chosen::{Chosen, files_of_links, memory_bytes};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::raw_parts::TarCheck;
@@ -28,8 +28,8 @@ const FILES_MAX: usize = 512;
 const GAP_BYTES_MAX: u64 = 64 << 10;
 /// Files with more data are written by several jobs.
 const WHOLE_BYTES_MAX: u64 = 8 << 20;
-/// The memory of an entry, in bytes: an estimate.
-const ENTRY_BYTES: u64 = 512;
+/// One in so many bytes of the memory is for the files that wait for their content.
+const WINDOW_SHARE: u64 = 8;
 
 /// How a tree is restored.
 pub(crate) struct RestorePlan<'a> {
@@ -59,16 +59,17 @@ struct Written {
 /// # Errors
 /// Those of reading. Problems of single entries are recorded by the target.
 pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
-    let window = (plan.memory_bytes / 8 / ENTRY_BYTES).max(1024) as usize;
+    let window_bytes = (plan.memory_bytes / WINDOW_SHARE) as usize;
     let mut hash = ReadHash::new();
     let mut read_entries = ReadEntries::new();
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames()?;
-    let mut chosen = Chosen::new(plan.selection, plan.content);
+    let mut chosen = Chosen::new(plan.selection, plan.content, plan.memory_bytes);
     let mut check = TarCheck::new(plan.content);
     while !frames.is_empty() && !plan.target.has_ended() {
-        let mut files = vec![];
-        while files.len() < window
+        let (mut files, mut files_bytes) = (vec![], 0);
+        while files_bytes < window_bytes
+            && !plan.target.has_many_links()
             && let Some(frame) = frames.next()
         {
             let entries = plan.content.entries_of(frame)?;
@@ -79,11 +80,18 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
                     watch.problem(0, &problem);
                     continue;
                 }
-                chosen.choose(entry, |entry| files.extend(create(plan.target, entry)));
+                let take = |entry| {
+                    if let Some(file) = create(plan.target, entry) {
+                        files_bytes += memory_bytes(&file);
+                        files.push(file);
+                    }
+                };
+                chosen.choose(entry, take)?;
             }
         }
         files.sort_by_key(|entry| entry.content_offset);
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
+        plan.target.link_if_many();
     }
     for problem in check.problems() {
         watch.problem(0, &problem);
@@ -109,7 +117,7 @@ fn expect_others(
 ) -> Result<()> {
     for frame in frames {
         for entry in plan.content.entries_of(frame)? {
-            chosen.choose(entry, |entry| plan.target.expect(&entry));
+            chosen.choose(entry, |entry| plan.target.expect(&entry))?;
         }
     }
     Ok(())

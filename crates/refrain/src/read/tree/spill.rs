@@ -81,7 +81,7 @@ impl TreeContent for SpilledContent {
             return Ok(vec![]);
         };
         let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
-        let entries = decode_entries(&mut Workspace::new(), &head, data)?;
+        let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
         check_inside(&entries, self.content_bytes)?;
         Ok(entries)
     }

@@ -13,7 +13,7 @@ use super::{create, entry, file, link};
 use crate::entry::{Entry, EntryKind};
 use crate::restore::{RestoreOptions, TreeRestore};
 
-fn restore_one(restore: &TreeRestore, entry: &Entry) {
+pub(super) fn restore_one(restore: &TreeRestore, entry: &Entry) {
     match entry.kind {
         EntryKind::Directory => restore.directory(entry),
         EntryKind::File => {
@@ -29,11 +29,11 @@ fn component() -> impl Strategy<Value = &'static str> {
     ]
 }
 
-fn path() -> impl Strategy<Value = String> {
+pub(super) fn path() -> impl Strategy<Value = String> {
     proptest::collection::vec(component(), 1..5).prop_map(|parts| parts.join("/"))
 }
 
-fn hostile_entry() -> impl Strategy<Value = Entry> {
+pub(super) fn hostile_entry() -> impl Strategy<Value = Entry> {
     let target = prop_oneof![
         Just("..".to_string()),
         Just("../victim".to_string()),

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod kinds;
+mod members;
 mod peers;
 mod state;
 mod trouble;

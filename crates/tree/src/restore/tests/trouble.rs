@@ -322,7 +322,7 @@ fn paths_may_be_longer_than_the_limit_of_the_system() {
     drop(open);
     let parent = fs::File::open(temporary.path()).unwrap();
     let parent = std::os::fd::AsFd::as_fd(&parent);
-    crate::restore::remove::remove_tree(parent, "out".as_ref()).unwrap();
+    refrain_storage::remove_tree(parent, "out".as_ref()).unwrap();
 }
 
 #[test]

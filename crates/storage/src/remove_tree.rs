@@ -4,10 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::directories::{DIRECTORY_FLAGS, NEW_DIRECTORY_MODE};
+/// The flags that open a directory for listing.
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// The number of names that are tried for a directory that is moved.
 const NAMES_MAX: u32 = 1000;
@@ -20,7 +24,7 @@ const NAMES_MAX: u32 = 1000;
 /// # Errors
 ///
 /// The first error of the operating system.
-pub(super) fn remove_tree(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<()> {
+pub fn remove_tree(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<()> {
     let top = open_for_removal(parent, name)?;
     let mut moved = 0;
     loop {
@@ -80,13 +84,13 @@ fn open_for_removal(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<
     let open = || rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty());
     let opened = match open() {
         Err(Errno::ACCESS) => {
-            rustix::fs::chmodat(parent, name, NEW_DIRECTORY_MODE, AtFlags::empty())?;
+            rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
             open()?
         }
         opened => opened?,
     };
     // If it fails, so does the removal.
-    let _ = rustix::fs::fchmod(&opened, NEW_DIRECTORY_MODE);
+    let _ = rustix::fs::fchmod(&opened, Mode::RWXU);
     Ok(opened)
 }
 
