@@ -32,7 +32,7 @@
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
-//! | `confined` | members that try to leave the output directory; where members go, who reads them |
+//! | `confined` | members that try to leave their place; where members go, who reads them |
 //! | `lrzip_tar` | `lrztar` and `lrzuntar` |
 //! | `lrzip_prompts` | the lrzip command on a terminal: passwords, refusals, signals |
 //! | `lrzip_comparison` | the lrzip command compared with lrzip itself |
