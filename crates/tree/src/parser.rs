@@ -107,6 +107,10 @@ pub struct TarParser {
     collected: Vec<u8>,
     overrides: Overrides,
     offset: u64,
+    /// The bytes after the end mark, up to the last one that is not zero.
+    ignored_bytes: u64,
+    /// Where the end mark ends.
+    end: u64,
 }
 
 /// The next part of the stream: bytes, or a number of zero bytes.
@@ -158,6 +162,8 @@ impl Default for TarParser {
             collected: Vec::with_capacity(RECORD_BYTES),
             overrides: Overrides::default(),
             offset: 0,
+            ignored_bytes: 0,
+            end: 0,
         }
     }
 }
@@ -189,6 +195,11 @@ impl TarParser {
                 offset: self.offset,
             }),
         }
+    }
+
+    /// The bytes that follow the end mark and were ignored; 0 if they are zeros.
+    pub fn ignored_bytes(&self) -> u64 {
+        self.ignored_bytes
     }
 
     fn push_input<V: TarHandler>(
@@ -259,7 +270,13 @@ impl TarParser {
                     self.state = ParserState::Header;
                 }
             }
-            ParserState::End => {}
+            ParserState::End => {
+                if let TarInput::Bytes(bytes) = input
+                    && bytes.iter().any(|byte| *byte != 0)
+                {
+                    self.ignored_bytes = self.offset - self.end;
+                }
+            }
         }
         Ok(())
     }
@@ -270,6 +287,7 @@ impl TarParser {
         self.collected.clear();
         if record == ZERO_RECORD {
             self.state = ParserState::End;
+            self.end = self.offset;
             return Ok(());
         }
         let at = |cause| TarError::Header { offset, cause };

@@ -23,7 +23,8 @@ const HOLE_BYTES_MIN: u64 = 4096;
 ///
 /// An entry that cannot be restored is skipped. [`publish`](Sink::publish) keeps the others, and
 /// then fails with the number of entries that were not restored and the reason of the first. A full
-/// file system ends the restore with an error; what was complete by then is kept. Dropping the sink
+/// file system ends the restore with an error, and so do the end of the stream inside an entry and
+/// data behind its end mark; what was complete by then is kept. Dropping the sink
 /// before `publish`, as after an error of the kind [`InvalidData`](io::ErrorKind::InvalidData)
 /// (the stream is malformed), removes everything that was created where nothing was before.
 #[derive(Debug)]
@@ -73,8 +74,18 @@ impl Sink for TreeSink {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        self.parser.finish().map_err(io::Error::from)?;
-        self.extractor.publish()
+        let ended = self.parser.finish().map_err(io::Error::from);
+        // What came before a cut is whole and stays.
+        let published = self.extractor.publish();
+        ended.and(published)?;
+        match self.parser.ignored_bytes() {
+            0 => Ok(()),
+            bytes => {
+                let text =
+                    format!("{bytes} bytes follow the end of the tar stream and were not restored");
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub enum FileProblemKind {
     Existing,
     /// It is unsafe.
     Refused,
+    /// It is of a kind that nobody knows, and became a file. It is no failure.
+    Unusual,
     /// It could not be written.
     Failed,
     /// It is damaged or cut off.
@@ -42,6 +44,7 @@ impl FileProblemKind {
             FileProblemKind::Skipped => "skipped",
             FileProblemKind::Existing => "existing",
             FileProblemKind::Refused => "refused",
+            FileProblemKind::Unusual => "unusual",
             FileProblemKind::Failed => "failed",
             FileProblemKind::Damaged => "damaged",
             FileProblemKind::Unsupported => "unsupported",
@@ -51,7 +54,7 @@ impl FileProblemKind {
     /// The code of a run with such a file; `None` if nothing is missing.
     pub fn exit(self) -> Option<Exit> {
         match self {
-            FileProblemKind::Skipped => None,
+            FileProblemKind::Skipped | FileProblemKind::Unusual => None,
             FileProblemKind::Unreadable
             | FileProblemKind::Vanished
             | FileProblemKind::Changed
@@ -70,6 +73,7 @@ impl From<ProblemKind> for FileProblemKind {
             ProblemKind::Vanished => FileProblemKind::Vanished,
             ProblemKind::Changed => FileProblemKind::Changed,
             ProblemKind::Skipped => FileProblemKind::Skipped,
+            ProblemKind::Unusual => FileProblemKind::Unusual,
             ProblemKind::Damaged => FileProblemKind::Damaged,
             ProblemKind::Unsupported => FileProblemKind::Unsupported,
         }

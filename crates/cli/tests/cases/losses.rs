@@ -308,6 +308,50 @@ fn a_tar_that_is_cut_off_comes_back_and_its_whole_files_are_read() {
     assert!(case.read("back.tar") == bytes && !case.exists("c.rfn"));
 }
 
+/// GNU tar names both, too.
+#[test]
+fn entries_of_unknown_kinds_are_named_and_parts_of_other_volumes_lost() {
+    let case = Case::new();
+    // The type of the first entry, and the checksum, in which it counts.
+    let with_type = |mut tar: Vec<u8>, flag: u8| {
+        tar[156] = flag;
+        tar[148..156].fill(b' ');
+        let sum: u32 = tar[..512].iter().map(|byte| u32::from(*byte)).sum();
+        tar[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        tar
+    };
+    let unknown = archive(&case, &with_type(tar(&case), b'Z'), true);
+    case.write("unknown.tar.rfn", &unknown);
+    let told = String::from_utf8(case.ok("decompress unknown.tar.rfn . -o unknown").stderr);
+    assert!(told.unwrap().contains("d/f1: of an unknown kind"));
+    assert_eq!(case.read("unknown/d/f1"), [b'1'; 3000]);
+    let rest = archive(&case, &with_type(tar(&case), b'M'), true);
+    case.write("rest.tar.rfn", &rest);
+    case.fails("decompress -q rest.tar.rfn . -o rest", 2);
+    assert!(!case.exists("rest/d/f1") && case.exists("rest/d/f2"));
+}
+
+#[cfg(feature = "lrzip")]
+#[test]
+fn lrzuntar_keeps_what_is_before_a_cut_and_says_what_is_behind_the_end() {
+    let case = Case::new();
+    let lrzuntar = case.program_link("lrzuntar");
+    let run = |bytes: &[u8]| {
+        case.write("broken.tar", bytes);
+        case.ok("compress -qf --format lrz broken.tar -o b.tar.lrz");
+        fs::remove_dir_all(case.path("d")).unwrap();
+        let mut command = case.command(&lrzuntar, "-D -q b.tar.lrz");
+        let output = command.env("LRZIP", "NOCONFIG").output().unwrap();
+        assert!(!expect(output, 1, "lrzuntar").stderr.is_empty());
+        assert_eq!(case.read("d/f1"), [b'1'; 3000]);
+        assert!(case.exists("b.tar.lrz"), "the source is kept");
+    };
+    run(&cut(&case));
+    assert!(!case.exists("d/f3"), "what is not whole is left out");
+    run(&with(tar(&case), &[7; 512]));
+    assert!(case.exists("d/f3"));
+}
+
 /// Only a regular file that was made is a copy.
 #[test]
 fn sources_whose_copy_is_no_regular_file_are_kept() {

@@ -17,6 +17,8 @@ pub enum ProblemKind {
     Skipped,
     /// Reading: what is damaged, cut off, or no part of what the format describes.
     Damaged,
+    /// Reading: an entry of an unknown kind, which becomes a file. This alone is no failure.
+    Unusual,
     /// Reading: what this version cannot read, such as an encrypted entry of a zip file.
     Unsupported,
 }
@@ -62,7 +64,7 @@ impl Problem {
     /// Whether something that an archive can hold is missing or changed.
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        self.kind != ProblemKind::Skipped
+        !matches!(self.kind, ProblemKind::Skipped | ProblemKind::Unusual)
     }
 
     /// What cannot be read because it is damaged.
@@ -75,6 +77,16 @@ impl Problem {
         }
     }
 
+    /// An entry of an unknown kind that becomes a file.
+    #[must_use]
+    pub fn unusual(path: &[u8]) -> Problem {
+        Problem {
+            path: path.to_vec(),
+            kind: ProblemKind::Unusual,
+            text: "of an unknown kind: restored as a file".to_owned(),
+        }
+    }
+
     /// The problem as an error, with the path.
     #[must_use]
     pub fn into_error(self) -> io::Error {
@@ -83,7 +95,9 @@ impl Problem {
             ProblemKind::Unreadable => io::ErrorKind::PermissionDenied,
             ProblemKind::Damaged => io::ErrorKind::InvalidData,
             ProblemKind::Unsupported => io::ErrorKind::Unsupported,
-            ProblemKind::Changed | ProblemKind::Skipped => io::ErrorKind::Other,
+            ProblemKind::Changed | ProblemKind::Skipped | ProblemKind::Unusual => {
+                io::ErrorKind::Other
+            }
         };
         let path = String::from_utf8_lossy(&self.path);
         io::Error::new(kind, format!("read {path}: {}", self.text))

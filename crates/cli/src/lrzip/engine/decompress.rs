@@ -93,6 +93,7 @@ pub fn extract_content(
     let started = Instant::now();
     let content_bytes = extract(context, input, &mut content, &label)
         .map_err(|failure| context.run_error(path, failure))?;
+    context.check_complete(&label, std::mem::take(&mut content.unread))?;
     let rate = speed(content_bytes, started);
     context.console.print_line("");
     context
@@ -104,7 +105,6 @@ pub fn extract_content(
             check_written(context, path, md5)?;
         }
     }
-    context.check_complete(&label, std::mem::take(&mut content.unread))?;
     context
         .console
         .print_line(&format!("{prefix}[OK] - {content_bytes} bytes"));

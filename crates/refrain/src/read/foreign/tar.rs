@@ -161,6 +161,9 @@ fn restore_entries(
         let mut file = None;
         chosen.choose(entry, |entry| {
             target.expect(&entry);
+            if entry.kind == EntryKind::Other {
+                watch.problem(0, &Problem::unusual(&entry.path));
+            }
             match entry.kind {
                 EntryKind::Directory => target.directory(&entry),
                 EntryKind::File | EntryKind::Other => file = Some(entry),

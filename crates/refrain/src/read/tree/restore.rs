@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use refrain_protect::HASH_BYTES;
 use refrain_tree::restore::{RestoredFile, TreeRestore};
-use refrain_tree::{Entry, EntryKind, Selection};
+use refrain_tree::{Entry, EntryKind, Problem, Selection};
 
 use crate::error::Result;
 use crate::progress::{Progress, Watch};
@@ -80,7 +80,10 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
                     watch.problem(0, &problem);
                     continue;
                 }
-                let take = |entry| {
+                let take = |entry: Entry| {
+                    if entry.kind == EntryKind::Other {
+                        watch.problem(0, &Problem::unusual(&entry.path));
+                    }
                     if let Some(file) = create(plan.target, entry) {
                         files_bytes += memory_bytes(&file);
                         files.push(file);
