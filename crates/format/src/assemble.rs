@@ -11,7 +11,7 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header};
-use crate::index::{IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember};
+use crate::index::{IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
@@ -23,6 +23,8 @@ use crate::payload::Payload;
 struct OpenMember {
     start_frame_offset: u64,
     start: MemberStart,
+    /// The number of its first frame of entries.
+    first_frame: Option<u64>,
 }
 
 /// Orders the frames of one archive. Memory: the index to be written (some 8 bytes for each block
@@ -39,6 +41,7 @@ pub struct ArchiveAssembler {
     block_count: u64,
     fallback_count: u64,
     view_bytes: u64,
+    entries_frames: u64,
 }
 
 /// A complete archive.
@@ -80,6 +83,7 @@ impl ArchiveAssembler {
             block_count: 0,
             fallback_count: 0,
             view_bytes: 0,
+            entries_frames: 0,
         }
     }
 
@@ -157,6 +161,7 @@ impl ArchiveAssembler {
         self.open_members.push_back(OpenMember {
             start_frame_offset,
             start,
+            first_frame: None,
         });
         Ok(())
     }
@@ -239,8 +244,31 @@ impl ArchiveAssembler {
             data: &[],
         };
         self.feed(frame, &payload)?;
+        let number = self.entries_frames;
+        self.entries_frames += 1;
+        let mut open = self.open_members.iter_mut();
+        if let Some(member) = open.find(|member| member.start.member_id == header.member_id) {
+            member.first_frame.get_or_insert(number);
+        }
         self.index
             .push_entries(&IndexEntries::new(frame_offset, frame_bytes, header))
+    }
+
+    /// States the path order of the entries of the oldest open member, a tree whose frames of
+    /// entries are not in it. The slices name frames by their numbers in the member. To be called
+    /// before [`member_end`](Self::member_end).
+    ///
+    /// # Errors
+    /// They are not in path order. Slices that do not hold every entry once are found at the end.
+    pub fn slices(&mut self, slices: impl IntoIterator<Item = IndexSlice>) -> Result<()> {
+        let first = self.open_members.front().and_then(|open| open.first_frame);
+        let first = first.unwrap_or_default();
+        slices.into_iter().try_for_each(|slice| {
+            self.index.push_slice(&IndexSlice {
+                frame: first.saturating_add(slice.frame),
+                ..slice
+            })
+        })
     }
 
     /// Ends the oldest open member. Returns the frame.

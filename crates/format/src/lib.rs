@@ -107,7 +107,7 @@ pub use head::SplitPayload;
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};
 pub use index::{
     Index, IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode,
-    IndexTree, NodeRows, NodeSource,
+    IndexSlice, IndexTree, NodeRows, NodeSource,
 };
 pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};

@@ -43,6 +43,13 @@ impl MemberKind {
         matches!(self, Self::Tree | Self::Tar)
     }
 
+    /// Whether the index states the path order of the entries of a member of this kind with this
+    /// end: a tree whose frames of entries are not in it.
+    #[must_use]
+    pub fn has_slices(self, end: &MemberEnd) -> bool {
+        self == Self::Tree && end.entry_count > 0 && !end.entries_are_sorted
+    }
+
     pub(crate) fn id(self) -> u8 {
         match self {
             Self::File => 1,

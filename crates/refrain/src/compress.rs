@@ -11,7 +11,7 @@ use refrain_storage::Sink;
 use crate::error::{Error, Result, mebibytes};
 use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
-use crate::tuning::Tuning;
+use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::members::MemberWriter;
@@ -70,6 +70,17 @@ pub fn compress(
     options: &CompressOptions,
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
+    compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch)
+}
+
+/// [`compress`], which writes entries at least every so many bytes of content.
+pub(crate) fn compress_in_runs(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    run_bytes_max: u64,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
     let tuning = Tuning::new(options)?;
     if tuning.level != options.level.0 {
         watch.notice(&format!(
@@ -77,7 +88,8 @@ pub fn compress(
             tuning.memory_bytes, options.level.0, tuning.level
         ));
     }
-    let mut prepared = PreparedMembers::new(tuning.memory_bytes, &options.digests, false);
+    let mut prepared =
+        PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
     for member in members {
         prepared.add(member)?;
     }

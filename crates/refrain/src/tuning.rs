@@ -32,6 +32,10 @@ pub(crate) struct Tuning {
 /// One part in so many of the memory is for the table of sequels: a million of them in 1 GiB.
 const SEQUELS_SHARE: u64 = 64;
 
+/// Entries are written at least every so many bytes of content, for readers of archives that are
+/// cut off. Each run of them costs a frame, and rows of the index.
+pub(crate) const RUN_BYTES_MAX: u64 = 64 * MIB;
+
 /// Smallest memory budget that works, in bytes.
 pub const MEMORY_BYTES_MIN: u64 = 128 * MIB;
 

@@ -4,10 +4,11 @@
 use crate::entry_lists::{entries_hash, tar_entries, tree_entries, view_bytes};
 use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
+use crate::slices::slices_of;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
-    Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, MemberEnd, MemberKind,
-    MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
+    Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, IndexSlice, MemberEnd,
+    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
     pack_extents,
 };
 use refrain_format::{checksum64, content_hash};
@@ -356,9 +357,36 @@ impl<'a> ArchiveWriter<'a> {
         self.introduced_bytes = epoch.store_end;
     }
 
-    fn entries(&mut self, plan: &MemberPlan) {
+    /// The entries of the frames of a member, and the path order of those that are not in it.
+    fn frames(&mut self, plan: &MemberPlan) -> (Vec<Vec<Entry>>, Vec<IndexSlice>) {
+        let is_tree = plan.start.kind == MemberKind::Tree;
+        let chunks = plan.entries.chunks(FRAME_ENTRIES).map(<[Entry]>::to_vec);
+        if !is_tree || self.rng.once_in(2) {
+            return (chunks.collect(), vec![]);
+        }
+        let runs: Vec<_> = (plan.entries.iter())
+            .map(|_| self.rng.length(0, 2))
+            .collect();
+        let mut frames: Vec<Vec<Entry>> = Vec::new();
+        for run in 0..=2 {
+            let numbers: Vec<_> = (0..runs.len())
+                .filter(|&number| runs[number] == run)
+                .collect();
+            for chunk in numbers.chunks(FRAME_ENTRIES) {
+                let entries = chunk.iter().map(|&number| plan.entries[number].clone());
+                frames.push(entries.collect());
+            }
+        }
+        if entries_are_sorted(&frames.concat()) || plan.entries.is_empty() {
+            return (frames, vec![]);
+        }
+        let slices = slices_of(&frames);
+        (frames, slices)
+    }
+
+    fn entries(&mut self, plan: &MemberPlan, frames: &[Vec<Entry>]) {
         let mut first_entry = 0;
-        for batch in plan.entries.chunks(FRAME_ENTRIES) {
+        for batch in frames {
             let packed = pack_entries(batch).expect("valid entries");
             let member_id = plan.start.member_id;
             let header = EntriesHeader::new(member_id, first_entry, &packed, Coding::none());
@@ -374,7 +402,8 @@ impl<'a> ArchiveWriter<'a> {
     }
 
     fn end(&mut self, plan: &MemberPlan) {
-        self.entries(plan);
+        let (frames, slices) = self.frames(plan);
+        self.entries(plan, &frames);
         let content = &self.spaces.content[plan.start.content_start as usize..plan.content_end];
         let digests = match self.rng.once_in(2) {
             true => vec![Digest {
@@ -394,10 +423,11 @@ impl<'a> ArchiveWriter<'a> {
             entry_count: plan.entries.len() as u64,
             entries_hash: kind.has_entries().then(|| entries_hash(&plan.entries)),
             blake3: content_hash(content),
-            entries_are_sorted: entries_are_sorted(&plan.entries),
+            entries_are_sorted: entries_are_sorted(&frames.concat()),
             digests,
             extensions: Vec::new(),
         };
+        self.assembler.slices(slices).expect("in path order");
         let frame = self.assembler.member_end(&end).expect("in order");
         self.bytes.extend_from_slice(&frame);
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use refrain_format::content_hash;
 use refrain_format::{
     ArchiveEnd, Coding, EntriesHasher, Entry, EntryListChecker, EpochSums, Extent, FormatError,
-    Index, IndexNode, IndexTree, Limits, MAGIC, MemberEnd, MemberKind, MemberStart, NodeSource,
-    Payload, StreamChecker, TAIL_BYTES, check_magic, read_frame, unpack_entries, unpack_extents,
+    Index, IndexNode, IndexSlice, IndexTree, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
+    NodeSource, Payload, StreamChecker, TAIL_BYTES, check_magic, compare_paths, entries_are_sorted,
+    read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
 use crate::resolve::ResolvedExtents;
+use crate::slices::slices_of;
 
 /// The result has the same form as the input of the writer.
 pub type DecodedMember = SampleMember;
@@ -25,8 +27,8 @@ struct DecodedState {
     content: Vec<u8>,
     introduced_bytes: usize,
     starts: Vec<MemberStart>,
-    entries: Vec<Vec<Entry>>,
-    lists: Vec<EntryListChecker>,
+    /// The entries of each frame of each member.
+    entries: Vec<Vec<Vec<Entry>>>,
     /// Extents and ends, which need blocks that come later. They are replayed at the very end.
     extents: Vec<Extent>,
     ends: Vec<MemberEnd>,
@@ -72,9 +74,8 @@ fn member(end: &MemberEnd, state: &mut DecodedState) -> Result<(), String> {
     if content_hash(&content) != end.blake3 {
         return Err("the hash of the content differs".into());
     }
-    let entries = std::mem::take(&mut state.entries[id]);
-    let list = std::mem::replace(&mut state.lists[id], list_checker(start.kind));
-    check_entries(&entries, list, end).map_err(|error| error.to_string())?;
+    let frames = std::mem::take(&mut state.entries[id]);
+    let entries = checked_entries(frames, start.kind, end).map_err(|error| error.to_string())?;
     state.members.push(DecodedMember {
         name: start.name,
         content,
@@ -125,7 +126,6 @@ fn step(
         }
         Payload::MemberStart(start) => {
             state.entries.push(Vec::new());
-            state.lists.push(list_checker(start.kind));
             state.starts.push(start);
         }
         Payload::Entries {
@@ -135,8 +135,7 @@ fn step(
             let data = &plain(&batch_header.coding, data)?;
             let batch = unpack_entries(&batch_header, data)?;
             let id = batch_header.member_id as usize;
-            state.lists[id].feed(&batch)?;
-            state.entries[id].extend(batch);
+            state.entries[id].push(batch);
         }
         Payload::MemberEnd(end) => state.ends.push(end),
         Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
@@ -144,27 +143,36 @@ fn step(
     Ok(())
 }
 
-fn list_checker(kind: MemberKind) -> EntryListChecker {
-    EntryListChecker::new(kind, usize::MAX)
-}
-
-/// Compares all entries of a member, which were fed to `list`, with its end.
-fn check_entries(
-    entries: &[Entry],
-    list: EntryListChecker,
+/// Compares all entries of a member with its end. Returns them in their order.
+fn checked_entries(
+    frames: Vec<Vec<Entry>>,
+    kind: MemberKind,
     end: &MemberEnd,
-) -> Result<(), Box<dyn std::error::Error>> {
+) -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
+    let mut entries = frames.concat();
     let Some(stated) = end.entries_hash else {
-        return Ok(());
+        return Ok(entries);
     };
+    let mut list = EntryListChecker::new(kind, usize::MAX);
+    let frames_are_sorted = frames.iter().all(|frame| entries_are_sorted(frame));
+    let is_merged = kind == MemberKind::Tree && !entries_are_sorted(&entries) && frames_are_sorted;
+    match is_merged && !entries.is_empty() {
+        true => {
+            list = EntryListChecker::of_merged_tree(usize::MAX);
+            entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
+            list.feed(&entries)?;
+        }
+        false => frames.iter().try_for_each(|frame| list.feed(frame))?,
+    }
     let mut hasher = EntriesHasher::new();
-    hasher.update(entries);
+    hasher.update(&entries);
     if stated != hasher.value() {
         return Err("the hash of the entries differs".into());
     }
     let mut targets = list.finish(end)?;
-    targets.look_up(entries);
-    Ok(targets.finish()?)
+    targets.look_up(&entries);
+    targets.finish()?;
+    Ok(entries)
 }
 
 /// The data of a frame without its mask.
@@ -296,8 +304,7 @@ fn member_by_index(
     if content_hash(&content) != member.end.blake3 {
         return Err("the hash of the content differs".into());
     }
-    let mut entries = Vec::new();
-    let mut list = list_checker(member.start.kind);
+    let mut frames = Vec::new();
     let rows = index.entries.iter();
     for row in rows.filter(|row| row.member_id == id as u64) {
         let (header, payload) = read_frame(archive, row.frame_offset as usize, &Limits::default())?;
@@ -310,11 +317,20 @@ fn member_by_index(
         };
         row.check(&header, &batch_header)?;
         let data = &plain(&batch_header.coding, data)?;
-        let unpacked = unpack_entries(&batch_header, data)?;
-        list.feed(&unpacked)?;
-        entries.extend(unpacked);
+        frames.push(unpack_entries(&batch_header, data)?);
     }
-    check_entries(&entries, list, &member.end)?;
+    let numbers = index.entries_of_member(id as u64);
+    let expected = slices_of(&frames).into_iter().map(|slice| IndexSlice {
+        frame: numbers.start + slice.frame,
+        ..slice
+    });
+    let expected: Vec<_> = expected.collect();
+    let entries = checked_entries(frames, member.start.kind, &member.end)?;
+    let found = index.slices_of_frames(&numbers);
+    let found = &index.slices[found.start as usize..found.end as usize];
+    if member.start.kind.has_slices(&member.end) && found != expected {
+        return Err("the slices are not in path order".into());
+    }
     Ok(DecodedMember {
         name: member.start.name.clone(),
         content,

@@ -2,6 +2,7 @@
 //! with any list, also with one that does not.
 
 use crate::rng::Rng;
+use crate::slices::slices_of;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EntriesHasher, EntriesHeader, Entry,
@@ -123,14 +124,28 @@ impl EntryListMember {
         }
         let mut end = self.end();
         change(&mut end);
+        if self.kind.has_slices(&end) {
+            let slices = assembler.slices(slices_of(&self.frames));
+            slices.expect("in path order");
+        }
         bytes.extend(assembler.member_end(&end).expect("in order"));
         let last = assembler.finish().expect("a complete archive").last_bytes;
         bytes.extend(last);
         bytes
     }
 
+    /// All entries in the order in which they are hashed.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.frames.concat();
+        if self.kind == MemberKind::Tree {
+            entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
+        }
+        entries
+    }
+
     fn end(&self) -> MemberEnd {
-        let entries = self.frames.concat();
+        let entries = self.entries();
         MemberEnd {
             member_id: 0,
             content_bytes: self.content.len() as u64,
@@ -138,7 +153,7 @@ impl EntryListMember {
             entry_count: entries.len() as u64,
             entries_hash: Some(entries_hash(&entries)),
             blake3: content_hash(&self.content),
-            entries_are_sorted: entries_are_sorted(&entries),
+            entries_are_sorted: entries_are_sorted(&self.frames.concat()),
             digests: Vec::new(),
             extensions: Vec::new(),
         }

@@ -34,6 +34,8 @@ pub mod mutations;
 pub mod resolve;
 pub mod rng;
 pub mod scale;
+#[cfg(feature = "archives")]
+mod slices;
 
 #[cfg(feature = "archives")]
 pub use archives::{SampleArchive, SampleMember, sample_archive};

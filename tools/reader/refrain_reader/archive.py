@@ -35,6 +35,7 @@ from .frames import (
 from .hashes import member_hash, root_hash
 from .index import (
     BLOCKS,
+    ENTRY_FRAMES,
     EPOCHS,
     MEMBERS,
     EntriesRow,
@@ -45,6 +46,7 @@ from .index import (
     parse_roots,
 )
 from .limits import ARCHIVES_MAX
+from .slices import slices
 from .sources import File
 from .store import decode_block
 from .stream import Sequence, block_row, entries_row, epoch_row
@@ -212,13 +214,21 @@ class Indexed(Archive, Resolver):
         return (Member(row.start, row.end) for row in self.index.named(name))
 
     def entries(self, member: Member) -> list[Entry]:
-        found: list[Entry] = []
+        frames: list[list[Entry]] = []
+        count = 0
         for row in self.index.entries_of(member.start.member_id):
-            need(row.first_entry == len(found), f"the frame at {row.offset}: First_Entry")
-            found += self.entries_of(row)
+            need(row.first_entry == count, f"the frame at {row.offset}: First_Entry")
+            frames.append(self.entries_of(row))
+            count += len(frames[-1])
+        read = Member(member.start, member.end, frames)
         if member.end is not None:
-            check_entries(member.start, member.end, found)
-        return found
+            check_entries(member.start, member.end, frames)
+        if read.has_slices:
+            first = self.index.first(ENTRY_FRAMES, lambda key: key[0] < member.start.member_id)
+            numbers = range(first, first + len(frames))
+            found = list(self.index.slices_of(numbers))
+            need(found == slices(frames, first), f"member {member.start.member_id}: its slices")
+        return read.entries
 
     def entries_of(self, row: EntriesRow) -> list[Entry]:
         """The entries of one frame, which must agree with its row."""

@@ -36,7 +36,17 @@ class Member:
 
     start: MemberStart
     end: MemberEnd | None = None
-    entries: list[Entry] = field(default_factory=list)
+    frames: list[list[Entry]] = field(default_factory=list)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The entries of all frames, in order."""
+        return in_order(self.start, self.frames)
+
+    @property
+    def has_slices(self) -> bool:
+        """Section 6.1: whether the index states the order of its entries."""
+        return bool(self.frames) and self.start.kind == TREE and not is_ascending(self.frames)
 
     @property
     def size(self) -> int:
@@ -98,14 +108,31 @@ class Sums:
                 need(found == expected, f"{where}: wrong digest {number}")
 
 
-def check_entries(start: MemberStart, end: MemberEnd, entries: list[Entry]) -> None:
+def in_order(start: MemberStart, frames: list[list[Entry]]) -> list[Entry]:
+    """Section 4.4: the entries of a tree by path, those of a tar stream frame after frame."""
+    entries = [entry for frame in frames for entry in frame]
+    if start.kind == TREE:
+        entries.sort(key=lambda entry: sort_key(entry.path))
+    return entries
+
+
+def is_ascending(frames: list[list[Entry]]) -> bool:
+    """Whether the paths ascend strictly, frame after frame."""
+    entries = (entry for frame in frames for entry in frame)
+    paths = [sort_key(entry.path) for entry in entries if entry.kind != kinds.RAW]
+    return all(a < b for a, b in zip(paths, paths[1:], strict=False))
+
+
+def check_entries(start: MemberStart, end: MemberEnd, frames: list[list[Entry]]) -> None:
     """Sections 4.3 and 4.4: everything that MemberEnd says about entries, and their content."""
     where = f"member {start.member_id}"
+    entries = in_order(start, frames)
     need(start.kind >= TREE or not entries, f"{where}: entries of a member without")
     need((start.kind >= TREE) == bool(end.flags & 2), f"{where}: Member_Flags")
-    paths = [sort_key(entry.path) for entry in entries if entry.kind != kinds.RAW]
-    ordered = all(a < b for a, b in zip(paths, paths[1:], strict=False))
-    need(end.entries_are_sorted == (bool(entries) and ordered), f"{where}: order of entries")
+    if start.kind == TREE:
+        need(all(is_ascending([frame]) for frame in frames), f"{where}: order of a frame")
+    ordered = bool(entries) and is_ascending(frames)
+    need(end.entries_are_sorted == ordered, f"{where}: order of entries")
     if end.entries_hash is None:
         return
     need(len(entries) == end.entry_count, f"{where}: Entry_Count")
@@ -115,12 +142,12 @@ def check_entries(start: MemberStart, end: MemberEnd, entries: list[Entry]) -> N
         inside = entry.offset + entry.content_bytes <= end.content_bytes
         need(inside or entry.kind not in kinds.WITH_DATA, f"{where}: entry {number}: content")
     if start.kind == TREE:
-        need(ordered, f"{where}: order of entries")
+        need(is_ascending([entries]), f"{where}: a path occurs twice")
         check_tree(where, entries)
 
 
 def check_tree(where: str, entries: list[Entry]) -> None:
-    """Section 4.4: what only the entries of trees, which are sorted, must keep to."""
+    """Section 4.4: what only the entries of trees, in path order, must keep to."""
     kind_of: dict[bytes, int] = {}
     before = Entry()
     for number, entry in enumerate(entries):

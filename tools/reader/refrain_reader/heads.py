@@ -11,7 +11,7 @@ from .errors import Unsupported, need, within
 from .frames import PIECE_BYTES, Frame
 
 FILE, STREAM, TREE, TAR = 1, 2, 3, 4
-LISTS = range(1, 6)
+LISTS = 1, 2, 3, 4, 5, 7
 DIGEST_SIZES = {1: 16, 2: 20, 3: 32, 4: 64, 5: 4}
 
 

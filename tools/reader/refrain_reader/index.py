@@ -11,10 +11,11 @@ from typing import Any
 from . import heads as h
 from . import limits
 from .cursor import Cursor, moved
+from .entries import sort_key
 from .errors import Damaged, need, within
 from .frames import HEADER_BYTES, MEMBER_END, MEMBER_START, Frame, checksum, split_head
 
-BLOCKS, EPOCHS, MEMBERS, ENTRY_FRAMES, NAMES = h.LISTS
+BLOCKS, EPOCHS, MEMBERS, ENTRY_FRAMES, NAMES, SLICES = h.LISTS
 NAMES_FROM = 257
 NODES_KEPT = 256
 Key = tuple[Any, ...]
@@ -115,6 +116,33 @@ class NameRow:
 
 
 @dataclass(frozen=True)
+class SliceRow:
+    """Consecutive entries of a frame that are consecutive in path order."""
+
+    frame: int
+    first_entry: int
+    entry_count: int
+    separator: bytes
+
+    @property
+    def key(self) -> Key:
+        """See `BlockRow`."""
+        return self.frame, self.separator
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the separator may be too short."""
+        return len(self.separator) == limits.FIRST_PATH_BYTES_MAX
+
+    def check_follows(self, before: bytes, name: str) -> None:
+        """Separators of a member ascend; that of its first slice is empty."""
+        if self.separator:
+            low, high = sort_key(before), sort_key(self.separator)
+            ascends = not before or low < high or (low == high and self.is_cut)
+            need(ascends, f"{name}: order of separators")
+
+
+@dataclass(frozen=True)
 class Child:
     """A node below another one; `key` is that of its first leaf row.
 
@@ -161,12 +189,13 @@ class Rows:
         self.reach = head.start_a, head.start_b
         self.location_end = self.raw_bytes = self.member_offset = 0
         self.name: NameRow | None = None
+        self.slice = SliceRow(0, 0, 1, b"")
 
     def node(self) -> Node:
         """All of them; nothing may follow."""
-        leaf = [self.block, self.epoch, self.member, self.entries, self.named]
+        leaf = [self.block, self.epoch, self.member, self.entries, self.named, self.sliced]
         head = self.head
-        row = self.child if head.depth else leaf[head.list_id - 1]
+        row = self.child if head.depth else leaf[h.LISTS.index(head.list_id)]
         need(head.row_count >= 1, f"{self.cursor.name}: a node without rows")
         rows = tuple(row() for _ in range(head.row_count))
         self.cursor.end()
@@ -252,6 +281,27 @@ class Rows:
         self.step(0, 0)
         return row
 
+    def sliced(self) -> SliceRow:
+        """List 7."""
+        name, before = self.cursor.name, self.slice.separator
+        frame = within(moved(self.slice.frame, self.cursor.signed()), limits.FRAMES_MAX, "Frame")
+        first, count = self.cursor.varint(), self.cursor.varint()
+        need(count >= 1, f"{name}: Entry_Count is 0")
+        within(first + count, limits.ENTRIES_PER_FRAME_MAX, f"{name}: entries of a slice")
+        shared = self.cursor.varint()
+        need(shared <= len(before), f"{name}: common bytes of a separator")
+        rest = self.cursor.text()
+        separator = before[:shared] + rest
+        is_longest = shared == len(before) or not rest or rest[0] != before[shared]
+        need(is_longest, f"{name}: common bytes of a separator")
+        need(b"\0" not in separator, f"{name}: a zero byte")
+        within(len(separator), limits.FIRST_PATH_BYTES_MAX, f"{name}: Separator")
+        row = SliceRow(frame, first, count, separator)
+        row.check_follows(before, name)
+        self.slice = row
+        self.step(0, 0)
+        return row
+
     def child(self) -> Child:
         """A row of a node that is not a leaf."""
         place, count = self.location(), self.cursor.varint()
@@ -266,6 +316,8 @@ class Rows:
         elif self.head.list_id == ENTRY_FRAMES:
             a = within(a + self.cursor.varint(), limits.MEMBERS_MAX, "Member_Id")
             key = a, self.cursor.varint(), self.first_path()
+        elif self.head.list_id == SLICES:
+            key = self.cursor.varint(), self.first_path()
         else:
             key = (self.cursor.fixed(8),)
         self.step(a, b, count)
@@ -377,6 +429,14 @@ class Index:
         first = self.first(ENTRY_FRAMES, lambda key: key[0] < member_id)
         for row in self.rows_from(ENTRY_FRAMES, first):
             if row.member_id != member_id:
+                return
+            yield row
+
+    def slices_of(self, frames: range) -> Iterator[SliceRow]:
+        """The slices of the member that has these frames."""
+        first = self.first(SLICES, lambda key: key[0] < frames.start)
+        for row in self.rows_from(SLICES, first):
+            if row.frame not in frames:
                 return
             yield row
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from . import heads as h
 from .archive import Archive, Streamed, feed_whole
-from .contents import Contents, Member
+from .contents import Contents, Member, in_order
 from .entries import Entry, unpack
 from .errors import Damaged, ReaderError, need
 from .extents import FILL, Epoch, Resolver, parse_section, unpack_section
@@ -205,11 +205,11 @@ class Scanned(Archive, Resolver):
         if self.whole:
             return self.whole.entries(member)
         frames = self.entry_frames.get(member.start.member_id, [])
-        found: list[Entry] = []
+        found: list[list[Entry]] = []
         for head, frame in sorted(frames, key=lambda pair: pair[0].first_entry):
             with suppress(ReaderError):
-                found += unpack(head, frame)
-        return found
+                found.append(unpack(head, frame))
+        return in_order(member.start, found)
 
     def epoch_at(self, address: int) -> Epoch:
         """See `Epochs`."""

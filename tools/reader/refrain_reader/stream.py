@@ -22,6 +22,7 @@ from .index import (
     MEMBERS,
     NAMES,
     NAMES_FROM,
+    SLICES,
     BlockRow,
     EntriesRow,
     EpochRow,
@@ -32,6 +33,7 @@ from .index import (
     parse_roots,
 )
 from .limits import CONTENT_BYTES_READ, HELD_BYTES_MAX, MEMBERS_MAX, OPEN_MEMBERS_MAX
+from .slices import all_slices
 from .store import Blocks, content, decode_block
 
 
@@ -260,7 +262,7 @@ class Sequence:
             latest = self.seen.entries[-1].member_id
             need(latest <= number, f"{frame.name}: not in the order of members")
         self.seen.entries.append(entries_row(frame, head))
-        self.hold(frame, lambda _: member.entries.extend(unpack(head, frame)))
+        self.hold(frame, lambda _: member.frames.append(unpack(head, frame)))
 
     def member_end(self, frame: Frame) -> None:
         """Sections 4.3 and 7: in the order of ids, behind the extents of the content."""
@@ -284,7 +286,7 @@ class Sequence:
     def apply_member_end(self, member: Member, end: h.MemberEnd) -> None:
         """Compares content and entries with MemberEnd."""
         self.sums[end.member_id].check(member.start, end)
-        check_entries(member.start, end, member.entries)
+        check_entries(member.start, end, member.frames)
 
     def complete(self, frame: Frame) -> None:
         """Section 7: all members have ended, and all blocks have come."""
@@ -305,6 +307,7 @@ class Sequence:
                 MEMBERS: seen.members,
                 ENTRY_FRAMES: seen.entries,
                 NAMES: sorted(seen.names) if len(seen.names) >= NAMES_FROM else [],
+                SLICES: all_slices(self.members),
             }
             self.index = Levels(leaves)
         return self.index

@@ -198,7 +198,7 @@ class Wrong(unittest.TestCase):
             (Damaged, m.Maker(nodes=[self.node(3, 8, row)]), "Depth of a root"),
             (Limit, m.Maker(nodes=[self.node(3, 9, row)]), "Depth"),
             (Damaged, m.Maker(nodes=[self.node(0, 0, row)]), "list 0"),
-            (Unsupported, m.Maker(nodes=[self.node(7, 0, row)]), "list 7"),
+            (Unsupported, m.Maker(nodes=[self.node(9, 0, row)]), "list 9"),
             (Unsupported, m.Maker(roots=m.numbers(9, 0, 1, 0)), "list 9"),
             (Damaged, m.Maker(roots=m.numbers(3, 0, 1, 0)), "order of lists"),
             (Damaged, m.Maker(roots=m.numbers(4, 0, 0, 0)), "without rows"),

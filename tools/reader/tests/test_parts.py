@@ -6,12 +6,14 @@ import random
 import unittest
 
 from refrain_reader import bwt, cm, filters, tar_fields, tar_names, tar_recipe
-from refrain_reader.contents import check_entries
+from refrain_reader.contents import Member, check_entries
 from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
 from refrain_reader.entries import DIRECTORY, FILE, HARDLINK, RAW, Class, Entry, sort_key
 from refrain_reader.errors import Damaged
 from refrain_reader.hashes import entry_bytes, hasher
 from refrain_reader.heads import TAR, TREE, MemberEnd, MemberStart
+from refrain_reader.index import SliceRow
+from refrain_reader.slices import all_slices, separator, slices
 from refrain_reader.tar_fields import pax_record, pax_time
 from refrain_reader.tar_predict import Predictor
 
@@ -156,11 +158,12 @@ class EntryLists(unittest.TestCase):
             entry(b"d", DIRECTORY),
         ]
         check_entries(
-            *member(TREE, [*tree, entry(b"d/e", size=10)], 3), [*tree, entry(b"d/e", size=10)]
+            *member(TREE, [*tree, entry(b"d/e", size=10)], 3), [tree, [entry(b"d/e", size=10)]]
         )
         check_entries(*member(TREE, [], 2), [])
+        check_entries(*member(TREE, tree, 2), [[tree[1], tree[3]], [tree[0], tree[2]]])
         unsorted = [entry(b"./b"), entry(b"b", hard, b"nowhere"), entry(b"b/c"), entry(b"a//")]
-        check_entries(*member(TAR, unsorted, 2), unsorted)
+        check_entries(*member(TAR, unsorted, 2), [unsorted])
 
     def test_wrong_ones(self) -> None:
         entry, hard = self.entry, HARDLINK
@@ -168,7 +171,7 @@ class EntryLists(unittest.TestCase):
             (TREE, 2, [entry(b"a")], "order"),
             (TREE, 3, [], "order"),
             (TAR, 3, [entry(b"b"), entry(b"a")], "order"),
-            (TREE, 2, [entry(b"b"), entry(b"a")], "order"),
+            (TREE, 2, [entry(b"b"), entry(b"a")], "order of a frame"),
             (TREE, 3, [entry(b"a"), entry(b"a")], "order"),
             (TREE, 3, [entry(b"a", size=11)], "content"),
             (TREE, 3, [entry(b"a/./b")], "normal form"),
@@ -181,7 +184,19 @@ class EntryLists(unittest.TestCase):
             (TREE, 3, [entry(b"", RAW)], "tar stream"),
         ):
             with self.subTest(says, entries=entries), self.assertRaisesRegex(Damaged, says):
-                check_entries(*member(kind, entries, flags), entries)
+                check_entries(*member(kind, entries, flags), [entries])
+
+    def test_slices(self) -> None:
+        a, b, c, d = (self.entry(path) for path in (b"a", b"b/x", b"b/y", b"d"))
+        start, end = member(TREE, [a, b, c, d], 2)
+        frames = [[a, c, d], [b]]
+        rows = [SliceRow(0, 0, 1, b""), SliceRow(1, 0, 1, b"b"), SliceRow(0, 1, 2, b"b/y")]
+        self.assertEqual(slices(frames, 0), rows)
+        moved = [SliceRow(r.frame + 1, r.first_entry, r.entry_count, r.separator) for r in rows]
+        sorted_one = Member(start, end, [[a, b]])
+        self.assertEqual(all_slices([sorted_one, Member(start, end, frames)]), moved)
+        self.assertEqual(separator(b".", b".git/x"), b".g")
+        self.assertEqual(separator(b"p" * 299, b"p" * 300), b"p" * 255)
 
 
 class TarStreams(unittest.TestCase):

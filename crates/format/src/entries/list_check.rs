@@ -17,7 +17,8 @@ const ROOT_PATH: &[u8] = b".";
 /// The memory of a link target, in bytes: an estimate.
 const TARGET_BYTES: usize = 32;
 
-/// Checks the entries of one member, which are fed frame by frame in their order.
+/// Checks the entries of one member, which are fed in their order: those of a tree by path, those
+/// of a tar stream frame by frame.
 ///
 /// The paths of a tree ascend strictly and have the normal form, only directories have entries
 /// below them, a hard link leads to an entry before it that is neither a directory nor a hard link,
@@ -30,6 +31,8 @@ const TARGET_BYTES: usize = 32;
 #[derive(Debug)]
 pub struct EntryListChecker {
     is_tree: bool,
+    /// Whether frames were merged to put the entries in path order.
+    is_merged: bool,
     entry_count: u64,
     /// Path and kind of the latest entry that has a path.
     latest: Option<(Vec<u8>, EntryKind)>,
@@ -50,6 +53,7 @@ impl EntryListChecker {
         let is_tree = kind == MemberKind::Tree;
         Self {
             is_tree,
+            is_merged: false,
             entry_count: 0,
             latest: None,
             first_unsorted: None,
@@ -60,7 +64,18 @@ impl EntryListChecker {
         }
     }
 
-    /// Checks the entries of the next frame, all of them, as [`unpack_entries`] returns them.
+    /// Checks the entries of a tree whose frames are not in path order. They are merged, and fed in
+    /// that order.
+    #[must_use]
+    pub fn of_merged_tree(targets_max: usize) -> Self {
+        Self {
+            is_merged: true,
+            ..Self::new(MemberKind::Tree, targets_max)
+        }
+    }
+
+    /// Checks the next entries, as [`unpack_entries`] returns them: those of a tar stream all of a
+    /// frame, those of a tree all of a frame or of a slice.
     ///
     /// # Errors
     /// [`FormatError::EntryList`], with the number of the entry.
@@ -102,14 +117,15 @@ impl EntryListChecker {
     /// [`FormatError::EntryList`], with the number of the entry; [`FormatError::Mismatch`].
     pub fn finish(self, end: &MemberEnd) -> Result<LinkTargets> {
         check_equal("entries of a member", self.entry_count, end.entry_count)?;
+        let rule = "the paths of sorted entries ascend strictly";
         if let (true, Some(entry)) = (end.entries_are_sorted, self.first_unsorted) {
-            return Err(broken(entry, "the paths of sorted entries ascend strictly"));
+            return Err(broken(entry, rule));
         }
         let are_sorted = self.entry_count > 0 && self.first_unsorted.is_none();
         check_equal(
             "mark of sorted entries",
             u64::from(end.entries_are_sorted),
-            u64::from(are_sorted),
+            u64::from(are_sorted && !self.is_merged),
         )?;
         let (data_end, entry) = self.data_end;
         if data_end > end.content_bytes {

@@ -4,7 +4,7 @@ use super::coder::RowCoder;
 use super::list::IndexList;
 use super::node::{EncodedNode, IndexNode};
 use super::rows::{
-    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName,
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
 };
 use crate::error::Result;
 
@@ -29,6 +29,7 @@ pub struct IndexBuilder {
     members: LevelBuilder,
     entries: LevelBuilder,
     names: Vec<IndexName>,
+    slices: LevelBuilder,
 }
 
 impl Default for IndexBuilder {
@@ -49,6 +50,7 @@ impl IndexBuilder {
             members: leaves(IndexList::Members),
             entries: leaves(IndexList::Entries),
             names: Vec::new(),
+            slices: leaves(IndexList::Slices),
         }
     }
 
@@ -87,6 +89,14 @@ impl IndexBuilder {
         self.entries.push(|coder, out| coder.put_entries(out, row))
     }
 
+    /// Appends a slice of a frame of entries.
+    ///
+    /// # Errors
+    /// It does not follow the slice before, or a value is out of its range.
+    pub fn push_slice(&mut self, row: &IndexSlice) -> Result<()> {
+        self.slices.push(|coder, out| coder.put_slice(out, row))
+    }
+
     /// Ends the index. Calls `write` with the payload of each Index frame, in file order; it
     /// returns where it has put the frame. Returns the data of the End frame: the roots.
     ///
@@ -109,6 +119,7 @@ impl IndexBuilder {
             }
             finish_list(leaves, node_bytes, &mut roots, write)?;
         }
+        finish_list(self.slices, node_bytes, &mut roots, write)?;
         Ok(roots)
     }
 }
@@ -164,7 +175,7 @@ impl LevelBuilder {
     /// Appends the row that `put` writes, to a new node if it does not fit the open one.
     fn push(&mut self, put: impl Fn(&mut RowCoder, &mut Vec<u8>) -> Result<()>) -> Result<()> {
         let before = self.open.rows.len();
-        let mut coder = self.coder;
+        let mut coder = self.coder.clone();
         put(&mut coder, &mut self.open.rows)?;
         let rows_min = if self.open.depth == 0 {
             1

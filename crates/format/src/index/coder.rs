@@ -3,24 +3,28 @@
 
 use super::list::IndexList;
 use super::rows::{
-    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
+    RowKey,
 };
 use crate::bytes::{ByteReader, add_difference, difference, put_varint, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range, check_text};
 use crate::error::{FormatError, Result};
 use crate::head::SplitPayload;
 use crate::layout::FRAME_HEADER_BYTES;
-use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, MEMBERS_MAX};
+use crate::limits::{
+    BLOCK_RAW_BYTES_MAX, ENTRIES_PER_FRAME_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, FRAMES_MAX,
+    MEMBERS_MAX,
+};
 use crate::member::{MemberEnd, MemberStart};
 
 /// The state between two rows: how far the rows so far reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowCoder {
     /// The number of leaf rows of the list so far.
     pub next_row: u64,
     /// Where the next row begins. Blocks: in the store, and 0. Epochs: in the content, and in the
     /// store. Members: in the content, and 0. Entries: the member of the row before, and its
-    /// entries so far. Names: zeros.
+    /// entries so far. Names and slices: zeros.
     pub start: [u64; 2],
     /// The end of the frame of the row before in this node.
     span_end: u64,
@@ -30,6 +34,8 @@ pub(super) struct RowCoder {
     member_offset: u64,
     /// The name before in this node.
     name: Option<IndexName>,
+    /// The frame and the separator of the slice before in this node.
+    slice: (u64, Vec<u8>),
 }
 
 impl RowCoder {
@@ -42,6 +48,7 @@ impl RowCoder {
             raw_bytes: 0,
             member_offset: 0,
             name: None,
+            slice: (0, Vec::new()),
         }
     }
 
@@ -225,6 +232,66 @@ impl RowCoder {
         Ok(())
     }
 
+    pub(super) fn take_slice(&mut self, reader: &mut ByteReader<'_>) -> Result<IndexSlice> {
+        let (frame_before, before) = &self.slice;
+        let frame = add_difference(*frame_before, reader.varint()?);
+        let (first_entry, entry_count) = (reader.varint()?, reader.varint()?);
+        let shared = reader.varint_as::<usize>("shared bytes of a path")?;
+        let Some(shared_bytes) = before.get(..shared) else {
+            return Err(FormatError::Value {
+                what: "shared bytes of a path of a slice",
+                value: shared as u64,
+                rule: "at most the path before it",
+            });
+        };
+        let mut separator = shared_bytes.to_vec();
+        let own_bytes = reader.count(1)?;
+        separator.extend_from_slice(reader.take(own_bytes)?);
+        let row = IndexSlice {
+            frame,
+            first_entry,
+            entry_count,
+            separator,
+        };
+        // One encoding for each path.
+        check_equal(
+            "shared bytes of a path of a slice",
+            shared as u64,
+            shared_bytes_of(before, &row.separator),
+        )?;
+        self.step_slice(&row)?;
+        Ok(row)
+    }
+
+    /// Codes a slice. The frames of neighbours are mostly neighbours, and so are the paths.
+    pub(super) fn put_slice(&mut self, out: &mut Vec<u8>, row: &IndexSlice) -> Result<()> {
+        let (frame_before, before) = &self.slice;
+        let shared = shared_bytes_of(before, &row.separator);
+        let own = row.separator.get(shared as usize..).unwrap_or_default();
+        let numbers = [
+            difference(row.frame, *frame_before),
+            row.first_entry,
+            row.entry_count,
+            shared,
+            own.len() as u64,
+        ];
+        put_varints(out, &numbers);
+        out.extend_from_slice(own);
+        self.step_slice(row)
+    }
+
+    fn step_slice(&mut self, row: &IndexSlice) -> Result<()> {
+        check_limit("frame of entries", row.frame, FRAMES_MAX)?;
+        check_in_range("entries of a slice", row.entry_count, ENTRIES_PER_FRAME_MAX)?;
+        let end = row.first_entry.saturating_add(row.entry_count);
+        check_limit("entries of a slice", end, ENTRIES_PER_FRAME_MAX)?;
+        check_text("path of a slice", &row.separator, FIRST_PATH_BYTES_MAX)?;
+        row.check_follows(&self.slice.1)?;
+        self.slice = (row.frame, row.separator.clone());
+        self.next_row += 1;
+        Ok(())
+    }
+
     pub(super) fn take_child(
         &mut self,
         list: IndexList,
@@ -253,6 +320,13 @@ impl RowCoder {
             IndexList::Names => {
                 end = [0, 0];
                 first = RowKey::Name(reader.u64()?);
+            }
+            IndexList::Slices => {
+                end = [0, 0];
+                first = RowKey::Slice {
+                    frame: reader.varint()?,
+                    separator: take_first_path(reader)?,
+                };
             }
         }
         let child = ChildNode {
@@ -294,6 +368,10 @@ impl RowCoder {
                 put_first_path(out, first_path)?;
             }
             RowKey::Name(checksum) => out.extend(checksum.to_le_bytes()),
+            RowKey::Slice { frame, separator } => {
+                put_varint(out, *frame);
+                put_first_path(out, separator)?;
+            }
         }
         self.step_child(child)
     }
@@ -311,7 +389,7 @@ impl RowCoder {
                 check_range("end of a list of the index", child.end[1], 0)?,
             ],
             RowKey::Entries { member_id, .. } => [*member_id, 0],
-            RowKey::Name(_) => [0, 0],
+            RowKey::Name(_) | RowKey::Slice { .. } => [0, 0],
         };
         Ok(())
     }
@@ -378,6 +456,10 @@ fn put_first_path(out: &mut Vec<u8>, path: &[u8]) -> Result<()> {
     out.push(path.len() as u8);
     out.extend_from_slice(path);
     Ok(())
+}
+
+fn shared_bytes_of(before: &[u8], path: &[u8]) -> u64 {
+    before.iter().zip(path).take_while(|(a, b)| a == b).count() as u64
 }
 
 fn check_in_range(what: &'static str, value: u64, limit: u64) -> Result<()> {

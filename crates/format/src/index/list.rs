@@ -15,22 +15,30 @@ pub enum IndexList {
     Entries,
     /// 5: the names of the members, sorted by checksum.
     Names,
+    /// 7: the slices of the frames of entries of members whose entries are not in path order, in
+    /// path order.
+    Slices,
 }
 
 impl IndexList {
     /// All lists, by ascending id.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Blocks,
         Self::Epochs,
         Self::Members,
         Self::Entries,
         Self::Names,
+        Self::Slices,
     ];
 
     /// The id in the archive.
     #[must_use]
     pub fn id(self) -> u64 {
-        self.position() as u64 + 1
+        match self {
+            // Readers must know it, so its id is odd.
+            Self::Slices => 7,
+            _ => self.position() as u64 + 1,
+        }
     }
 
     /// The position in [`ALL`](Self::ALL).
@@ -42,6 +50,7 @@ impl IndexList {
             Self::Members => 2,
             Self::Entries => 3,
             Self::Names => 4,
+            Self::Slices => 5,
         }
     }
 
@@ -74,6 +83,7 @@ impl IndexList {
             Self::Members => "members",
             Self::Entries => "frames of entries",
             Self::Names => "names",
+            Self::Slices => "slices of frames of entries",
         }
     }
 }
@@ -91,7 +101,7 @@ mod tests {
         }
         assert_eq!(IndexList::from_id(6), Ok(None));
         let class = |id| IndexList::from_id(id).unwrap_err().class();
-        assert_eq!(class(7), ErrorClass::Unsupported);
+        assert_eq!(class(9), ErrorClass::Unsupported);
         assert_eq!(class(0), ErrorClass::Damaged);
     }
 }

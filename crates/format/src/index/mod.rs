@@ -11,6 +11,7 @@ mod node;
 mod path_search;
 mod row_check;
 mod rows;
+mod slice_search;
 mod table;
 mod tree;
 
@@ -23,7 +24,8 @@ pub use builder::{IndexBuilder, NAMES_FROM, NODE_TARGET_BYTES};
 pub use list::IndexList;
 pub use node::{IndexNode, NodeRows};
 pub use rows::{
-    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
+    RowKey,
 };
 pub use table::Index;
 pub use tree::{IndexTree, NodeSource};

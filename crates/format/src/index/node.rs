@@ -3,7 +3,8 @@
 use super::coder::RowCoder;
 use super::list::IndexList;
 use super::rows::{
-    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
+    RowKey,
 };
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
@@ -48,6 +49,8 @@ pub enum NodeRows {
     Entries(Vec<IndexEntries>),
     /// Names.
     Names(Vec<IndexName>),
+    /// Slices of frames of entries.
+    Slices(Vec<IndexSlice>),
     /// Nodes of a depth one less.
     Children(Vec<ChildNode>),
 }
@@ -62,6 +65,7 @@ impl NodeRows {
             Self::Members(rows) => rows.len(),
             Self::Entries(rows) => rows.len(),
             Self::Names(rows) => rows.len(),
+            Self::Slices(rows) => rows.len(),
             Self::Children(rows) => rows.len(),
         }
     }
@@ -138,6 +142,9 @@ impl IndexNode {
             (0, IndexList::Names) => {
                 NodeRows::Names(take_rows(count, rows, |rows| coder.take_name(rows))?)
             }
+            (0, IndexList::Slices) => {
+                NodeRows::Slices(take_rows(count, rows, |rows| coder.take_slice(rows))?)
+            }
             (_, list) => {
                 NodeRows::Children(take_rows(count, rows, |rows| coder.take_child(list, rows))?)
             }
@@ -170,11 +177,18 @@ impl IndexNode {
                 }
             }
             NodeRows::Names(rows) => RowKey::Name(rows.first()?.checksum),
+            NodeRows::Slices(rows) => {
+                let row = rows.first()?;
+                RowKey::Slice {
+                    frame: row.frame,
+                    separator: row.separator.clone(),
+                }
+            }
             NodeRows::Children(rows) => rows.first()?.first.clone(),
         };
         let end = match first {
             RowKey::Start(_) => self.end,
-            RowKey::Entries { .. } | RowKey::Name(_) => [0, 0],
+            RowKey::Entries { .. } | RowKey::Name(_) | RowKey::Slice { .. } => [0, 0],
         };
         Some(ChildNode {
             frame_offset,
@@ -237,9 +251,14 @@ impl IndexNode {
                 size_of_val(rows.as_slice()) + paths.sum::<usize>()
             }
             NodeRows::Names(rows) => size_of_val(rows.as_slice()),
+            NodeRows::Slices(rows) => {
+                let paths = rows.iter().map(|row| row.separator.len());
+                size_of_val(rows.as_slice()) + paths.sum::<usize>()
+            }
             NodeRows::Children(rows) => {
                 let paths = rows.iter().map(|row| match &row.first {
                     RowKey::Entries { first_path, .. } => first_path.len(),
+                    RowKey::Slice { separator, .. } => separator.len(),
                     RowKey::Start(_) | RowKey::Name(_) => 0,
                 });
                 size_of_val(rows.as_slice()) + paths.sum::<usize>()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::IndexBuilder;
 use super::list::IndexList;
 use super::node::{IndexNode, NodeRows, parse_roots};
-use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember};
+use super::rows::{FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
 use super::table::Index;
 use super::tree::{IndexTree, NodeSource};
 use crate::error::FormatError;
@@ -68,6 +68,9 @@ pub fn tree_of(index: &Index, node_bytes: usize) -> IndexTree<NodesInMemory> {
     }
     for row in &index.entries {
         builder.push_entries(row).unwrap();
+    }
+    for row in &index.slices {
+        builder.push_slice(row).unwrap();
     }
     let mut nodes = NodesInMemory::default();
     let mut offset = INDEX_OFFSET;
@@ -174,6 +177,11 @@ pub fn index_from_seed(seed: u64, rows_max: u64) -> Index {
                 let count = index.entries.last().map_or(0, |row| row.entry_count);
                 member.end.entry_count += count;
             }
+            let frames = index.entries_of_member(id);
+            if rng.below(2) == 0 && !frames.is_empty() {
+                member.end.entries_are_sorted = false;
+                index.slices.extend(slices_of(&mut rng, frames));
+            }
         }
         (member.end_frame_offset, _) = next_span(&mut rng);
         content_start += length;
@@ -235,6 +243,22 @@ fn first_paths(rng: &mut Rng) -> Vec<Vec<u8>> {
     paths
 }
 
+/// Slices of these frames whose separators ascend, some of them cut.
+fn slices_of(rng: &mut Rng, frames: std::ops::Range<u64>) -> Vec<IndexSlice> {
+    let mut separators = first_paths(rng);
+    separators.retain(|path| !path.is_empty());
+    let is_same = |a: &mut Vec<u8>, b: &mut Vec<u8>| a == b && a.len() < FIRST_PATH_BYTES_MAX;
+    separators.dedup_by(is_same);
+    separators.insert(0, Vec::new());
+    let slice = |separator| IndexSlice {
+        frame: frames.start + rng.below(frames.end - frames.start),
+        first_entry: rng.below(1000),
+        entry_count: 1 + rng.below(100),
+        separator,
+    };
+    separators.into_iter().map(slice).collect()
+}
+
 fn path_of(rng: &mut Rng, stem_bytes: usize) -> Vec<u8> {
     let mut path = vec![b'p'; stem_bytes];
     path.extend((0..1 + rng.below(3)).map(|_| b'a' + rng.below(5) as u8));
@@ -286,6 +310,18 @@ pub fn tree_answers_as_its_table(seed: u64, rows_max: u64, node_bytes: usize) {
         assert_eq!(
             tree.frames_for_path(id, &path).unwrap(),
             index.frames_for_path(id, &path)
+        );
+        let frames = index.entries_of_member(id);
+        let slices = index.slices_of_frames(&frames);
+        let found = tree.slices_of_frames(&frames).unwrap();
+        assert!(found == slices || (found.is_empty() && slices.is_empty()));
+        for number in slices {
+            let expected = index.slices.get(number as usize);
+            assert_eq!(tree.slice(number).unwrap().as_ref(), expected);
+        }
+        assert_eq!(
+            tree.slices_for_path(&frames, &path).unwrap(),
+            index.slices_for_path(&frames, &path)
         );
     }
 }

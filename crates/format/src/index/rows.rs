@@ -3,6 +3,7 @@
 use crate::check::check_equal;
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
+use crate::limits::FIRST_PATH_BYTES_MAX;
 use crate::member::{MemberEnd, MemberStart};
 use refrain_protect::checksum64;
 use refrain_tree::compare_paths;
@@ -110,6 +111,78 @@ impl IndexEntries {
     }
 }
 
+/// Consecutive entries of a frame that are consecutive in the path order of their member, too. The
+/// rows of a member are in path order. Its frames are not, so several slices may be of one frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSlice {
+    /// The number of the frame in the list of frames of entries.
+    pub frame: u64,
+    /// The number of its first entry in the frame.
+    pub first_entry: u64,
+    /// The number of its entries.
+    pub entry_count: u64,
+    /// The first bytes of its first path, enough to be above the last path of the slice before, at
+    /// most [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX). Empty in the first slice
+    /// of a member, and in no other one.
+    pub separator: Vec<u8>,
+}
+
+impl IndexSlice {
+    /// The separator of a slice that begins with `path`, where the slice before ends with `before`.
+    #[must_use]
+    pub fn separator_of(before: &[u8], path: &[u8]) -> Vec<u8> {
+        let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let mut length = shared + 1;
+        // `.` alone is the root, which is below every other path.
+        if path.get(..length) == Some(b".") {
+            length += 1;
+        }
+        let length = length.min(FIRST_PATH_BYTES_MAX);
+        path.get(..length).unwrap_or(path).to_vec()
+    }
+
+    /// Whether the separator was cut before it could tell the slice from the one before.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.separator.len() == FIRST_PATH_BYTES_MAX
+    }
+
+    /// Checks that this row may follow the one with this separator.
+    pub(crate) fn check_follows(&self, before: &[u8]) -> Result<()> {
+        let order = compare_paths(before, &self.separator);
+        let follows = order.is_lt() || (order.is_eq() && self.is_cut());
+        match self.separator.is_empty() || follows {
+            true => Ok(()),
+            false => Err(FormatError::Value {
+                what: "bytes of a path of a slice of entries in the index",
+                value: self.separator.len() as u64,
+                rule: "above the path before it",
+            }),
+        }
+    }
+
+    /// What the rows of a frame add up to, if they have every entry of it once: the sum over its
+    /// slices is that of one slice with all entries.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let end = self.first_entry.saturating_add(self.entry_count);
+        let border = |entry: u64| {
+            let numbers = [self.frame.to_le_bytes(), entry.to_le_bytes()];
+            checksum64(&numbers.concat())
+        };
+        border(end).wrapping_sub(border(self.first_entry))
+    }
+
+    /// A slice with all entries of a frame.
+    pub(crate) fn whole(frame: u64, entry_count: u64) -> Self {
+        Self {
+            frame,
+            first_entry: 0,
+            entry_count,
+            separator: Vec::new(),
+        }
+    }
+}
+
 /// A member by its name. Rows are sorted by the checksum, then by the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexName {
@@ -177,6 +250,13 @@ pub enum RowKey {
     },
     /// Names: the checksum.
     Name(u64),
+    /// Slices of frames of entries.
+    Slice {
+        /// The number of the frame.
+        frame: u64,
+        /// As in [`IndexSlice::separator`].
+        separator: Vec<u8>,
+    },
 }
 
 impl RowKey {
@@ -185,7 +265,7 @@ impl RowKey {
     pub fn start(&self) -> Option<[u64; 2]> {
         match self {
             Self::Start(start) => Some(*start),
-            Self::Entries { .. } | Self::Name(_) => None,
+            Self::Entries { .. } | Self::Name(_) | Self::Slice { .. } => None,
         }
     }
 
@@ -214,6 +294,16 @@ impl RowKey {
                 check_equal(what, checksum64(found_path), checksum64(first_path))
             }
             (Self::Name(expected), Self::Name(found)) => check_equal(what, *found, *expected),
+            (
+                Self::Slice { frame, separator },
+                Self::Slice {
+                    frame: found_frame,
+                    separator: found_separator,
+                },
+            ) => {
+                check_equal(what, *found_frame, *frame)?;
+                check_equal(what, checksum64(found_separator), checksum64(separator))
+            }
             _ => Err(FormatError::Value {
                 what,
                 value: 0,

@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::list::IndexList;
 use super::node::{IndexNode, NodeRows};
 use super::path_search::{frames_before, may_hold};
-use super::rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember};
+use super::rows::{IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
+use super::slice_search;
 use super::tree::{IndexTree, NodeSource};
 
 /// All rows of an index.
@@ -20,6 +21,9 @@ pub struct Index {
     pub members: Vec<IndexMember>,
     /// All frames of entries, in the order of their members.
     pub entries: Vec<IndexEntries>,
+    /// The slices of the frames of entries of members whose entries are not in path order, in path
+    /// order.
+    pub slices: Vec<IndexSlice>,
 }
 
 impl Index {
@@ -44,6 +48,7 @@ impl Index {
             NodeRows::Epochs(rows) => self.epochs.extend_from_slice(rows),
             NodeRows::Members(rows) => self.members.extend_from_slice(rows),
             NodeRows::Entries(rows) => self.entries.extend_from_slice(rows),
+            NodeRows::Slices(rows) => self.slices.extend_from_slice(rows),
             NodeRows::Names(_) | NodeRows::Children(_) => {}
         }
     }
@@ -91,6 +96,32 @@ impl Index {
         };
         let mut read = |number| Ok::<_, std::convert::Infallible>(row(number).cloned());
         match frames_before(rows.start..last + 1, path, &mut read) {
+            Ok(start) => start..last + 1,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Returns the positions of the slices of a member that has these frames of entries.
+    #[must_use]
+    pub fn slices_of_frames(&self, frames: &Range<u64>) -> Range<u64> {
+        let at = |frame: u64| self.slices.partition_point(|row| row.frame < frame) as u64;
+        at(frames.start)..at(frames.end)
+    }
+
+    /// Returns which of the slices of a member that has these frames of entries may hold the entry
+    /// with this path.
+    #[must_use]
+    pub fn slices_for_path(&self, frames: &Range<u64>, path: &[u8]) -> Range<u64> {
+        let rows = self.slices_of_frames(frames);
+        let row = |number: u64| self.slices.get(usize::try_from(number).ok()?);
+        let holds = |number: &u64| {
+            row(*number).is_some_and(|row| slice_search::may_hold(row, frames, path))
+        };
+        let Some(last) = rows.clone().rev().find(holds) else {
+            return 0..0;
+        };
+        let mut read = |number| Ok::<_, std::convert::Infallible>(row(number).cloned());
+        match slice_search::first_row_for_path(rows.start..last + 1, path, &mut read) {
             Ok(start) => start..last + 1,
             Err(never) => match never {},
         }

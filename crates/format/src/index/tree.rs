@@ -7,8 +7,10 @@ use super::list::IndexList;
 use super::node::{IndexNode, NodeRows};
 use super::path_search::{frames_before, last_row_for_path};
 use super::rows::{
-    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, RowKey,
+    ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
+    RowKey,
 };
+use super::slice_search;
 use crate::error::FormatError;
 
 /// Reads the nodes of an index.
@@ -29,7 +31,7 @@ pub trait NodeSource {
 /// that led to it, so no bytes make it run in circles.
 #[derive(Debug)]
 pub struct IndexTree<S> {
-    roots: [Option<Arc<IndexNode>>; 5],
+    roots: [Option<Arc<IndexNode>>; 6],
     source: S,
 }
 
@@ -163,7 +165,7 @@ impl<S: NodeSource> IndexTree<S> {
         let leaf = self.leaf(IndexList::Names, |rows| {
             let is_before = |row: &ChildNode| match row.first {
                 RowKey::Name(first) => first < checksum,
-                RowKey::Start(_) | RowKey::Entries { .. } => false,
+                RowKey::Start(_) | RowKey::Entries { .. } | RowKey::Slice { .. } => false,
             };
             // Rows with this checksum may begin in the node before the first that begins with it.
             rows.partition_point(is_before).saturating_sub(1)
@@ -209,7 +211,7 @@ impl<S: NodeSource> IndexTree<S> {
         let leaf = self.leaf(IndexList::Entries, |rows| {
             let is_before = |row: &ChildNode| match &row.first {
                 RowKey::Entries { member_id, .. } => *member_id < id,
-                RowKey::Start(_) | RowKey::Name(_) => false,
+                RowKey::Start(_) | RowKey::Name(_) | RowKey::Slice { .. } => false,
             };
             rows.partition_point(is_before).saturating_sub(1)
         })?;
@@ -237,6 +239,75 @@ impl<S: NodeSource> IndexTree<S> {
         };
         let first = self.first_entries_from(id)?;
         let start = frames_before(first..last + 1, path, &mut |number| self.entries(number))?;
+        Ok(start..last + 1)
+    }
+
+    /// A row of the list of slices.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn slice(&self, number: u64) -> Result<Option<IndexSlice>, S::Error> {
+        self.with_row(IndexList::Slices, number, |rows, at| match rows {
+            NodeRows::Slices(rows) => rows.get(at).cloned(),
+            _ => None,
+        })
+    }
+
+    /// The numbers of the slices of a member that has these frames of entries.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn slices_of_frames(&self, frames: &Range<u64>) -> Result<Range<u64>, S::Error> {
+        let start = self.first_slice_from(frames.start)?;
+        Ok(start..self.first_slice_from(frames.end)?.max(start))
+    }
+
+    /// The number of the first slice of a member whose frames are not before this one.
+    fn first_slice_from(&self, frame: u64) -> Result<u64, S::Error> {
+        let leaf = self.leaf(IndexList::Slices, |rows| {
+            let is_before = |row: &ChildNode| match &row.first {
+                RowKey::Slice { frame: first, .. } => *first < frame,
+                RowKey::Start(_) | RowKey::Entries { .. } | RowKey::Name(_) => false,
+            };
+            rows.partition_point(is_before).saturating_sub(1)
+        })?;
+        Ok(leaf.map_or(0, |leaf| match &leaf.rows {
+            NodeRows::Slices(rows) => {
+                let at = rows.partition_point(|row| row.frame < frame);
+                leaf.first_row + at as u64
+            }
+            _ => leaf.next_row,
+        }))
+    }
+
+    /// Which of the slices of a member that has these frames of entries may hold the entry with
+    /// this path: at most one, unless paths are very long.
+    ///
+    /// # Errors
+    /// Those of reading nodes.
+    pub fn slices_for_path(
+        &self,
+        frames: &Range<u64>,
+        path: &[u8],
+    ) -> Result<Range<u64>, S::Error> {
+        let leaf = self.leaf(IndexList::Slices, |rows| {
+            let is_before = |row: &ChildNode| slice_search::begins_before(row, frames, path);
+            rows.partition_point(is_before).saturating_sub(1)
+        })?;
+        let last = leaf.and_then(|leaf| match &leaf.rows {
+            NodeRows::Slices(rows) => {
+                let may_hold = |row: &IndexSlice| slice_search::may_hold(row, frames, path);
+                let at = rows.iter().rposition(may_hold)?;
+                Some(leaf.first_row + at as u64)
+            }
+            _ => None,
+        });
+        let Some(last) = last else {
+            return Ok(0..0);
+        };
+        let first = self.first_slice_from(frames.start)?;
+        let mut row = |number| self.slice(number);
+        let start = slice_search::first_row_for_path(first..last + 1, path, &mut row)?;
         Ok(start..last + 1)
     }
 
@@ -314,7 +385,7 @@ impl<S: NodeSource> IndexTree<S> {
         self.leaf(list, |rows| {
             let begins_before = |row: &ChildNode| match row.first {
                 RowKey::Start(start) => start[0] <= address,
-                RowKey::Entries { .. } | RowKey::Name(_) => false,
+                RowKey::Entries { .. } | RowKey::Name(_) | RowKey::Slice { .. } => false,
             };
             rows.partition_point(begins_before).saturating_sub(1)
         })

@@ -14,7 +14,9 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
-use crate::index::{IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexNode, NAMES_FROM};
+use crate::index::{
+    IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexNode, IndexSlice, NAMES_FROM,
+};
 use crate::layout::{FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::{FRAMES_MAX, Limits, OPEN_MEMBERS_MAX};
 use crate::member::{MemberEnd, MemberStart};
@@ -32,6 +34,10 @@ struct OpenMember {
     start_frame_offset: u64,
     start_checksum: u64,
     entry_count: u64,
+    /// The number of its first frame of entries.
+    first_entries_frame: Option<u64>,
+    /// The sum of the fingerprints of its frames of entries, as slices.
+    fingerprint: u64,
 }
 
 /// Checks that the frames of an archive are in order and agree with one another.
@@ -69,6 +75,7 @@ pub struct StreamChecker {
     root: RootHasher,
     /// The member of the last frame of entries.
     last_entries_member: u64,
+    entries_frames: u64,
     /// The size of the End frame, after it was fed.
     end_frame_bytes: Option<u64>,
     complete: bool,
@@ -103,6 +110,7 @@ impl StreamChecker {
             index_begun: false,
             root: RootHasher::new(),
             last_entries_member: 0,
+            entries_frames: 0,
             end_frame_bytes: None,
             complete: false,
         }
@@ -370,6 +378,22 @@ impl StreamChecker {
         Ok(())
     }
 
+    /// Compares the slices of the index with the order of the paths of a tree whose frames of
+    /// entries are not in it. Optional, for a reader that unpacks the entries anyway; for the
+    /// members in their order, after their ends were fed. The slices name frames by their numbers
+    /// in the member.
+    pub fn observe_slices(&mut self, member_id: u64, slices: &[IndexSlice]) {
+        self.index.observe_slices(member_id, slices);
+    }
+
+    /// Compares the slices that were observed with those of the index, which was fed.
+    ///
+    /// # Errors
+    /// They differ.
+    pub fn check_observed_slices(&self) -> Result<()> {
+        self.index.check_observed_slices()
+    }
+
     fn member_start(&mut self, header: &FrameHeader, start: &MemberStart) -> Result<()> {
         check_equal("member id", start.member_id, self.members_started)?;
         check_limit("members", self.members_started + 1, self.limits.members_max)?;
@@ -403,6 +427,8 @@ impl StreamChecker {
             start_frame_offset: self.offset,
             start_checksum: header.payload_checksum,
             entry_count: 0,
+            first_entries_frame: None,
+            fingerprint: 0,
         });
         self.members_started += 1;
         Ok(())
@@ -428,6 +454,10 @@ impl StreamChecker {
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
         end.check_kind(member.start.kind.has_entries(), member.first_paths_ascend)?;
+        if member.start.kind.has_slices(end) {
+            let first = member.first_entries_frame.unwrap_or_default();
+            (self.index).sliced_member(end.member_id, first, member.fingerprint);
+        }
         self.index.member(
             [member.start_frame_offset, self.offset],
             [member.start_checksum, header.payload_checksum],
@@ -457,6 +487,10 @@ impl StreamChecker {
             member.entry_count,
         )?;
         member.entry_count = member.entry_count.saturating_add(batch.entry_count);
+        let slice = IndexSlice::whole(self.entries_frames, batch.entry_count);
+        member.fingerprint = member.fingerprint.wrapping_add(slice.fingerprint());
+        (member.first_entries_frame).get_or_insert(self.entries_frames);
+        self.entries_frames += 1;
         member.first_paths_ascend &= row.follows(&mut member.first_path);
         if batch.member_id < self.last_entries_member {
             return Err(order(

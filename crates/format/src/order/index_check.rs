@@ -1,10 +1,12 @@
 //! Compares the index with the frames before it, without retaining either.
 
 use super::row_checksum::RowChecksum;
+use super::slice_check::SliceCheck;
 use crate::check::{check_equal, check_range};
 use crate::error::{FormatError, Result};
 use crate::index::{
-    IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexName, IndexNode, NodeRows,
+    IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexName, IndexNode, IndexSlice,
+    NodeRows,
 };
 use crate::layout::FrameKind;
 use crate::limits::INDEX_DEPTH_MAX;
@@ -13,7 +15,8 @@ use crate::limits::INDEX_DEPTH_MAX;
 /// number of rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IndexCheck {
-    lists: [ListCheck; 5],
+    lists: [ListCheck; 6],
+    slices: SliceCheck,
 }
 
 impl IndexCheck {
@@ -36,14 +39,31 @@ impl IndexCheck {
         self.leaf_of(IndexList::Names).expected.add_unordered(name);
     }
 
+    /// The frames of entries of a member, from this number on, that are not in path order.
+    /// `fingerprint` is the sum of those of slices with all of their entries.
+    pub(super) fn sliced_member(&mut self, member_id: u64, first_frame: u64, fingerprint: u64) {
+        self.slices.expect(member_id, first_frame, fingerprint);
+    }
+
+    /// The slices of that member, as its paths are ordered.
+    pub(super) fn observe_slices(&mut self, member_id: u64, slices: &[IndexSlice]) {
+        self.slices.observe(member_id, slices);
+    }
+
+    /// Compares the slices that were observed with those of the index.
+    pub(super) fn check_observed_slices(&self) -> Result<()> {
+        self.slices.check_observed()
+    }
+
     fn leaf_of(&mut self, list: IndexList) -> &mut Level {
-        let [blocks, epochs, members, entries, names] = &mut self.lists;
+        let [blocks, epochs, members, entries, names, slices] = &mut self.lists;
         let list = match list {
             IndexList::Blocks => blocks,
             IndexList::Epochs => epochs,
             IndexList::Members => members,
             IndexList::Entries => entries,
             IndexList::Names => names,
+            IndexList::Slices => slices,
         };
         let [leaf, ..] = &mut list.levels;
         leaf
@@ -61,6 +81,9 @@ impl IndexCheck {
             return Ok(());
         };
         list.take_node(node, span.0)?;
+        if let NodeRows::Slices(rows) = &node.rows {
+            self.slices.take(rows)?;
+        }
         let above = usize::from(node.depth) + 1;
         if let (Some(level), Some(child)) = (list.levels.get_mut(above), node.as_child(span)) {
             level.expected.add_child(&child);
@@ -83,11 +106,14 @@ impl IndexCheck {
             if let Some(list) = self.lists.get_mut(root.list.position()) {
                 list.take_node(root, end_offset)?;
             }
+            if let NodeRows::Slices(rows) = &root.rows {
+                self.slices.take(rows)?;
+            }
         }
         for (list, check) in IndexList::ALL.into_iter().zip(&self.lists) {
             check.finish(list)?;
         }
-        Ok(())
+        self.slices.finish()
     }
 }
 
@@ -128,7 +154,7 @@ impl ListCheck {
         level.add_rows(&node.rows, node_offset)?;
         level.next_row = node.next_row;
         let has_no_end = match node.list {
-            IndexList::Names => true,
+            IndexList::Names | IndexList::Slices => true,
             IndexList::Entries => node.depth > 0,
             IndexList::Blocks | IndexList::Epochs | IndexList::Members => false,
         };
@@ -163,6 +189,8 @@ impl Level {
             NodeRows::Names(rows) => {
                 rows.iter().try_for_each(|row| self.add_name(*row))?;
             }
+            // There is no telling which slices there are before all have come.
+            NodeRows::Slices(_) => {}
             NodeRows::Children(rows) => {
                 for row in rows {
                     let end = check_range("end of a frame", row.frame_offset, row.frame_bytes)?;

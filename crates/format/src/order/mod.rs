@@ -18,6 +18,7 @@ mod held_frames;
 mod index_check;
 mod reach;
 mod row_checksum;
+mod slice_check;
 
 pub use checker::StreamChecker;
 pub use epoch_sums::EpochSums;

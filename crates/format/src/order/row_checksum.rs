@@ -1,6 +1,8 @@
 //! Running checksums over the rows of the index.
 
-use crate::index::{ChildNode, IndexBlock, IndexEntries, IndexEpoch, IndexName, RowKey};
+use crate::index::{
+    ChildNode, IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexSlice, RowKey,
+};
 use refrain_protect::checksum64;
 
 /// A running checksum over rows of numbers: equal for equal rows in the same order.
@@ -65,6 +67,11 @@ impl RowChecksum {
         ]);
     }
 
+    pub(super) fn add_slice(&mut self, row: &IndexSlice) {
+        let separator = checksum64(&row.separator);
+        self.add([row.frame, row.first_entry, row.entry_count, separator]);
+    }
+
     /// Adds a member: where its two frames are, and the checksums of their payloads.
     pub(super) fn add_member(&mut self, offsets: [u64; 2], checksums: [u64; 2]) {
         let ([start, end], [start_checksum, end_checksum]) = (offsets, checksums);
@@ -81,6 +88,7 @@ impl RowChecksum {
                 first_path,
             } => [*member_id, *first_entry, checksum64(first_path)],
             RowKey::Name(checksum) => [*checksum, 0, 0],
+            RowKey::Slice { frame, separator } => [*frame, checksum64(separator), 0],
         };
         let [a, b, c] = key;
         let [end_a, end_b] = row.end;

@@ -15,6 +15,7 @@ use crate::lrzip::options::{
 };
 use crate::progress::{Progress, Watch};
 use crate::store::lrzip::keys::make_keys;
+use crate::tuning::RUN_BYTES_MAX;
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
@@ -68,7 +69,7 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
-    let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes, &[], true);
+    let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes, RUN_BYTES_MAX, &[], true);
     prepared.add(member)?;
     let history = history_policy(&prepared, sink, options);
     let reach_bytes = retained_reach_bytes(history, tuning.tuning.memory_bytes);

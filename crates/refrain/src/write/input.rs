@@ -164,6 +164,8 @@ pub(crate) struct PreparedMembers {
     read_sources: Vec<(usize, ReadSource)>,
     /// The memory budget of the run.
     memory_bytes: u64,
+    /// Entries are written at least every so many bytes of content.
+    run_bytes_max: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
     /// Whether a member is a directory, or a stream that may be a tar stream.
@@ -204,11 +206,13 @@ impl PreparedMembers {
     /// directories become tar streams.
     pub(crate) fn new(
         memory_bytes: u64,
+        run_bytes_max: u64,
         digests: &[DigestAlgorithm],
         directories_as_tar: bool,
     ) -> PreparedMembers {
         PreparedMembers {
             memory_bytes,
+            run_bytes_max,
             digests: digests.to_vec(),
             directories_as_tar,
             ..PreparedMembers::default()
@@ -387,6 +391,7 @@ impl PreparedMembers {
             reader,
             ContentWriter::new(known, log, self.duplicate_bytes.clone()),
             list,
+            self.run_bytes_max,
         );
         self.sources.push(again);
         self.intake.push(IntakeMember {
@@ -409,6 +414,7 @@ impl PreparedMembers {
             name: directory.name.clone(),
             is_strict: directory.walk.is_strict,
             window_bytes: self.memory_bytes / WINDOW_SHARE,
+            run_bytes_max: self.run_bytes_max,
         };
         let content = ContentWriter::new(known, log, self.duplicate_bytes.clone());
         let feed = DirectoryFeed::new(input, content, list, self.problems.clone());

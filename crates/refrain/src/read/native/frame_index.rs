@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use refrain_format::{
-    Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexTree, MemberEnd,
-    MemberKind, MemberStart, NodeRows,
+    Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexSlice, IndexTree,
+    MemberEnd, MemberKind, MemberStart, NodeRows,
 };
 
 use crate::error::{Error, Result};
@@ -21,7 +21,10 @@ pub(crate) struct MemberOutline {
     pub content_bytes: u64,
     /// The id of the member, by which frames of entries name it.
     pub member_id: u64,
+    /// Whether its frames of entries are in path order.
     pub entries_are_sorted: bool,
+    /// Whether slices of its frames of entries are in path order.
+    pub has_slices: bool,
 }
 
 impl MemberOutline {
@@ -32,6 +35,7 @@ impl MemberOutline {
             content_bytes: row.end.content_bytes,
             member_id: row.start.member_id,
             entries_are_sorted: row.end.entries_are_sorted,
+            has_slices: row.start.kind == MemberKind::Tree && !row.end.entries_are_sorted,
         }
     }
 }
@@ -164,14 +168,14 @@ impl FrameIndex {
                 NodeRows::Epochs(rows) => each(LeafRows::Epochs(rows)),
                 NodeRows::Members(rows) => each(LeafRows::Members(rows)),
                 NodeRows::Entries(rows) => each(LeafRows::Entries(rows)),
-                NodeRows::Names(_) | NodeRows::Children(_) => Ok(()),
+                NodeRows::Names(_) | NodeRows::Slices(_) | NodeRows::Children(_) => Ok(()),
             }),
             Rows::Scanned { rows, .. } => match list {
                 IndexList::Blocks => each(LeafRows::Blocks(&rows.blocks)),
                 IndexList::Epochs => each(LeafRows::Epochs(&rows.epochs)),
                 IndexList::Members => each(LeafRows::Members(&rows.members)),
                 IndexList::Entries => each(LeafRows::Entries(&rows.entries)),
-                IndexList::Names => Ok(()),
+                IndexList::Names | IndexList::Slices => Ok(()),
             },
         }
     }
@@ -233,6 +237,34 @@ impl FrameIndex {
         match &self.rows {
             Rows::Tree(tree) => tree.frames_for_path(member.member_id, path),
             Rows::Scanned { rows, .. } => Ok(rows.frames_for_path(member.member_id, path)),
+        }
+    }
+
+    /// The numbers of the slices of a member that has these Entries frames.
+    pub(crate) fn slices(&self, frames: &Range<u64>) -> Result<Range<u64>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.slices_of_frames(frames),
+            Rows::Scanned { rows, .. } => Ok(rows.slices_of_frames(frames)),
+        }
+    }
+
+    /// The numbers of the slices of a member that has these Entries frames that may hold the entry
+    /// with this path.
+    pub(crate) fn slices_for_path(&self, frames: &Range<u64>, path: &[u8]) -> Result<Range<u64>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.slices_for_path(frames, path),
+            Rows::Scanned { rows, .. } => Ok(rows.slices_for_path(frames, path)),
+        }
+    }
+
+    /// The slice with this number; `None` if there are fewer.
+    pub(crate) fn slice(&self, number: u64) -> Result<Option<IndexSlice>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.slice(number),
+            Rows::Scanned { rows, .. } => {
+                let number = usize::try_from(number).ok();
+                Ok(number.and_then(|number| rows.slices.get(number).cloned()))
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use crate::options::ReadOptions;
 use crate::read::epoch_map::EpochMap;
 use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::native::block_frame::decode_block_frame;
+use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::{FoundArchive, expanded_at_start, read_index};
 use crate::read::native::map_cache::MapCache;
@@ -33,6 +34,7 @@ use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{limits_for, read_frame_at};
 
@@ -45,6 +47,8 @@ pub(crate) struct IndexedArchive {
     pub(super) end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
+    /// Decoded frames of entries that come in slices.
+    pub(super) entry_frames: Lock<DecodedFrames>,
     maps: Lock<MapCache>,
     /// The memory for maps where it is not shared, in bytes.
     maps_bytes: u64,
@@ -168,7 +172,7 @@ impl IndexedArchive {
         let scanned = scan(&*source, &limits_for(options.memory_bytes))?;
         let ScannedArchive {
             head,
-            index,
+            mut index,
             block_ids,
             damaged_blocks,
             skipped_bytes,
@@ -176,6 +180,8 @@ impl IndexedArchive {
         if index.epochs.is_empty() {
             return Err(Error::damaged("no frame with content was found"));
         }
+        let limits = limits_for(options.memory_bytes);
+        index.slices = scanned_slices(&source, &mut index, &limits, options.memory_bytes)?;
         let archive_bytes = source.size_bytes()?;
         let end = ArchiveEnd {
             content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
@@ -221,6 +227,7 @@ impl IndexedArchive {
                 (cache_bytes, head.block_bytes_max),
                 options.threads,
             ),
+            entry_frames: Lock::new(DecodedFrames::new(memory_bytes)),
             maps: Lock::new(MapCache::new(maps_bytes, cache_bytes + maps_bytes)),
             maps_bytes,
             damaged,

@@ -1,20 +1,19 @@
 //! The content and the entries of one member of an archive that is opened for random access.
 
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
-use refrain_codec::Workspace;
-use refrain_format::{EntriesHeader, FrameKind, MemberKind};
+use refrain_format::MemberKind;
 use refrain_protect::HASH_BYTES;
 use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
+use crate::read::native::entry_frames::{check_frame, read_entries, slice_of};
 use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::work_meter::WorkMeter;
-use crate::store::coding::decode_entries;
-use crate::store::frames::read_frame_at;
 
 /// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs
 /// is less.
@@ -27,6 +26,8 @@ pub(crate) struct MemberContent<A> {
     outline: MemberOutline,
     /// The numbers of its Entries frames.
     frames: Range<u64>,
+    /// The numbers of the slices that are in path order, if the frames are not.
+    slices: Option<Range<u64>>,
     meter: WorkMeter,
 }
 
@@ -45,13 +46,57 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             return Ok(None);
         }
         let frames = archive.index.entries_frames(&outline)?;
+        let slices = match outline.has_slices {
+            true => Some(archive.index.slices(&frames)?),
+            false => None,
+        };
         Ok(Some(MemberContent {
             archive,
             number,
             outline,
             frames,
+            slices,
             meter,
         }))
+    }
+}
+
+impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
+    /// The entries of a frame.
+    fn frame(&self, number: u64) -> Result<Vec<Entry>> {
+        self.meter.allow_reading()?;
+        let row = self.archive.index.entries_frame(number)?;
+        let entries = read_entries(&*self.archive.source, &row, &self.archive.limits)?;
+        check_inside(&entries, self.outline.content_bytes)
+            .map_err(|error| error.at_offset(row.frame_offset))?;
+        Ok(entries)
+    }
+
+    /// The entries of a slice.
+    fn slice(&self, slices: &Range<u64>, slice: u64) -> Result<Vec<Entry>> {
+        let number = slices.start.saturating_add(slice);
+        let index = &self.archive.index;
+        let row = index
+            .slice(number)?
+            .filter(|row| self.frames.contains(&row.frame));
+        let row = row.ok_or_else(|| Error::damaged("the index has no such slice of entries"))?;
+        let next = match number + 1 < slices.end {
+            true => index.slice(number + 1)?,
+            false => None,
+        };
+        // Two that need the same frame at once may both decode it.
+        let found = self.archive.entry_frames.lock().get(row.frame);
+        let entries = match found {
+            Some(entries) => entries,
+            None => {
+                let entries = self.frame(row.frame)?;
+                check_frame(&entries)?;
+                let entries = Arc::new(entries);
+                self.archive.entry_frames.lock().add(row.frame, &entries);
+                entries
+            }
+        };
+        slice_of(&entries, &row, next.as_ref())
     }
 }
 
@@ -67,8 +112,8 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     }
 
     fn entry_frames(&self) -> Result<usize> {
-        // Far fewer than frames, whose number has 32 bits.
-        Ok((self.frames.end - self.frames.start) as usize)
+        let rows = self.slices.as_ref().unwrap_or(&self.frames);
+        Ok(usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX))
     }
 
     fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
@@ -77,36 +122,27 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     }
 
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>> {
-        let found = self.archive.index.frames_for_path(&self.outline, path)?;
-        let first = self.frames.start;
+        let index = &self.archive.index;
+        let (found, first) = match &self.slices {
+            Some(slices) => (index.slices_for_path(&self.frames, path)?, slices.start),
+            None => (
+                index.frames_for_path(&self.outline, path)?,
+                self.frames.start,
+            ),
+        };
         let in_member = |number: u64| number.saturating_sub(first) as usize;
         Ok(in_member(found.start)..in_member(found.end))
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
-        self.meter.allow_reading()?;
-        let number = self.frames.start.saturating_add(frame as u64);
-        let batch = self.archive.index.entries_frame(number)?;
-        let (offset, limits) = (batch.frame_offset, &self.archive.limits);
-        let frame = read_frame_at(
-            &*self.archive.source,
-            offset,
-            FrameKind::Entries,
-            Some(batch.frame_bytes),
-            limits,
-        )?;
-        let open = || {
-            let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
-            batch.check(&frame.header, &head)?;
-            let entries = decode_entries(&mut Workspace::new(), &head, data, limits)?;
-            check_inside(&entries, self.content_bytes())?;
-            Ok(entries)
-        };
-        open().map_err(|error: Error| error.at_offset(offset))
+        match &self.slices {
+            Some(slices) => self.slice(slices, frame as u64),
+            None => self.frame(self.frames.start.saturating_add(frame as u64)),
+        }
     }
 
     fn is_sorted(&self) -> bool {
-        self.outline.entries_are_sorted
+        self.outline.entries_are_sorted || self.slices.is_some()
     }
 
     fn is_recorded(&self) -> bool {

@@ -3,12 +3,14 @@
 
 use refrain_codec::Workspace;
 use refrain_format::{
-    EntriesHasher, EntriesHeader, Entry, EntryListChecker, Limits, LinkTargets, MemberEnd,
-    MemberKind,
+    EntriesHasher, EntriesHeader, Entry, EntryListChecker, IndexSlice, Limits, LinkTargets,
+    MemberEnd, MemberKind, compare_paths,
 };
 
 use crate::error::{Error, Result};
 use crate::read::content_visitor::EntriesPayload;
+use crate::read::tree::decoded_frames::DecodedFrames;
+use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 
 /// One in so many bytes of the memory is for the targets of hard links that are looked up when the
@@ -19,30 +21,79 @@ const TARGET_BYTES: u64 = 32;
 
 /// The entries of a member so far.
 pub(super) struct MemberEntries {
+    kind: MemberKind,
+    memory_bytes: u64,
     payloads: Vec<EntriesPayload>,
     payload_bytes: u64,
+    /// The last path of a tree.
+    last_path: Vec<u8>,
+    /// Of a tree: whether its frames are in path order. If they are not, its entries are hashed and
+    /// checked at its end.
+    is_in_order: bool,
+    list: ReadList,
+}
+
+/// Entries that were hashed and checked in their order.
+struct ReadList {
     hasher: EntriesHasher,
     checker: EntryListChecker,
+}
+
+fn targets_max(memory_bytes: u64) -> usize {
+    (memory_bytes / LINKS_SHARE / TARGET_BYTES) as usize
+}
+
+impl ReadList {
+    fn of(kind: MemberKind, memory_bytes: u64) -> ReadList {
+        ReadList {
+            hasher: EntriesHasher::new(),
+            checker: EntryListChecker::new(kind, targets_max(memory_bytes)),
+        }
+    }
+
+    fn of_merged_tree(memory_bytes: u64) -> ReadList {
+        ReadList {
+            hasher: EntriesHasher::new(),
+            checker: EntryListChecker::of_merged_tree(targets_max(memory_bytes)),
+        }
+    }
+
+    fn add(&mut self, entries: &[Entry]) -> Result<()> {
+        self.checker.feed(entries)?;
+        self.hasher.update(entries);
+        Ok(())
+    }
 }
 
 impl MemberEntries {
     /// No entries of a member of this kind yet; `None` if such members have none. `memory_bytes` is
     /// the budget of the whole pass.
     pub(super) fn of(kind: MemberKind, memory_bytes: u64) -> Option<Box<MemberEntries>> {
-        let targets_max = memory_bytes / LINKS_SHARE / TARGET_BYTES;
         let entries = MemberEntries {
+            kind,
+            memory_bytes,
             payloads: Vec::new(),
             payload_bytes: 0,
-            hasher: EntriesHasher::new(),
-            checker: EntryListChecker::new(kind, targets_max as usize),
+            last_path: Vec::new(),
+            is_in_order: true,
+            list: ReadList::of(kind, memory_bytes),
         };
         kind.has_entries().then(|| Box::new(entries))
     }
 
     /// Adds a frame: its payload and the entries in it.
     pub(super) fn add(&mut self, payload: &EntriesPayload, entries: &[Entry]) -> Result<()> {
-        self.checker.feed(entries)?;
-        self.hasher.update(entries);
+        if self.kind == MemberKind::Tree {
+            let first = entries.first().map_or(&[][..], |entry| &entry.path);
+            let follows = compare_paths(&self.last_path, first).is_lt();
+            self.is_in_order &= follows || self.payloads.is_empty();
+            let last = entries.last().map_or(&[][..], |entry| &entry.path);
+            self.last_path.clear();
+            self.last_path.extend_from_slice(last);
+        }
+        if self.is_in_order {
+            self.list.add(entries)?;
+        }
         self.payload_bytes += payload.len() as u64;
         self.payloads.push(payload.clone());
         Ok(())
@@ -50,24 +101,55 @@ impl MemberEntries {
 
     /// The memory of the entries, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let own = size_of::<MemberEntries>() + self.checker.memory_bytes();
+        let own = size_of::<MemberEntries>() + self.list.checker.memory_bytes();
         own as u64 + self.payload_bytes
     }
 
-    /// Compares all entries with the end of their member. Returns their frames.
+    /// Compares all entries with the end of their member. Returns their frames, and slices of them
+    /// that are in path order, if they are not.
     pub(super) fn finish(
-        self,
+        mut self,
         end: &MemberEnd,
         workspace: &mut Workspace,
         limits: &Limits,
-    ) -> Result<Vec<EntriesPayload>> {
-        let hash = self.hasher.value();
+    ) -> Result<(Vec<EntriesPayload>, Vec<IndexSlice>)> {
+        let mut slices = Vec::new();
+        if !self.is_in_order {
+            (self.list, slices) = self.read_in_path_order(workspace, limits)?;
+        }
+        let hash = self.list.hasher.value();
         if end.entries_hash.is_some_and(|stated| stated != hash) {
             return Err(Error::damaged("the entries do not match their hash"));
         }
-        let targets = self.checker.finish(end)?;
+        let targets = self.list.checker.finish(end)?;
         find_targets(targets, &self.payloads, workspace, limits)?;
-        Ok(self.payloads)
+        Ok((self.payloads, slices))
+    }
+
+    /// Hashes and checks the entries of a tree in path order.
+    fn read_in_path_order(
+        &self,
+        workspace: &mut Workspace,
+        limits: &Limits,
+    ) -> Result<(ReadList, Vec<IndexSlice>)> {
+        let mut decoded = DecodedFrames::new(self.memory_bytes);
+        let mut frame = |number: usize| {
+            decoded.get_or_decode(number as u64, || {
+                let payload = self.payloads.get(number);
+                let payload = payload.ok_or_else(|| Error::damaged("no such frame of entries"))?;
+                let (head, data) = EntriesHeader::parse(payload, limits)?;
+                decode_entries(workspace, &head, data, limits)
+            })
+        };
+        let slices = path_order(0..self.payloads.len(), self.memory_bytes, &mut frame)?;
+        let mut list = ReadList::of_merged_tree(self.memory_bytes);
+        for slice in &slices {
+            let entries = frame(slice.frame as usize)?;
+            let start = slice.first_entry as usize;
+            let part = entries.get(start..start + slice.entry_count as usize);
+            list.add(part.unwrap_or_default())?;
+        }
+        Ok((list, slices))
     }
 }
 

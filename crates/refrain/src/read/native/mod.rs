@@ -4,6 +4,7 @@ pub(crate) mod block_frame;
 pub(crate) mod concatenation;
 pub(crate) mod concatenation_walk;
 pub(crate) mod digest_check;
+mod entry_frames;
 pub(crate) mod frame_check;
 pub(crate) mod frame_index;
 pub(crate) mod index_nodes;

@@ -169,6 +169,7 @@ impl FoundFrames {
             epochs: self.epochs,
             members,
             entries: self.entries,
+            slices: Vec::new(),
         };
         let head = self.head.unwrap_or_else(|| substitute_settings(&index));
         ScannedArchive {

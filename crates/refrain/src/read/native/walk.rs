@@ -287,6 +287,7 @@ impl Walk<'_, '_, '_> {
         if !is_decoded || !self.open.is_empty() {
             return Err(Error::new(ErrorKind::Internal, "content was not delivered"));
         }
+        self.checker.check_observed_slices()?;
         if let Some(error) = self.error_behind.take() {
             return Err(error);
         }
@@ -715,9 +716,12 @@ impl Walk<'_, '_, '_> {
         }
         let entries = match entries {
             None => Vec::new(),
-            Some(entries) => entries
-                .finish(end, &mut self.workspace, &self.options.limits)
-                .map_err(|error| error.in_file(label))?,
+            Some(entries) => {
+                let read = entries.finish(end, &mut self.workspace, &self.options.limits);
+                let (payloads, slices) = read.map_err(|error| error.in_file(label))?;
+                self.checker.observe_slices(end.member_id, &slices);
+                payloads
+            }
         };
         self.totals.members += 1;
         self.visitor.end(&start, end, entries)

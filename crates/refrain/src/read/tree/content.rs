@@ -16,10 +16,11 @@ pub(crate) trait TreeContent: Sync {
     /// Fills `buffer` with content from `offset`; the range is inside the content.
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()>;
 
-    /// The number of Entries frames.
+    /// The number of parts in which the entries come: Entries frames, or, of a tree whose frames
+    /// are not in path order, slices of them that are. Both are called frames here.
     fn entry_frames(&self) -> Result<usize>;
 
-    /// The entries of a frame. Their content is inside the member's.
+    /// The entries of a frame, or of a slice. Their content is inside the member's.
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>>;
 
     /// The number of all entries and their hash, as the member's end states them; `None` if they

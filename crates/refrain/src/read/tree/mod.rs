@@ -2,8 +2,10 @@
 
 pub(crate) mod chosen;
 pub(crate) mod content;
+pub(crate) mod decoded_frames;
 pub(crate) mod entry_data;
 pub(crate) mod parallel;
+pub(crate) mod path_order;
 pub(crate) mod raw_parts;
 pub(crate) mod read_hash;
 pub(crate) mod restore;

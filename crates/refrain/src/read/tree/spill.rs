@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
-use refrain_format::{EntriesHeader, Limits, MemberEnd, MemberKind, MemberStart};
+use refrain_format::{EntriesHeader, IndexSlice, Limits, MemberEnd, MemberKind, MemberStart};
+use refrain_pool::Lock;
 use refrain_protect::HASH_BYTES;
 use refrain_storage::{Sink, Source, read_full};
 use refrain_tree::Entry;
@@ -15,6 +16,8 @@ use crate::options::ReadOptions;
 use crate::read::content_visitor::EntriesPayload;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
+use crate::read::tree::decoded_frames::DecodedFrames;
+use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
 
@@ -25,6 +28,9 @@ pub(crate) struct SpilledContent {
     kind: MemberKind,
     entries: Vec<EntriesPayload>,
     limits: Limits,
+    /// The path order of a tree.
+    slices: Option<Vec<IndexSlice>>,
+    decoded: Lock<DecodedFrames>,
 }
 
 impl SpilledContent {
@@ -41,13 +47,32 @@ impl SpilledContent {
             let message = "the sink for temporary content cannot be read back";
             Error::new(ErrorKind::Internal, message)
         })?;
-        Ok(SpilledContent {
+        let mut spilled = SpilledContent {
             content,
             content_bytes: end.content_bytes,
             kind: start.kind,
             entries,
             limits: limits_for(options.memory_bytes),
-        })
+            slices: None,
+            decoded: Lock::new(DecodedFrames::new(options.memory_bytes)),
+        };
+        if start.kind.has_slices(end) {
+            let mut decode = |frame| spilled.frame(frame).map(Arc::new);
+            let frames = 0..spilled.entries.len();
+            spilled.slices = Some(path_order(frames, options.memory_bytes, &mut decode)?);
+        }
+        Ok(spilled)
+    }
+
+    /// The entries of a frame.
+    fn frame(&self, frame: usize) -> Result<Vec<Entry>> {
+        let Some(payload) = self.entries.get(frame) else {
+            return Ok(vec![]);
+        };
+        let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
+        let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
+        check_inside(&entries, self.content_bytes)?;
+        Ok(entries)
     }
 }
 
@@ -64,7 +89,8 @@ impl TreeContent for SpilledContent {
     }
 
     fn entry_frames(&self) -> Result<usize> {
-        Ok(self.entries.len())
+        let slices = self.slices.as_ref().map(Vec::len);
+        Ok(slices.unwrap_or(self.entries.len()))
     }
 
     /// The walk, which delivered the entries, has compared them.
@@ -73,17 +99,21 @@ impl TreeContent for SpilledContent {
     }
 
     fn frames_for_path(&self, _path: &[u8]) -> Result<Range<usize>> {
-        Ok(0..self.entries.len())
+        Ok(0..self.entry_frames()?)
     }
 
     fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
-        let Some(payload) = self.entries.get(frame) else {
+        let Some(slices) = &self.slices else {
+            return self.frame(frame);
+        };
+        let Some(slice) = slices.get(frame) else {
             return Ok(vec![]);
         };
-        let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
-        let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
-        check_inside(&entries, self.content_bytes)?;
-        Ok(entries)
+        let decode = || self.frame(slice.frame as usize);
+        let entries = (self.decoded.lock()).get_or_decode(slice.frame, decode)?;
+        let start = slice.first_entry as usize;
+        let part = entries.get(start..start + slice.entry_count as usize);
+        Ok(part.unwrap_or_default().to_vec())
     }
 
     fn is_sorted(&self) -> bool {

@@ -422,6 +422,15 @@ impl<'a> Assembler<'a> {
 impl Assembly for Assembler<'_> {
     type Encoding = NativeEncoding;
 
+    /// Entries are written with the epoch of their content, however long packing them took.
+    fn may_begin(&self, data: &EpochData) -> bool {
+        data.segments.iter().all(|segment| {
+            let end = segment.offset_in_member + segment.bytes.len() as u64;
+            let member = self.members.get(segment.member);
+            member.is_none_or(|member| member.has_entries_up_to(end))
+        })
+    }
+
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
         for segment in &data.segments {
             self.start_members(segment.member);
@@ -453,18 +462,21 @@ impl Assembly for Assembler<'_> {
             extents: Arc::new(std::mem::take(&mut committed.extents)),
         };
         self.write_extents(&extents, start);
-        let ends = self.member_ends(self.last_member);
-        let ends = self.push_if_they_may_wait(ends);
+        let mut frames = self.member_ends(self.last_member);
+        if let Some(member) = self.members.get(self.last_member) {
+            frames.extend(member.next_entries());
+        }
+        let frames = self.push_if_they_may_wait(frames);
         for page in std::mem::take(&mut committed.filled) {
             self.add_page(page, epoch, start);
         }
-        if !ends.is_empty() || !self.may_wait(0) {
+        if !frames.is_empty() || !self.may_wait(0) {
             if let Some(page) = committed.state.history.take_last_page()? {
                 self.add_page(page, epoch, start);
             }
             self.close_block(epoch, start);
         }
-        ends.into_iter().for_each(|frame| self.push(frame));
+        frames.into_iter().for_each(|frame| self.push(frame));
         Ok(())
     }
 

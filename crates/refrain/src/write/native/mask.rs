@@ -32,7 +32,7 @@ impl Frame {
                 }
                 Frame::Entries(header, bytes)
             }
-            Frame::Block(..) | Frame::MemberStart(_) | Frame::MemberEnd(_) => self,
+            Frame::Block(..) | Frame::MemberStart(_) | Frame::MemberEnd(..) => self,
         })
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         let mut bytes = match frame {
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes,
             Frame::Block(_, frame) => frame.joined().to_vec(),
-            Frame::MemberStart(_) | Frame::MemberEnd(_) => vec![],
+            Frame::MemberStart(_) | Frame::MemberEnd(..) => vec![],
         };
         finish_header(&mut bytes, ID, 3);
         bytes

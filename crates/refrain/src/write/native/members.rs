@@ -7,7 +7,7 @@ use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::input::MemberPlan;
 use crate::write::native::output::Frame;
-use crate::write::tree::entry_list::{SharedEntries, StreamKind};
+use crate::write::tree::entry_list::{EntriesFrame, SharedEntries, StreamKind};
 
 /// A member that is being written.
 pub(crate) struct MemberWriter {
@@ -53,24 +53,41 @@ impl MemberWriter {
             .map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 
-    /// The frames that follow the member's content: its entries, if it is a tree, and MemberEnd.
+    /// Whether the entries of its content up to `content_end` are packed.
+    pub(crate) fn has_entries_up_to(&self, content_end: u64) -> bool {
+        let entries = self.entries.as_ref();
+        entries.is_none_or(|entries| entries.is_packed_up_to(content_end))
+    }
+
+    /// The entries of the content so far that no frame has yet.
+    pub(crate) fn next_entries(&self) -> Vec<Frame> {
+        let entries = self.entries.as_ref().filter(|_| self.has_entries());
+        let frames = entries.map(|entries| entries.take_up_to(self.hasher.content_bytes()));
+        entries_frames(frames.into_iter().flatten()).collect()
+    }
+
+    fn has_entries(&self) -> bool {
+        matches!(self.start.kind, MemberKind::Tree | MemberKind::Tar)
+    }
+
+    /// The frames that follow the member's content: the rest of its entries, if it is a tree, and
+    /// MemberEnd.
     pub(crate) fn end(&mut self) -> Vec<Frame> {
         let content_bytes = self.hasher.content_bytes();
-        let has_entries = matches!(self.start.kind, MemberKind::Tree | MemberKind::Tar);
+        let has_entries = self.has_entries();
         let mut list = self.entries.take().map(|entries| entries.take());
         if let Some(list) = &mut list {
             self.digests.append(&mut list.digests);
         }
-        let list = list.filter(|_| has_entries);
+        let mut list = list.filter(|_| has_entries);
         let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
         let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);
         let entries_hash = list.as_ref().map(|list| list.entries_hash);
+        let slices = list.as_mut().map(|list| std::mem::take(&mut list.slices));
         let view_bytes = list.as_ref().map_or(content_bytes, |list| list.view_bytes);
         let entries = list.into_iter().flat_map(|list| list.frames);
-        let mut frames: Vec<_> = entries
-            .map(|frame| Frame::Entries(frame.header, frame.bytes))
-            .collect();
-        frames.push(Frame::MemberEnd(MemberEnd {
+        let mut frames: Vec<_> = entries_frames(entries).collect();
+        let end = MemberEnd {
             member_id: self.start.member_id,
             content_bytes,
             view_bytes,
@@ -80,9 +97,14 @@ impl MemberWriter {
             entries_are_sorted,
             digests: digests::finish(std::mem::take(&mut self.digests)),
             extensions: Vec::new(),
-        }));
+        };
+        frames.push(Frame::MemberEnd(end, slices.unwrap_or_default()));
         frames
     }
+}
+
+fn entries_frames(frames: impl Iterator<Item = EntriesFrame>) -> impl Iterator<Item = Frame> {
+    frames.map(|frame| Frame::Entries(frame.header, frame.bytes))
 }
 
 impl Frame {
@@ -91,7 +113,7 @@ impl Frame {
         const HEADS: u64 = 512;
         match self {
             Frame::MemberStart(start) => HEADS + start.name.len() as u64,
-            Frame::MemberEnd(end) => HEADS + end.digests.len() as u64 * 80,
+            Frame::MemberEnd(end, _) => HEADS + end.digests.len() as u64 * 80,
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes.len() as u64,
             Frame::Block(_, frame) => frame.frame_bytes(),
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader,
-    FinishedArchive, FirstBlock, MemberEnd, MemberStart, archive_id, whole,
+    FinishedArchive, FirstBlock, IndexSlice, MemberEnd, MemberStart, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -19,7 +19,8 @@ use crate::write::native::archive_bytes::ArchiveBytes;
 pub(crate) enum Frame {
     MemberStart(MemberStart),
     Entries(EntriesHeader, Vec<u8>),
-    MemberEnd(MemberEnd),
+    /// With the path order of its entries, if its frames of entries are not in it.
+    MemberEnd(MemberEnd, Vec<IndexSlice>),
     Block(BlockHeader, BlockFrame),
     Extents(ExtentsHeader, EpochSums, Vec<u8>),
 }
@@ -179,7 +180,10 @@ impl<'a> Output<'a> {
         };
         match frame.masked_for(self.archive_id)? {
             Frame::MemberStart(start) => self.bytes.write(&archive.member_start(&start)?)?,
-            Frame::MemberEnd(end) => self.bytes.write(&archive.member_end(&end)?)?,
+            Frame::MemberEnd(end, slices) => {
+                archive.slices(slices)?;
+                self.bytes.write(&archive.member_end(&end)?)?;
+            }
             Frame::Entries(header, mut bytes) => {
                 archive.entries(&header, &mut bytes)?;
                 self.bytes.write(&bytes)?;

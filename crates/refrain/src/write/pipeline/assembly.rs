@@ -77,6 +77,11 @@ pub(crate) trait Encoding: 'static {
 pub(crate) trait Assembly {
     /// The work of its encoders.
     type Encoding: Encoding;
+    /// Whether an epoch may be matched, all segments of which were read: jobs of feeds may have to
+    /// be done before.
+    fn may_begin(&self, _data: &EpochData) -> bool {
+        true
+    }
     /// All segments of an epoch were read, and the epoch will be matched next.
     fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
     /// Lends out the digests for the next epoch. They return through [`Assembly::digested`] before

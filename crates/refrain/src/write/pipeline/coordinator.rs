@@ -384,6 +384,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         let Some(next) = self.waiting.front() else {
             return Ok(());
         };
+        if !self.assembly.may_begin(&next.data) {
+            return Ok(());
+        }
         let (id, content_bytes) = (next.id, next.data.length_bytes());
         let Some(reach_floor) = self.assembly.floor_for(id, content_bytes) else {
             return Ok(());

@@ -43,7 +43,8 @@ impl ContentWriter {
         }
     }
 
-    fn length_bytes(&self) -> u64 {
+    /// The bytes of content so far.
+    pub(crate) fn length_bytes(&self) -> u64 {
         self.open_start + self.open.len() as u64
     }
 

@@ -1,20 +1,22 @@
-//! The entry list of a tree while it is written: packed window by window, so that memory holds the
-//! packed form only.
+//! The entry list of a tree while it is written: packed run by run, so that memory holds the packed
+//! form only, and written along with the content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{
-    EntriesHasher, EntriesHeader, Entry, entries_are_sorted, entry_batches, pack_entries,
+    EntriesHasher, EntriesHeader, Entry, IndexSlice, entry_batches, pack_entries,
 };
 use refrain_pool::Lock;
 use refrain_protect::DigestHasher;
 use refrain_tree::tar::TarView;
-use refrain_tree::{EntryKind, compare_paths};
+use refrain_tree::{EntryKind, ascend, compare_paths};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::coding::coding;
+use crate::write::tree::order::{PackedFrame, RunSlice, slices};
+use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
 
 /// The level of zstd for entries. Compared with level 9 it takes a tenth off the entries of many
 /// versions of a tree, at 0.2 µs for each; decoding is as fast.
@@ -24,13 +26,28 @@ const ENTRIES_LEVEL: i32 = 15;
 pub(crate) struct EntriesFrame {
     pub header: EntriesHeader,
     pub bytes: Vec<u8>,
+    /// The path of its last entry.
+    pub last_path: Vec<u8>,
+}
+
+/// Entries that are packed together, and written when the content up to `content_end` is.
+struct Run {
+    content_end: u64,
+    /// `None` while a job packs them.
+    frames: Option<Vec<EntriesFrame>>,
 }
 
 /// The packed entries of a member.
 #[derive(Default)]
 struct PackedList {
-    /// By window.
-    windows: BTreeMap<u64, Vec<EntriesFrame>>,
+    /// The runs that were not taken, in order.
+    runs: VecDeque<Run>,
+    runs_taken: u64,
+    /// What slices need to know of each frame of the runs that were taken.
+    taken: Vec<Vec<PackedFrame>>,
+    /// The order of the entries of a tree by path.
+    order: Vec<RunSlice>,
+    entry_count: u64,
     view_bytes: u64,
     is_unsorted: bool,
     hasher: EntriesHasher,
@@ -70,8 +87,11 @@ pub(crate) struct EntryList {
     member_id: u64,
     view: ViewKind,
     entry_count: u64,
-    windows: u64,
+    next_run: u32,
+    /// The last path of the runs so far.
     last_path: Vec<u8>,
+    /// The last path of a tree's complete windows, in path order.
+    last_in_order: Vec<u8>,
     packed: SharedEntries,
 }
 
@@ -83,7 +103,9 @@ pub(crate) struct SharedEntries(Arc<Lock<PackedList>>);
 pub(crate) struct CompleteList {
     pub frames: Vec<EntriesFrame>,
     pub entry_count: u64,
-    /// Whether all paths ascend.
+    /// The path order of a tree whose frames are not in it.
+    pub slices: Vec<IndexSlice>,
+    /// Whether all paths ascend, frame by frame.
     pub is_sorted: bool,
     /// The hash of all entries.
     pub entries_hash: [u8; 32],
@@ -99,18 +121,55 @@ impl SharedEntries {
         self.0.lock().kind
     }
 
-    /// Takes the list. All windows have been packed.
+    /// Whether all runs are packed whose content ends before `content_end`. More content has been
+    /// passed on only after they were added.
+    pub(crate) fn is_packed_up_to(&self, content_end: u64) -> bool {
+        let list = self.0.lock();
+        let mut runs = list.runs.iter();
+        runs.all(|run| run.frames.is_some() || run.content_end >= content_end)
+    }
+
+    /// Takes the next frames, those whose content ends before `content_end`. They are packed.
+    pub(crate) fn take_up_to(&self, content_end: u64) -> Vec<EntriesFrame> {
+        self.0.lock().take_up_to(content_end)
+    }
+
+    /// Takes the rest of the list. All runs have been packed.
     pub(crate) fn take(&self) -> CompleteList {
-        let list = std::mem::take(&mut *self.0.lock());
-        let frames: Vec<_> = list.windows.into_values().flatten().collect();
+        let mut list = std::mem::take(&mut *self.0.lock());
+        let frames = list.take_up_to(u64::MAX);
         CompleteList {
-            entry_count: frames.iter().map(|frame| frame.header.entry_count).sum(),
-            is_sorted: !frames.is_empty() && !list.is_unsorted,
+            slices: match list.is_unsorted {
+                true => slices(&list.order, &list.taken),
+                false => Vec::new(),
+            },
             frames,
+            entry_count: list.entry_count,
+            is_sorted: list.entry_count > 0 && !list.is_unsorted,
             entries_hash: list.hasher.value(),
             view_bytes: list.view_bytes,
             digests: list.digests,
         }
+    }
+}
+
+impl PackedList {
+    fn take_up_to(&mut self, content_end: u64) -> Vec<EntriesFrame> {
+        let is_due = |run: &mut Run| run.frames.is_some() && run.content_end < content_end;
+        let mut frames = vec![];
+        while let Some(run) = self.runs.pop_front_if(is_due) {
+            self.runs_taken += 1;
+            let run = run.frames.unwrap_or_default();
+            self.taken.push(run.iter().map(PackedFrame::of).collect());
+            frames.extend(run);
+        }
+        frames
+    }
+
+    /// The place of a run that was not taken.
+    fn run(&mut self, number: u64) -> Option<&mut Run> {
+        let at = number.checked_sub(self.runs_taken)?;
+        self.runs.get_mut(usize::try_from(at).ok()?)
     }
 }
 
@@ -122,8 +181,9 @@ impl EntryList {
             member_id,
             view,
             entry_count: 0,
-            windows: 0,
+            next_run: 0,
             last_path: Vec::new(),
+            last_in_order: Vec::new(),
             packed,
         }
     }
@@ -146,70 +206,166 @@ impl EntryList {
         self.packed.0.lock().digests = digests;
     }
 
-    /// Adds the next entries. Returns the job that packs them.
-    pub(crate) fn add(&mut self, entries: Vec<Entry>) -> PackJob {
-        self.note_order(&entries);
+    /// Adds the next entries of a stream, whose content ends before `content_end`. Returns the job
+    /// that packs them.
+    pub(crate) fn add(&mut self, entries: Vec<Entry>, content_end: u64) -> PackJob {
+        let named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
+        let paths = named.map(|entry| &entry.path[..]).collect::<Vec<_>>();
+        let is_sorted = ascend(paths.iter().copied());
+        self.note_order(paths.first().copied(), paths.last().copied(), is_sorted);
         self.packed.0.lock().hasher.update(&entries);
+        self.job(RunEntries::All(entries), content_end)
+    }
+
+    /// The number of the next run.
+    pub(crate) fn next_run(&self) -> u32 {
+        self.next_run
+    }
+
+    /// Adds some entries of a window of a tree, in path order, before the others are complete.
+    pub(crate) fn add_picked(&mut self, picked: PickedEntries, content_end: u64) -> PackJob {
+        let path = |pick: Option<&Pick>| {
+            let entry = pick.and_then(|pick| picked.listed.get(pick.index as usize));
+            entry.map(|entry| &entry.path[..])
+        };
+        self.note_order(path(picked.picks.first()), path(picked.picks.last()), true);
+        self.job(RunEntries::Picked(picked), content_end)
+    }
+
+    /// Adds the entries of a window of a tree that are in no run yet, and records the order of all.
+    pub(crate) fn add_rest(&mut self, window: CompleteWindow, content_end: u64) -> Option<PackJob> {
+        let CompleteWindow { entries, runs } = window;
+        let run = self.next_run;
+        let run_of = |entry: usize| runs.get(entry).copied().flatten().unwrap_or(run);
+        let mut packed = self.packed.0.lock();
+        packed.hasher.update(&entries);
+        let (mut next, mut at) = (BTreeMap::<u32, u64>::new(), 0);
+        while at < entries.len() {
+            let count = (at..entries.len()).take_while(|&entry| run_of(entry) == run_of(at));
+            let count = count.count();
+            let first_entry = next.entry(run_of(at)).or_default();
+            packed.order.push(RunSlice {
+                run: run_of(at),
+                first_entry: *first_entry,
+                entry_count: count as u64,
+                separator: IndexSlice::separator_of(&self.last_in_order, &entries[at].path),
+            });
+            *first_entry += count as u64;
+            at += count;
+            (self.last_in_order).clone_from(&entries[at - 1].path);
+        }
+        drop(packed);
+        let rest: Vec<_> = match runs.iter().any(Option::is_some) {
+            false => entries,
+            true => {
+                let mut runs = runs.into_iter();
+                let is_rest = |_: &Entry| runs.next().flatten().is_none();
+                let mut entries = entries;
+                entries.retain(is_rest);
+                entries
+            }
+        };
+        let (first, last) = (rest.first()?, rest.last()?);
+        self.note_order(Some(&first.path), Some(&last.path), true);
+        Some(self.job(RunEntries::All(rest), content_end))
+    }
+
+    fn job(&mut self, entries: RunEntries, content_end: u64) -> PackJob {
+        let count = entries.len() as u64;
+        let mut packed = self.packed.0.lock();
+        packed.entry_count += count;
+        packed.runs.push_back(Run {
+            content_end,
+            frames: None,
+        });
+        drop(packed);
         let job = PackJob {
             member_id: self.member_id,
             view: self.view,
             first_entry: self.entry_count,
-            window: self.windows,
+            run: u64::from(self.next_run),
             packed: self.packed.clone(),
             entries,
         };
-        self.entry_count += job.entries.len() as u64;
-        self.windows += 1;
+        self.entry_count += count;
+        self.next_run += 1;
         job
     }
-}
 
-impl EntryList {
-    /// Compares the paths with those before.
-    fn note_order(&mut self, entries: &[Entry]) {
-        let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
-        let Some(first) = named.next() else {
+    /// Compares the paths of a run with those of the runs before.
+    fn note_order(&mut self, first: Option<&[u8]>, last: Option<&[u8]>, is_sorted: bool) {
+        let Some(first) = first else {
             return;
         };
-        let follows =
-            self.last_path.is_empty() || compare_paths(&self.last_path, &first.path).is_lt();
-        self.last_path
-            .clone_from(&named.next_back().unwrap_or(first).path);
-        if !follows || !entries_are_sorted(entries) {
+        let follows = self.last_path.is_empty() || compare_paths(&self.last_path, first).is_lt();
+        self.last_path.clear();
+        self.last_path.extend_from_slice(last.unwrap_or(first));
+        if !follows || !is_sorted {
             self.packed.0.lock().is_unsorted = true;
         }
     }
 }
 
-/// Packs the entries of a window.
+/// The entries of a run.
+enum RunEntries {
+    All(Vec<Entry>),
+    Picked(PickedEntries),
+}
+
+impl Default for RunEntries {
+    fn default() -> RunEntries {
+        RunEntries::All(Vec::new())
+    }
+}
+
+impl RunEntries {
+    fn len(&self) -> usize {
+        match self {
+            RunEntries::All(entries) => entries.len(),
+            RunEntries::Picked(picked) => picked.picks.len(),
+        }
+    }
+
+    fn into_entries(self) -> Vec<Entry> {
+        match self {
+            RunEntries::All(entries) => entries,
+            RunEntries::Picked(picked) => picked.into_entries(),
+        }
+    }
+}
+
+/// Packs the entries of a run.
 pub(crate) struct PackJob {
     member_id: u64,
     view: ViewKind,
     first_entry: u64,
-    window: u64,
+    run: u64,
     packed: SharedEntries,
-    entries: Vec<Entry>,
+    entries: RunEntries,
 }
 
 impl PackJob {
-    pub(crate) fn run(self) -> Result<()> {
-        let frames = encode_entries(self.member_id, self.first_entry, &self.entries)?;
+    pub(crate) fn run(mut self) -> Result<()> {
+        let entries = std::mem::take(&mut self.entries).into_entries();
+        let frames = encode_entries(self.member_id, self.first_entry, &entries)?;
         if self.view == ViewKind::Recorded && frames.len() > 1 {
             // The view restarts where the splitter did: at the start of the window.
             let message = "the entries of a tar stream do not fit one frame";
             return Err(Error::new(ErrorKind::Internal, message));
         }
-        let view_bytes = self.view_bytes()?;
+        let view_bytes = self.view_bytes(&entries)?;
         let mut packed = self.packed.0.lock();
-        packed.windows.insert(self.window, frames);
         packed.view_bytes += view_bytes;
+        if let Some(run) = packed.run(self.run) {
+            run.frames = Some(frames);
+        }
         Ok(())
     }
 
-    fn view_bytes(&self) -> Result<u64> {
+    fn view_bytes(&self, entries: &[Entry]) -> Result<u64> {
         let mut view = self.view.tar_view();
         let mut bytes = 0_u64;
-        for entry in &self.entries {
+        for entry in entries {
             let item = view
                 .entry(entry)
                 .map_err(|error| Error::new(ErrorKind::Internal, error))?;
@@ -248,5 +404,6 @@ fn encode_batch(
     Ok(EntriesFrame {
         bytes: header.finish(builder)?,
         header,
+        last_path: batch.last().map_or(Vec::new(), |entry| entry.path.clone()),
     })
 }

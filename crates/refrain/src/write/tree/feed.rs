@@ -25,7 +25,8 @@ use crate::write::tree::file_data::{
     Follows, Piece, WHOLE_BYTES_MAX, end_at, piece_behind, pieces,
 };
 use crate::write::tree::jobs::Jobs;
-use crate::write::tree::window::Window;
+use crate::write::tree::runs::RunSchedule;
+use crate::write::tree::window::{ListedWindow, Window};
 
 /// The data of one batch, in bytes, unless a single file is larger.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -41,8 +42,7 @@ pub(crate) type Problems = Arc<Lock<Vec<(usize, Problem)>>>;
 enum JobResult {
     Listed {
         walker: Box<Walker>,
-        entries: Result<Vec<Entry>>,
-        order: Vec<u32>,
+        window: Result<ListedWindow>,
         problems: Vec<Problem>,
     },
     Read {
@@ -103,6 +103,9 @@ pub(crate) struct DirectoryFeed {
     spare: Arc<Lock<Vec<Vec<u8>>>>,
     content: ContentWriter,
     list: EntryList,
+    schedule: RunSchedule,
+    /// Runs of entries to be packed.
+    runs: VecDeque<PackJob>,
     /// The paths of the entries that could not be read: each is among the problems, too.
     lost: BTreeSet<Vec<u8>>,
     problems: Problems,
@@ -118,6 +121,8 @@ pub(crate) struct DirectoryInput {
     pub is_strict: bool,
     /// The memory for entries, in bytes.
     pub window_bytes: u64,
+    /// Entries are written at least every so many bytes of content.
+    pub run_bytes_max: u64,
 }
 
 impl DirectoryFeed {
@@ -148,6 +153,8 @@ impl DirectoryFeed {
             spare: Arc::default(),
             content,
             list,
+            schedule: RunSchedule::new(input.run_bytes_max),
+            runs: VecDeque::new(),
             lost: BTreeSet::new(),
             problems,
         }
@@ -158,12 +165,11 @@ impl DirectoryFeed {
             match result {
                 JobResult::Listed {
                     walker,
-                    entries,
-                    order,
+                    window,
                     problems,
                 } => {
                     self.report(problems);
-                    self.open_window(walker, entries?, order);
+                    self.open_window(walker, window?);
                 }
                 JobResult::Read {
                     batch,
@@ -181,8 +187,24 @@ impl DirectoryFeed {
         while let Some(batch) = self.read.remove(&self.next_taken) {
             self.next_taken += 1;
             self.take(batch, context)?;
+            self.end_run();
         }
         Ok(())
+    }
+
+    /// Ends a run of entries, if there is enough content.
+    fn end_run(&mut self) {
+        let content_bytes = self.content.length_bytes();
+        if let Some(open) = &mut self.window
+            && self.schedule.is_due(content_bytes)
+        {
+            self.schedule.end_run(content_bytes);
+            let picked = open.window.pick(self.list.next_run(), &self.lost);
+            if !picked.picks.is_empty() {
+                self.runs
+                    .push_back(self.list.add_picked(picked, content_bytes));
+            }
+        }
     }
 
     fn report(&self, problems: Vec<Problem>) {
@@ -191,13 +213,14 @@ impl DirectoryFeed {
         self.problems.lock().extend(problems);
     }
 
-    fn open_window(&mut self, walker: Box<Walker>, entries: Vec<Entry>, order: Vec<u32>) {
-        if entries.is_empty() {
+    fn open_window(&mut self, walker: Box<Walker>, listed: ListedWindow) {
+        if listed.is_empty() {
             self.is_listed = true;
             return;
         }
         self.walker = Some(walker);
-        let window = Window::new(entries);
+        let order = listed.order.clone();
+        let window = Window::new(listed);
         let files = order
             .iter()
             .filter_map(|&index| window.entries().get(index as usize));
@@ -261,6 +284,7 @@ impl DirectoryFeed {
                 if let Some(entry) = changed {
                     open.window.replace(index, Some(entry));
                 }
+                open.window.settle(index);
             }
             Outcome::Piece {
                 range,
@@ -291,7 +315,11 @@ impl DirectoryFeed {
                 self.large.push_back((file, pieces));
             }
             Outcome::Later => self.later.push_back(index),
-            Outcome::Gone => self.open_window_mut()?.window.replace(index, None),
+            Outcome::Gone => {
+                let window = &mut self.open_window_mut()?.window;
+                window.replace(index, None);
+                window.settle(index);
+            }
         }
         Ok(())
     }
@@ -343,6 +371,9 @@ impl DirectoryFeed {
     fn end_file(&mut self, index: u32) {
         self.large.retain(|(file, _)| file.index != index);
         self.open_files.remove(&index);
+        if let Some(open) = &mut self.window {
+            open.window.settle(index);
+        }
     }
 
     /// The job that reads the next batch; `None` if all of the window is planned.
@@ -440,15 +471,14 @@ impl DirectoryFeed {
         let count = self.entries_per_window;
         self.jobs.start(Lane::Input, move |_| {
             let entries = walker.next_entries(count).map_err(Error::from);
-            let order = match &entries {
-                Ok(entries) => content_order(entries),
-                Err(_) => Vec::new(),
-            };
+            let window = entries.map(|entries| {
+                let order = content_order(&entries);
+                ListedWindow::new(entries, order)
+            });
             let problems = walker.take_problems();
             JobResult::Listed {
                 walker,
-                entries,
-                order,
+                window,
                 problems,
             }
         })
@@ -469,13 +499,23 @@ impl DirectoryFeed {
                 .is_some_and(|open| open.batches_left == 0 && open.next == open.order.len())
     }
 
-    /// The job that packs the entries of the complete window.
-    fn pack_job(&mut self) -> Option<FeedStep> {
-        let open = self.window.take()?;
+    /// Adds the rest of the entries of the complete window.
+    fn close_window(&mut self) {
+        let Some(open) = self.window.take() else {
+            return;
+        };
         drop(open.reading);
-        let (entries, problems) = open.window.finish(&mut self.lost);
+        let (complete, problems) = open.window.finish(&mut self.lost);
         self.report(problems);
-        let pack: PackJob = self.list.add(entries);
+        let content_bytes = self.content.length_bytes();
+        self.schedule.end_run(content_bytes);
+        self.runs
+            .extend(self.list.add_rest(complete, content_bytes));
+    }
+
+    /// The job that packs the next run of entries.
+    fn pack_job(&mut self) -> Option<FeedStep> {
+        let pack = self.runs.pop_front()?;
         let packed = move |_: &PipelineContext| JobResult::Packed(pack.run());
         Some(self.jobs.start(Lane::Normal, packed))
     }
@@ -484,16 +524,18 @@ impl DirectoryFeed {
 impl ContentFeed for DirectoryFeed {
     fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep> {
         self.collect(context)?;
+        // Before the content that follows is passed on, which their frames precede.
+        if self.is_window_complete() {
+            self.close_window();
+        }
+        if let Some(step) = self.pack_job() {
+            return Ok(step);
+        }
         if let Some((offset_in_member, bytes)) = self.content.take_segment() {
             return Ok(FeedStep::Segment {
                 offset_in_member,
                 bytes,
             });
-        }
-        if self.is_window_complete()
-            && let Some(step) = self.pack_job()
-        {
-            return Ok(step);
         }
         if self.window.is_none() && !self.is_listed {
             let walker = self.walker.take();

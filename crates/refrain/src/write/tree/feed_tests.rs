@@ -29,6 +29,7 @@ fn feed_of(root: &Path, walker: Walker) -> (DirectoryFeed, SharedEntries) {
         name: PathBuf::new(),
         is_strict: true,
         window_bytes: 1 << 20,
+        run_bytes_max: 1 << 20,
     };
     (
         DirectoryFeed::new(input, content, list, Arc::new(Lock::default())),

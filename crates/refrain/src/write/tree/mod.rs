@@ -7,7 +7,12 @@ pub(crate) mod feed;
 pub(crate) mod file_data;
 mod jobs;
 pub(crate) mod known;
+mod order;
+#[cfg(test)]
+mod prefix_tests;
 pub(crate) mod reread;
+pub(crate) mod runs;
 pub(crate) mod tar_feed;
 pub(crate) mod tar_reader;
+pub(crate) mod tar_runs;
 mod window;

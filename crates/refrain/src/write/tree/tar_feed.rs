@@ -1,7 +1,7 @@
 //! The content of a tar stream that is taken apart: one thread reads and splits it, others hash the
 //! data of its entries, and it is taken in the order of the stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use refrain_pool::Lane;
 use refrain_pool::stages::stage;
@@ -15,6 +15,7 @@ use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, StreamKind};
 use crate::write::tree::jobs::Jobs;
 use crate::write::tree::tar_reader::{BATCH_BYTES_MAX, TarBatch, TarItem, TarReader};
+use crate::write::tree::tar_runs::{RunEnd, TarRuns};
 
 /// The length of a tar record, by which a tar stream is recognized.
 const RECORD_BYTES: usize = 512;
@@ -60,14 +61,21 @@ pub(crate) struct TarFeed {
     list: EntryList,
     /// The entries of the window so far.
     entries: Vec<Entry>,
-    /// Complete windows, to be packed.
-    windows: Vec<Vec<Entry>>,
+    /// Complete windows, to be packed, and where their content ends.
+    windows: VecDeque<(Vec<Entry>, u64)>,
+    runs: TarRuns,
     /// The offset of the first piece of a large entry.
     large_start: u64,
 }
 
 impl TarFeed {
-    pub(crate) fn new(reader: TarReader, content: ContentWriter, list: EntryList) -> TarFeed {
+    /// `run_bytes_max`: entries are written at least every so many bytes of content.
+    pub(crate) fn new(
+        reader: TarReader,
+        content: ContentWriter,
+        list: EntryList,
+        run_bytes_max: u64,
+    ) -> TarFeed {
         TarFeed {
             reader: Some(Box::new(reader)),
             is_tar: None,
@@ -82,7 +90,8 @@ impl TarFeed {
             content,
             list,
             entries: Vec::new(),
-            windows: Vec::new(),
+            windows: VecDeque::new(),
+            runs: TarRuns::new(run_bytes_max),
             large_start: 0,
         }
     }
@@ -103,6 +112,7 @@ impl TarFeed {
                 JobResult::Read { mut reader, batch } => {
                     let batch = batch?;
                     self.read_bytes = reader.passed_bytes();
+                    self.runs.batch_read(self.read_bytes);
                     self.is_read = batch.is_last;
                     self.bytes_in_flight += batch.bytes.len() as u64;
                     if self.is_read {
@@ -187,16 +197,31 @@ impl TarFeed {
                     self.entries.push(entry);
                 }
                 TarItem::WindowEnd if self.entries.is_empty() => {}
-                TarItem::WindowEnd => self.windows.push(std::mem::take(&mut self.entries)),
+                TarItem::WindowEnd => {
+                    let entries = std::mem::take(&mut self.entries);
+                    (self.windows).push_back((entries, self.content.length_bytes()));
+                }
             }
         }
+        self.runs.batch_taken(self.content.length_bytes());
         self.spare.extend(batch.bytes.into_memory());
         Ok(())
     }
 
     /// The job that reads next, if one may.
     fn read_job(&mut self) -> Option<FeedStep> {
+        self.reader.as_ref()?;
+        let run_end = match self.is_tar {
+            Some(true) => self.runs.decide(self.read_bytes),
+            _ => RunEnd::No,
+        };
+        if run_end == RunEnd::Unknown {
+            return None;
+        }
         let mut reader = self.reader.take()?;
+        if run_end == RunEnd::Yes {
+            reader.end_window_soon();
+        }
         let Some(is_tar) = self.is_tar else {
             return Some(self.jobs.start(Lane::Input, move |_| {
                 let is_tar = reader.first_bytes(RECORD_BYTES).map(looks_like_tar);
@@ -241,8 +266,8 @@ impl ContentFeed for TarFeed {
         if let Some(step) = self.collect(context)? {
             return Ok(step);
         }
-        if !self.windows.is_empty() {
-            let pack = self.list.add(self.windows.remove(0));
+        if let Some((entries, content_end)) = self.windows.pop_front() {
+            let pack = self.list.add(entries, content_end);
             return Ok(self
                 .jobs
                 .start(Lane::Normal, move |_| JobResult::Packed(pack.run())));

@@ -161,6 +161,8 @@ pub(crate) struct TarReader {
     entries_in_window: usize,
     bytes_in_window: usize,
     window_bytes: u64,
+    /// Whether the window ends with the next entry.
+    ends_window: bool,
 }
 
 impl TarReader {
@@ -186,7 +188,13 @@ impl TarReader {
             entries_in_window: 0,
             bytes_in_window: 0,
             window_bytes: window_bytes.min(WINDOW_ENTRY_BYTES_MAX),
+            ends_window: false,
         }
+    }
+
+    /// Ends the window with the next entry, even if it is not full.
+    pub(crate) fn end_window_soon(&mut self) {
+        self.ends_window = true;
     }
 
     /// The digests of the stream, once it is complete.
@@ -324,11 +332,13 @@ impl TarReader {
         self.bytes_in_window += entry_bytes(entry);
     }
 
-    /// Ends the window if it is full.
+    /// Ends the window if it is full, or if it is to end.
     fn end_window(&mut self, batch: &mut TarBatch) {
         if self.entries_in_window >= ENTRIES_PER_BATCH
             || self.bytes_in_window as u64 >= self.window_bytes
+            || self.ends_window
         {
+            self.ends_window = false;
             batch.items.push(TarItem::WindowEnd);
             (self.entries_in_window, self.bytes_in_window) = (0, 0);
         }

@@ -1,0 +1,96 @@
+//! Compares the slices of the index with the frames of entries, without retaining either.
+
+use std::collections::VecDeque;
+
+use super::row_checksum::RowChecksum;
+use crate::check::check_positive;
+use crate::error::{FormatError, Result};
+use crate::index::IndexSlice;
+
+/// Checks that the slices have every entry of the frames that need slices once, and no other; and,
+/// for a reader that unpacks the entries anyway, that they are in path order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SliceCheck {
+    /// Members with slices that have ended, in order, and were not observed: the number of the
+    /// first frame of each.
+    unobserved: VecDeque<(u64, u64)>,
+    /// Checksums of rows in their order.
+    observed: RowChecksum,
+    rows: RowChecksum,
+    /// Sums of fingerprints, modulo 2^64.
+    expected: u64,
+    found: u64,
+    /// Whether any slice is expected or found.
+    is_used: bool,
+    /// The separator before.
+    separator: Vec<u8>,
+    /// The first frame that the present member may have, and the first that the next one may have.
+    frames: (u64, u64),
+}
+
+impl SliceCheck {
+    /// A member has ended whose first frame has this number.
+    pub(super) fn expect(&mut self, member_id: u64, first_frame: u64, fingerprint: u64) {
+        self.unobserved.push_back((member_id, first_frame));
+        self.is_used = true;
+        self.expected = self.expected.wrapping_add(fingerprint);
+    }
+
+    pub(super) fn take(&mut self, rows: &[IndexSlice]) -> Result<()> {
+        for row in rows {
+            // The first slice of a member has no path.
+            match row.separator.is_empty() {
+                true => self.frames.0 = self.frames.1,
+                false => check_positive("frames before a slice with a path", self.frames.1)?,
+            }
+            row.check_follows(&self.separator)?;
+            if row.frame < self.frames.0 {
+                return Err(FormatError::Value {
+                    what: "frame of a slice",
+                    value: row.frame,
+                    rule: "behind the frames of the members before",
+                });
+            }
+            self.frames.1 = self.frames.1.max(row.frame.saturating_add(1));
+            self.separator.clone_from(&row.separator);
+            self.is_used = true;
+            self.found = self.found.wrapping_add(row.fingerprint());
+            self.rows.add_slice(row);
+        }
+        Ok(())
+    }
+
+    /// The slices of a member as they should be, with the numbers of its own frames.
+    pub(super) fn observe(&mut self, member_id: u64, slices: &[IndexSlice]) {
+        if let Some((_, first)) = self.unobserved.pop_front_if(|(id, _)| *id == member_id) {
+            for slice in slices {
+                let frame = first.saturating_add(slice.frame);
+                let slice = slice.clone();
+                self.observed.add_slice(&IndexSlice { frame, ..slice });
+            }
+        }
+    }
+
+    /// Compares the rows with those that were observed, if those of all members were.
+    pub(super) fn check_observed(&self) -> Result<()> {
+        match !self.unobserved.is_empty() || self.rows == self.observed {
+            true => Ok(()),
+            false => Err(FormatError::Checksum {
+                what: "slices of the index, compared with the order of the paths:",
+                found: self.rows.value(),
+                expected: self.observed.value(),
+            }),
+        }
+    }
+
+    pub(super) fn finish(&self) -> Result<()> {
+        match !self.is_used || self.found == self.expected {
+            true => Ok(()),
+            false => Err(FormatError::Checksum {
+                what: "slices of the index, compared with the frames before it:",
+                found: self.found,
+                expected: self.expected,
+            }),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The frames of entries of an archive that is opened for random access, and slices of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_codec::Workspace;
+use refrain_format::{
+    EntriesHeader, FrameKind, Index, IndexEntries, IndexSlice, Limits, MemberKind, compare_paths,
+    entries_are_sorted,
+};
+use refrain_storage::Source;
+use refrain_tree::Entry;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::tree::path_order::path_order;
+use crate::store::coding::decode_entries;
+use crate::store::frames::read_frame_at;
+
+/// Reads and decodes the frame of a row, whose offset is one in the file.
+pub(super) fn read_entries(
+    source: &dyn Source,
+    row: &IndexEntries,
+    limits: &Limits,
+) -> Result<Vec<Entry>> {
+    let offset = row.frame_offset;
+    let frame = read_frame_at(
+        source,
+        offset,
+        FrameKind::Entries,
+        Some(row.frame_bytes),
+        limits,
+    )?;
+    let open = || {
+        let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
+        row.check(&frame.header, &head)?;
+        decode_entries(&mut Workspace::new(), &head, data, limits)
+    };
+    open().map_err(|error: Error| error.at_offset(offset))
+}
+
+/// Checks a frame that comes in slices.
+pub(super) fn check_frame(entries: &[Entry]) -> Result<()> {
+    match entries_are_sorted(entries) {
+        true => Ok(()),
+        false => Err(Error::damaged(
+            "the entries of a frame are not in path order",
+        )),
+    }
+}
+
+/// The entries of a slice. `next` is the slice after it in path order: with the separators of both
+/// no other slice has a path of this one, and all slices are in path order.
+pub(super) fn slice_of(
+    entries: &[Entry],
+    slice: &IndexSlice,
+    next: Option<&IndexSlice>,
+) -> Result<Vec<Entry>> {
+    let damaged = || Error::damaged("a slice of entries is not as the index states it");
+    let start = usize::try_from(slice.first_entry).unwrap_or(usize::MAX);
+    let end = start.saturating_add(usize::try_from(slice.entry_count).unwrap_or(usize::MAX));
+    let part = entries.get(start..end).ok_or_else(damaged)?;
+    let (Some(first), Some(last)) = (part.first(), part.last()) else {
+        return Err(damaged());
+    };
+    let is_below = |next: &IndexSlice| {
+        let order = compare_paths(&last.path, &next.separator);
+        order.is_lt() || (next.is_cut() && last.path.starts_with(&next.separator))
+    };
+    match first.path.starts_with(&slice.separator) && next.is_none_or(is_below) {
+        true => Ok(part.to_vec()),
+        false => Err(damaged()),
+    }
+}
+
+/// The slices of trees that a scan has found: those whose frames are not in path order, or whose
+/// ends are lost. What cannot be decoded is left out.
+pub(super) fn scanned_slices(
+    source: &Arc<dyn Source>,
+    index: &mut Index,
+    limits: &Limits,
+    memory_bytes: u64,
+) -> Result<Vec<IndexSlice>> {
+    drop_undecodable(&**source, index, limits)?;
+    let mut slices = vec![];
+    for member in &index.members {
+        if member.start.kind != MemberKind::Tree || member.end.entries_are_sorted {
+            continue;
+        }
+        let rows = index.entries_of_member(member.start.member_id);
+        let frames: Range<usize> = rows.start as usize..rows.end as usize;
+        let mut decode = |frame: usize| {
+            let row = index.entries.get(frame);
+            let row = row.ok_or_else(|| Error::damaged("a frame of entries is missing"))?;
+            read_entries(&**source, row, limits).map(Arc::new)
+        };
+        slices.extend(path_order(frames, memory_bytes, &mut decode)?);
+    }
+    Ok(slices)
+}
+
+/// Removes the frames of unsorted trees that cannot be decoded.
+fn drop_undecodable(source: &dyn Source, index: &mut Index, limits: &Limits) -> Result<()> {
+    let mut failure = None;
+    let members = &index.members;
+    index.entries.retain(|row| {
+        let found = members.binary_search_by_key(&row.member_id, |other| other.start.member_id);
+        let member = found.ok().and_then(|at| members.get(at));
+        let is_sliced = member.is_some_and(|member| {
+            member.start.kind == MemberKind::Tree && !member.end.entries_are_sorted
+        });
+        if !is_sliced {
+            return true;
+        }
+        match read_entries(source, row, limits).and_then(|entries| check_frame(&entries)) {
+            Ok(()) => true,
+            Err(error) if error.kind == ErrorKind::Io => {
+                failure = Some(error);
+                true
+            }
+            Err(_) => false,
+        }
+    });
+    failure.map_or(Ok(()), Err)
+}
