@@ -477,7 +477,7 @@ fn a_file_that_changed_while_it_was_read_is_named_and_not_removed() {
     let output = expect(child.wait_with_output().unwrap(), 4, line);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(
-        message.contains("file: changed while it was read"),
+        message.contains("file: grew while it was read"),
         "{message}"
     );
     assert!(
