@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::terminal::BinaryContent;
 use crate::text::printable;
+use crate::units::bytes_text;
 
 /// The message about an output that already exists.
 pub const EXISTS_TEXT: &str = "already exists (--force overwrites it)";
@@ -191,7 +192,11 @@ fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> b
 
 /// The engine's message: the file is named once, and a limit comes with the options that raise it.
 fn engine_text(error: &refrain::Error) -> String {
-    let mut text = error.to_string();
+    let mut text = match (error.cut_off_at(), &error.location.file) {
+        (Some(at), Some(file)) => format!("{file}: archive is cut off at {}", bytes_text(at)),
+        (Some(at), None) => format!("archive is cut off at {}", bytes_text(at)),
+        (None, _) => error.to_string(),
+    };
     if let Some(file) = &error.location.file {
         let twice = format!("{file}: {file}: ");
         if text.starts_with(&twice) {

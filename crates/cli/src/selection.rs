@@ -114,6 +114,12 @@ impl ArchiveSelection {
                 .is_ok_and(|rules| rules.is_everything())
     }
 
+    /// Whether there are patterns, by which any entry may be meant.
+    pub fn has_patterns(&self) -> bool {
+        let rules = self.patterns.build();
+        !rules.is_ok_and(|rules| rules.is_everything())
+    }
+
     /// The paths that were asked for.
     pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths

@@ -7,6 +7,26 @@ pub fn bytes_text(bytes: u64) -> String {
     decimal_text(bytes, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
 }
 
+/// A range of bytes in the unit of its end, with as many digits as tell both numbers apart:
+/// `2.36–3.60 MB`.
+pub fn range_text(range: &std::ops::Range<u64>) -> String {
+    let end = bytes_text(range.end);
+    let Some((number, unit)) = end.split_once(' ') else {
+        return end;
+    };
+    let power = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let power = power.iter().position(|name| *name == unit).unwrap_or(0);
+    let scale = 1000_f64.powi(power as i32);
+    let least = number
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len());
+    let text = |bytes: u64, decimals: usize| format!("{:.decimals$}", bytes as f64 / scale);
+    let tells_apart = |decimals: &usize| text(range.start, *decimals) != text(range.end, *decimals);
+    let decimals = (least..=3 * power).find(tells_apart).unwrap_or(least);
+    let (start, end) = (text(range.start, decimals), text(range.end, decimals));
+    format!("{start}–{end} {unit}")
+}
+
 /// A time with three significant digits: `812 ns`, `91.5 µs`, `2.20 ms`.
 pub fn time_text(time_ns: u64) -> String {
     decimal_text(time_ns, &["ns", "µs", "ms", "s"])

@@ -2,6 +2,7 @@
 
 use bzip2::{Decompress, Status};
 
+use crate::bzip2_blocks::CONTENT_BYTES_MAX;
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::input::Input;
@@ -86,5 +87,14 @@ impl Decoder for Bzip2Decoder {
 
     fn offset(&self) -> u64 {
         self.input.offset()
+    }
+
+    fn is_checked(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    /// The checksum of a block is compared before the next one is decoded.
+    fn check_distance_bytes(&self) -> u64 {
+        CONTENT_BYTES_MAX as u64 + 1
     }
 }

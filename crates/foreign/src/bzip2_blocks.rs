@@ -25,7 +25,7 @@ const BLOCK_BYTES_MAX: usize = 2 << 20;
 
 /// The most bytes of content that a block of 900,000 bytes stands for: four equal bytes and a count
 /// of up to 251 more take five.
-const CONTENT_BYTES_MAX: usize = 900_000 / 5 * 255 + 900_000;
+pub(crate) const CONTENT_BYTES_MAX: usize = 900_000 / 5 * 255 + 900_000;
 
 /// Bits of the file from one number to the next.
 #[derive(Debug, Clone)]

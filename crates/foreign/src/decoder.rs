@@ -24,6 +24,16 @@ pub trait Decoder: Send {
     /// The bytes of the file that were decoded.
     fn offset(&self) -> u64;
 
+    /// Whether all content that was read was compared with the checksums that cover it, as far as
+    /// the file has any.
+    fn is_checked(&self) -> bool;
+
+    /// The most content behind a place that has to be read until what is before the place is
+    /// checked, in bytes.
+    fn check_distance_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
     /// What of the file is not part of the content and was ignored, after the end.
     fn take_ignored(&mut self) -> Option<String> {
         None

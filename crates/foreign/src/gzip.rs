@@ -161,6 +161,10 @@ impl Decoder for GzipDecoder {
         self.input.offset()
     }
 
+    fn is_checked(&self) -> bool {
+        !matches!(self.state, State::Member)
+    }
+
     fn take_ignored(&mut self) -> Option<String> {
         self.ignored.take()
     }

@@ -344,4 +344,9 @@ impl Decoder for Lz4Decoder {
     fn offset(&self) -> u64 {
         self.input.offset()
     }
+
+    fn is_checked(&self) -> bool {
+        let is_checked = |frame: &Frame| frame.header.has_block_checksums;
+        self.frame.as_ref().is_none_or(is_checked)
+    }
 }

@@ -148,6 +148,10 @@ impl Decoder for XzDecoder {
     fn offset(&self) -> u64 {
         self.input.offset()
     }
+
+    fn is_checked(&self) -> bool {
+        self.stream.is_none()
+    }
 }
 
 /// The check that a stream has, by the second byte of its flags.

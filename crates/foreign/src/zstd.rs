@@ -236,6 +236,10 @@ impl Decoder for ZstdDecoder {
     fn offset(&self) -> u64 {
         self.input.offset()
     }
+
+    fn is_checked(&self) -> bool {
+        !self.is_in_frame
+    }
 }
 
 #[cfg(test)]

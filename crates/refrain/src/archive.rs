@@ -7,18 +7,20 @@ use refrain_storage::{Sink, Source};
 use refrain_tree::restore::TreeRestore;
 use refrain_tree::{Entry, EntryKind, Problem, Selection};
 
-use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
+use crate::damage::{DamagedPlace, push_range};
 use crate::dialect::reader_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
-use crate::read::content_check::ContentCheck;
+use crate::read::content_check::{ContentCheck, HashCheck};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
-use crate::read::native::indexed::IndexedArchive;
+use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::ReadEntries;
+use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, read_view, write_view};
 
@@ -41,6 +43,8 @@ pub struct Archive {
     threads: usize,
     pub(crate) memory_bytes: u64,
     content_limit: ContentLimit,
+    /// Whether a scan found its frames.
+    is_scanned: bool,
 }
 
 impl Archive {
@@ -68,6 +72,7 @@ impl Archive {
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
             content_limit,
+            is_scanned: false,
         }
     }
 
@@ -102,8 +107,53 @@ impl Archive {
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
-        let opened = Box::new(IndexedArchive::open_by_scan(source.clone(), options)?);
-        Ok(Archive::new(opened, source, options, content_limit))
+        let opened = open_scanned(source.clone(), options)?;
+        let archive = Archive::new(opened, source, options, content_limit);
+        Ok(Archive {
+            is_scanned: true,
+            ..archive
+        })
+    }
+
+    /// Whether a scan found the frames of the archive, and not its index.
+    pub fn is_scanned(&self) -> bool {
+        self.is_scanned
+    }
+
+    /// Opens an archive by its index, or what remains of it by a scan, if its first or last frames
+    /// or its index are damaged. What is damaged or missing then: [`Archive::damaged_places`].
+    ///
+    /// # Errors
+    /// As [`Archive::open`], where a scan finds nothing either.
+    pub fn open_or_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let opened = Archive::open(source.clone(), options);
+        let checked = opened.and_then(|archive| {
+            archive.opened.check_index()?;
+            Ok(archive)
+        });
+        match checked {
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                match Archive::open_by_scan(source, options) {
+                    Err(other) if other.kind == ErrorKind::Damaged => Err(error),
+                    scanned => scanned,
+                }
+            }
+            checked => checked,
+        }
+    }
+
+    /// What is damaged or missing, as far as it is known: after a scan, all that it found; else
+    /// what reads of this archive have met so far.
+    pub fn damaged_places(&self) -> Vec<DamagedPlace> {
+        self.opened.damaged_places()
+    }
+
+    /// Whether entries of a member are lost, or the end of its list is.
+    ///
+    /// # Errors
+    /// As [`Archive::member`].
+    pub fn has_lost_entries(&self, member: usize) -> Result<bool> {
+        Ok(!self.opened.lost_entries(member)?.is_none())
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
@@ -184,6 +234,31 @@ impl Archive {
         self.opened.content_check(member)
     }
 
+    /// A check of all that [`Archive::read_at`] returns of a member, or [`Archive::read_entry_at`]
+    /// of an entry: pass it the bytes in their order. `None` where the archive has no hash of just
+    /// these bytes: of the tar stream that a directory is seen as, of an entry beside others, and
+    /// of a member whose end is lost.
+    ///
+    /// # Errors
+    /// As [`Archive::member`].
+    pub fn hash_check(&self, member: usize, entry: Option<&Entry>) -> Result<Option<ContentCheck>> {
+        let stated = self.member(member)?;
+        let has_entries = matches!(stated.kind, MemberKind::Tree | MemberKind::Tar);
+        let is_all = match (entry, self.opened.content(member)?) {
+            (None, _) => !has_entries,
+            (Some(entry), Some(tree)) => {
+                let content = entry.content_range();
+                entry.data_ranges.is_none() && content == (0..tree.content_bytes())
+            }
+            (Some(_), None) => false,
+        };
+        if let (None, Some(check)) = (entry, self.content_check(member)) {
+            return Ok(Some(check));
+        }
+        let is_known = is_all && stated.blake3 != [0; 32];
+        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::new(&stated)))))
+    }
+
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
     /// that a directory is seen as. Does not publish the sink. Entries are compared with their
     /// hash. Returns whether all content was compared with its hash: that of a tar member and of an
@@ -198,7 +273,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let meter = ContentMeter::new(self.content_limit.clone());
-        self.write_counted(member, sink, &meter, watch)
+        self.write_counted(member, sink, &meter, None, watch)
     }
 
     /// [`Archive::write_member`], which counts what it writes.
@@ -207,6 +282,7 @@ impl Archive {
         member: usize,
         sink: &mut dyn Sink,
         meter: &ContentMeter,
+        recovery: Option<&Recovery<'_>>,
         watch: &dyn Watch,
     ) -> Result<bool> {
         let stated = self.member(member)?;
@@ -218,23 +294,45 @@ impl Archive {
                 total_bytes,
                 blake3: &stated.blake3,
                 meter,
+                recovery,
             };
             return write_view(&*tree, output, watch);
         }
         meter.add(total_bytes)?;
         let mut check = self.content_check(member);
-        let mut buffer = vec![0; READ_BYTES];
+        let mut buffer =
+            vec![0; READ_BYTES.min(usize::try_from(total_bytes).unwrap_or(READ_BYTES))];
         let mut offset = 0;
+        let mut missing = vec![];
+        let lost_end = self.opened.lost_end(member)?;
         while offset < total_bytes {
-            let count = self.opened.read_at(member, offset, &mut buffer)?;
-            if count == 0 {
-                return Err(Error::damaged("the member ends before its length"));
+            let (count, lost, error) = self.read_piece(member, offset, &mut buffer)?;
+            let is_kept = recovery.is_some_and(|recovery| recovery.keep_broken);
+            let first = lost.first().map_or(u64::MAX, |first| first.start - offset);
+            let written = match is_kept {
+                true => count,
+                false => count.min(usize::try_from(first).unwrap_or(usize::MAX)),
+            };
+            let bytes = &buffer[..written];
+            if let Some(check) = check.as_mut().filter(|_| error.is_none()) {
+                check.update(bytes)?;
             }
-            if let Some(check) = &mut check {
-                check.update(&buffer[..count])?;
+            sink.write_all(bytes)?;
+            offset += written as u64;
+            if let Some(error) = error {
+                check = None;
+                lost.into_iter()
+                    .for_each(|range| push_range(&mut missing, range));
+                match recovery {
+                    None => return Err(error),
+                    Some(_) if is_kept => {}
+                    Some(recovery) => {
+                        let end = lost_end.map_or(total_bytes, |lost| lost.end);
+                        recovery.view(total_bytes, offset, vec![offset..end]);
+                        return Ok(false);
+                    }
+                }
             }
-            sink.write_all(&buffer[..count])?;
-            offset += count as u64;
             watch.progress(&Progress {
                 content_bytes_done: offset,
                 content_bytes_total: Some(total_bytes),
@@ -244,9 +342,45 @@ impl Archive {
                 return Err(Error::cancelled());
             }
         }
+        if let Some(lost) = lost_end {
+            push_range(&mut missing, lost);
+        }
+        match (missing.is_empty(), recovery) {
+            (true, _) => {}
+            (false, Some(recovery)) => {
+                recovery.view(total_bytes, offset, missing);
+                return Ok(false);
+            }
+            (false, None) => return Err(Error::damaged("the end of the member is missing")),
+        }
         let is_checked = check.is_some();
         check.map_or(Ok(()), ContentCheck::finish)?;
         Ok(is_checked)
+    }
+
+    /// Reads the next piece of a member, as far as it can be read. Returns its length, the ranges
+    /// of the member that are missing, and why.
+    fn read_piece(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Vec<Range<u64>>, Option<Error>)> {
+        match self.opened.read_at(member, offset, buffer) {
+            Ok(0) => Err(Error::damaged("the member ends before its length")),
+            Ok(count) => Ok((count, Vec::new(), None)),
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                let left = self.member(member)?.content_bytes.saturating_sub(offset);
+                let count = usize::try_from(left)
+                    .unwrap_or(usize::MAX)
+                    .min(buffer.len());
+                let missing = (self.opened).read_remains(member, offset, &mut buffer[..count])?;
+                // Another read may have found the block in memory meanwhile.
+                let error = (!missing.is_empty()).then_some(error);
+                Ok((count, missing, error))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The entry list of a directory or tar member; empty for others. All of it is in memory: see
@@ -265,7 +399,8 @@ impl Archive {
 
     /// Calls `each` for every entry of a directory or tar member, in the order of the list: by path
     /// in a directory, as in the stream in a tar. One frame of the list is in memory at a time. At
-    /// the end the hash of all entries is compared.
+    /// the end the hash of all entries is compared. Frames that are damaged are left out; the error
+    /// that says so comes last.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of `each`.
@@ -278,13 +413,26 @@ impl Archive {
             return Ok(());
         };
         let mut read = ReadEntries::new();
+        let mut lost = tree.lost_entries();
+        let mut is_incomplete = !lost.is_none();
         for frame in 0..tree.entry_frames()? {
-            let entries = tree.entries_of(frame)?;
+            let entries = match tree.entries_of(frame) {
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    is_incomplete = true;
+                    lost.count += tree.stated_count(frame)?;
+                    continue;
+                }
+                entries => entries?,
+            };
             read.add(&entries);
             let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
             named.try_for_each(&mut *each)?;
         }
-        read.compare(&*tree).map_err(|error| {
+        let compared = match is_incomplete {
+            true => Err(Error::damaged(lost.to_string())),
+            false => read.compare(&*tree),
+        };
+        compared.map_err(|error| {
             let found = self.member(member).map(|found| found.name);
             error.in_file(String::from_utf8_lossy(&found.unwrap_or_default()))
         })
@@ -323,14 +471,22 @@ impl Archive {
         let Some(tree) = self.opened.content(member)? else {
             return Ok(None);
         };
+        let mut damaged = None;
         for frame in tree.frames_for_path(path)?.rev() {
-            let mut entries = tree.entries_of(frame)?.into_iter().rev();
+            let mut entries = match tree.entries_of(frame) {
+                // It may be in another frame.
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    damaged.get_or_insert(error);
+                    continue;
+                }
+                entries => entries?.into_iter().rev(),
+            };
             let is_wanted = |entry: &Entry| entry.kind != EntryKind::Raw && entry.path == path;
             if let Some(found) = entries.find(is_wanted) {
                 return Ok(Some(found));
             }
         }
-        Ok(None)
+        damaged.map_or(Ok(None), Err)
     }
 
     /// The number of frames that hold the entry list of a directory or tar member; 0 for others.
@@ -411,7 +567,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let meter = ContentMeter::new(self.content_limit.clone());
-        self.restore_counted(member, (target, selection), &meter, watch)
+        self.restore_counted(member, (target, selection), &meter, None, watch)
     }
 
     /// [`Archive::restore_tree`], which counts what it writes.
@@ -420,6 +576,7 @@ impl Archive {
         member: usize,
         (target, selection): (&TreeRestore, Option<&Selection>),
         meter: &ContentMeter,
+        recovery: Option<&Recovery<'_>>,
         watch: &dyn Watch,
     ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
@@ -434,6 +591,7 @@ impl Archive {
             memory_bytes: self.memory_bytes,
             blake3: Some(blake3),
             meter,
+            recovery,
         };
         restore_entries(&plan, watch)
     }

@@ -82,6 +82,13 @@ const DIALECTS: &[DialectReader] = &[
     },
 ];
 
+impl DialectReader {
+    /// The dialect.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+}
+
 impl Dialect {
     /// The number of bytes at the beginning that suffice to tell the dialect.
     pub const PREFIX_BYTES: usize = MAGIC.len();

@@ -12,6 +12,8 @@ use refrain_format::limits::{
 };
 use refrain_format::{ErrorClass, FormatError};
 
+use crate::damage::CutOff;
+
 /// Bytes of memory in the unit of messages: `128 MiB`, `0.5 MiB`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
@@ -121,6 +123,11 @@ impl Error {
     pub fn at_content(mut self, offset: u64) -> Error {
         self.location.content_offset.get_or_insert(offset);
         self
+    }
+
+    /// Where the archive is cut off, if that is the cause: its length in bytes.
+    pub fn cut_off_at(&self) -> Option<u64> {
+        self.cause.downcast_ref::<CutOff>().map(|cut| cut.at)
     }
 
     /// Whether the reader of the output closed its end of the pipe.

@@ -63,27 +63,34 @@ mod archive_info;
 mod archive_layout;
 mod archive_serving;
 mod compress;
+mod damage;
 mod dialect;
 mod digests;
 pub mod directory;
 mod error;
 mod extract;
+mod extraction;
 pub mod foreign;
+mod going_on;
 mod hash;
 mod levels;
 pub mod locks;
 pub mod lrzip;
+mod member_extraction;
 mod options;
 pub mod pool;
 mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod read;
+mod recover;
 pub mod stages;
 pub mod storage;
 mod store;
+mod targets;
 pub mod trace;
 mod tuning;
+mod verify;
 mod write;
 
 pub use archive::Archive;
@@ -94,6 +101,7 @@ pub use archive_info::{
 pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
 pub use archive_serving::{Deadline, ReadControl, Run};
 pub use compress::{CompressSummary, compress};
+pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{
@@ -108,6 +116,7 @@ pub use options::{
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
+pub use recover::{damaged_places, recover, recover_stream};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
 pub use tuning::MEMORY_BYTES_MIN;

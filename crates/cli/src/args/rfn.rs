@@ -169,6 +169,7 @@ impl RfnArgs {
                 paths: Vec::new(),
                 takes_archives_only: true,
                 copies_other_input: output.force && output.is_stdout(),
+                keep_broken: false,
                 output,
                 patterns: PatternArgs::default(),
                 owners: OwnerArgs::default(),

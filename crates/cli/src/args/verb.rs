@@ -153,6 +153,10 @@ pub struct DecompressArgs {
     /// Copy inputs that are not archives to standard output unchanged, as `zcat -f` does.
     #[arg(skip)]
     pub copies_other_input: bool,
+    /// Of a damaged archive, restore also files of which parts are missing, with zeros in their
+    /// place
+    #[arg(long)]
+    pub keep_broken: bool,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -181,7 +185,11 @@ A restored file appears under its name when it is complete and checked. Below th
 no symbolic link is followed. The summary names the place.
 With paths or patterns only a part is restored, in the same places. What cannot be restored in a \
 directory is named and counted, and the exit code is 4; what the user may not restore, such as \
-owners and devices, is summed up.";
+owners and devices, is summed up.
+Of a damaged archive, and of one that is cut off, every file that is provably whole is restored; the \
+others are named with the ranges that are missing, and the exit code is 2. A single file is restored \
+up to the damage, unless one with its name exists. With --keep-broken all are restored, with zeros in \
+the place of what is missing.";
 
 /// The rule by which operands are archives or paths.
 const FOREIGN_TEXT: &str = "\

@@ -24,6 +24,8 @@ pub struct DecompressPlan {
     pub output: OutputArgs,
     /// Whether inputs that are not archives are copied to standard output.
     pub copies_other_input: bool,
+    /// Whether files of which parts are missing are restored.
+    pub keep_broken: bool,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<RestorePlan>>,
 }
@@ -74,6 +76,7 @@ impl DecompressPlan {
             owners: args.owners.clone(),
             output: args.output.clone(),
             copies_other_input: args.copies_other_input,
+            keep_broken: args.keep_broken,
         })
     }
 }

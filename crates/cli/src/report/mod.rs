@@ -7,6 +7,7 @@
 //! | `progress` | what the engine reports while it works |
 //! | `progress_line`, `line_text`, `position` | the progress line on a terminal |
 //! | `size_estimate` | the expected size of directories |
+//! | `damage` | what of an archive is damaged, and which files that concerns |
 //! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
 //! | `archive` | `info`: what an archive consists of |
@@ -16,6 +17,7 @@
 
 mod archive;
 mod block;
+mod damage;
 mod foreign;
 mod line_text;
 mod listing;
@@ -34,6 +36,7 @@ pub use archive::{
     archive_json, archive_text, block_text, has_md5, member_text, table_head, table_line,
 };
 pub use block::block_json;
+pub use damage::{DamageReport, place_lines, place_texts, places_json};
 pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row};
 pub use outcome::{Copied, FileCount, Outcome};

@@ -15,6 +15,9 @@ use crate::text::{counted, printable};
 /// So many existing files are named one by one.
 const EXISTING_NAMED_MAX: usize = 10;
 
+/// So many damaged files are named one by one.
+const DAMAGED_NAMED_MAX: u64 = 20;
+
 /// Something that is missing and no file of its own.
 #[derive(Debug)]
 struct Loss {
@@ -193,9 +196,15 @@ impl Outcome {
         let is_existing = |problem: &&FileProblem| problem.kind == FileProblemKind::Existing;
         let existing = self.problems.iter().filter(is_existing).count();
         let names_existing = names_all || existing <= EXISTING_NAMED_MAX;
+        let mut damaged = 0;
         let named = self.problems.iter();
         named
             .filter(move |problem| names_existing || !is_existing(problem))
+            .filter(move |problem| {
+                damaged += u64::from(problem.kind == FileProblemKind::Damaged);
+                let is_named = damaged <= DAMAGED_NAMED_MAX || names_all;
+                is_named || problem.kind != FileProblemKind::Damaged
+            })
             .map(|problem| (problem.line(), problem.is_failure()))
     }
 

@@ -53,6 +53,11 @@ impl Losses {
         self.files_asked += 1;
     }
 
+    /// Counts files that were asked for and are damaged in the archive.
+    pub fn expect_damaged(&mut self, files: u64) {
+        self.files_asked = self.files_asked.saturating_add(files);
+    }
+
     /// Passes on what should have been restored and was not.
     pub fn report(self, outcome: &mut Outcome) {
         outcome.set_files(FileCount {

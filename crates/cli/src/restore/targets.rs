@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use refrain::directory::{OwnerPolicy, RestoreOptions};
 use refrain::storage::Sink;
 use refrain::{
-    Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp, TreeSink,
-    TreeTarget,
+    DamagedFile, Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp,
+    TreeSink, TreeTarget,
 };
 
 use super::losses::Losses;
@@ -26,6 +26,10 @@ struct OpenTarget {
     place: Place,
     /// A directory that did not exist, of which a part is restored: it is not created for nothing.
     is_new_part: bool,
+    /// Whether it is a single file.
+    is_file: bool,
+    /// The number of the member.
+    number: usize,
 }
 
 /// The engine's [`Targets`] on files and standard output.
@@ -47,6 +51,10 @@ pub struct Restore {
     /// What of the archive is restored, and the number of its members if it is known.
     selection: Option<(ArchiveSelection, Option<usize>)>,
     losses: Losses,
+    /// Whether files of which parts are missing are published.
+    keeps_broken: bool,
+    /// The number of members, if it is known before the end.
+    members: Option<usize>,
     /// The number of files and entries that were restored.
     restored_count: u64,
     open: Option<OpenTarget>,
@@ -73,6 +81,8 @@ impl Restore {
             owners: OwnerArgs::default(),
             selection: None,
             losses: Losses::default(),
+            keeps_broken: false,
+            members: None,
             restored_count: 0,
             open: None,
             complete: None,
@@ -108,6 +118,13 @@ impl Restore {
         if !selection.is_everything() {
             self.selection = Some((selection.clone(), member_count));
         }
+    }
+
+    /// Publishes files of which parts are missing, too, or only what of a single member, the only
+    /// one of `members`, is before the damage.
+    pub fn keep_broken(&mut self, keeps_broken: bool, members: Option<usize>) {
+        self.keeps_broken = keeps_broken;
+        self.members = members;
     }
 
     /// The number of files and entries that were restored so far.
@@ -154,9 +171,12 @@ impl Restore {
     /// Publishes the member that is complete. Must be called again after the whole archive was
     /// found good.
     pub fn publish_complete(&mut self) -> Result<()> {
-        let Some((OpenTarget { place, is_new_part }, target)) = self.complete.take() else {
+        let Some((open, target)) = self.complete.take() else {
             return Ok(());
         };
+        let OpenTarget {
+            place, is_new_part, ..
+        } = open;
         let path = place.path();
         match target {
             Target::Nowhere | Target::Skipped => return Ok(()),
@@ -242,9 +262,11 @@ impl Restore {
         };
         let is_new_part = is_part && fs::symlink_metadata(place.path()).is_err();
         let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        let makes_directory = is_part || self.placement.makes_directory(member.kind);
+        let is_file = !makes_directory && !matches!(self.placement, Placement::Stdout);
         let target = match &self.placement {
             Placement::Stdout => files::content_sink(self.overwrite).map(Target::Sink),
-            placement if is_part || placement.makes_directory(member.kind) => {
+            _ if makes_directory => {
                 let restore = self.root.tree(&place, self.restore_options())?;
                 Ok(match has_entries {
                     true => Target::Tree(Box::new(TreeTarget { restore, selection })),
@@ -253,7 +275,12 @@ impl Restore {
             }
             _ => self.file_sink(&place, member).map(Target::Sink),
         };
-        self.open = Some(OpenTarget { place, is_new_part });
+        self.open = Some(OpenTarget {
+            place,
+            is_new_part,
+            is_file,
+            number: member.index,
+        });
         target
     }
 }
@@ -266,6 +293,46 @@ impl Targets for Restore {
     fn close(&mut self, _member: &Member, target: Target) -> refrain::Result<()> {
         self.complete = self.open.take().map(|open| (open, target));
         Ok(())
+    }
+
+    /// Publishes what is before the damage of the only member, unless that replaces a file; with
+    /// `--keep-broken` all that was delivered.
+    fn close_broken(
+        &mut self,
+        _member: &Member,
+        target: Target,
+        file: &mut DamagedFile,
+    ) -> refrain::Result<()> {
+        let (Some(open), Target::Sink(mut sink)) = (self.open.take(), target) else {
+            return Ok(());
+        };
+        let path = open.place.path();
+        if matches!(self.placement, Placement::Stdout) {
+            let published = files::publish(sink.as_mut(), &path);
+            return published.map_err(into_error);
+        }
+        let is_only = self
+            .members
+            .map_or(open.number == 0, |members| members == 1);
+        let is_free = fs::symlink_metadata(&path).is_err();
+        let is_wanted = match self.keeps_broken {
+            true => open.is_file && !file.missing.is_empty(),
+            false => open.is_file && is_only && is_free && file.delivered_bytes > 0,
+        };
+        file.is_kept = is_wanted && self.keeps_broken;
+        if !is_wanted || file.missing.is_empty() {
+            file.delivered_bytes = 0;
+            return Ok(());
+        }
+        files::publish(sink.as_mut(), &path).map_err(into_error)?;
+        self.is_stored &= sink.is_stored();
+        self.restored.push(path);
+        Ok(())
+    }
+
+    /// What follows on a stream could not be told from what is missing.
+    fn ends_at_damage(&self) -> bool {
+        matches!(self.placement, Placement::Stdout) && !self.keeps_broken
     }
 
     fn spill(&mut self) -> refrain::Result<Box<dyn Sink>> {

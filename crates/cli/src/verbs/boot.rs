@@ -53,7 +53,7 @@ pub fn run(args: &BootArgs, session: &Session) -> Exit {
 fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
     let label = &plan.archive.label;
     let meter = report.meter(label);
-    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter, report)?;
     archive.use_memory_for_serving();
     meter.erase();
     let service = Service::new(archive, reporter(report.session()));

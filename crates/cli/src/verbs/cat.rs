@@ -13,22 +13,19 @@ use serde_json::json;
 
 use super::entries::{self, Found};
 use super::foreign;
-use super::input::{open_archive, open_foreign};
+use super::input::{open_foreign, open_to_read};
 use super::near_names;
 use crate::args::CatArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::plan::CatPlan;
-use crate::report::{DataTo, Meter, Outcome, Report};
+use crate::report::{DataTo, Meter, Outcome, Report, place_lines};
 use crate::session::Session;
 use crate::text::{counted, quoted};
 
 /// Bytes requested from the engine at once: several blocks, so that they are decoded in parallel.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
-
-/// The fewest bytes requested from the engine at once, to find out where damage begins.
-const READ_BYTES_MIN: usize = 4 << 10;
 
 /// Hard links point to files, so one step is enough; the limit stops forged archives.
 const LINK_STEPS_MAX: usize = 1;
@@ -56,13 +53,18 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     if let Some(opened) = open_foreign(&plan.archive, &args.opening)? {
         return foreign::cat(opened, plan, &meter);
     }
-    let archive = open_archive(
+    let archive = open_to_read(
         &plan.archive,
         &args.opening,
         &plan.options,
         &meter,
         report.session(),
     )?;
+    if archive.is_scanned() && !args.opening.scan {
+        place_lines(label, &archive.damaged_places())
+            .iter()
+            .for_each(|line| report.remark(line));
+    }
     let path = plan.path.as_deref().map(OsStr::as_bytes);
     let copy = Copy {
         archive: &archive,
@@ -210,8 +212,9 @@ impl Copy<'_> {
         while offset < range.end && !self.session.is_cancelled() {
             let wanted = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
             let wanted = wanted.min(buffer.len());
-            let read =
-                self.read_up_to_damage(offset, buffer.get_mut(..wanted).unwrap_or_default())?;
+            let wanted = buffer.get_mut(..wanted).unwrap_or_default();
+            let read = (self.read_up_to_damage(offset, wanted))
+                .map_err(|failure| after(failure, offset - range.start))?;
             if read == 0 {
                 let text = "the content ends before the length that the archive states";
                 return Err(Failure::refused(self.label, text));
@@ -241,12 +244,18 @@ impl Copy<'_> {
     /// The check of a range whose bytes are not compared with a hash as they are read. Only all of
     /// the content can be checked; a part is written with a notice.
     fn check_of(&self, range: &Range<u64>) -> Result<Option<ContentCheck>> {
-        let Data::Member(member) = self.data else {
-            return Ok(None);
+        let is_whole = *range == (0..self.length_bytes()?);
+        let (member, entry) = match &self.data {
+            Data::Member(member) => (*member, None),
+            Data::File(member, entry) => (*member, Some(&**entry)),
         };
+        if is_whole {
+            let check = self.archive.hash_check(member, entry);
+            return check.map_err(|error| Failure::engine(self.label, error));
+        }
         let check = self.archive.content_check(member);
-        if check.is_none() || *range == (0..self.length_bytes()?) {
-            return Ok(check);
+        if entry.is_some() || check.is_none() {
+            return Ok(None);
         }
         if range.is_empty() {
             return Ok(None);
@@ -263,9 +272,7 @@ impl Copy<'_> {
         loop {
             let read = self.read(offset, buffer.get_mut(..wanted).unwrap_or_default());
             match read {
-                Err(Failure::Engine(error))
-                    if error.kind == ErrorKind::Damaged && wanted > READ_BYTES_MIN =>
-                {
+                Err(Failure::Engine(error)) if error.kind == ErrorKind::Damaged && wanted > 1 => {
                     wanted /= 2;
                 }
                 _ => return read,
@@ -279,5 +286,17 @@ impl Copy<'_> {
             Data::File(member, entry) => self.archive.read_entry_at(*member, entry, offset, buffer),
         };
         read.map_err(|error| Failure::engine(self.label, error))
+    }
+}
+
+/// A failure after some bytes were written.
+fn after(failure: Failure, written_bytes: u64) -> Failure {
+    match failure {
+        Failure::Engine(mut error) if error.kind == ErrorKind::Damaged => {
+            let written = counted(written_bytes, "byte");
+            error.cause = format!("{}; {written} before it were written", error.cause).into();
+            Failure::Engine(error)
+        }
+        failure => failure,
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, MemberKind};
+use refrain::{Archive, Damage, Dialect, EntryKind, MemberKind};
 use serde_json::json;
 
-use super::entries;
+use super::entries::{self, Found};
 use super::extraction::{Extraction, NOTHING_TEXT};
 use super::foreign;
 use super::input::{ArchiveContent, open_content, read_total};
@@ -24,7 +24,7 @@ use crate::files;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
 use crate::report::{
-    Copied, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
+    Copied, DamageReport, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
 };
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
@@ -96,7 +96,7 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
         (false, true) => Copied::Whole,
         (false, false) => Copied::Elsewhere,
     };
-    let mut outcome = outcome(label, extraction, is_part, report);
+    let mut outcome = outcome(&item, extraction, is_part, report);
     if plan.output.rm {
         let source = item.archive.metadata.as_ref();
         let source = source.map(|read| (&item.archive.path, read));
@@ -121,10 +121,12 @@ fn extract_stream<'a>(
     restore.set_owners(&plan.owners);
     restore.set_memory(plan.options.memory_bytes);
     restore.select(&plan.selection, None);
+    restore.keep_broken(plan.keep_broken, None);
     let meter = report.meter(label);
     meter.begin(None);
-    let summary = refrain::extract_stream(stream, &mut restore, &plan.options, &meter)
-        .map_err(|error| Failure::engine(label, error))?;
+    let keep = plan.keep_broken;
+    let recovered = refrain::recover_stream(stream, &mut restore, keep, &plan.options, &meter);
+    let (summary, damage) = recovered.map_err(|error| Failure::engine(label, error))?;
     restore.publish_complete()?;
     let mut not_found = Vec::new();
     if restore.restored_count() == 0 && !plan.selection.is_everything() {
@@ -132,9 +134,11 @@ fn extract_stream<'a>(
     }
     Ok(Extraction {
         restore,
+        members: summary.members,
         summary,
         meter,
         not_found,
+        damage,
     })
 }
 
@@ -149,12 +153,17 @@ fn extract_source<'a>(
     let dialect = Dialect::of(&*source).map_err(engine_failure)?;
     let archive = match dialect {
         Dialect::Native => {
-            Some(Archive::open(Arc::clone(&source), &plan.options).map_err(engine_failure)?)
+            let opened = Archive::open_or_scan(Arc::clone(&source), &plan.options);
+            Some(opened.map_err(engine_failure)?)
         }
         // lrzip archives hold one file. Opening one to learn more would read all of its records.
         _ => None,
     };
-    let (selection, mut not_found) = existing_paths(archive.as_ref(), item, plan)?;
+    let Wishes {
+        selection,
+        mut not_found,
+        are_files,
+    } = existing_paths(archive.as_ref(), item, plan)?;
     check_owners(
         label,
         &plan.owners,
@@ -165,18 +174,26 @@ fn extract_source<'a>(
     restore.protect(item.archive.metadata.clone());
     restore.set_owners(&plan.owners);
     restore.set_memory(plan.options.memory_bytes);
+    let members = archive.as_ref().map_or(1, Archive::member_count);
     restore.select(&selection, archive.as_ref().map(Archive::member_count));
-    drop(archive);
+    restore.keep_broken(plan.keep_broken, Some(members));
     if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
         restore.take_attributes_of(archive);
     }
     let mut meter = report.meter(label);
     meter.set_total(read_total(&*source));
     meter.begin(None);
-    let summary =
-        refrain::extract(source, &mut restore, &plan.options, &meter).map_err(engine_failure)?;
+    let keep = plan.keep_broken;
+    let recovered = refrain::recover(source, archive, &mut restore, keep, &plan.options, &meter);
+    let (summary, mut damage) = recovered.map_err(engine_failure)?;
+    // A part that is whole is nothing to talk about.
+    let concerns_others = damage.file_count == 0 && (are_files || !damage.has_losses());
+    if !selection.is_everything() && concerns_others {
+        damage = Damage::default();
+    }
     restore.publish_complete()?;
-    if restore.restored_count() == 0 && !selection.is_everything() && not_found.is_empty() {
+    let is_empty = restore.restored_count() == 0 && damage.is_none();
+    if is_empty && !selection.is_everything() && not_found.is_empty() {
         not_found.push(NOTHING_TEXT.to_string());
     }
     Ok(Extraction {
@@ -184,7 +201,19 @@ fn extract_source<'a>(
         summary,
         meter,
         not_found,
+        damage,
+        members,
     })
+}
+
+/// What is asked for.
+struct Wishes {
+    /// The selection without the paths that the archive does not hold.
+    selection: ArchiveSelection,
+    /// What to say about those.
+    not_found: Vec<String>,
+    /// Whether all of it are single files that were found.
+    are_files: bool,
 }
 
 /// The selection without the paths that the archive does not hold, and what to say about those.
@@ -195,30 +224,49 @@ fn existing_paths(
     archive: Option<&Archive>,
     item: &RestorePlan,
     plan: &DecompressPlan,
-) -> Result<(ArchiveSelection, Vec<String>)> {
+) -> Result<Wishes> {
     let label = &item.archive.label;
     if plan.selection.is_everything() {
-        return Ok((plan.selection.clone(), Vec::new()));
+        return Ok(Wishes {
+            selection: plan.selection.clone(),
+            not_found: Vec::new(),
+            are_files: false,
+        });
     }
     let Some(archive) = archive else {
         let text = "archives of lrzip hold one file: no parts of them can be selected";
         return Err(Failure::usage(label, text));
     };
     let (mut found, mut not_found) = (Vec::new(), Vec::new());
+    let mut are_files = !plan.selection.has_patterns();
     for path in plan.selection.paths() {
         // The whole of the only member, even of a tar stream that has no entry for its root.
         if archive.member_count() == 1 && normalized(path).is_empty() {
             found.push(path.clone());
+            are_files = false;
             continue;
         }
         match entries::find(archive, &item.archive.path, label, path)? {
-            Some(_) => found.push(path.clone()),
+            Some(Found::Entry(_, entry)) => {
+                are_files &= entry.kind != EntryKind::Directory;
+                found.push(path.clone());
+            }
+            Some(Found::Member(member)) => {
+                let member = archive.member(member);
+                let member = member.map_err(|error| Failure::engine(label, error))?;
+                are_files &= !entries::has_entries(&member);
+                found.push(path.clone());
+            }
             None => not_found.push(near_names::not_found_text(archive, label, path)?),
         }
     }
     match (found.is_empty(), not_found.first()) {
         (true, Some(text)) => Err(Failure::usage(label, text.clone())),
-        _ => Ok((plan.selection.with_paths(found), not_found)),
+        _ => Ok(Wishes {
+            selection: plan.selection.with_paths(found),
+            not_found,
+            are_files,
+        }),
     }
 }
 
@@ -301,19 +349,23 @@ fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcom
     ))
 }
 
-fn outcome(label: &str, extraction: Extraction, is_part: bool, report: &Report) -> Outcome {
+fn outcome(item: &RestorePlan, extraction: Extraction, is_part: bool, report: &Report) -> Outcome {
+    let (label, path) = (&item.archive.label, &item.archive.path);
     let Extraction {
         mut restore,
         summary,
         meter,
         not_found,
+        damage,
+        members,
     } = extraction;
     let elapsed = meter.elapsed();
     let sizes = Sizes {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
     };
-    let losses = restore.take_losses();
+    let mut losses = restore.take_losses();
+    losses.expect_damaged(damage.file_count);
     if let Some(remark) = losses.remark(&printable(label)) {
         report.remark(&remark);
     }
@@ -329,6 +381,13 @@ fn outcome(label: &str, extraction: Extraction, is_part: bool, report: &Report) 
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
+    let damage = DamageReport {
+        path,
+        members,
+        files: summary.entries.max(summary.members as u64),
+        damage: &damage,
+    };
+    json["damage"] = damage.to_json();
     let success = match is_part {
         true => {
             let count = restore.restored_count();
@@ -338,6 +397,7 @@ fn outcome(label: &str, extraction: Extraction, is_part: bool, report: &Report) 
     };
     let mut outcome = Outcome::new(label, success, json);
     losses.report(&mut outcome);
+    damage.report(&mut outcome);
     outcome.add_unread(meter.take_unread());
     for text in not_found {
         outcome.add_loss(Exit::Usage, &text);

@@ -8,6 +8,7 @@ use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, Entry, ErrorKind, Member, MemberKind};
 
 use crate::entry_paths::{inside, normalized, prefix_of};
+use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::text::{counted, escaped, printable};
@@ -79,7 +80,11 @@ pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
 
 /// The bytes of a file that belong to no archive.
 pub fn skipped(archive: &Archive) -> Option<Problem> {
-    let bytes = archive.skipped_bytes();
+    // What a scan found has places.
+    let bytes = match archive.is_scanned() {
+        true => 0,
+        false => archive.skipped_bytes(),
+    };
     let text = format!("{bytes} bytes of the file are no part of the archive and were ignored");
     (bytes > 0).then(|| Problem::damaged(b"", text))
 }
@@ -157,18 +162,27 @@ pub fn find(
     if let Some(index) = unnamed.into_iter().chain(named).min() {
         return Ok(Some(Found::Member(index)));
     }
-    let mut found = None;
+    let (mut found, mut damaged) = (None, None);
     for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
         let inside = inside(path, &prefix).filter(|_| found.is_none() && has_entries(member));
-        if let Some(inside) = inside
-            && let Some(entry) = find_entry(archive, index, label, inside)?
-        {
-            found = Some(Found::Entry(index, Box::new(entry)));
+        let Some(inside) = inside else {
+            return Ok(());
+        };
+        match find_entry(archive, index, label, inside) {
+            // Another member may have it.
+            Err(failure) if failure.exit() == Exit::Damaged => damaged = Some(failure),
+            entry => {
+                let entry = entry?;
+                found = entry.map(|entry| Found::Entry(index, Box::new(entry)));
+            }
         }
         Ok(())
     })?;
-    Ok(found)
+    match (found, damaged) {
+        (None, Some(failure)) => Err(failure),
+        (found, _) => Ok(found),
+    }
 }
 
 /// The entry with this path inside a member. Of several with one path, as a tar stream may have
@@ -203,11 +217,14 @@ pub fn find_entry(
         return Ok(None);
     }
     let mut found = None;
-    for_each(archive, member, label, |entry| {
+    let visited = for_each(archive, member, label, |entry| {
         if normalized(&entry.path) == wanted {
             found = Some(entry.clone());
         }
         Ok(())
-    })?;
-    Ok(found)
+    });
+    match (found, visited) {
+        (None, Err(failure)) => Err(failure),
+        (found, _) => Ok(found),
+    }
 }

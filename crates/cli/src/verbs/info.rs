@@ -3,6 +3,7 @@
 use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
 
+use super::damaged::Damaged;
 use super::entries::{for_each_member, skipped};
 use super::foreign;
 use super::input::{open_archive, open_foreign};
@@ -68,6 +69,7 @@ fn info(
 fn outcome_of(archive: &Archive, input: &SeekableInput, json: Value) -> Outcome {
     let mut outcome = Outcome::new(&input.label, String::new(), json);
     outcome.add_unread(skipped(archive));
+    Damaged::of(archive).report(&mut outcome);
     outcome
 }
 

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refrain::foreign::{ForeignFeed, Format};
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, Progress, ReadOptions};
+use refrain::{Archive, Dialect, ErrorKind, Progress, ReadOptions};
 
 use super::recognise::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::plan::{ArchiveInput, SeekableInput, check_password, check_scan};
-use crate::report::{Meter, ProgressLine, Total};
+use crate::report::{Meter, ProgressLine, Report, Total, place_lines};
 use crate::session::Session;
+use crate::units::bytes_text;
 
 /// The content of an archive that is read from beginning to end.
 pub enum ArchiveContent {
@@ -105,7 +106,7 @@ pub fn read_total(source: &dyn Source) -> Total {
     }
 }
 
-/// Opens an archive to read parts of it.
+/// Opens an archive to describe it.
 pub fn open_archive(
     input: &SeekableInput,
     opening: &OpeningArgs,
@@ -113,32 +114,110 @@ pub fn open_archive(
     meter: &Meter,
     session: &Session,
 ) -> Result<Archive> {
-    open_until(input, opening, options, meter, session.shared_cancel_flag())
+    let how = match opening.scan {
+        true => Opening::Scan,
+        false => Opening::Index,
+    };
+    open_until(input, how, options, meter, session.shared_cancel_flag())
 }
 
-/// Opens an archive that is read until all clients have their replies, also after a signal.
+/// Opens an archive to read parts of it: also one whose index is damaged.
+pub fn open_to_read(
+    input: &SeekableInput,
+    opening: &OpeningArgs,
+    options: &ReadOptions,
+    meter: &Meter,
+    session: &Session,
+) -> Result<Archive> {
+    let how = match opening.scan {
+        true => Opening::Scan,
+        false => Opening::Any,
+    };
+    open_until(input, how, options, meter, session.shared_cancel_flag())
+}
+
+/// Opens an archive that is read until all clients have their replies, also after a signal; also
+/// one whose index is damaged. Says once what is damaged or missing.
 pub fn open_for_service(
     input: &SeekableInput,
     opening: &OpeningArgs,
     options: &ReadOptions,
     meter: &Meter,
+    report: &Report,
 ) -> Result<Archive> {
-    open_until(input, opening, options, meter, Arc::default())
+    let how = match opening.scan {
+        true => Opening::Scan,
+        false => Opening::Checked,
+    };
+    let archive = open_until(input, how, options, meter, Arc::default())?;
+    for line in place_lines(&input.label, &archive.damaged_places()) {
+        report.remark(&line);
+    }
+    Ok(archive)
+}
+
+/// How an archive is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// By its index.
+    Index,
+    /// By its index, or by a scan if its beginning or its end is damaged.
+    Any,
+    /// The same, and also if any part of its index is damaged.
+    Checked,
+    /// By a scan.
+    Scan,
+}
+
+impl Opening {
+    fn open(self, source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<Archive> {
+        match self {
+            Opening::Index => Archive::open(source, options),
+            Opening::Scan => Archive::open_by_scan(source, options),
+            Opening::Checked => Archive::open_or_scan(source, options),
+            Opening::Any => match Archive::open(source.clone(), options) {
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    Archive::open_by_scan(source, options).map_err(|_| error)
+                }
+                opened => opened,
+            },
+        }
+    }
+}
+
+/// The error of opening an archive by its index, with what helps.
+fn with_remedy(mut error: refrain::Error, is_by_index: bool) -> refrain::Error {
+    if error.kind == ErrorKind::Damaged && is_by_index {
+        let text = match error.cut_off_at() {
+            Some(at) => {
+                error.location.archive_offset = None;
+                format!("archive is cut off at {}", bytes_text(at))
+            }
+            None => error.cause.to_string(),
+        };
+        error.cause = format!("{text}; --scan reads what is left").into();
+    }
+    error
 }
 
 /// Opens an archive whose reads fail when the flag is set.
 fn open_until(
     input: &SeekableInput,
-    opening: &OpeningArgs,
+    how: Opening,
     options: &ReadOptions,
     meter: &Meter,
     cancelled: Arc<AtomicBool>,
 ) -> Result<Archive> {
     let source = source_of(input)?;
-    if !opening.scan {
-        recognise::check(&input.label, &first_bytes(&*source)?)?;
+    let is_scan = how == Opening::Scan;
+    let mut is_by_index = false;
+    if !is_scan {
+        let first = first_bytes(&*source)?;
+        recognise::check(&input.label, &first)?;
+        let is_native = Dialect::of_prefix(&first) == Some(Dialect::Native);
+        is_by_index = how == Opening::Index && is_native;
     }
-    let bytes_total = opening.scan.then(|| source.size_bytes().ok()).flatten();
+    let bytes_total = is_scan.then(|| source.size_bytes().ok()).flatten();
     let is_opening = Arc::new(AtomicBool::new(true));
     let watched: Arc<dyn Source> = Arc::new(WatchedSource {
         inner: source,
@@ -148,9 +227,9 @@ fn open_until(
         bytes_done: AtomicU64::new(0),
         cancelled,
     });
-    let archive = opening
+    let archive = how
         .open(watched, options)
-        .map_err(|error| Failure::engine(&input.label, error))?;
+        .map_err(|error| Failure::engine(&input.label, with_remedy(error, is_by_index)))?;
     is_opening.store(false, Ordering::Relaxed);
     meter.erase();
     Ok(archive)

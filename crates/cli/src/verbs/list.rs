@@ -1,8 +1,9 @@
 //! `refrain list`: what `refrain cat` can write.
 
-use refrain::{Archive, EntryKind, ReadOptions};
+use refrain::{Archive, EntryKind, Member, ReadOptions};
 use serde_json::Value;
 
+use super::damaged::Damaged;
 use super::entries::{for_each, for_each_member, has_entries, path_prefix, unread};
 use super::foreign;
 use super::input::{open_archive, open_foreign};
@@ -51,6 +52,7 @@ fn list(
     let meter = report.meter(&input.label);
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
+    let mut damage = Damaged::default();
     let written = match open_foreign(input, &args.opening)? {
         Some(opened) => {
             let list = foreign::List {
@@ -65,8 +67,20 @@ fn list(
         None => {
             let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
             meter.erase();
-            let added = add_members(input, &archive, selection, &mut matched, &mut listing);
-            added.and_then(|()| unread(&archive, &input.label))
+            damage = Damaged::of(&archive);
+            let list = List {
+                input,
+                archive: &archive,
+                selection,
+            };
+            let added = list.add_members(&mut matched, &mut listing, &mut damage);
+            added.and_then(|()| match unread(&archive, &input.label) {
+                Err(failure) if failure.exit() == Exit::Damaged => {
+                    damage.add(failure.to_string());
+                    Ok(Vec::new())
+                }
+                unread => unread,
+            })
         }
     };
     // What was found before a failure is listed.
@@ -77,6 +91,16 @@ fn list(
         true => {
             let mut outcome = Outcome::new(&input.label, String::new(), Value::Null);
             outcome.add_unread(unread);
+            damage.report(&mut outcome);
+            Ok(outcome)
+        }
+        false if !damage.is_none() => {
+            let unmatched = unmatched.join(", ");
+            damage.add(format!(
+                "what is left holds nothing that matches {unmatched}"
+            ));
+            let mut outcome = Outcome::new(&input.label, String::new(), Value::Null);
+            damage.report(&mut outcome);
             Ok(outcome)
         }
         false => {
@@ -97,26 +121,50 @@ fn format(args: &ListArgs) -> ListFormat {
     }
 }
 
-fn add_members(
-    input: &SeekableInput,
-    archive: &Archive,
-    selection: &ListSelection,
-    matched: &mut [bool],
-    listing: &mut Listing,
-) -> Result<()> {
-    let label = &input.label;
-    let member_count = archive.member_count();
-    for_each_member(archive, label, |index, member| {
+/// What is listed of an archive.
+struct List<'a> {
+    input: &'a SeekableInput,
+    archive: &'a Archive,
+    selection: &'a ListSelection,
+}
+
+impl List<'_> {
+    /// Lists all members. One of which entries are lost does not stop the others.
+    fn add_members(
+        &self,
+        matched: &mut [bool],
+        listing: &mut Listing,
+        damage: &mut Damaged,
+    ) -> Result<()> {
+        for_each_member(self.archive, &self.input.label, |index, member| match self
+            .add_member(index, member, matched, listing)
+        {
+            Err(failure) if failure.exit() == Exit::Damaged => {
+                damage.add(failure.to_string());
+                Ok(())
+            }
+            added => added,
+        })
+    }
+
+    fn add_member(
+        &self,
+        index: usize,
+        member: &Member,
+        matched: &mut [bool],
+        listing: &mut Listing,
+    ) -> Result<()> {
+        let (input, archive, label) = (self.input, self.archive, &self.input.label);
         let name = names::of_member(&input.path, &member.name);
         if !has_entries(member) {
-            let mut patterns = selection.of_member(b"", 1)?;
+            let mut patterns = self.selection.of_member(b"", 1)?;
             if patterns.wants(&name, false, matched) {
                 listing.add(&Row::of_member(label, &name, member))?;
             }
             return Ok(());
         }
         let prefix = path_prefix(archive, member);
-        let mut patterns = selection.of_member(&name, member_count)?;
+        let mut patterns = self.selection.of_member(&name, archive.member_count())?;
         for_each(archive, index, label, |entry| {
             let is_directory = entry.kind == EntryKind::Directory;
             if !patterns.wants(&entry.path, is_directory, matched) {
@@ -125,5 +173,5 @@ fn add_members(
             let path = full_path(&prefix, &entry.path);
             listing.add(&Row::of_entry(label, &name, &path, entry))
         })
-    })
+    }
 }

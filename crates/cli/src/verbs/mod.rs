@@ -6,6 +6,7 @@
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
+//! | `damaged` | what is said of damage |
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
 //! | `removal` | removes sources, if all of them is somewhere else |
@@ -19,6 +20,7 @@ pub mod bench;
 pub mod boot;
 pub mod cat;
 pub mod compress;
+mod damaged;
 pub mod decompress;
 mod entries;
 mod examples;

@@ -44,7 +44,7 @@ pub fn run(args: &MountArgs, session: &Session) -> Exit {
 fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> {
     let label = plan.archive.label.clone();
     let meter = report.meter(&label);
-    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter, report)?;
     archive.use_memory_for_serving();
     meter.erase();
     let options = plan.mount;

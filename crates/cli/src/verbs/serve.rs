@@ -54,7 +54,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     let label = &plan.archive.label;
     let listeners = Listeners::bind(args)?;
     let meter = report.meter(label);
-    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter)?;
+    let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter, report)?;
     archive.use_memory_for_serving();
     let service = Service::new(archive, reporter(session));
     let program = session.program;

@@ -1,14 +1,19 @@
 //! `refrain test`: checks every frame, block and hash of archives; writes nothing.
 
+use std::sync::Arc;
+
+use refrain::storage::Source;
+use refrain::{Dialect, ErrorKind};
 use serde_json::json;
 
+use super::damaged::Damaged;
 use super::input::{ArchiveContent, open_content, read_total};
 use super::recognise;
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
-use crate::report::{DataTo, Outcome, Report, Sizes, tested_line};
+use crate::report::{DataTo, Outcome, Report, Sizes, places_json, tested_line};
 use crate::session::Session;
 
 /// Runs the verb.
@@ -33,6 +38,10 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     }
     let mut meter = report.meter(label);
     meter.begin(None);
+    let source = match (&foreign, &content) {
+        (None, ArchiveContent::Source(source)) => Some(Arc::clone(source)),
+        _ => None,
+    };
     let summary = match (foreign, content) {
         (Some(format), content) => {
             meter.set_total(content.total());
@@ -46,7 +55,12 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
             refrain::verify(source, &plan.options, &meter)
         }
     };
-    let summary = summary.map_err(|error| Failure::engine(label, error))?;
+    let summary = match (summary, source) {
+        (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
+            return damaged(error, &*source, label, plan);
+        }
+        (summary, _) => summary.map_err(|error| Failure::engine(label, error))?,
+    };
     meter.erase();
     let elapsed = meter.elapsed();
     let sizes = Sizes {
@@ -64,5 +78,34 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     meter.add_blocks(&mut json);
     let mut outcome = Outcome::new(label, tested_line(label, sizes, elapsed), json);
     outcome.add_unread(meter.take_unread());
+    Ok(outcome)
+}
+
+/// The result for an archive that is damaged: where, and what helps. The error, if all of its
+/// frames are intact.
+fn damaged(
+    error: refrain::Error,
+    source: &dyn Source,
+    label: &str,
+    plan: &TestPlan,
+) -> Result<Outcome> {
+    let found = match Dialect::of(source) {
+        Ok(Dialect::Native) => refrain::damaged_places(source, &plan.options),
+        _ => Ok(Vec::new()),
+    };
+    let places = found.unwrap_or_default();
+    if places.is_empty() {
+        return Err(Failure::engine(label, error));
+    }
+    let failure = Failure::engine(label, error);
+    let json = json!({
+        "file": label,
+        "damage": { "places": places_json(&places) },
+        "error": failure.to_json(),
+    });
+    let mut outcome = Outcome::new(label, String::new(), json);
+    let mut damage = Damaged::at(&places);
+    damage.add_remedy("`refrain decompress` restores what is whole");
+    damage.report(&mut outcome);
     Ok(outcome)
 }

@@ -154,6 +154,26 @@ fn the_number_of_threads_changes_nothing() {
     assert!(blocks("y") < blocks("x"), "{} {}", blocks("y"), blocks("x"));
 }
 
+/// Data that do not compress are stored as they are, so a changed byte is found by nothing but the
+/// checksum, which comes later.
+#[test]
+fn a_range_is_compared_with_the_checksum_that_covers_it() {
+    for (program, suffix, _) in PROGRAMS {
+        let case = Case::new();
+        let content = incompressible(8, 300_000);
+        case.write("x", &content);
+        let packed = pack(&case, program, "x", suffix);
+        let line = format!("cat {packed} --range 10..100000");
+        assert!(case.ok(&line).stdout == content[10..100_000], "{program}");
+        let mut bytes = case.read(&packed);
+        let at = bytes.len() / 6;
+        bytes[at] ^= 1;
+        case.write(&packed, &bytes);
+        let message = case.fails(&line, 2);
+        assert!(!message.is_empty(), "{program}");
+    }
+}
+
 #[test]
 fn ranges_and_names_of_the_content() {
     for (program, suffix, _) in PROGRAMS {

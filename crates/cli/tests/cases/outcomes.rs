@@ -290,7 +290,7 @@ fn joined_archives_are_read_and_truncated_ones_named_as_such() {
     assert_eq!(listed, b"x\nx\n");
     assert!(
         case.fails("list cut", 2)
-            .contains("the archive is truncated")
+            .contains("archive is cut off at 50.0 kB; --scan reads what is left")
     );
 }
 

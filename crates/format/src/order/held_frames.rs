@@ -104,6 +104,13 @@ impl<T> HeldFrames<T> {
         }
     }
 
+    /// Makes all frames ready: no more blocks will come. Their content is there only in part.
+    pub fn release_all(&mut self) {
+        self.held_bytes = 0;
+        let held = std::mem::take(&mut self.held).into_iter();
+        self.ready.extend(held.map(|held| held.frame));
+    }
+
     /// Takes out the next frame that can be used.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<T> {
@@ -139,6 +146,21 @@ mod tests {
             sequence: 0,
             payload_checksum: 0,
         }
+    }
+
+    #[test]
+    fn all_frames_come_out_in_their_order_when_no_more_blocks_will_come() {
+        let mut queue = HeldFrames::new(&Limits::default());
+        let mut feed = |kind, payload: Payload<'_>, name| {
+            queue.feed(&header(kind), &payload, name).unwrap();
+        };
+        feed(FrameKind::Extents, extents(10), "E10");
+        feed(FrameKind::MemberEnd, member_end(), "M");
+        feed(FrameKind::Block, block(5), "B5");
+        queue.release_all();
+        let order: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        assert_eq!(order, ["B5", "E10", "M"]);
+        assert_eq!(queue.held_bytes(), 0);
     }
 
     /// Feeds frames by their names, `E30` (extents that introduce bytes up to 30), `B30` (a block

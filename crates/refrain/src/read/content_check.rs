@@ -1,6 +1,9 @@
 //! The check of content whose archive has digests of all of it only.
 
-use crate::error::Result;
+use refrain_protect::{ContentHash, HASH_BYTES};
+
+use crate::archive_info::Member;
+use crate::error::{Error, Result};
 
 /// Compares all content of a member with what the archive states.
 pub(crate) trait CheckContent: Send {
@@ -36,5 +39,39 @@ impl ContentCheck {
     /// `Damaged` if they differ.
     pub fn finish(self) -> Result<()> {
         self.0.finish()
+    }
+}
+
+/// Compares content with its BLAKE3 hash.
+pub(crate) struct HashCheck {
+    hash: ContentHash,
+    stated: [u8; HASH_BYTES],
+    name: String,
+}
+
+impl HashCheck {
+    /// The check of all content of a member.
+    pub(crate) fn new(member: &Member) -> HashCheck {
+        HashCheck {
+            hash: ContentHash::new(),
+            stated: member.blake3,
+            name: String::from_utf8_lossy(&member.name).into_owned(),
+        }
+    }
+}
+
+impl CheckContent for HashCheck {
+    fn update(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hash.update(bytes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        if self.hash.value() == self.stated {
+            return Ok(());
+        }
+        let text =
+            "the content does not match its BLAKE3 hash: what was written is not what was archived";
+        Err(Error::damaged(text).in_file(self.name))
     }
 }

@@ -26,6 +26,12 @@ pub(crate) trait ContentVisitor {
         end: &MemberEnd,
         entries: Vec<EntriesPayload>,
     ) -> Result<()>;
+    /// The member ends here because of damage. All of its content before that was received, and
+    /// `entries` are those that were found so far. Another member may follow, of which nothing was
+    /// received.
+    fn broken(&mut self, _start: &MemberStart, _entries: Vec<EntriesPayload>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The totals of a pass over an archive.

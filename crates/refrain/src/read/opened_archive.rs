@@ -3,9 +3,11 @@
 use std::ops::Range;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
+use crate::damage::DamagedPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_check::ContentCheck;
 use crate::read::layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
+use crate::read::lost_entries::LostEntries;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -127,6 +129,53 @@ pub(crate) trait OpenedArchive: Send + Sync {
     /// Reads the store from an offset on; returns the number of bytes read.
     fn read_store(&self, _offset_in_store: u64, _buffer: &mut [u8]) -> Result<usize> {
         Err(no_extents())
+    }
+
+    /// Reads all of the index, and compares it with itself.
+    fn check_index(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is known to be damaged or missing: what a scan found, and what reads have met.
+    fn damaged_places(&self) -> Vec<DamagedPlace> {
+        Vec::new()
+    }
+
+    /// The entries of a member that are lost with the frames that held them.
+    fn lost_entries(&self, _member: usize) -> Result<LostEntries> {
+        Ok(LostEntries::default())
+    }
+
+    /// What is missing behind the known content of a member without entries whose end is lost; up
+    /// to the largest number if its length is not known.
+    fn lost_end(&self, _member: usize) -> Result<Option<Range<u64>>> {
+        Ok(None)
+    }
+
+    /// Fills `buffer`, which is inside the member, with its content from `offset` as far as it can
+    /// be read, and with zeros where it cannot. Returns the ranges of its content that are missing,
+    /// ascending. By default it is read up to the first damage.
+    fn read_remains(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<Vec<Range<u64>>> {
+        let (mut right, mut wanted) = (0, buffer.len());
+        while right < buffer.len() {
+            let rest = &mut buffer[right..];
+            wanted = wanted.min(rest.len());
+            match self.read_at(member, offset + right as u64, &mut rest[..wanted]) {
+                Ok(0) => break,
+                Ok(count) => right += count,
+                Err(error) if error.kind == ErrorKind::Damaged && wanted > 1 => wanted /= 2,
+                Err(error) if error.kind == ErrorKind::Damaged => break,
+                Err(error) => return Err(error),
+            }
+        }
+        buffer[right..].fill(0);
+        let (from, to) = (offset + right as u64, offset + buffer.len() as u64);
+        Ok(if from < to { vec![from..to] } else { vec![] })
     }
 
     /// The number of bytes that belong to no part of the archive that was recognized.

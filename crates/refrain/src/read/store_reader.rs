@@ -40,6 +40,10 @@ pub(crate) trait BlockDecoder: Send + Sync {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock>;
+    /// Where the next block begins behind an offset that no block holds; `None` if there is none.
+    fn next_start(&self, _offset_in_store: u64) -> Option<u64> {
+        None
+    }
     /// Checks that a range of a decoded block is right, of which not all may be.
     ///
     /// # Errors
@@ -235,6 +239,16 @@ impl StoreReader {
         Ok(())
     }
 
+    /// The block that holds this byte of the store, if it is known.
+    pub(super) fn find(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
+        self.blocks.locate(offset_in_store)
+    }
+
+    /// Where the next block begins behind an offset that no block holds.
+    pub(super) fn next_block_start(&self, offset_in_store: u64) -> u64 {
+        self.blocks.next_start(offset_in_store).unwrap_or(u64::MAX)
+    }
+
     pub(super) fn locate(&self, offset_in_store: u64) -> Result<BlockLocation> {
         self.blocks.locate(offset_in_store)?.ok_or_else(|| {
             Error::damaged(format!(
@@ -244,7 +258,7 @@ impl StoreReader {
     }
 
     /// Fills `out` with bytes of the store.
-    fn read(
+    pub(super) fn read(
         &self,
         offset_in_store: u64,
         out: &mut [u8],

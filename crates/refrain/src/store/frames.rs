@@ -10,6 +10,7 @@ use refrain_format::{
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
+use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
 
@@ -160,7 +161,14 @@ impl FrameReader {
         let offset = self.offset;
         let after = offset + FRAME_HEADER_BYTES as u64;
         let bytes_left = self.size_bytes.map(|size| size.saturating_sub(after));
-        let header = UntrustedFrameHeader::parse(&header)?.check(&self.limits, bytes_left)?;
+        if header.len() < FRAME_HEADER_BYTES {
+            return Err(cut_off(offset + header.len() as u64));
+        }
+        let untrusted = UntrustedFrameHeader::parse(&header)?;
+        let header = untrusted.check(&self.limits, None)?;
+        if bytes_left.is_some_and(|left| left < header.payload_bytes) {
+            return Err(cut_off(after + bytes_left.unwrap_or(0)));
+        }
         self.offset = after;
         if matches!(header.kind, FrameKind::End | FrameKind::Whole) {
             self.last = LastFrame {
@@ -308,13 +316,10 @@ impl FrameReader {
         let mut tail = [0; TAIL_BYTES];
         let count = self.fill(&mut tail)?;
         self.offset += count as u64;
-        if count < TAIL_BYTES {
-            let message = format!(
-                "the archive is truncated: {count} of {TAIL_BYTES} bytes follow its End frame"
-            );
-            return Err(Error::damaged(message));
+        match count < TAIL_BYTES {
+            true => Err(cut_off(self.offset)),
+            false => Ok(tail),
         }
-        Ok(tail)
     }
 
     fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {
@@ -327,7 +332,7 @@ impl FrameReader {
             let count = self.fill(&mut payload[start..])?;
             self.offset += count as u64;
             if count < step {
-                return Err(ends_inside((start + count) as u64, header));
+                return Err(cut_off(self.offset));
             }
             left -= step as u64;
         }
@@ -343,6 +348,11 @@ impl FrameReader {
             ArchiveFeed::Stream(stream) => read_full(&mut **stream, buffer)?,
         })
     }
+}
+
+/// The error for an archive that ends too early.
+fn cut_off(at: u64) -> Error {
+    Error::new(ErrorKind::Damaged, CutOff { at })
 }
 
 fn ends_inside(read_bytes: u64, header: &FrameHeader) -> Error {

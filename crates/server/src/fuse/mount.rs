@@ -56,6 +56,7 @@ impl Mount {
         let directory = mount_point::check(directory)?;
         mount_point::check_device()?;
         let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
+        tree.report_to(service.reporter());
         let hidden_members = tree.hidden_members();
         let door = Door {
             reports: Reports::new(service.reporter()),

@@ -32,6 +32,7 @@ impl Shared {
             ..TreeOptions::default()
         };
         let tree = Tree::open(service.archive().clone(), &options)?;
+        tree.report_to(service.reporter());
         Ok(Shared {
             service,
             tree,

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain::Archive;
 use refrain::directory::compare_paths;
+use refrain::{Archive, Entry, ErrorKind};
 use refrain_pool::{Lock, OnceValue};
 
 use super::frame::EntryFrame;
 use super::paths::{Page, PathList};
 use super::position::Position;
 use crate::error::Result;
+use crate::service::Reporter;
 
 /// A member and the number of a frame of its list.
 type Key = (usize, usize);
@@ -21,6 +22,8 @@ pub(super) struct FrameCache {
     archive: Arc<Archive>,
     bytes_max: usize,
     held: Lock<Held>,
+    /// Is told of frames that are damaged.
+    reporter: Lock<Option<Arc<Reporter>>>,
 }
 
 #[derive(Default)]
@@ -43,7 +46,13 @@ impl FrameCache {
             archive,
             bytes_max,
             held: Lock::default(),
+            reporter: Lock::default(),
         }
+    }
+
+    /// Tells of damaged frames from now on.
+    pub(super) fn report_to(&self, reporter: Arc<Reporter>) {
+        *self.reporter.lock() = Some(reporter);
     }
 
     /// The archive.
@@ -51,7 +60,7 @@ impl FrameCache {
         &self.archive
     }
 
-    /// A frame of a member.
+    /// A frame of a member. One that is damaged has no entries, so that all others are there.
     ///
     /// # Errors
     /// Those of the archive.
@@ -62,7 +71,13 @@ impl FrameCache {
             return Ok(Arc::clone(found));
         }
         let decode = || {
-            let entries = self.archive.entries_of_frame(member, frame)?;
+            let entries = match self.archive.entries_of_frame(member, frame) {
+                Err(error) if error.kind == ErrorKind::Damaged => {
+                    self.report(&error);
+                    Vec::new()
+                }
+                entries => entries?,
+            };
             Ok::<_, crate::error::Error>(Arc::new(EntryFrame::pack(entries)))
         };
         let found = Arc::clone(cell.get_or_try_init(decode)?);
@@ -72,11 +87,26 @@ impl FrameCache {
         Ok(found)
     }
 
+    fn report(&self, error: &refrain::Error) {
+        let reporter = self.reporter.lock().clone();
+        if let Some(reporter) = reporter {
+            reporter(&format!("files are missing from its list: {error}"));
+        }
+    }
+
     /// Whether a frame can be used without decoding it.
     pub(super) fn has(&self, member: usize, frame: usize) -> bool {
         let held = self.held.lock();
         let slot = held.slots.get(&(member, frame));
         slot.is_some_and(|slot| slot.frame.get().is_some())
+    }
+}
+
+/// The entries of a frame; none if it is damaged.
+pub(super) fn intact_entries(archive: &Archive, member: usize, frame: usize) -> Result<Vec<Entry>> {
+    match archive.entries_of_frame(member, frame) {
+        Err(error) if error.kind == ErrorKind::Damaged => Ok(Vec::new()),
+        entries => Ok(entries?),
     }
 }
 

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use refrain::{Archive, EntryKind, Error, ErrorKind};
 
+use super::frames::intact_entries;
 use super::paths::is_safe;
 use super::spelling::normal_form;
 use crate::error::Result;
@@ -32,7 +33,7 @@ impl LinkCounts {
         let mut has_attributes = false;
         let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
         for frame in 0..archive.entry_frame_count(member)? {
-            for entry in archive.entries_of_frame(member, frame)? {
+            for entry in intact_entries(archive, member, frame)? {
                 has_attributes |= !entry.attributes.is_empty();
                 if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
                     && normal_form(&entry.path).is_some_and(|path| is_safe(&path))

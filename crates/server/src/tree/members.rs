@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use refrain::{Archive, EntryKind, Member, MemberKind};
 use refrain_pool::OnceValue;
 
+use super::frames::intact_entries;
 use super::links::LinkCounts;
 use super::node::MemberPages;
 use super::options::TreeOptions;
@@ -174,7 +175,7 @@ fn table_of(
 ) -> Result<PathTable> {
     let mut builder = TableBuilder::new(memory_bytes_max);
     for frame in 0..list.frame_count {
-        let entries = archive.entries_of_frame(member, frame)?;
+        let entries = intact_entries(archive, member, frame)?;
         for (row, entry) in entries.iter().enumerate() {
             if entry.kind == EntryKind::Raw {
                 continue;

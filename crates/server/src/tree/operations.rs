@@ -12,6 +12,7 @@ use super::node::{ListId, NodeId, Place};
 use super::options::TreeOptions;
 use super::paths::{self, LastPage};
 use crate::error::{Error, Result};
+use crate::service::Reporter;
 
 /// The members and entries of an archive as one tree. Many threads may share it.
 pub struct Tree {
@@ -53,6 +54,11 @@ impl Tree {
             frames: FrameCache::new(Arc::clone(&archive), options.frame_bytes),
             archive,
         })
+    }
+
+    /// Tells of frames of entries that are damaged: what they held is not in the tree.
+    pub fn report_to(&self, reporter: Arc<Reporter>) {
+        self.frames.report_to(reporter);
     }
 
     /// The archive.

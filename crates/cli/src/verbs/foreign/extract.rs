@@ -89,6 +89,8 @@ pub fn extract<'a>(
         summary,
         meter,
         not_found,
+        damage: refrain::Damage::default(),
+        members: 1,
     })
 }
 

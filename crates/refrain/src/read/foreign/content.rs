@@ -10,7 +10,7 @@ use refrain_tree::{Problem, RECORD_BYTES};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::progress::Watch;
+use crate::progress::{Watch, is_cancelled};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::store::source_stream::SourceStream;
 
@@ -53,6 +53,21 @@ pub(crate) fn engine_error(error: ForeignError) -> Error {
     match error.offset() {
         Some(offset) => Error::new(kind, error).at_offset(offset),
         None => Error::new(kind, error),
+    }
+}
+
+/// What is read at once to check what was read before.
+const CHECKED_BYTES: usize = 256 << 10;
+
+/// The error of content behind what was asked for, whose checksum covers that, too.
+fn unproven(error: Error) -> Error {
+    let text = format!(
+        "{}; what was written before may be wrong: its checksum could not be compared",
+        error.cause
+    );
+    Error {
+        cause: text.into(),
+        ..error
     }
 }
 
@@ -106,6 +121,25 @@ impl Content {
     /// The bytes that were read so far.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.content_bytes
+    }
+
+    /// Reads on until what was read so far has been compared with the checksums that cover it.
+    ///
+    /// # Errors
+    /// Those of the content: what was read is wrong, or is not known to be right.
+    pub(crate) fn check_read(&mut self, watch: &dyn Watch) -> Result<()> {
+        let end = self.content_bytes;
+        let end = end.saturating_add(self.decoder.check_distance_bytes());
+        let mut buffer = vec![0; CHECKED_BYTES];
+        while !self.decoder.is_checked() && self.content_bytes < end {
+            if self.read(&mut buffer).map_err(unproven)? == 0 {
+                break;
+            }
+            if is_cancelled(watch) {
+                return Err(Error::cancelled());
+            }
+        }
+        Ok(())
     }
 
     /// The bytes of the file that were decoded so far.

@@ -14,8 +14,9 @@ use crate::read::foreign::content::{Content, ForeignFeed};
 const READ_BYTES: usize = 256 << 10;
 
 /// Writes `range` of the content to `sink`, which is not published; an end of `u64::MAX` is the end
-/// of the content. Decodes from the beginning up to the end of the range; what is behind it is not
-/// read, and checksums there are not compared. Returns the number of bytes written.
+/// of the content. Decodes from the beginning up to the end of the range, and on until the checksum
+/// that covers it was compared: to the end of its gzip member, zstd or lz4 frame, xz stream or
+/// bzip2 block. Returns the number of bytes written.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before the
@@ -38,6 +39,7 @@ pub fn write_range(
         let message = format!("the range ends beyond the end: there are {end} bytes");
         return Err(Error::new(ErrorKind::Usage, message));
     }
+    content.check_read(watch)?;
     content.report_ignored(watch);
     Ok(written)
 }

@@ -92,7 +92,8 @@ pub(crate) fn write_entry(
             report(&stream, position, watch)?;
         }
     }
-    write_hole(sink, range, position..entry.size_bytes)
+    write_hole(sink, range, position..entry.size_bytes)?;
+    stream.into_content().check_read(watch)
 }
 
 /// What `part` has of `range`; empty at a place inside `part` if there is nothing.

@@ -230,8 +230,8 @@ impl Zip {
         self.file_bytes
     }
 
-    /// Writes a range of the file that is entry number `index`. Its beginning is decoded, too. The
-    /// CRC-32 is compared if the range goes to the end. The sink is not published.
+    /// Writes a range of the file that is entry number `index`. All of the entry
+    /// is decoded, and its CRC-32 compared. The sink is not published.
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; those of the sink; `Cancelled`.
@@ -243,8 +243,6 @@ impl Zip {
         watch: &dyn Watch,
     ) -> Result<()> {
         let mut offset = 0_u64;
-        let length_bytes = self.file.entry(index)?.content_bytes;
-        let is_to_the_end = range.end >= length_bytes;
         let meter = Arc::clone(&self.meter);
         self.file.read(index, &mut |bytes| -> Result<bool> {
             meter.add(bytes.len() as u64)?;
@@ -254,7 +252,8 @@ impl Zip {
             sink.write_all(&bytes[(from - offset) as usize..(to - offset) as usize])?;
             offset = end;
             report(offset, watch)?;
-            Ok(is_to_the_end || offset < range.end)
+            // To the end, where the checksum is compared.
+            Ok(true)
         })
     }
 

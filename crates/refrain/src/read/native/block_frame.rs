@@ -19,15 +19,7 @@ pub(crate) fn decode_block_frame(
     let data = &head.coding.unmasked(data);
     let description = description(&head.coding, head.raw_bytes)?;
     let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
-    let needed = codec_bytes.saturating_add(head.raw_bytes);
-    let allowed = resources.codec_memory.total();
-    if needed > allowed {
-        return Err(Error::limit(format!(
-            "decoding the block needs {} of memory, the limit is {}: raise the memory limit",
-            mebibytes(needed),
-            mebibytes(allowed)
-        )));
-    }
+    check_memory(codec_bytes, head.raw_bytes, resources)?;
     let is_slow = is_slow_to_decode(description.codec);
     let is_whole = wanted >= head.raw_bytes;
     let _permits = resources.codec_memory.acquire(codec_bytes);
@@ -55,8 +47,26 @@ pub(crate) fn decode_block_frame(
     })
 }
 
+/// Checks that a block can be decoded within the memory.
+pub(super) fn check_memory(
+    codec_bytes: u64,
+    raw_bytes: u64,
+    resources: &DecodeResources,
+) -> Result<()> {
+    let needed = codec_bytes.saturating_add(raw_bytes);
+    let allowed = resources.codec_memory.total();
+    if needed <= allowed {
+        return Ok(());
+    }
+    Err(Error::limit(format!(
+        "decoding the block needs {} of memory, the limit is {}: raise the memory limit",
+        mebibytes(needed),
+        mebibytes(allowed)
+    )))
+}
+
 /// Checks that the frame holds the expected block.
-fn check_location(head: &BlockHeader, location: &BlockLocation) -> Result<()> {
+pub(super) fn check_location(head: &BlockHeader, location: &BlockLocation) -> Result<()> {
     if (head.block_id, head.store_start, head.raw_bytes)
         == (location.block, location.store_start, location.raw_bytes)
     {

@@ -9,19 +9,23 @@ use std::sync::Arc;
 
 use refrain_format::{MAGIC, check_magic};
 use refrain_pool::Lock;
-use refrain_storage::Source;
+use refrain_storage::{MemorySource, Source};
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
-use crate::error::{Error, Result};
+use crate::damage::{CutOff, DamagedPlace, distinct};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
+use crate::read::lost_entries::LostEntries;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
+use crate::read::native::scan::{Scan, ScannedPart, cut_off_at, scan};
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
+use crate::store::frames::limits_for;
 
 /// Opens the archives of a file by the indexes at their ends.
 ///
@@ -36,11 +40,63 @@ pub(crate) fn open_archives(
     let mut magic = [0; MAGIC.len()];
     let count = source.read_at(0, &mut magic)?;
     check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
-    let found = find_archives(&*source)?;
+    let found = find_archives(&*source);
+    if let Err(error) = &found
+        && error.kind == ErrorKind::Damaged
+        && let Some(at) = cut_off_at(&*source, &limits_for(options.memory_bytes))?
+    {
+        return Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at));
+    }
+    let found = found?;
     Ok(match found.as_slice() {
         [only] => Box::new(IndexedArchive::open(source, only, options, 1)?),
         _ => Box::new(Concatenation::open(source, found, options)?),
     })
+}
+
+/// Opens what remains of the archives of a file: reads all of it once and uses every intact frame.
+///
+/// # Errors
+/// `Damaged` if no frame with content is found; `Io`.
+pub(crate) fn open_scanned(
+    source: Arc<dyn Source>,
+    options: &ReadOptions,
+) -> Result<Box<dyn OpenedArchive>> {
+    let Scan {
+        parts,
+        skipped_bytes,
+    } = scan(&*source, &limits_for(options.memory_bytes))?;
+    let shares = parts.len();
+    let mut opened = vec![];
+    for part in parts {
+        opened.push(Arc::new(match part {
+            ScannedPart::Frames(scanned) => {
+                if scanned.is_empty() {
+                    continue;
+                }
+                IndexedArchive::of_scan(source.clone(), *scanned, options, shares)?
+            }
+            ScannedPart::Whole(archive, lost) => {
+                let source: Arc<dyn Source> = Arc::new(MemorySource::new(archive));
+                let found = find_archives(&*source)?;
+                let found = found.first().ok_or_else(nothing_found)?;
+                IndexedArchive::open(source.clone(), found, options, shares)?.with_lost(lost)
+            }
+        }));
+    }
+    match opened.is_empty() {
+        true => Err(nothing_found()),
+        false => Ok(Box::new(Concatenation::of_opened(
+            source,
+            opened,
+            skipped_bytes,
+            options,
+        ))),
+    }
+}
+
+fn nothing_found() -> Error {
+    Error::damaged("no frame with content was found")
 }
 
 /// The archives that are open at the same time. They share the memory evenly.
@@ -57,13 +113,23 @@ pub(crate) struct Concatenation {
     /// The limits of each archive's caches, unless they are the default:
     /// [`OpenedArchive::set_cache_bytes`].
     cache_bytes: Lock<Option<(u64, u64)>>,
+    /// The number of bytes that belong to no frame, after a scan.
+    skipped_bytes: u64,
 }
 
 /// One of the archives.
 struct Part {
-    archive: FoundArchive,
+    archive: PartSource,
     /// The number of members before it.
     first_member: usize,
+}
+
+/// How one of the archives is opened.
+enum PartSource {
+    /// By its end, each time that it is needed.
+    Found(FoundArchive),
+    /// It was found by a scan, and remains open.
+    Opened(Arc<IndexedArchive>),
 }
 
 impl Concatenation {
@@ -83,10 +149,11 @@ impl Concatenation {
             member_count: 0,
             open: Lock::default(),
             cache_bytes: Lock::default(),
+            skipped_bytes: 0,
         };
         for archive in found {
             opened.parts.push(Part {
-                archive,
+                archive: PartSource::Found(archive),
                 first_member: opened.member_count,
             });
             let part = opened.part(opened.parts.len() - 1)?;
@@ -95,23 +162,74 @@ impl Concatenation {
         Ok(opened)
     }
 
+    /// Archives that a scan has found.
+    fn of_opened(
+        source: Arc<dyn Source>,
+        archives: Vec<Arc<IndexedArchive>>,
+        skipped_bytes: u64,
+        options: &ReadOptions,
+    ) -> Concatenation {
+        let mut parts = Vec::with_capacity(archives.len());
+        let mut member_count = 0;
+        for archive in archives {
+            let first_member = member_count;
+            member_count += archive.member_count();
+            parts.push(Part {
+                archive: PartSource::Opened(archive),
+                first_member,
+            });
+        }
+        Concatenation {
+            source,
+            options: options.clone(),
+            parts,
+            member_count,
+            open: Lock::default(),
+            cache_bytes: Lock::default(),
+            skipped_bytes,
+        }
+    }
+
     /// How many archives share the memory.
     fn shares(&self) -> usize {
-        self.parts.len().clamp(1, OPEN_MAX)
+        match self.parts.first().map(|part| &part.archive) {
+            Some(PartSource::Opened(_)) => self.parts.len(),
+            _ => self.parts.len().clamp(1, OPEN_MAX),
+        }
+    }
+
+    /// The archives that are open.
+    fn open_parts(&self) -> Vec<Arc<IndexedArchive>> {
+        let open = self.open.lock();
+        let of_parts = self.parts.iter().filter_map(|part| match &part.archive {
+            PartSource::Opened(archive) => Some(archive.clone()),
+            PartSource::Found(_) => None,
+        });
+        of_parts
+            .chain(open.iter().map(|(_, archive)| archive.clone()))
+            .collect()
     }
 
     /// The archive with this number, opened.
     fn part(&self, number: usize) -> Result<Arc<IndexedArchive>> {
+        if let Some(Part {
+            archive: PartSource::Opened(archive),
+            ..
+        }) = self.parts.get(number)
+        {
+            return Ok(archive.clone());
+        }
         let mut open = self.open.lock();
         if let Some(at) = open.iter().position(|(kept, _)| *kept == number) {
             open[at..].rotate_left(1);
         } else {
-            let Some(part) = self.parts.get(number) else {
+            let part = self.parts.get(number).map(|part| &part.archive);
+            let Some(PartSource::Found(found)) = part else {
                 return Err(no_member(self.member_count, self.member_count));
             };
             let shares = self.shares();
             let source = self.source.clone();
-            let archive = IndexedArchive::open(source, &part.archive, &self.options, shares)?;
+            let archive = IndexedArchive::open(source, found, &self.options, shares)?;
             if let Some((bytes, maps_bytes_max)) = *self.cache_bytes.lock() {
                 archive.set_cache_bytes(bytes, maps_bytes_max);
             }
@@ -231,17 +349,16 @@ impl OpenedArchive for Concatenation {
 
     /// Of the archives that are open.
     fn read_statistics(&self) -> ReadStatistics {
-        let open = self.open.lock();
-        let of_parts = open.iter().map(|(_, part)| part.read_statistics());
+        let open = self.open_parts();
+        let of_parts = open.iter().map(|part| part.read_statistics());
         of_parts.fold(ReadStatistics::default(), ReadStatistics::plus)
     }
 
     fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {
         let shares = self.shares() as u64;
         let (bytes, maps_bytes_max) = (bytes / shares, maps_bytes_max / shares);
-        let open = self.open.lock();
         *self.cache_bytes.lock() = Some((bytes, maps_bytes_max));
-        for (_, archive) in open.iter() {
+        for archive in self.open_parts() {
             archive.set_cache_bytes(bytes, maps_bytes_max);
         }
     }
@@ -292,7 +409,38 @@ impl OpenedArchive for Concatenation {
     }
 
     fn skipped_bytes(&self) -> u64 {
-        0
+        self.skipped_bytes
+    }
+
+    fn check_index(&self) -> Result<()> {
+        (0..self.parts.len()).try_for_each(|number| self.part(number)?.check_index())
+    }
+
+    /// Of the archives that are open.
+    fn damaged_places(&self) -> Vec<DamagedPlace> {
+        let open = self.open_parts();
+        let places = open.iter().flat_map(|part| part.damaged_places());
+        distinct(places.collect())
+    }
+
+    fn lost_entries(&self, member: usize) -> Result<LostEntries> {
+        let (part, member) = self.part_of(member)?;
+        part.lost_entries(member)
+    }
+
+    fn lost_end(&self, member: usize) -> Result<Option<Range<u64>>> {
+        let (part, member) = self.part_of(member)?;
+        part.lost_end(member)
+    }
+
+    fn read_remains(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<Vec<Range<u64>>> {
+        let (part, member) = self.part_of(member)?;
+        part.read_remains(member, offset, buffer)
     }
 }
 

@@ -121,4 +121,8 @@ impl ContentVisitor for Renumbered<'_> {
     ) -> Result<()> {
         self.inner.end(&self.numbered(start), end, entries)
     }
+
+    fn broken(&mut self, start: &MemberStart, entries: Vec<EntriesPayload>) -> Result<()> {
+        self.inner.broken(&self.numbered(start), entries)
+    }
 }

@@ -117,6 +117,10 @@ impl ContentVisitor for DigestCheck<'_> {
         }
         self.inner.end(start, end, entries)
     }
+
+    fn broken(&mut self, start: &MemberStart, entries: Vec<EntriesPayload>) -> Result<()> {
+        self.inner.broken(start, entries)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use refrain_format::{Limits, Payload, StreamChecker};
 use refrain_storage::{MemorySource, Source};
 
-use crate::error::{Error, Result};
+use crate::damage::CutOff;
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 
 /// Reads every frame of all archives of a file; compares its checksums, its order, and the index
@@ -38,8 +39,8 @@ fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
     match checker.is_complete() {
         true => Ok(()),
         false => {
-            let message = "the archive is truncated: its End frame or its tail is missing";
-            Err(Error::damaged(message).at_offset(frames.archive_start() + checker.offset()))
+            let at = frames.archive_start() + checker.offset();
+            Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the frames of an opened archive are: the only way by which reading by offset asks for
 //! blocks, epochs, members and entries.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use refrain_format::{
@@ -9,6 +10,7 @@ use refrain_format::{
 };
 
 use crate::error::{Error, Result};
+use crate::read::lost_entries::LostEntries;
 use crate::read::native::index_nodes::IndexNodes;
 
 /// What reading the content of a member needs to know of it.
@@ -25,11 +27,14 @@ pub(crate) struct MemberOutline {
     pub entries_are_sorted: bool,
     /// Whether slices of its frames of entries are in path order.
     pub has_slices: bool,
+    /// Whether its end is lost: then the length is what was found of it.
+    pub is_open: bool,
 }
 
 impl MemberOutline {
     fn new(row: &IndexMember) -> MemberOutline {
         MemberOutline {
+            is_open: false,
             kind: row.start.kind,
             content_start: row.start.content_start,
             content_bytes: row.end.content_bytes,
@@ -57,6 +62,8 @@ enum Rows {
         rows: Index,
         /// The number of each block.
         block_ids: Vec<u64>,
+        /// The members whose end is lost, by their ids.
+        open_members: BTreeSet<u64>,
     },
 }
 
@@ -70,9 +77,17 @@ impl FrameIndex {
     }
 
     /// What a scan has found.
-    pub(crate) fn of_rows(rows: Index, block_ids: Vec<u64>) -> FrameIndex {
+    pub(crate) fn of_rows(
+        rows: Index,
+        block_ids: Vec<u64>,
+        open_members: BTreeSet<u64>,
+    ) -> FrameIndex {
         FrameIndex {
-            rows: Rows::Scanned { rows, block_ids },
+            rows: Rows::Scanned {
+                rows,
+                block_ids,
+                open_members,
+            },
             archive_start: 0,
         }
     }
@@ -81,7 +96,9 @@ impl FrameIndex {
     pub(crate) fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>> {
         let found = match &self.rows {
             Rows::Tree(tree) => tree.block_at(offset_in_store)?,
-            Rows::Scanned { rows, block_ids } => rows
+            Rows::Scanned {
+                rows, block_ids, ..
+            } => rows
                 .block_at(offset_in_store)
                 .and_then(|at| Some((*block_ids.get(at)?, *rows.blocks.get(at)?))),
         };
@@ -100,6 +117,76 @@ impl FrameIndex {
             row.frame_offset += self.archive_start;
             (number, row)
         }))
+    }
+
+    /// Where the next block begins behind an offset in the store that no block holds.
+    pub(crate) fn next_block_start(&self, offset_in_store: u64) -> Option<u64> {
+        let Rows::Scanned { rows, .. } = &self.rows else {
+            return None;
+        };
+        let blocks = &rows.blocks;
+        let after = blocks.partition_point(|row| row.store_start <= offset_in_store);
+        blocks.get(after).map(|row| row.store_start)
+    }
+
+    /// Where the epoch ends that holds the content at this offset, or the gap between epochs.
+    pub(crate) fn epoch_end(&self, offset_in_content: u64) -> Result<Option<u64>> {
+        if let Some((_, row)) = self.epoch_at(offset_in_content)? {
+            return Ok(Some(row.content_start + row.content_bytes));
+        }
+        let Rows::Scanned { rows, .. } = &self.rows else {
+            return Ok(None);
+        };
+        let epochs = &rows.epochs;
+        let after = epochs.partition_point(|row| row.content_start <= offset_in_content);
+        Ok(epochs.get(after).map(|row| row.content_start))
+    }
+
+    /// Reads all of the index.
+    pub(crate) fn check(&self) -> Result<()> {
+        let lists = [
+            IndexList::Blocks,
+            IndexList::Epochs,
+            IndexList::Members,
+            IndexList::Entries,
+            IndexList::Names,
+        ];
+        let mut lists = lists.into_iter();
+        match &self.rows {
+            Rows::Tree(tree) => {
+                lists.try_for_each(|list| tree.for_each_leaf(list, &mut |_| Ok(())))
+            }
+            Rows::Scanned { .. } => Ok(()),
+        }
+    }
+
+    /// The entries of a member that are lost with their frames. An index has the frames of all of
+    /// them.
+    pub(crate) fn lost_entries(&self, member: &MemberOutline) -> LostEntries {
+        let Rows::Scanned {
+            rows, open_members, ..
+        } = &self.rows
+        else {
+            return LostEntries::default();
+        };
+        let mut lost = LostEntries::default();
+        let mut next_entry = 0;
+        for number in rows.entries_of_member(member.member_id) {
+            let Some(row) = rows.entries.get(number as usize) else {
+                continue;
+            };
+            lost.count += row.first_entry.saturating_sub(next_entry);
+            next_entry = next_entry.max(row.first_entry.saturating_add(row.entry_count));
+        }
+        if open_members.contains(&member.member_id) {
+            lost.may_be_more = member.kind.has_entries();
+        } else {
+            let members = &rows.members;
+            let at = members.partition_point(|row| row.start.member_id < member.member_id);
+            let stated = members.get(at).map_or(0, |row| row.end.entry_count);
+            lost.count += stated.saturating_sub(next_entry);
+        }
+        lost
     }
 
     fn in_file(&self, mut row: IndexBlock) -> IndexBlock {
@@ -193,7 +280,12 @@ impl FrameIndex {
     pub(crate) fn outline(&self, number: usize) -> Result<Option<MemberOutline>> {
         Ok(match &self.rows {
             Rows::Tree(tree) => tree.member(number as u64)?.as_ref().map(MemberOutline::new),
-            Rows::Scanned { rows, .. } => rows.members.get(number).map(MemberOutline::new),
+            Rows::Scanned {
+                rows, open_members, ..
+            } => rows.members.get(number).map(|row| MemberOutline {
+                is_open: open_members.contains(&row.start.member_id),
+                ..MemberOutline::new(row)
+            }),
         })
     }
 

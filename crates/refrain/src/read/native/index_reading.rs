@@ -56,23 +56,6 @@ fn expanded(source: &dyn Source, bytes: Range<u64>) -> Result<(Arc<dyn Source>, 
     expand().map_err(|error: Error| error.at_offset(bytes.start))
 }
 
-/// The ordinary form of an archive that begins with a Whole frame, if this is one.
-///
-/// # Errors
-/// `Damaged`, `Unsupported`, `Limit`; `Io`.
-pub(crate) fn expanded_at_start(source: &dyn Source) -> Result<Option<Arc<dyn Source>>> {
-    let feed_bytes = without_appendix(source, source.size_bytes()?)?;
-    let (tail_offset, tail) = read_tail(source, feed_bytes)?;
-    let start = match tail {
-        Ok(tail) => whole_start_before(source, tail_offset, tail)?,
-        Err(_) => None,
-    };
-    match start {
-        Some(0) => Ok(Some(expanded(source, 0..feed_bytes)?.0)),
-        Some(_) | None => Ok(None),
-    }
-}
-
 /// The tail that ends at `end`, or why there is none, and its offset.
 fn read_tail(source: &dyn Source, end: u64) -> Result<(u64, refrain_format::Result<Tail>)> {
     let mut tail = [0; TAIL_BYTES];

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, Limits, MAGIC,
+    ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, IndexEpoch,
+    Limits, MAGIC,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -13,20 +14,23 @@ use refrain_storage::Source;
 use crate::archive_info::{
     self, ArchiveInfo, BlockInfo, CodecUses, Member, codec_name, filters_text,
 };
+use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::read::damage_log::DamageLog;
 use crate::read::epoch_map::EpochMap;
 use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
+use crate::read::lost_entries::LostEntries;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
+use crate::read::native::found_frames::ScannedArchive;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
-use crate::read::native::index_reading::{FoundArchive, expanded_at_start, read_index};
+use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::repeats::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
-use crate::read::native::scan::{ScannedArchive, scan};
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
@@ -53,7 +57,10 @@ pub(crate) struct IndexedArchive {
     /// The memory for maps where it is not shared, in bytes.
     maps_bytes: u64,
     damaged: Arc<DamagedBlocks>,
-    skipped_bytes: u64,
+    /// What reads found damaged.
+    pub(super) log: Arc<DamageLog>,
+    /// What a scan found to be missing.
+    lost: Vec<DamagedPlace>,
 }
 
 /// The most content whose repeats are resolved at once, in bytes. It bounds the memory for an epoch
@@ -64,8 +71,9 @@ pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 struct IndexedBlocks {
     source: Arc<dyn Source>,
     index: Arc<FrameIndex>,
-    /// Blocks of which a part may remain, after a scan.
+    /// Blocks of which a part may remain.
     damaged: Arc<DamagedBlocks>,
+    log: Arc<DamageLog>,
     limits: Limits,
 }
 
@@ -103,10 +111,26 @@ impl BlockDecoder for IndexedBlocks {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        match self.damaged.contains(location.frame_offset) {
-            true => self.damaged.decode(&*self.source, location, resources),
-            false => decode_block_frame(&self.payload(location)?, location, wanted, resources),
+        if !self.damaged.contains(location.frame_offset) {
+            let payload = self.payload(location);
+            let decoded = payload
+                .and_then(|payload| decode_block_frame(&payload, location, wanted, resources));
+            match decoded {
+                Err(error) if error.kind == ErrorKind::Damaged => {}
+                decoded => return decoded,
+            }
+            self.damaged.add(location.frame_offset);
         }
+        let start = location.frame_offset;
+        self.log.add(DamagedPlace {
+            part: DamagedPart::Block(location.block),
+            bytes: start..start.saturating_add(location.frame_bytes),
+        });
+        self.damaged.decode(&*self.source, location, resources)
+    }
+
+    fn next_start(&self, offset_in_store: u64) -> Option<u64> {
+        self.index.next_block_start(offset_in_store)
     }
 
     fn check_range(&self, location: &BlockLocation, range: Range<u64>) -> Result<()> {
@@ -155,49 +179,50 @@ impl IndexedArchive {
         ))
     }
 
-    /// Opens a damaged archive without its index: reads all of it once and uses every intact frame.
+    /// Opens what a scan has found of an archive, with one of `shares` equal shares of the memory.
     /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. Of a damaged
     /// block whose head is intact, the pieces of 64 KiB whose checksums are right can be read. A
-    /// member whose end is lost has a hash of zeros. Content whose member is lost belongs to a
-    /// member without a name.
+    /// member whose end is lost has a hash of zeros.
     ///
     /// # Errors
-    /// `Damaged` if no frame with content is found; `Io`.
-    pub(crate) fn open_by_scan(
+    /// Those of the frames of entries, which are put in path order; `Io`.
+    pub(crate) fn of_scan(
         source: Arc<dyn Source>,
+        scanned: ScannedArchive,
         options: &ReadOptions,
+        shares: usize,
     ) -> Result<IndexedArchive> {
-        // Nothing remains of a damaged Whole frame.
-        let source = expanded_at_start(&*source)?.unwrap_or(source);
-        let scanned = scan(&*source, &limits_for(options.memory_bytes))?;
         let ScannedArchive {
             head,
             mut index,
             block_ids,
+            open_members,
             damaged_blocks,
-            skipped_bytes,
+            end,
+            lost,
+            bytes,
         } = scanned;
-        if index.epochs.is_empty() {
-            return Err(Error::damaged("no frame with content was found"));
-        }
         let limits = limits_for(options.memory_bytes);
         index.slices = scanned_slices(&source, &mut index, &limits, options.memory_bytes)?;
-        let archive_bytes = source.size_bytes()?;
-        let end = ArchiveEnd {
+        let end = end.unwrap_or_else(|| ArchiveEnd {
             content_bytes: sum(index.epochs.iter().map(|epoch| epoch.content_bytes)),
             store_bytes: sum(index.blocks.iter().map(|block| block.raw_bytes)),
             frame_count: 0,
             member_count: index.members.len() as u64,
-            archive_bytes,
+            archive_bytes: bytes.end - bytes.start,
             totals: ExtentTotals::default(),
             fallback_count: 0,
             root_hash: [0; 32],
-        };
-        let index = FrameIndex::of_rows(index, block_ids);
+        });
+        let index = FrameIndex::of_rows(index, block_ids, open_members);
         let damaged = DamagedBlocks::new(damaged_blocks);
-        let mut archive = Self::with_index(source, options, 1, (head, end), index, damaged);
-        archive.skipped_bytes = skipped_bytes;
-        Ok(archive)
+        let opened = Self::with_index(source, options, shares, (head, end), index, damaged);
+        Ok(IndexedArchive { lost, ..opened })
+    }
+
+    /// The same, of which a scan has found this to be damaged or missing.
+    pub(crate) fn with_lost(self, lost: Vec<DamagedPlace>) -> IndexedArchive {
+        IndexedArchive { lost, ..self }
     }
 
     fn with_index(
@@ -212,10 +237,12 @@ impl IndexedArchive {
         let memory_bytes = options.memory_bytes / shares.max(1) as u64;
         let index = Arc::new(index);
         let damaged = Arc::new(damaged);
+        let log = Arc::new(DamageLog::default());
         let blocks = IndexedBlocks {
             source: source.clone(),
             index: index.clone(),
             damaged: damaged.clone(),
+            log: log.clone(),
             limits,
         };
         let (cache_bytes, maps_bytes) = (memory_bytes / 4, memory_bytes / 16);
@@ -231,13 +258,14 @@ impl IndexedArchive {
             maps: Lock::new(MapCache::new(maps_bytes, cache_bytes + maps_bytes)),
             maps_bytes,
             damaged,
+            log,
+            lost: Vec::new(),
             source,
             limits,
             options: options.clone(),
             head,
             end,
             index,
-            skipped_bytes: 0,
         }
     }
 
@@ -331,6 +359,19 @@ impl IndexedArchive {
             return Ok(map);
         }
         meter.allow_reading()?;
+        if self.log.has(row.frame_offset) {
+            return Err(missing().at_offset(row.frame_offset));
+        }
+        let map = Arc::new(self.noted(self.read_map(&row, meter), &row)?);
+        let bytes_for_blocks = self.maps.lock().add(number, map.clone());
+        self.store.set_cache_bytes(bytes_for_blocks);
+        Ok(map)
+    }
+}
+
+impl IndexedArchive {
+    /// Reads the map of an epoch.
+    fn read_map(&self, row: &IndexEpoch, meter: &WorkMeter) -> Result<PackedMap> {
         let offset = row.frame_offset;
         let frame = read_frame_at(
             &*self.source,
@@ -345,10 +386,21 @@ impl IndexedArchive {
             meter.decode(head.packed_raw_bytes, offset, row.frame_bytes)?;
             (self.store.workspaces()).with(|space| PackedMap::parse(&mut space.codec, &head, data))
         };
-        let map = Arc::new(open().map_err(|error: Error| error.at_offset(offset))?);
-        let bytes_for_blocks = self.maps.lock().add(number, map.clone());
-        self.store.set_cache_bytes(bytes_for_blocks);
-        Ok(map)
+        open().map_err(|error: Error| error.at_offset(offset))
+    }
+
+    /// Notes that the map of an epoch is damaged, if it is.
+    fn noted<T>(&self, read: Result<T>, row: &IndexEpoch) -> Result<T> {
+        if let Err(error) = &read
+            && error.kind == ErrorKind::Damaged
+        {
+            let start = row.frame_offset;
+            self.log.add(DamagedPlace {
+                part: DamagedPart::Extents,
+                bytes: start..start.saturating_add(row.frame_bytes),
+            });
+        }
+        read
     }
 }
 
@@ -506,9 +558,46 @@ impl OpenedArchive for IndexedArchive {
         Ok(count)
     }
 
-    /// The number of bytes outside intact frames; 0 except after [`IndexedArchive::open_by_scan`].
     fn skipped_bytes(&self) -> u64 {
-        self.skipped_bytes
+        0
+    }
+
+    fn check_index(&self) -> Result<()> {
+        self.index.check()
+    }
+
+    fn damaged_places(&self) -> Vec<DamagedPlace> {
+        let mut places = self.lost.clone();
+        places.extend(self.log.places());
+        distinct(places)
+    }
+
+    fn lost_entries(&self, member: usize) -> Result<LostEntries> {
+        Ok(self.index.lost_entries(&self.outline(member)?))
+    }
+
+    fn lost_end(&self, member: usize) -> Result<Option<Range<u64>>> {
+        let outline = self.outline(member)?;
+        if !outline.is_open || outline.kind.has_entries() {
+            return Ok(None);
+        }
+        let start = self.index.member(member)?.map(|row| row.start);
+        let stated = start.and_then(|start| start.content_bytes_hint);
+        let found = outline.content_bytes;
+        Ok(Some(found..stated.unwrap_or(u64::MAX)).filter(|lost| !lost.is_empty()))
+    }
+
+    fn read_remains(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<Vec<Range<u64>>> {
+        let row = self.outline(member)?;
+        let start = row.content_start.saturating_add(offset);
+        let range = start..start.saturating_add(buffer.len() as u64);
+        let missing = self.content_remains(range, buffer, &self.meter())?;
+        Ok(in_member(missing, row.content_start))
     }
 }
 

@@ -7,7 +7,9 @@ use refrain_format::MemberKind;
 use refrain_protect::HASH_BYTES;
 use refrain_tree::Entry;
 
-use crate::error::{Error, Result};
+use crate::damage::{DamagedPart, DamagedPlace, in_member};
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::lost_entries::LostEntries;
 use crate::read::native::entry_frames::{check_frame, read_entries, slice_of};
 use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
@@ -66,10 +68,25 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     fn frame(&self, number: u64) -> Result<Vec<Entry>> {
         self.meter.allow_reading()?;
         let row = self.archive.index.entries_frame(number)?;
-        let entries = read_entries(&*self.archive.source, &row, &self.archive.limits)?;
-        check_inside(&entries, self.outline.content_bytes)
-            .map_err(|error| error.at_offset(row.frame_offset))?;
-        Ok(entries)
+        let read = read_entries(&*self.archive.source, &row, &self.archive.limits);
+        let checked = read.and_then(|entries| {
+            // The content of a member whose end is lost may have been longer.
+            if !self.outline.is_open {
+                check_inside(&entries, self.outline.content_bytes)
+                    .map_err(|error| error.at_offset(row.frame_offset))?;
+            }
+            Ok(entries)
+        });
+        if let Err(error) = &checked
+            && error.kind == ErrorKind::Damaged
+        {
+            let start = row.frame_offset;
+            self.archive.log.add(DamagedPlace {
+                part: DamagedPart::Entries,
+                bytes: start..start.saturating_add(row.frame_bytes),
+            });
+        }
+        checked
     }
 
     /// The entries of a slice.
@@ -109,6 +126,33 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         let start = self.outline.content_start + offset;
         let range = start..start + buffer.len() as u64;
         self.archive.read_content(range, buffer, depth, &self.meter)
+    }
+
+    fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>> {
+        let start = self.outline.content_start.saturating_add(offset);
+        let range = start..start.saturating_add(buffer.len() as u64);
+        let missing = self.archive.content_remains(range, buffer, &self.meter)?;
+        Ok(in_member(missing, self.outline.content_start))
+    }
+
+    fn lost_entries(&self) -> LostEntries {
+        self.archive.index.lost_entries(&self.outline)
+    }
+
+    fn is_open(&self) -> bool {
+        self.outline.is_open
+    }
+
+    fn stated_count(&self, frame: usize) -> Result<u64> {
+        if let Some(slices) = &self.slices {
+            let row = self
+                .archive
+                .index
+                .slice(slices.start.saturating_add(frame as u64))?;
+            return Ok(row.map_or(0, |row| row.entry_count));
+        }
+        let number = self.frames.start.saturating_add(frame as u64);
+        Ok(self.archive.index.entries_frame(number)?.entry_count)
     }
 
     fn entry_frames(&self) -> Result<usize> {

@@ -105,6 +105,11 @@ impl MemberEntries {
         own as u64 + self.payload_bytes
     }
 
+    /// The frames so far.
+    pub(super) fn into_payloads(self) -> Vec<EntriesPayload> {
+        self.payloads
+    }
+
     /// Compares all entries with the end of their member. Returns their frames, and slices of them
     /// that are in path order, if they are not.
     pub(super) fn finish(

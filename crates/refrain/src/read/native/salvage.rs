@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_codec::{decode_damaged, decode_memory_bytes};
 use refrain_format::limits::ADDRESS_BYTES_MAX;
@@ -16,6 +17,7 @@ use refrain_protect::CHECKSUM_CHUNK_BYTES;
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::native::block_frame::{check_location, check_memory};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
 use crate::store::coding::description;
 
@@ -105,27 +107,51 @@ pub(crate) fn fits_between(block: &DamagedBlock, intact: &[(IndexBlock, u64)]) -
     begins_right && ends_right
 }
 
-/// Which pieces of a block are right.
-type Pieces = Arc<Vec<bool>>;
+/// What is known of a damaged block.
+#[derive(Clone)]
+enum Remains {
+    /// It was not decoded yet.
+    Unknown,
+    /// Which of its pieces are right.
+    Pieces(Arc<Vec<bool>>),
+    /// Nothing of it can be decoded.
+    Nothing,
+}
 
 /// The damaged blocks of an archive, by the offset of their frame.
 #[derive(Default)]
 pub(crate) struct DamagedBlocks {
-    offsets: BTreeSet<u64>,
-    /// Of the blocks that were decoded.
-    pieces: Lock<BTreeMap<u64, Pieces>>,
+    /// Whether there are any, so that reads of intact archives take no lock.
+    has_any: AtomicBool,
+    blocks: Lock<BTreeMap<u64, Remains>>,
 }
 
 impl DamagedBlocks {
     pub(crate) fn new(offsets: BTreeSet<u64>) -> DamagedBlocks {
+        let blocks = offsets.into_iter().map(|offset| (offset, Remains::Unknown));
+        let blocks: BTreeMap<_, _> = blocks.collect();
         DamagedBlocks {
-            offsets,
-            pieces: Lock::default(),
+            has_any: AtomicBool::new(!blocks.is_empty()),
+            blocks: Lock::new(blocks),
         }
     }
 
+    /// Records that a block is damaged.
+    pub(crate) fn add(&self, frame_offset: u64) {
+        let mut blocks = self.blocks.lock();
+        blocks.entry(frame_offset).or_insert(Remains::Unknown);
+        self.has_any.store(true, Ordering::Release);
+    }
+
     pub(crate) fn contains(&self, frame_offset: u64) -> bool {
-        self.offsets.contains(&frame_offset)
+        self.of(frame_offset).is_some()
+    }
+
+    fn of(&self, frame_offset: u64) -> Option<Remains> {
+        match self.has_any.load(Ordering::Acquire) {
+            true => self.blocks.lock().get(&frame_offset).cloned(),
+            false => None,
+        }
     }
 
     /// Decodes what remains of a block. Only what [`DamagedBlocks::check`] accepts is right.
@@ -135,30 +161,19 @@ impl DamagedBlocks {
         location: &BlockLocation,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        let payload = payload_at(source, location.frame_offset, &resources.limits)?;
-        let split = SplitPayload::new(&payload)?;
-        let (head, pieces) = BlockHeader::parse_head(&split)?;
-        let description = description(&head.coding, head.raw_bytes)?;
-        let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
-        let _permits = resources.codec_memory.acquire(codec_bytes);
-        resources.note_decoding(codec_bytes, false);
-        let mut raw = resources.take_spare_buffer(location.block);
-        let data = head.coding.unmasked(split.data);
-        resources.workspaces.with(|space| {
-            decode_damaged(
-                &mut space.codec,
-                &description,
-                &data,
-                head.raw_bytes,
-                &mut raw,
-            )
-        })?;
-        let checked = raw.chunks(CHECKSUM_CHUNK_BYTES).enumerate();
-        let right = checked.map(|(piece, bytes)| pieces.check(piece, bytes) == Some(true));
-        let right = Arc::new(right.collect::<Vec<_>>());
-        self.pieces.lock().insert(location.frame_offset, right);
+        if let Some(Remains::Nothing) = self.of(location.frame_offset) {
+            return Err(nothing_remains(location));
+        }
+        let decoded = decode_remains(source, location, resources);
+        let remains = match &decoded {
+            Ok((_, right)) => Remains::Pieces(Arc::clone(right)),
+            Err(error) if error.kind == ErrorKind::Damaged => Remains::Nothing,
+            Err(_) => Remains::Unknown,
+        };
+        self.blocks.lock().insert(location.frame_offset, remains);
+        let (bytes, _) = decoded?;
         Ok(DecodedBlock {
-            bytes: raw,
+            bytes,
             is_slow_to_repeat: false,
         })
     }
@@ -168,16 +183,19 @@ impl DamagedBlocks {
     /// # Errors
     /// `Damaged`.
     pub(crate) fn check(&self, location: &BlockLocation, range: Range<u64>) -> Result<()> {
-        if !self.contains(location.frame_offset) || range.is_empty() {
-            return Ok(());
-        }
-        let pieces = self.pieces.lock().get(&location.frame_offset).cloned();
+        let remains = match self.of(location.frame_offset) {
+            Some(remains) if !range.is_empty() => remains,
+            _ => return Ok(()),
+        };
         let piece_of = |offset: u64| offset as usize / CHECKSUM_CHUNK_BYTES;
         let (first, last) = (piece_of(range.start), piece_of(range.end - 1));
-        let are_right = pieces.is_some_and(|pieces| {
-            let wanted = pieces.get(first..=last);
-            wanted.is_some_and(|wanted| wanted.iter().all(|&is_right| is_right))
-        });
+        let are_right = match &remains {
+            Remains::Pieces(pieces) => {
+                let wanted = pieces.get(first..=last);
+                wanted.is_some_and(|wanted| wanted.iter().all(|&is_right| is_right))
+            }
+            Remains::Unknown | Remains::Nothing => false,
+        };
         match are_right {
             true => Ok(()),
             false => Err(
@@ -187,6 +205,47 @@ impl DamagedBlocks {
             ),
         }
     }
+}
+
+/// Decodes a block, and finds out which of its pieces are right.
+fn decode_remains(
+    source: &dyn Source,
+    location: &BlockLocation,
+    resources: &DecodeResources,
+) -> Result<(Vec<u8>, Arc<Vec<bool>>)> {
+    let payload = payload_at(source, location.frame_offset, &resources.limits)?;
+    let split = SplitPayload::new(&payload)?;
+    let (head, pieces) = BlockHeader::parse_head(&split)?;
+    check_location(&head, location)?;
+    if pieces.get(0).is_none() {
+        return Err(nothing_remains(location));
+    }
+    let description = description(&head.coding, head.raw_bytes)?;
+    let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
+    check_memory(codec_bytes, head.raw_bytes, resources)?;
+    let _permits = resources.codec_memory.acquire(codec_bytes);
+    resources.note_decoding(codec_bytes, false);
+    let mut raw = resources.take_spare_buffer(location.block);
+    let data = head.coding.unmasked(split.data);
+    resources.workspaces.with(|space| {
+        decode_damaged(
+            &mut space.codec,
+            &description,
+            &data,
+            head.raw_bytes,
+            &mut raw,
+        )
+    })?;
+    let checked = raw.chunks(CHECKSUM_CHUNK_BYTES).enumerate();
+    let right = checked.map(|(piece, bytes)| pieces.check(piece, bytes) == Some(true));
+    let right = Arc::new(right.collect::<Vec<_>>());
+    Ok((raw, right))
+}
+
+fn nothing_remains(location: &BlockLocation) -> Error {
+    Error::damaged("the block is damaged")
+        .at_offset(location.frame_offset)
+        .in_block(location.block)
 }
 
 /// The payload of the frame at this offset, as far as it is there.

@@ -1,94 +1,240 @@
-//! Finds the intact frames of an archive whose index, or any other part, is damaged.
+//! Finds the intact frames of a file whose index, or any other part, is damaged.
 //!
 //! Frames are self-describing: a block states its range of the store, an epoch its range of the
 //! content. An index is rebuilt from the frames that remain, with gaps where frames are missing.
-//! Content in a gap cannot be read; all other content can.
+//! Content in a gap cannot be read; all other content can. Archives that stand one behind the other
+//! are told apart by the id that each of their frames has.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::ops::Range;
 
 use refrain_format::{
-    ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FRAME_HEADER_BYTES, FrameKind, Index, IndexBlock,
-    IndexEntries, IndexEpoch, IndexMember, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
-    Payload, REACH_UNLIMITED, REPEAT_WINDOW_MAX, TAIL_BYTES, Tail, find_frame,
+    ARCHIVES_MAX, FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, Tail,
+    UntrustedFrameHeader, find_frame,
 };
 use refrain_storage::Source;
 
+use crate::damage::DamagedPlace;
 use crate::error::{ErrorKind, Result};
-use crate::read::native::salvage::{DamagedBlock, damaged_block_at, fits_between};
-use crate::store::frames::{CheckedFrame, read_any_frame_at};
+use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
+use crate::read::native::lost_places::{Surroundings, lost_places};
+use crate::store::frames::read_any_frame_at;
 
 /// The number of bytes that are searched at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
+/// One of the archives that a scan found.
+pub(crate) enum ScannedPart {
+    /// Its frames.
+    Frames(Box<ScannedArchive>),
+    /// The ordinary form of an archive that is a single frame, which is intact, and what is damaged
+    /// around it.
+    Whole(Vec<u8>, Vec<DamagedPlace>),
+}
+
 /// The result of a scan.
-pub(crate) struct ScannedArchive {
-    /// The settings, or substitutes if their frame is lost.
-    pub head: ArchiveHeader,
-    /// The blocks, epochs and members that were found, with gaps.
-    pub index: Index,
-    /// The number of each block of the index.
-    pub block_ids: Vec<u64>,
-    /// The offsets of the frames of damaged blocks, of which a part may remain.
-    pub damaged_blocks: BTreeSet<u64>,
+pub(crate) struct Scan {
+    /// The archives, in the order of the file.
+    pub parts: Vec<ScannedPart>,
     /// The number of bytes outside the frames that were found.
     pub skipped_bytes: u64,
 }
 
-/// Searches the whole archive for frames.
-pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<ScannedArchive> {
-    let mut found = FoundFrames::default();
-    let mut own_id = stated_id(source, limits)?;
+/// Searches the whole file for frames.
+pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
+    let mut archives = FoundArchives::default();
     let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut skipped_bytes) = (0, 0);
+    let mut at = 0;
     while let Some(offset) = next_header(source, at, &mut window)? {
-        skipped_bytes += offset - at;
         at = match read_any_frame_at(source, offset, limits) {
-            // A frame of another archive, inside content that is damaged, or behind this archive.
-            Ok(frame) if own_id.is_some_and(|id| id != frame.header.archive_id) => {
-                skipped_bytes += 1;
-                offset + 1
-            }
             Ok(frame) => {
-                own_id = Some(frame.header.archive_id);
-                found.add(&frame, limits);
-                frame.offset + frame.header.frame_bytes()
+                if let Some(found) = archives.of(frame.header.archive_id) {
+                    found.add(&frame, limits);
+                }
+                offset + frame.header.frame_bytes()
             }
             Err(error) if error.kind == ErrorKind::Io => return Err(error),
             // The payload of this header is damaged: the next frame may begin anywhere after it.
             Err(_) => {
-                let damaged = damaged_block_at(source, offset, own_id, limits)?;
-                found.damaged.extend(damaged);
-                skipped_bytes += 1;
+                if let Some(header) = header_at(source, offset, limits)?
+                    && let Some(found) = archives.of(header.archive_id)
+                {
+                    found.add_damaged(source, offset, &header, limits)?;
+                }
                 offset + 1
             }
         };
     }
-    skipped_bytes += source.size_bytes()?.saturating_sub(at);
-    // The magic and the tail are not frames.
-    let around = (MAGIC.len() + TAIL_BYTES) as u64;
-    Ok(found.into_archive(skipped_bytes.saturating_sub(around)))
+    let file_bytes = source.size_bytes()?;
+    let archives = without_embedded(archives.found);
+    let ends: Vec<u64> = archives.iter().map(FoundFrames::end).collect();
+    let mut scan = Scan {
+        parts: Vec::with_capacity(archives.len()),
+        skipped_bytes: 0,
+    };
+    let mut start = 0;
+    let count = archives.len();
+    let nexts: Vec<u64> = archives.iter().skip(1).map(FoundFrames::start).collect();
+    for (number, mut found) in archives.into_iter().enumerate() {
+        // The magic of the next archive is not of this one.
+        let bound = match nexts.get(number) {
+            Some(next) => next.saturating_sub(MAGIC.len() as u64),
+            None => file_bytes,
+        };
+        scan.skipped_bytes += found.skipped_bytes(start..bound);
+        let after = Surroundings {
+            bytes: start..bound,
+            is_last: number + 1 == count,
+            begins_right: begins_right(source, start)?,
+            tail: tail_at(source, ends.get(number).copied().unwrap_or(bound))?,
+            has_tail_at_end: tail_at(source, bound.saturating_sub(TAIL_BYTES as u64))?.is_some(),
+        };
+        let whole = found.whole.take();
+        start = bound;
+        scan.parts.push(match whole {
+            Some(archive) => ScannedPart::Whole(archive, lost_places(&found.seen, &after)),
+            None => ScannedPart::Frames(Box::new(found.into_archive(&after))),
+        });
+    }
+    Ok(scan)
 }
 
-/// The id in the Archive frame at the start, or else in the End frame at the end.
-fn stated_id(source: &dyn Source, limits: &Limits) -> Result<Option<u32>> {
-    match read_any_frame_at(source, MAGIC.len() as u64, limits) {
-        Ok(frame) if frame.header.kind == FrameKind::Archive => {
-            return Ok(Some(frame.header.archive_id));
+/// What of the archives of a file is damaged or missing.
+pub(crate) fn lost_places_of(source: &dyn Source, limits: &Limits) -> Result<Vec<DamagedPlace>> {
+    let mut places = vec![];
+    for part in scan(source, limits)?.parts {
+        match part {
+            ScannedPart::Frames(archive) => places.extend(archive.lost),
+            ScannedPart::Whole(_, lost) => places.extend(lost),
         }
-        Err(error) if error.kind == ErrorKind::Io => return Err(error),
-        Ok(_) | Err(_) => {}
     }
-    let tail_offset = source.size_bytes()?.saturating_sub(TAIL_BYTES as u64);
+    Ok(places)
+}
+
+/// The archives by the ids of their frames.
+#[derive(Default)]
+struct FoundArchives {
+    found: Vec<FoundFrames>,
+    numbers: HashMap<u32, usize>,
+}
+
+impl FoundArchives {
+    /// The archive with this id; `None` if there are too many.
+    fn of(&mut self, id: u32) -> Option<&mut FoundFrames> {
+        let number = match self.numbers.get(&id) {
+            Some(number) => *number,
+            None if self.found.len() >= ARCHIVES_MAX => return None,
+            None => {
+                self.found.push(FoundFrames::new(id));
+                self.numbers.insert(id, self.found.len() - 1);
+                self.found.len() - 1
+            }
+        };
+        self.found.get_mut(number)
+    }
+}
+
+/// The archives without those that are embedded in the content of another one, of which a damaged
+/// frame, or one whose header is lost, uncovers frames.
+fn without_embedded(mut archives: Vec<FoundFrames>) -> Vec<FoundFrames> {
+    archives.retain(|found| found.seen.iter().any(|seen| !seen.is_damaged));
+    archives.sort_by_key(FoundFrames::start);
+    let spans: Vec<Range<u64>> = archives.iter().map(FoundFrames::span).collect();
+    let starts_late: Vec<bool> = archives.iter().map(|found| found.starts_late()).collect();
+    let damaged: Vec<(u32, Range<u64>)> = (archives.iter())
+        .flat_map(|found| {
+            found
+                .damaged_ranges()
+                .map(|range| (found.archive_id, range))
+        })
+        .collect();
+    let mut kept: Vec<FoundFrames> = vec![];
+    for (number, found) in archives.into_iter().enumerate() {
+        let own = found.start()..found.end();
+        let is_inside = |range: &Range<u64>| range.start < own.start && own.end <= range.end;
+        let is_embedded = spans
+            .iter()
+            .enumerate()
+            .any(|(other, span)| other != number && is_inside(span))
+            || damaged
+                .iter()
+                .any(|(id, range)| *id != found.archive_id && is_inside(range));
+        // An archive of which the beginning is lost began before what is found of it.
+        let may_be_embedded = starts_late.iter().skip(number + 1).any(|&late| late);
+        let follows = match kept.last() {
+            None => own.start == MAGIC.len() as u64,
+            Some(before) => {
+                let around = (TAIL_BYTES + MAGIC.len()) as u64;
+                before.has_end && own.start == before.end() + around
+            }
+        };
+        if !is_embedded && (follows || !may_be_embedded) {
+            kept.push(found);
+        }
+    }
+    kept
+}
+
+/// The intact header at this offset.
+fn header_at(source: &dyn Source, offset: u64, limits: &Limits) -> Result<Option<FrameHeader>> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(offset, &mut header)?;
+    let header = UntrustedFrameHeader::parse(&header[..count]);
+    Ok(header.and_then(|header| header.check(limits, None)).ok())
+}
+
+/// Whether the magic is at this offset.
+fn begins_right(source: &dyn Source, offset: u64) -> Result<bool> {
+    let mut magic = [0; MAGIC.len()];
+    let count = source.read_at(offset, &mut magic)?;
+    Ok(magic[..count] == MAGIC)
+}
+
+/// What the tail at this offset says, if there is one.
+fn tail_at(source: &dyn Source, offset: u64) -> Result<Option<u64>> {
     let mut tail = [0; TAIL_BYTES];
-    let count = source.read_at(tail_offset, &mut tail)?;
-    let Ok(tail) = Tail::parse(&tail[..count]) else {
-        return Ok(None);
-    };
-    let offset = tail_offset.saturating_sub(tail.back_bytes);
-    match read_any_frame_at(source, offset, limits) {
-        Err(error) if error.kind == ErrorKind::Io => Err(error),
-        Err(_) => Ok(None),
-        Ok(frame) => Ok((frame.header.kind == FrameKind::End).then_some(frame.header.archive_id)),
+    let count = source.read_at(offset, &mut tail)?;
+    Ok(Tail::parse(&tail[..count]).ok().map(|tail| tail.back_bytes))
+}
+
+/// Where an archive is cut off whose frames, from the first one on, follow each other up to the end
+/// of the file: the length of the file. Reads the headers only.
+pub(crate) fn cut_off_at(source: &dyn Source, limits: &Limits) -> Result<Option<u64>> {
+    let file_bytes = source.size_bytes()?;
+    if !begins_right(source, 0)? {
+        // Not even the magic is whole.
+        let mut start = vec![0; MAGIC.len()];
+        let count = source.read_at(0, &mut start)?;
+        let is_cut = (1..MAGIC.len()).contains(&count) && MAGIC.starts_with(&start[..count]);
+        return Ok(is_cut.then_some(file_bytes));
+    }
+    let mut at = MAGIC.len() as u64;
+    loop {
+        if file_bytes.saturating_sub(at) < FRAME_HEADER_BYTES as u64 {
+            return Ok(Some(file_bytes));
+        }
+        let Some(header) = header_at(source, at, limits)? else {
+            return Ok(None);
+        };
+        let end = at + header.frame_bytes();
+        if end > file_bytes {
+            return Ok(Some(file_bytes));
+        }
+        let is_last = matches!(header.kind, FrameKind::End | FrameKind::Whole);
+        at = match is_last {
+            false => end,
+            true if end + (TAIL_BYTES as u64) > file_bytes => return Ok(Some(file_bytes)),
+            true => {
+                let next = end + TAIL_BYTES as u64;
+                match begins_right(source, next)? {
+                    true => next + MAGIC.len() as u64,
+                    false if next + (MAGIC.len() as u64) > file_bytes && next < file_bytes => {
+                        return Ok(Some(file_bytes));
+                    }
+                    false => return Ok(None),
+                }
+            }
+        };
     }
 }
 
@@ -104,191 +250,5 @@ fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Op
         }
         // A header may begin in this window and end in the next.
         at += (count - (FRAME_HEADER_BYTES - 1)) as u64;
-    }
-}
-
-#[derive(Default)]
-struct FoundFrames {
-    head: Option<ArchiveHeader>,
-    blocks: Vec<(IndexBlock, u64)>,
-    damaged: Vec<DamagedBlock>,
-    epochs: Vec<IndexEpoch>,
-    starts: Vec<(u64, MemberStart)>,
-    ends: Vec<(u64, MemberEnd)>,
-    entries: Vec<IndexEntries>,
-}
-
-impl FoundFrames {
-    fn add(&mut self, frame: &CheckedFrame, limits: &Limits) {
-        let (frame_offset, frame_bytes) = (frame.offset, frame.header.frame_bytes());
-        match Payload::parse(frame.header.kind, &frame.payload, limits) {
-            Ok(Payload::Archive(head)) => self.head = self.head.or(Some(head)),
-            Ok(Payload::MemberStart(start)) => self.starts.push((frame_offset, start)),
-            Ok(Payload::MemberEnd(end)) => self.ends.push((frame_offset, end)),
-            Ok(Payload::Block { header: head, .. }) => {
-                let block = IndexBlock {
-                    frame_offset,
-                    frame_bytes,
-                    store_start: head.store_start,
-                    raw_bytes: head.raw_bytes,
-                    codec: head.coding.codec(),
-                    filter_ids: head.coding.filter_ids(),
-                };
-                self.blocks.push((block, head.block_id));
-            }
-            Ok(Payload::Extents { header: head, .. }) => self.epochs.push(IndexEpoch {
-                frame_offset,
-                frame_bytes,
-                content_start: head.content_start,
-                content_bytes: head.content_bytes,
-                store_start: head.store_start,
-                fresh_bytes: head.fresh_bytes,
-                extent_count: head.extent_count,
-            }),
-            Ok(Payload::Entries { header: head, .. }) => {
-                self.entries
-                    .push(IndexEntries::new(frame_offset, frame_bytes, &head))
-            }
-            // The index is rebuilt from the frames; a stored one adds nothing.
-            Ok(Payload::Index(_) | Payload::End { .. } | Payload::Skipped) | Err(_) => {}
-        }
-    }
-
-    fn into_archive(mut self, skipped_bytes: u64) -> ScannedArchive {
-        self.blocks.sort_by_key(|(block, _)| block.store_start);
-        self.blocks.dedup_by_key(|(block, _)| block.store_start);
-        let damaged_blocks = self.add_damaged_blocks();
-        self.epochs.sort_by_key(|epoch| epoch.content_start);
-        self.epochs.dedup_by_key(|epoch| epoch.content_start);
-        let members = self.members();
-        self.entries
-            .sort_by_key(|row| (row.member_id, row.first_entry));
-        let (blocks, block_ids) = self.blocks.into_iter().unzip();
-        let index = Index {
-            blocks,
-            epochs: self.epochs,
-            members,
-            entries: self.entries,
-            slices: Vec::new(),
-        };
-        let head = self.head.unwrap_or_else(|| substitute_settings(&index));
-        ScannedArchive {
-            head,
-            index,
-            block_ids,
-            damaged_blocks,
-            skipped_bytes,
-        }
-    }
-
-    /// Adds the damaged blocks that have a place between the intact ones. Returns the offsets of
-    /// their frames.
-    fn add_damaged_blocks(&mut self) -> BTreeSet<u64> {
-        let mut fitting = std::mem::take(&mut self.damaged);
-        fitting.retain(|block| fits_between(block, &self.blocks));
-        let mut offsets = BTreeSet::new();
-        for block in fitting {
-            // A second one may contradict the first.
-            if fits_between(&block, &self.blocks) {
-                let start = block.row.store_start;
-                let at = (self.blocks).partition_point(|(other, _)| other.store_start < start);
-                self.blocks.insert(at, (block.row, block.block_id));
-                offsets.insert(block.row.frame_offset);
-            }
-        }
-        offsets
-    }
-
-    /// The members by their starts. Content before the first known start belongs to a member
-    /// without a name.
-    fn members(&mut self) -> Vec<IndexMember> {
-        self.starts.sort_by_key(|(_, start)| start.member_id);
-        self.starts.dedup_by_key(|(_, start)| start.member_id);
-        let first_content = self.epochs.first().map(|epoch| epoch.content_start);
-        let is_covered = |at: u64| {
-            self.starts
-                .iter()
-                .any(|(_, start)| start.content_start <= at)
-        };
-        if let Some(content_start) = first_content.filter(|&at| !is_covered(at)) {
-            let unnamed = MemberStart {
-                member_id: u64::MAX,
-                content_start,
-                kind: MemberKind::Stream,
-                name: Vec::new(),
-                mode: None,
-                modified: None,
-                content_bytes_hint: None,
-                extensions: Vec::new(),
-            };
-            self.starts.insert(0, (0, unnamed));
-        }
-        let content_end = self
-            .epochs
-            .last()
-            .map_or(0, |last| last.content_start + last.content_bytes);
-        let mut ends: HashMap<u64, (u64, MemberEnd)> = HashMap::new();
-        for (offset, end) in std::mem::take(&mut self.ends) {
-            ends.entry(end.member_id).or_insert((offset, end));
-        }
-        let starts = std::mem::take(&mut self.starts);
-        let next_starts = starts.iter().skip(1).map(|(_, next)| next.content_start);
-        let bounds: Vec<u64> = next_starts.chain([content_end]).collect();
-        let members = starts.into_iter().zip(bounds);
-        members
-            .map(|((start_frame_offset, start), bound)| {
-                let end = ends.remove(&start.member_id);
-                let (end_frame_offset, end) = end.unwrap_or_else(|| {
-                    let content_bytes = bound.saturating_sub(start.content_start);
-                    (0, unknown_end(start.member_id, content_bytes))
-                });
-                IndexMember {
-                    start_frame_offset,
-                    end_frame_offset,
-                    start,
-                    end,
-                }
-            })
-            .collect()
-    }
-}
-
-/// The end of a member whose MemberEnd frame is lost. The unknown hash is zero.
-fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
-    MemberEnd {
-        member_id,
-        content_bytes,
-        view_bytes: content_bytes,
-        entries_are_sorted: false,
-        entry_count: 0,
-        entries_hash: None,
-        blake3: [0; 32],
-        digests: Vec::new(),
-        extensions: Vec::new(),
-    }
-}
-
-/// Substitute settings for an archive whose own are lost.
-fn substitute_settings(index: &Index) -> ArchiveHeader {
-    ArchiveHeader {
-        version: (FORMAT_MAJOR, FORMAT_MINOR),
-        required_features: 0,
-        level: 0,
-        segment_bytes: 1,
-        epoch_bytes: index
-            .epochs
-            .iter()
-            .map(|epoch| epoch.content_bytes)
-            .max()
-            .unwrap_or(1),
-        block_bytes_max: index
-            .blocks
-            .iter()
-            .map(|block| block.raw_bytes)
-            .max()
-            .unwrap_or(1),
-        memory_budget_bytes: 0,
-        reach_bytes: REACH_UNLIMITED,
-        repeat_window: REPEAT_WINDOW_MAX,
     }
 }

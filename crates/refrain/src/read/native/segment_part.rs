@@ -6,7 +6,7 @@ use refrain_pool::BufferPool;
 use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentError, SegmentHash, segment_hash};
 use refrain_storage::in_zero_pieces;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
@@ -19,6 +19,13 @@ pub(crate) struct SegmentPart {
     hash: Option<SegmentHash>,
 }
 
+/// A part that could not be decoded as a whole.
+pub(crate) struct BrokenPart {
+    pub error: Error,
+    /// What of it is before the damage.
+    pub prefix: Vec<u8>,
+}
+
 /// The bytes of a segment part.
 pub(crate) enum PartContent {
     Bytes(Vec<u8>),
@@ -29,6 +36,24 @@ impl SegmentPart {
     /// Decodes the content range `content`, which `map` covers. `segment_at` is its offset in its
     /// member if it is a whole segment. What is decoded counts on `meter`.
     pub(crate) fn decode(
+        (store, meter): (&StoreReader, &WorkMeter),
+        buffers: &BufferPool,
+        map: &EpochMap,
+        content: Range<u64>,
+        segment_at: Option<u64>,
+    ) -> std::result::Result<SegmentPart, Box<BrokenPart>> {
+        let range = content.clone();
+        let decoded = SegmentPart::decode_all((store, meter), buffers, map, content, segment_at);
+        decoded.map_err(|error| {
+            let prefix = match error.kind {
+                ErrorKind::Damaged => prefix((store, meter), map, range),
+                _ => Vec::new(),
+            };
+            Box::new(BrokenPart { error, prefix })
+        })
+    }
+
+    fn decode_all(
         (store, meter): (&StoreReader, &WorkMeter),
         buffers: &BufferPool,
         map: &EpochMap,
@@ -83,4 +108,19 @@ impl SegmentPart {
             }
         }
     }
+}
+
+/// What of a range of content is before damage.
+fn prefix(
+    (store, meter): (&StoreReader, &WorkMeter),
+    map: &EpochMap,
+    content: Range<u64>,
+) -> Vec<u8> {
+    let length = (content.end - content.start).min(SEGMENT_BYTES as u64);
+    let mut bytes = vec![0; length as usize];
+    let mut end = length;
+    let mut lost = |range: Range<u64>| end = end.min(range.start - content.start);
+    let filled = store.fill_remains(map, content.start, &mut bytes, meter, &mut lost);
+    bytes.truncate(filled.map_or(0, |()| end as usize));
+    bytes
 }

@@ -20,6 +20,7 @@ use refrain_protect::{ContentHasher, SEGMENT_BYTES};
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
+use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
@@ -28,7 +29,7 @@ use crate::read::epoch_map::EpochMap;
 use crate::read::native::member_entries::MemberEntries;
 use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
-use crate::read::native::segment_part::{PartContent, SegmentPart};
+use crate::read::native::segment_part::{BrokenPart, PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
 use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
 use crate::read::work_meter::WorkMeter;
@@ -47,13 +48,16 @@ enum JobResult {
     /// A block was decoded ahead.
     Block {
         decoding: u64,
-        location: Result<BlockLocation>,
+        location: BlockLocation,
+        result: Result<()>,
     },
     Part {
         part: u64,
-        decoded: Result<SegmentPart>,
+        decoded: DecodedPart,
     },
 }
+
+type DecodedPart = std::result::Result<SegmentPart, Box<BrokenPart>>;
 
 /// A member whose content is being delivered or is still to be delivered.
 struct PendingMember {
@@ -203,7 +207,13 @@ pub(super) fn walk<'env>(
         before: *totals,
         error_behind: None,
     };
-    *totals = walk.run()?;
+    let ended = walk.run();
+    if let Err(error) = &ended
+        && error.kind == ErrorKind::Damaged
+    {
+        walk.hand_over()?;
+    }
+    *totals = ended?;
     let lost = || Error::new(ErrorKind::Internal, "the reader of frames is lost");
     walk.reader.ok_or_else(lost)
 }
@@ -231,7 +241,7 @@ struct Walk<'a, 'scope, 'env> {
     /// The memory of the members in `open`.
     starts_bytes: u64,
     /// Decoded parts that wait for their delivery in order.
-    decoded: BTreeMap<u64, SegmentPart>,
+    decoded: BTreeMap<u64, DecodedPart>,
     next_delivered: u64,
     shares: MemoryShares,
     /// The number of parts being decoded, or decoded and not delivered.
@@ -255,7 +265,7 @@ struct Walk<'a, 'scope, 'env> {
     before: WalkTotals,
     /// Where the archive begins in the file.
     archive_start: u64,
-    /// What is wrong behind the archive. Its members are delivered before this is returned.
+    /// Damage, of the archive or behind it. What is before it is delivered before this is returned.
     error_behind: Option<Error>,
 }
 
@@ -279,9 +289,12 @@ impl Walk<'_, '_, '_> {
                 return Err(Error::cancelled());
             }
         }
+        if let Some(error) = self.error_behind.take_if(|_| !self.checker.is_complete()) {
+            return Err(error);
+        }
         if !self.checker.is_complete() {
-            let message = "the archive is truncated: its End frame is missing";
-            return Err(Error::damaged(message).at_offset(self.archive_offset()));
+            let at = self.archive_offset();
+            return Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at));
         }
         let is_decoded = self.plans.parts_if_empty() == Some(self.next_delivered);
         if !is_decoded || !self.open.is_empty() {
@@ -351,31 +364,60 @@ impl Walk<'_, '_, '_> {
         match event {
             JobResult::Frame { reader, frame } => {
                 self.reader = Some(reader);
-                match frame {
+                let used = match frame {
                     Ok(Some(frame)) => {
                         let offset = frame.offset;
-                        self.frame(frame).map_err(|error| error.at_offset(offset))?;
+                        self.frame(frame).map_err(|error| error.at_offset(offset))
                     }
-                    Ok(None) => self.at_end = true,
-                    // The archive itself is complete.
-                    Err(error) if self.checker.is_complete() => {
-                        self.at_end = true;
-                        self.error_behind = Some(error);
+                    Ok(None) => {
+                        self.end();
+                        Ok(())
                     }
-                    Err(error) => return Err(error),
+                    Err(error) => Err(error),
+                };
+                match used {
+                    // What is before the damage is delivered.
+                    Err(error)
+                        if error.kind == ErrorKind::Damaged || self.checker.is_complete() =>
+                    {
+                        self.error_behind.get_or_insert(error);
+                        self.end();
+                    }
+                    used => used?,
                 }
             }
-            JobResult::Block { decoding, location } => {
-                let location = location?;
+            JobResult::Block {
+                decoding,
+                location,
+                result,
+            } => {
                 self.decoding.remove(&decoding);
                 self.decoding_bytes -= location.raw_bytes;
                 self.context.blocks.release_payload(location.block);
+                match result {
+                    // The part that needs the block meets it again, in its turn.
+                    Err(error) if error.kind == ErrorKind::Damaged => {
+                        self.error_behind.get_or_insert(error);
+                    }
+                    result => result?,
+                }
             }
             JobResult::Part { part, decoded } => {
-                self.decoded.insert(part, decoded?);
+                self.decoded.insert(part, decoded);
             }
         }
         Ok(())
+    }
+
+    /// No more frames come. Those that wait for blocks are used as far as their blocks are there.
+    fn end(&mut self) {
+        self.at_end = true;
+        self.held.release_all();
+        while let Some(frame) = self.held.next() {
+            if self.use_frame(frame).is_err() {
+                return;
+            }
+        }
     }
 
     /// Checks the next frame in file order, and uses the frames that waited for it.
@@ -547,8 +589,11 @@ impl Walk<'_, '_, '_> {
                 Depth::Whole,
                 Some(&context.meter),
             );
-            let location = opened.map(|_| location);
-            Event(JobResult::Block { decoding, location })
+            Event(JobResult::Block {
+                decoding,
+                location,
+                result: opened.map(|_| ()),
+            })
         });
     }
 
@@ -658,8 +703,27 @@ impl Walk<'_, '_, '_> {
                 };
                 self.next_delivered += 1;
                 self.parts_in_flight -= 1;
-                self.deliver_part(decoded)?;
+                match decoded {
+                    Ok(decoded) => self.deliver_part(decoded)?,
+                    Err(broken) => {
+                        self.visitor.content(&broken.prefix)?;
+                        return Err(self.error_behind.take().unwrap_or(broken.error));
+                    }
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Passes on what is known of the members that damage ended.
+    fn hand_over(&mut self) -> Result<()> {
+        while let Some(member) = self.open.pop_front() {
+            if !member.is_started {
+                self.visitor.start(&member.start)?;
+            }
+            let entries = member.entries.map(|entries| entries.into_payloads());
+            self.visitor
+                .broken(&member.start, entries.unwrap_or_default())?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use refrain_protect::HASH_BYTES;
 use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
+use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 
 /// The content and the entries of one tree member, which many threads read at once.
@@ -15,6 +16,25 @@ pub(crate) trait TreeContent: Sync {
 
     /// Fills `buffer` with content from `offset`; the range is inside the content.
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()>;
+
+    /// Fills `buffer` with content from `offset` as far as it can be read, and with zeros where it
+    /// cannot. Returns the ranges of content that are missing, ascending.
+    fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>>;
+
+    /// The entries that are lost with the frames that held them.
+    fn lost_entries(&self) -> LostEntries {
+        LostEntries::default()
+    }
+
+    /// Whether the member's end is lost, so that its content may have been longer.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// The number of entries of a frame, as far as it is known without reading it.
+    fn stated_count(&self, _frame: usize) -> Result<u64> {
+        Ok(0)
+    }
 
     /// The number of parts in which the entries come: Entries frames, or, of a tree whose frames
     /// are not in path order, slices of them that are. Both are called frames here.

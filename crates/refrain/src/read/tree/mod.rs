@@ -8,6 +8,7 @@ pub(crate) mod parallel;
 pub(crate) mod path_order;
 pub(crate) mod raw_parts;
 pub(crate) mod read_hash;
+pub(crate) mod recovery;
 pub(crate) mod restore;
 pub(crate) mod spill;
 pub(crate) mod view;

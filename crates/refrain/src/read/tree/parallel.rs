@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use refrain_pool::{Crew, Lane, crew};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
 use crate::read::tree::content::TreeContent;
 
@@ -47,11 +47,11 @@ struct Runner<'a, 'scope, 'env, T: Send + 'env> {
     prefetched_to: u64,
     next_work: u64,
     next_delivered: u64,
-    done: BTreeMap<u64, T>,
+    done: BTreeMap<u64, Result<T>>,
 }
 
 /// Runs what `next` returns, until it returns `None`, on `threads` threads. `deliver` receives the
-/// results in order, on this thread.
+/// results in order, on this thread: all before an error of the work or of `next`.
 ///
 /// # Errors
 /// The first error of the work, of `next` and of `deliver`; `Cancelled`.
@@ -77,22 +77,27 @@ pub(crate) fn run_in_order<'env, T: Send + 'env>(
             done: BTreeMap::new(),
         };
         let mut is_complete = false;
+        let mut failed = Ok(());
         loop {
             while !is_complete && runner.has_room() {
-                match next()? {
-                    Some(work) => runner.plan(work)?,
-                    None => is_complete = true,
+                match next() {
+                    Ok(Some(work)) => runner.plan(work)?,
+                    Ok(None) => is_complete = true,
+                    Err(error) => {
+                        is_complete = true;
+                        failed = Err(error);
+                    }
                 }
             }
             runner.start();
             match crew.next() {
                 Some(event) => runner.handle(event?)?,
-                None if is_complete && runner.waiting.is_empty() => return Ok(()),
+                None if is_complete && runner.waiting.is_empty() => return failed,
                 None => {}
             }
             while let Some(done) = runner.done.remove(&runner.next_delivered) {
                 runner.next_delivered += 1;
-                deliver(done)?;
+                deliver(done?)?;
             }
             if is_cancelled(watch) {
                 return Err(Error::cancelled());
@@ -113,7 +118,7 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
         if work.content.end > self.prefetched_to && length_bytes >= PREFETCH_BYTES_MIN {
             let from = work.content.start.max(self.prefetched_to);
             self.prefetched_to = work.content.end;
-            self.decode_ahead(from..work.content.end)?;
+            no_damage(self.decode_ahead(from..work.content.end))?;
         }
         self.waiting_bytes += work.content.end - work.content.start;
         self.waiting.push_back(WaitingWork {
@@ -160,15 +165,23 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
 
     fn handle(&mut self, event: Event<T>) -> Result<()> {
         match event {
-            // The work that needs the block reports the error with its location.
             Event::Decoded { decoding, result } => {
                 self.decoding.remove(&decoding);
-                result
+                no_damage(result)
             }
             Event::Done { number, result } => {
-                self.done.insert(number, result?);
+                self.done.insert(number, result);
                 Ok(())
             }
         }
+    }
+}
+
+/// What decoding ahead found, but for damage: the work that needs the bytes meets it again, and
+/// knows what is lost.
+fn no_damage(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind == ErrorKind::Damaged => Ok(()),
+        result => result,
     }
 }

@@ -12,6 +12,7 @@ use crate::read::tree::content::TreeContent;
 pub(crate) struct ReadHash {
     hash: ContentHash,
     end: u64,
+    is_ended: bool,
 }
 
 impl ReadHash {
@@ -19,16 +20,22 @@ impl ReadHash {
         ReadHash {
             hash: ContentHash::new(),
             end: 0,
+            is_ended: false,
         }
     }
 
     /// Adds content from offset `start`. What was added before is skipped.
     pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
-        let known = self.end.checked_sub(start);
+        let known = self.end.checked_sub(start).filter(|_| !self.is_ended);
         if let Some(rest) = known.and_then(|known| bytes.get(known as usize..)) {
             self.hash.update(rest);
             self.end += rest.len() as u64;
         }
+    }
+
+    /// A part of the content is missing: nothing more counts.
+    pub(crate) fn end(&mut self) {
+        self.is_ended = true;
     }
 
     /// Compares the hash, if all of the content was added. Returns whether it was.
@@ -36,7 +43,7 @@ impl ReadHash {
     /// # Errors
     /// `Damaged` if the hash differs.
     pub(crate) fn compare(self, content_bytes: u64, expected: &[u8; HASH_BYTES]) -> Result<bool> {
-        if self.end < content_bytes {
+        if self.end < content_bytes || self.is_ended {
             return Ok(false);
         }
         match self.hash.value() == *expected {

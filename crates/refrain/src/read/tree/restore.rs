@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_pool::Lock;
 use refrain_protect::HASH_BYTES;
 use refrain_tree::restore::{RestoredFile, TreeRestore};
 use refrain_tree::{Entry, EntryKind, Problem, Selection};
@@ -18,6 +19,7 @@ use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
+use crate::read::tree::recovery::{Recovery, goes_on, inside};
 
 /// The content that one job reads, and the bytes and files that it writes, at most, unless a single
 /// file has more.
@@ -43,6 +45,8 @@ pub(crate) struct RestorePlan<'a> {
     pub blake3: Option<[u8; HASH_BYTES]>,
     /// Counts the data of files.
     pub meter: &'a ContentMeter,
+    /// How it goes on after damage; `None`: it does not.
+    pub recovery: Option<&'a Recovery<'a>>,
 }
 
 /// What one job did.
@@ -50,7 +54,9 @@ struct Written {
     content_start: u64,
     bytes: Vec<u8>,
     /// The file of which the last piece was written.
-    complete: Option<Arc<RestoredFile>>,
+    complete: Option<LargeFile>,
+    /// Whether a part of the bytes is missing.
+    is_broken: bool,
 }
 
 /// Restores the entries of a tree. The target is not finished. Returns whether all content was read
@@ -66,19 +72,33 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     let mut frames = 0..plan.content.entry_frames()?;
     let mut chosen = Chosen::new(plan.selection, plan.content, plan.memory_bytes);
     let mut check = TarCheck::new(plan.content);
+    let mut lost = plan.content.lost_entries();
+    let mut is_incomplete = !lost.is_none();
     while !frames.is_empty() && !plan.target.has_ended() {
         let (mut files, mut files_bytes) = (vec![], 0);
         while files_bytes < window_bytes
             && !plan.target.has_many_links()
             && let Some(frame) = frames.next()
         {
-            let entries = plan.content.entries_of(frame)?;
+            let entries = match plan.content.entries_of(frame) {
+                Err(error) if goes_on(plan.recovery, &error) => {
+                    is_incomplete = true;
+                    lost.count += plan.content.stated_count(frame)?;
+                    continue;
+                }
+                entries => entries?,
+            };
             read_entries.add(&entries);
             for entry in entries {
                 // What is not whole is left out.
-                if let Some(problem) = check.look(&entry)? {
-                    watch.problem(0, &problem);
-                    continue;
+                match check.look(&entry) {
+                    Ok(Some(problem)) => {
+                        watch.problem(0, &problem);
+                        continue;
+                    }
+                    // Bytes that are no entry are lost.
+                    Err(error) if goes_on(plan.recovery, &error) => {}
+                    looked => drop(looked?),
                 }
                 let take = |entry: Entry| {
                     if entry.kind == EntryKind::Other {
@@ -100,15 +120,23 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
         watch.problem(0, &problem);
     }
     expect_others(plan, frames, &mut chosen)?;
+    if let Some(recovery) = plan.recovery {
+        lost.may_be_more |= is_incomplete;
+        recovery.lost_entries(lost);
+    }
     // A full disk may have ended it before all of them were read.
-    read_entries.compare(plan.content)?;
+    if !is_incomplete {
+        read_entries.compare(plan.content)?;
+    }
     if plan.selection.is_some() && !plan.target.has_ended() {
         let files = files_of_links(plan.content, plan.target)?;
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
     match &plan.blake3 {
-        Some(expected) => hash.compare(plan.content.content_bytes(), expected),
-        None => Ok(false),
+        Some(expected) if !plan.content.is_open() => {
+            hash.compare(plan.content.content_bytes(), expected)
+        }
+        _ => Ok(false),
     }
 }
 
@@ -153,6 +181,7 @@ fn write_files(
     let mut queue = FileQueue {
         target: plan.target,
         content: plan.content,
+        recovery: plan.recovery,
         files: files.into(),
         large: None,
     };
@@ -162,10 +191,12 @@ fn write_files(
         watch,
         &mut || Ok(queue.next()),
         &mut |written: Written| {
-            hash.add(written.content_start, &written.bytes);
-            if let Some(file) = written.complete.and_then(Arc::into_inner) {
-                // A failure is recorded.
-                let _ = file.finish();
+            match written.is_broken {
+                true => hash.end(),
+                false => hash.add(written.content_start, &written.bytes),
+            }
+            if let Some(large) = written.complete {
+                large.finish(plan.recovery);
             }
             *written_bytes += written.bytes.len() as u64;
             watch.progress(&Progress {
@@ -182,16 +213,37 @@ fn write_files(
 struct FileQueue<'a> {
     target: &'a TreeRestore,
     content: &'a dyn TreeContent,
+    recovery: Option<&'a Recovery<'a>>,
     files: VecDeque<Entry>,
-    large: Option<LargeFile>,
+    /// A file that is written in pieces, and its data that is not planned yet.
+    large: Option<(LargeFile, Range<u64>)>,
 }
 
 /// A file that is written in pieces.
+#[derive(Clone)]
 struct LargeFile {
     file: Arc<RestoredFile>,
-    content_start: u64,
-    /// The data that is not planned yet.
-    left: Range<u64>,
+    entry: Arc<Entry>,
+    /// The content that is missing.
+    missing: Arc<Lock<Vec<Range<u64>>>>,
+}
+
+impl LargeFile {
+    /// Completes the file after its last piece. A file that is broken vanishes, or is kept.
+    fn finish(self, recovery: Option<&Recovery<'_>>) {
+        let missing = std::mem::take(&mut *self.missing.lock());
+        let Some(file) = Arc::into_inner(self.file) else {
+            return;
+        };
+        let is_kept = match recovery {
+            Some(recovery) if !missing.is_empty() => recovery.is_kept(&self.entry, &missing),
+            _ => true,
+        };
+        if is_kept {
+            // A failure is recorded.
+            let _ = file.finish();
+        }
+    }
 }
 
 impl<'a> FileQueue<'a> {
@@ -209,38 +261,76 @@ impl<'a> FileQueue<'a> {
                 return Some(self.next_files());
             }
             let entry = self.files.pop_front()?;
-            // Without a file the failure is recorded.
-            self.large = self.target.file(&entry).map(|file| LargeFile {
-                file: Arc::new(file),
-                content_start: entry.content_offset,
-                left: 0..entry.stored_bytes(),
-            });
+            let stored_bytes = entry.stored_bytes();
+            let known_bytes = self.known_bytes(&entry);
+            let mut missing = vec![];
+            if known_bytes < stored_bytes {
+                let start = entry.content_offset.saturating_add(known_bytes);
+                missing.push(start..entry.content_range().end);
+            }
+            let (true, Some(recovery)) = (known_bytes == 0, self.recovery) else {
+                // Without a file the failure is recorded.
+                self.large = self.target.file(&entry).map(|file| {
+                    // Zeros that are not written are a hole.
+                    let _ = file.write_zeros_at(known_bytes, stored_bytes - known_bytes);
+                    let large = LargeFile {
+                        file: Arc::new(file),
+                        entry: Arc::new(entry),
+                        missing: Arc::new(Lock::new(missing)),
+                    };
+                    (large, 0..known_bytes)
+                });
+                continue;
+            };
+            if recovery.is_kept(&entry, &missing)
+                && let Some(file) = self.target.file(&entry)
+            {
+                let _ = file.write_zeros_at(0, stored_bytes);
+                // A failure is recorded.
+                let _ = file.finish();
+            }
+        }
+    }
+
+    /// How much of the data of a file is inside the content that is known.
+    fn known_bytes(&self, entry: &Entry) -> u64 {
+        let stored_bytes = entry.stored_bytes();
+        match (self.recovery, self.content.is_open()) {
+            (Some(_), true) => {
+                let known = self.content.content_bytes();
+                known.saturating_sub(entry.content_offset).min(stored_bytes)
+            }
+            _ => stored_bytes,
         }
     }
 
     /// The job that writes the next piece of a large file.
     fn next_piece(&mut self) -> Option<Work<'a, Written>> {
-        let large = self.large.as_mut()?;
-        let start = large.left.start;
-        let end = (start + READ_BYTES).min(large.left.end);
-        large.left.start = end;
-        let is_last = large.left.is_empty();
-        let (file, content_start) = (large.file.clone(), large.content_start + start);
+        let (large, left) = self.large.as_mut()?;
+        let start = left.start;
+        let end = (start + READ_BYTES).min(left.end);
+        left.start = end;
+        let is_last = left.is_empty();
+        let large = large.clone();
         if is_last {
             self.large = None;
         }
-        let content = self.content;
+        let content_start = large.entry.content_offset + start;
+        let (content, recovery) = (self.content, self.recovery);
         Some(Work {
             content: content_start..content_start + (end - start),
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
-                content.read(content_start, &mut bytes, Depth::Whole)?;
+                let missing = read(content, recovery, content_start, &mut bytes)?;
                 // A failure is recorded.
-                let _ = file.write_at(start, &bytes);
+                let _ = large.file.write_at(start, &bytes);
+                let is_broken = !missing.is_empty();
+                large.missing.lock().extend(missing);
                 Ok(Written {
                     content_start,
                     bytes,
-                    complete: is_last.then_some(file),
+                    complete: is_last.then_some(large),
+                    is_broken,
                 })
             }),
         })
@@ -263,14 +353,20 @@ impl<'a> FileQueue<'a> {
             count += 1;
         }
         let files: Vec<Entry> = self.files.drain(..count).collect();
-        let (content, target) = (self.content, self.target);
+        let (content, target, recovery) = (self.content, self.target, self.recovery);
         Work {
             content: start..end,
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
-                content.read(start, &mut bytes, Depth::Whole)?;
+                let missing = read(content, recovery, start, &mut bytes)?;
                 for entry in &files {
                     let range = entry.content_range();
+                    let lost = inside(&missing, &range);
+                    if let (false, Some(recovery)) = (lost.is_empty(), recovery)
+                        && !recovery.is_kept(entry, &lost)
+                    {
+                        continue;
+                    }
                     let from = (range.start.saturating_sub(start)) as usize;
                     let data = bytes.get(from..from + entry.stored_bytes() as usize);
                     // A failure is recorded.
@@ -280,8 +376,23 @@ impl<'a> FileQueue<'a> {
                     content_start: start,
                     bytes,
                     complete: None,
+                    is_broken: !missing.is_empty(),
                 })
             }),
         }
+    }
+}
+
+/// Reads content. Returns the ranges that are missing, where the pass goes on after damage.
+fn read(
+    content: &dyn TreeContent,
+    recovery: Option<&Recovery<'_>>,
+    start: u64,
+    bytes: &mut [u8],
+) -> Result<Vec<Range<u64>>> {
+    match content.read(start, bytes, Depth::Whole) {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if goes_on(recovery, &error) => content.read_remains(start, bytes),
+        Err(error) => Err(error),
     }
 }

@@ -14,6 +14,7 @@ use refrain_tree::Entry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::content_visitor::EntriesPayload;
+use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::decoded_frames::DecodedFrames;
@@ -31,6 +32,8 @@ pub(crate) struct SpilledContent {
     /// The path order of a tree.
     slices: Option<Vec<IndexSlice>>,
     decoded: Lock<DecodedFrames>,
+    /// Whether damage ended it.
+    is_partial: bool,
 }
 
 impl SpilledContent {
@@ -43,16 +46,13 @@ impl SpilledContent {
         entries: Vec<EntriesPayload>,
         options: &ReadOptions,
     ) -> Result<SpilledContent> {
-        let content = sink.read_back().ok_or_else(|| {
-            let message = "the sink for temporary content cannot be read back";
-            Error::new(ErrorKind::Internal, message)
-        })?;
         let mut spilled = SpilledContent {
-            content,
+            content: read_back(sink)?,
             content_bytes: end.content_bytes,
             kind: start.kind,
             entries,
             limits: limits_for(options.memory_bytes),
+            is_partial: false,
             slices: None,
             decoded: Lock::new(DecodedFrames::new(options.memory_bytes)),
         };
@@ -71,9 +71,48 @@ impl SpilledContent {
         };
         let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
         let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
-        check_inside(&entries, self.content_bytes)?;
+        // The content of a tree that damage ended may have been longer.
+        if !self.is_partial {
+            check_inside(&entries, self.content_bytes)?;
+        }
         Ok(entries)
     }
+
+    /// A tree that damage ended after so many bytes of its content, with its entries so far.
+    ///
+    /// # Errors
+    /// As [`SpilledContent::new`].
+    pub(crate) fn partial(
+        sink: &dyn Sink,
+        start: &MemberStart,
+        content_bytes: u64,
+        entries: Vec<EntriesPayload>,
+        options: &ReadOptions,
+    ) -> Result<SpilledContent> {
+        let mut spilled = SpilledContent {
+            content: read_back(sink)?,
+            content_bytes,
+            kind: start.kind,
+            entries,
+            limits: limits_for(options.memory_bytes),
+            is_partial: true,
+            slices: None,
+            decoded: Lock::new(DecodedFrames::new(options.memory_bytes)),
+        };
+        if start.kind == MemberKind::Tree {
+            let mut decode = |frame| spilled.frame(frame).map(Arc::new);
+            let frames = 0..spilled.entries.len();
+            spilled.slices = Some(path_order(frames, options.memory_bytes, &mut decode)?);
+        }
+        Ok(spilled)
+    }
+}
+
+fn read_back(sink: &dyn Sink) -> Result<Arc<dyn Source>> {
+    sink.read_back().ok_or_else(|| {
+        let message = "the sink for temporary content cannot be read back";
+        Error::new(ErrorKind::Internal, message)
+    })
 }
 
 impl TreeContent for SpilledContent {
@@ -82,10 +121,35 @@ impl TreeContent for SpilledContent {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], _depth: Depth) -> Result<()> {
+        if self.is_partial && offset.saturating_add(buffer.len() as u64) > self.content_bytes {
+            return Err(Error::damaged("the content ends before").at_content(offset));
+        }
         let count = read_full(offset, buffer, |at, part| self.content.read_at(at, part))?;
         // Zeros at the end may be no part of the file.
         buffer[count..].fill(0);
         Ok(())
+    }
+
+    fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>> {
+        let known = self.content_bytes.saturating_sub(offset);
+        let known = usize::try_from(known)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        self.read(offset, &mut buffer[..known], Depth::Whole)?;
+        buffer[known..].fill(0);
+        let (from, to) = (offset + known as u64, offset + buffer.len() as u64);
+        Ok(if from < to { vec![from..to] } else { vec![] })
+    }
+
+    fn lost_entries(&self) -> LostEntries {
+        LostEntries {
+            count: 0,
+            may_be_more: self.is_partial,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_partial
     }
 
     fn entry_frames(&self) -> Result<usize> {

@@ -6,13 +6,16 @@ use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
 use refrain_tree::tar::{TarView, ViewItem};
 
+use crate::damage::push_range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch};
 use crate::read::content_limit::ContentMeter;
+use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
+use crate::read::tree::recovery::{Recovery, goes_on};
 
 /// The view bytes that one job produces.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -41,6 +44,10 @@ pub(crate) struct ViewPlanner<'a> {
     next_frame: usize,
     is_ended: bool,
     read_entries: ReadEntries,
+    /// How it goes on after damage; `None`: it does not.
+    recovery: Option<&'a Recovery<'a>>,
+    lost: LostEntries,
+    is_incomplete: bool,
     /// Entries' parts that are not in a chunk yet.
     parts: std::collections::VecDeque<Part>,
     parts_bytes: u64,
@@ -57,6 +64,9 @@ impl<'a> ViewPlanner<'a> {
             next_frame: 0,
             is_ended: false,
             read_entries: ReadEntries::new(),
+            recovery: None,
+            lost: LostEntries::default(),
+            is_incomplete: false,
             parts: Default::default(),
             parts_bytes: 0,
         }
@@ -86,7 +96,15 @@ impl<'a> ViewPlanner<'a> {
             return Ok(());
         }
         self.view.restart();
-        let entries = self.content.entries_of(self.next_frame)?;
+        let entries = match self.content.entries_of(self.next_frame) {
+            Err(error) if goes_on(self.recovery, &error) => {
+                self.is_incomplete = true;
+                self.lost.count += self.content.stated_count(self.next_frame)?;
+                self.next_frame += 1;
+                return Ok(());
+            }
+            entries => entries?,
+        };
         self.read_entries.add(&entries);
         for entry in entries {
             let item = self
@@ -147,6 +165,9 @@ struct Chunk {
     bytes: Vec<u8>,
     /// Where content is in the chunk: its offset in the chunk and its range in the member.
     content: Vec<(usize, Range<u64>)>,
+    /// The ranges of the chunk that are missing, and why.
+    missing: Vec<Range<u64>>,
+    error: Option<Error>,
 }
 
 /// The bytes of a chunk.
@@ -155,6 +176,8 @@ fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Chunk> {
     let mut chunk = Chunk {
         bytes: vec![0; length as usize],
         content: Vec::new(),
+        missing: Vec::new(),
+        error: None,
     };
     let mut at = 0;
     for part in parts {
@@ -164,7 +187,16 @@ fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Chunk> {
         match part {
             Part::Bytes(header) => target.copy_from_slice(&header),
             Part::Content(range) => {
-                content.read(range.start, target, Depth::Whole)?;
+                match content.read(range.start, target, Depth::Whole) {
+                    Err(error) if error.kind == ErrorKind::Damaged => {
+                        for lost in content.read_remains(range.start, target)? {
+                            let (from, to) = (lost.start - range.start, lost.end - range.start);
+                            push_range(&mut chunk.missing, at as u64 + from..at as u64 + to);
+                        }
+                        chunk.error.get_or_insert(error);
+                    }
+                    read => read?,
+                }
                 chunk.content.push((at, range));
             }
             Part::Zeros(_) => {}
@@ -184,10 +216,14 @@ pub(crate) struct ViewOutput<'a> {
     pub blake3: &'a [u8; HASH_BYTES],
     /// Counts the bytes of the view.
     pub meter: &'a ContentMeter,
+    /// How it goes on after damage; `None`: it ends there.
+    pub recovery: Option<&'a Recovery<'a>>,
 }
 
 /// Writes the tar view of a tree to a sink, without publishing it. Returns whether all content was
-/// compared with its hash, which is possible where the view has it in its order.
+/// compared with its hash, which is possible where the view has it in its order. What is before
+/// damage is written. With a recovery that keeps what is broken, zeros are in the place of content
+/// that is missing, and entries that are lost are left out.
 ///
 /// # Errors
 /// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
@@ -198,9 +234,13 @@ pub(crate) fn write_view(
 ) -> Result<bool> {
     output.meter.check(output.total_bytes)?;
     let mut planner = ViewPlanner::new(content);
+    planner.recovery = output.recovery.filter(|recovery| recovery.keep_broken);
+    planner.lost = content.lost_entries();
+    planner.is_incomplete = !planner.lost.is_none();
     let mut hash = ReadHash::new();
     let mut written = 0;
-    run_in_order(
+    let mut missing = vec![];
+    let ended = run_in_order(
         content,
         output.threads,
         watch,
@@ -214,14 +254,31 @@ pub(crate) fn write_view(
                 run: Box::new(move || produce(content, parts)),
             }))
         },
-        &mut |Chunk { bytes, content }| {
-            for (at, range) in content {
-                let length = (range.end - range.start) as usize;
-                hash.add(range.start, &bytes[at..at + length]);
+        &mut |chunk: Chunk| {
+            let mut bytes = &chunk.bytes[..];
+            let first = chunk.missing.first().map(|first| first.start as usize);
+            let is_kept = output.recovery.is_some_and(|recovery| recovery.keep_broken);
+            if let Some(first) = first {
+                hash.end();
+                chunk.missing.iter().for_each(|lost| {
+                    push_range(&mut missing, written + lost.start..written + lost.end);
+                });
+                if !is_kept {
+                    bytes = &bytes[..first];
+                }
+            }
+            for (at, range) in chunk.content {
+                let end = at + (range.end - range.start) as usize;
+                if let Some(bytes) = bytes.get(at..end) {
+                    hash.add(range.start, bytes);
+                }
             }
             output.meter.add(bytes.len() as u64)?;
-            output.sink.write_all(&bytes)?;
+            output.sink.write_all(bytes)?;
             written += bytes.len() as u64;
+            if let (false, Some(error)) = (is_kept, chunk.error) {
+                return Err(error);
+            }
             watch.progress(&Progress {
                 content_bytes_done: written,
                 content_bytes_total: Some(output.total_bytes),
@@ -229,7 +286,23 @@ pub(crate) fn write_view(
             });
             Ok(())
         },
-    )?;
+    );
+    let is_incomplete = planner.is_incomplete;
+    if let Some(recovery) = output.recovery
+        && (is_incomplete || !missing.is_empty() || ended.is_err())
+    {
+        return broken(
+            recovery,
+            &planner,
+            ended,
+            (written, output.total_bytes),
+            missing,
+        );
+    }
+    ended?;
+    if is_incomplete {
+        return Err(Error::damaged("a part of the list of entries is missing"));
+    }
     if written != output.total_bytes {
         return Err(Error::damaged(format!(
             "the tar stream has {written} bytes, the archive states {}",
@@ -238,6 +311,32 @@ pub(crate) fn write_view(
     }
     planner.read_entries.compare(content)?;
     hash.compare(content.content_bytes(), output.blake3)
+}
+
+/// Notes what is missing of a view, after `written` of `total` bytes.
+fn broken(
+    recovery: &Recovery<'_>,
+    planner: &ViewPlanner<'_>,
+    ended: Result<()>,
+    (written, total): (u64, u64),
+    missing: Vec<Range<u64>>,
+) -> Result<bool> {
+    match ended {
+        Err(error) if error.kind != ErrorKind::Damaged => return Err(error),
+        _ => {}
+    }
+    let missing = match recovery.keep_broken {
+        true => missing,
+        false => vec![written..total.max(written + 1)],
+    };
+    recovery.lost_entries(LostEntries {
+        may_be_more: planner.lost.may_be_more || planner.is_incomplete,
+        ..planner.lost
+    });
+    if !missing.is_empty() {
+        recovery.view(total, written, missing);
+    }
+    Ok(false)
 }
 
 /// The content range that begins with the first part of a chunk and goes on with those that follow

@@ -1,0 +1,51 @@
+//! What verbs that look into an archive say of its damage.
+
+use refrain::{Archive, DamagedPlace};
+
+use crate::exit::Exit;
+use crate::report::{Outcome, place_texts};
+
+/// What is damaged or missing of an archive.
+#[derive(Default)]
+pub struct Damaged {
+    texts: Vec<String>,
+}
+
+impl Damaged {
+    /// What is known of an archive that was just opened: all, if a scan has found its frames.
+    pub fn of(archive: &Archive) -> Damaged {
+        Damaged::at(&archive.damaged_places())
+    }
+
+    /// Damage at these places.
+    pub fn at(places: &[DamagedPlace]) -> Damaged {
+        Damaged {
+            texts: place_texts(places),
+        }
+    }
+
+    /// Whether nothing is.
+    pub fn is_none(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Adds a message.
+    pub fn add(&mut self, text: String) {
+        self.texts.push(text);
+    }
+
+    /// Adds to the last message what helps.
+    pub fn add_remedy(&mut self, remedy: &str) {
+        if let Some(last) = self.texts.last_mut() {
+            last.push_str("; ");
+            last.push_str(remedy);
+        }
+    }
+
+    /// Reports all of it.
+    pub fn report(self, outcome: &mut Outcome) {
+        for text in self.texts {
+            outcome.add_loss(Exit::Damaged, &text);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What of an archive is damaged or missing, and which files that concerns.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Files that are named, with the ranges that are missing; further ones are only counted.
+pub(crate) const FILES_MAX: usize = 100_000;
+
+/// What a damaged place of an archive held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DamagedPart {
+    /// The magic, or the archive's settings.
+    Settings,
+    /// The block of the store with this number.
+    Block(u64),
+    /// A map of content to the store.
+    Extents,
+    /// A part of the list of a directory's or tar stream's entries.
+    Entries,
+    /// The start or the end of a member.
+    Member,
+    /// A part of the index.
+    Index,
+    /// The archive's end: sums, the roots of the index.
+    End,
+    /// All of an archive that is a single frame.
+    Whole,
+    /// So many frames, of unknown kinds; 0: bytes that belong to no frame.
+    Frames(u64),
+    /// The rest of an archive that is cut off, which is not there.
+    CutOff,
+}
+
+/// A place of an archive that is damaged or missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedPlace {
+    /// What was there.
+    pub part: DamagedPart,
+    /// The bytes in the archive. Empty where frames are missing and nothing is in their place.
+    pub bytes: Range<u64>,
+}
+
+/// A file that is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedFile {
+    /// The number of its member.
+    pub member: usize,
+    /// The name of the member.
+    pub member_name: Vec<u8>,
+    /// The path in the member, as the archive has it; `None` if the member itself is the file, or
+    /// is delivered as a tar stream.
+    pub path: Option<Vec<u8>>,
+    /// The length of the file, or of the stream, in bytes, as far as it is known.
+    pub size_bytes: u64,
+    /// The ranges that are missing, ascending. Empty if all of it could be read, but is not what
+    /// the archive's hash says.
+    pub missing: Vec<Range<u64>>,
+    /// Whether it was delivered all the same: zeros are in the place of what is missing.
+    pub is_kept: bool,
+    /// The bytes that were delivered of a single file or stream before the first missing ones.
+    pub delivered_bytes: u64,
+}
+
+/// What of an archive is damaged or missing, and what could not be delivered because of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// The places in the archive, by their offsets.
+    pub places: Vec<DamagedPlace>,
+    /// The files that are not whole. There may be more: see [`Damage::file_count`].
+    pub files: Vec<DamagedFile>,
+    /// The number of files that are not whole.
+    pub file_count: u64,
+    /// The number of entries that are lost with their names, as far as it is known.
+    pub lost_entries: u64,
+    /// The number of lists of entries of which a part is lost.
+    pub incomplete_lists: u64,
+}
+
+impl Damage {
+    /// Whether nothing is damaged.
+    pub fn is_none(&self) -> bool {
+        self.places.is_empty() && !self.has_losses()
+    }
+
+    /// Whether something could not be delivered as it was.
+    pub fn has_losses(&self) -> bool {
+        self.file_count > 0 || self.incomplete_lists > 0
+    }
+
+    /// Where the archive is cut off, if it is: its length in bytes.
+    pub fn cut_off_at(&self) -> Option<u64> {
+        let mut places = self.places.iter();
+        let cut = places.find(|place| place.part == DamagedPart::CutOff);
+        cut.map(|place| place.bytes.end)
+    }
+
+    pub(crate) fn add_file(&mut self, file: DamagedFile) {
+        self.file_count += 1;
+        if self.files.len() < FILES_MAX {
+            self.files.push(file);
+        }
+    }
+
+    /// Adds places; of those that overlap, the ones that say more remain.
+    pub(crate) fn add_places(&mut self, places: impl IntoIterator<Item = DamagedPlace>) {
+        self.places.extend(places);
+        self.places = distinct(std::mem::take(&mut self.places));
+    }
+}
+
+/// Places by their offset, without those of unknown parts that others overlap.
+pub(crate) fn distinct(mut places: Vec<DamagedPlace>) -> Vec<DamagedPlace> {
+    places.sort_by_key(|place| (place.bytes.start, place.bytes.end));
+    places.dedup();
+    let is_unknown = |place: &DamagedPlace| matches!(place.part, DamagedPart::Frames(_));
+    let known: Vec<Range<u64>> = (places.iter())
+        .filter(|place| !is_unknown(place))
+        .map(|place| place.bytes.clone())
+        .collect();
+    places.retain(|place| {
+        let after = known.partition_point(|range| range.start < place.bytes.end);
+        let overlapping = known.get(..after).unwrap_or_default().iter().rev().take(8);
+        !is_unknown(place)
+            || !overlapping
+                .into_iter()
+                .any(|range| range.end > place.bytes.start)
+    });
+    places
+}
+
+/// The cause of an error: the archive is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CutOff {
+    /// The length of what is there, in bytes.
+    pub at: u64,
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the archive is cut off after {} bytes", self.at)
+    }
+}
+
+impl std::error::Error for CutOff {}
+
+/// Merges a range into ascending ones, at their end.
+pub(crate) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        _ if range.is_empty() => {}
+        Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+        _ => ranges.push(range),
+    }
+}
+
+/// Ranges of all content as ranges of the content of a member that begins there.
+pub(crate) fn in_member(ranges: Vec<Range<u64>>, content_start: u64) -> Vec<Range<u64>> {
+    let inside = |at: u64| at.saturating_sub(content_start);
+    let ranges = ranges.into_iter();
+    ranges
+        .map(|range| inside(range.start)..inside(range.end))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(part: DamagedPart, bytes: Range<u64>) -> DamagedPlace {
+        DamagedPlace { part, bytes }
+    }
+
+    #[test]
+    fn places_are_named_once_by_what_is_known_of_them() {
+        let mut damage = Damage::default();
+        assert!(damage.is_none());
+        damage.add_places([
+            place(DamagedPart::Frames(1), 100..200),
+            place(DamagedPart::CutOff, 900..1000),
+            place(DamagedPart::Frames(0), 300..310),
+        ]);
+        damage.add_places([
+            place(DamagedPart::Block(2), 100..200),
+            place(DamagedPart::Block(2), 100..200),
+        ]);
+        assert_eq!(
+            damage.places,
+            [
+                place(DamagedPart::Block(2), 100..200),
+                place(DamagedPart::Frames(0), 300..310),
+                place(DamagedPart::CutOff, 900..1000),
+            ]
+        );
+        assert_eq!(damage.cut_off_at(), Some(1000));
+        assert!(!damage.is_none() && !damage.has_losses());
+    }
+
+    #[test]
+    fn neighbouring_ranges_become_one() {
+        let mut ranges = vec![];
+        for range in [0..3, 3..4, 4..4, 6..9, 7..8] {
+            push_range(&mut ranges, range);
+        }
+        assert_eq!(ranges, [0..4, 6..9]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Extracts an archive that is opened for random access: member by member, each in the order that
+//! suits it.
+
+use std::io;
+use std::sync::Arc;
+
+use refrain_protect::{ContentHash, DigestHasher};
+use refrain_storage::{Sink, Source, in_zero_pieces};
+
+use crate::archive::Archive;
+use crate::archive_info::{Member, MemberKind, MemberStart};
+use crate::damage::DamagedFile;
+use crate::digests::hashers;
+use crate::error::{Error, ErrorKind, Result};
+use crate::going_on::{GoingOn, close_broken};
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::content_limit::{ContentLimit, ContentMeter};
+use crate::read::native::frame_check::check_frames;
+use crate::read::tree::recovery::Recovery;
+use crate::store::frames::limits_for;
+use crate::targets::{ExtractSummary, Target, Targets};
+use crate::verify::verify;
+
+/// A member that was begun and is to be completed.
+pub(crate) struct Begun {
+    /// Its number. Those before it were closed.
+    pub member: usize,
+    /// Its target, and the bytes of its content that are there; `None` if it was not opened.
+    pub target: Option<(Target, u64)>,
+}
+
+/// Extracts members from the first one on, or from the one that was begun.
+///
+/// # Errors
+/// Those of reading, unless the extraction goes on after damage; those of `targets`.
+pub(crate) fn extract_members(
+    archive: &Archive,
+    source: &Arc<dyn Source>,
+    targets: &mut dyn Targets,
+    going_on: Option<(&GoingOn, Begun)>,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let (going_on, mut begun) = going_on.unzip();
+    let first = begun.as_ref().map_or(0, |begun| begun.member);
+    let mut extraction = MemberExtraction {
+        archive,
+        source,
+        targets,
+        going_on,
+        options,
+        watch,
+        meter: ContentMeter::new(ContentLimit::new(options, source.size_bytes()?)),
+        is_verified: archive.is_scanned(),
+        is_checked: archive.is_scanned(),
+        is_part: false,
+    };
+    let (mut entries, mut content_bytes) = (0, 0_u64);
+    for number in 0..archive.member_count() {
+        let member = archive.member(number)?;
+        content_bytes = content_bytes.saturating_add(member.content_bytes);
+        entries += member.entries;
+        if number >= first {
+            let begun = begun.take().and_then(|begun| begun.target);
+            extraction.member(number, &member, begun)?;
+            if extraction.ends_after_damage() {
+                break;
+            }
+        }
+    }
+    extraction.finish()?;
+    Ok(ExtractSummary {
+        content_bytes,
+        archive_bytes: source.size_bytes()?,
+        members: archive.member_count(),
+        entries,
+    })
+}
+
+struct MemberExtraction<'a> {
+    archive: &'a Archive,
+    source: &'a Arc<dyn Source>,
+    targets: &'a mut dyn Targets,
+    going_on: Option<&'a GoingOn>,
+    options: &'a ReadOptions,
+    watch: &'a dyn Watch,
+    meter: ContentMeter,
+    /// Whether all content was compared with its hash, or cannot be.
+    is_verified: bool,
+    /// Whether all frames were checked.
+    is_checked: bool,
+    /// Whether something was not asked for.
+    is_part: bool,
+}
+
+impl MemberExtraction<'_> {
+    /// Extracts a member, of which a part may have been delivered.
+    fn member(
+        &mut self,
+        number: usize,
+        member: &Member,
+        begun: Option<(Target, u64)>,
+    ) -> Result<()> {
+        let mut target = match begun {
+            Some((Target::Sink(inner), delivered_bytes)) => Target::Sink(Box::new(ResumedSink {
+                inner,
+                skip_bytes: delivered_bytes,
+            })),
+            Some((target, _)) => target,
+            None => self.targets.open(&start_of(member, number))?,
+        };
+        let losses = self.losses();
+        let recovery = self.going_on.map(|on| on.recovery(number, &member.name));
+        let delivered = self.deliver(number, member, &mut target, recovery.as_ref());
+        let is_compared = match (delivered, self.going_on) {
+            (Err(error), Some(going_on)) if error.kind == ErrorKind::Damaged => {
+                // Nothing of it is proven.
+                going_on.add_file(unproven(number, member));
+                return close_broken(self.targets, member, target, going_on);
+            }
+            (delivered, _) => delivered.map_err(|error| in_member(error, member))?,
+        };
+        self.is_part |= matches!(&target, Target::Skipped)
+            || matches!(&target, Target::Tree(tree) if tree.selection.is_some());
+        if let Some(going_on) = self.going_on.filter(|on| on.losses() > losses) {
+            self.is_verified = true;
+            return match target {
+                Target::Tree(_) => self.targets.close(member, target),
+                target => close_broken(self.targets, member, target, going_on),
+            };
+        }
+        if !is_compared && !self.is_verified {
+            // The view of a directory has not the order of its content.
+            let verified = verify(self.source.clone(), self.options, self.watch);
+            self.unless_damaged_elsewhere(verified.map(|_| ()))?;
+            self.is_verified = true;
+        }
+        let is_read = !matches!(target, Target::Skipped);
+        if is_read && self.going_on.is_none() && !self.is_verified && !self.is_checked {
+            self.check_frames()?;
+        }
+        self.targets.close(member, target)
+    }
+
+    /// Writes a member. Returns whether its content was compared with its hash, as far as it was
+    /// asked for.
+    fn deliver(
+        &self,
+        number: usize,
+        member: &Member,
+        target: &mut Target,
+        recovery: Option<&Recovery<'_>>,
+    ) -> Result<bool> {
+        let (archive, meter, watch) = (self.archive, &self.meter, self.watch);
+        let sink: Option<&mut dyn Sink> = match target {
+            Target::Tree(tree) => {
+                let selection = tree.selection.as_ref();
+                let target = (&tree.restore, selection);
+                let is_compared =
+                    archive.restore_counted(number, target, meter, recovery, watch)?;
+                return Ok(is_compared || selection.is_some());
+            }
+            Target::Sink(sink) => Some(&mut **sink),
+            Target::Nowhere => None,
+            Target::Skipped => return Ok(true),
+        };
+        let losses = self.losses();
+        let mut checked = CheckedSink::new(member, sink);
+        let is_compared = archive.write_counted(number, &mut checked, meter, recovery, watch)?;
+        Ok(self.losses() > losses || checked.check()? || is_compared)
+    }
+
+    fn losses(&self) -> u64 {
+        self.going_on.map_or(0, GoingOn::losses)
+    }
+
+    fn check_frames(&mut self) -> Result<()> {
+        let checked = check_frames(self.source.clone(), &limits_for(self.options.memory_bytes));
+        self.unless_damaged_elsewhere(checked)?;
+        self.is_checked = true;
+        Ok(())
+    }
+
+    /// The error of a check of all of the archive, unless the extraction goes on and what is
+    /// damaged are frames that nothing needed.
+    fn unless_damaged_elsewhere(&mut self, checked: Result<()>) -> Result<()> {
+        match (checked, self.going_on) {
+            (Err(error), Some(going_on)) if error.kind == ErrorKind::Damaged => {
+                self.is_verified = true;
+                match going_on.add_places_of(&**self.source, self.options)? {
+                    true => Ok(()),
+                    false => Err(error),
+                }
+            }
+            (checked, _) => checked,
+        }
+    }
+
+    /// Whether nothing more is delivered because a stream of several members ended at damage.
+    fn ends_after_damage(&self) -> bool {
+        self.losses() > 0 && self.targets.ends_at_damage()
+    }
+
+    /// Finds all damage of an archive of which everything was asked for.
+    fn finish(&mut self) -> Result<()> {
+        let Some(going_on) = self.going_on else {
+            return Ok(());
+        };
+        if self.losses() == 0 && !self.is_part && !self.is_verified && !self.is_checked {
+            self.check_frames()?;
+        }
+        let places = self.archive.damaged_places();
+        let is_scanned = self.archive.is_scanned();
+        going_on.add_places(places);
+        if self.losses() > 0 && !self.is_part && !is_scanned {
+            going_on.add_places_of(&**self.source, self.options)?;
+        }
+        Ok(())
+    }
+}
+
+/// A member whose content is not what its hash says.
+fn unproven(number: usize, member: &Member) -> DamagedFile {
+    DamagedFile {
+        member: number,
+        member_name: member.name.clone(),
+        path: None,
+        size_bytes: member.content_bytes,
+        missing: Vec::new(),
+        is_kept: false,
+        delivered_bytes: member.content_bytes,
+    }
+}
+
+/// Names the member in an error about its content.
+fn in_member(error: Error, member: &Member) -> Error {
+    match error.kind {
+        ErrorKind::Damaged => error.in_file(String::from_utf8_lossy(&member.name).into_owned()),
+        _ => error,
+    }
+}
+
+/// What is known of a member when it begins.
+fn start_of(member: &Member, index: usize) -> MemberStart {
+    MemberStart {
+        index,
+        name: member.name.clone(),
+        kind: member.kind,
+        mode: member.mode,
+        modified: member.modified,
+        content_bytes: Some(member.content_bytes),
+    }
+}
+
+/// A sink that compares what is written with the hash and the digests of a member.
+struct CheckedSink<'a> {
+    inner: Option<&'a mut dyn Sink>,
+    member: &'a Member,
+    /// `None` for a directory: what is written is not its content.
+    hash: Option<ContentHash>,
+    hashers: Vec<DigestHasher>,
+}
+
+impl<'a> CheckedSink<'a> {
+    fn new(member: &'a Member, inner: Option<&'a mut dyn Sink>) -> CheckedSink<'a> {
+        let is_content = matches!(member.kind, MemberKind::File | MemberKind::Stream);
+        let algorithms = member.digests.iter().map(|(algorithm, _)| *algorithm);
+        CheckedSink {
+            inner,
+            member,
+            hash: is_content.then(ContentHash::new),
+            hashers: match member.kind {
+                MemberKind::Tree => Vec::new(),
+                _ => hashers(&algorithms.collect::<Vec<_>>()),
+            },
+        }
+    }
+
+    /// Returns whether the content was compared.
+    fn check(self) -> Result<bool> {
+        let is_content = self.hash.is_some();
+        let name = || String::from_utf8_lossy(&self.member.name).into_owned();
+        // Without its end, a member has no hash.
+        let is_known = self.member.blake3 != [0; 32];
+        if self
+            .hash
+            .is_some_and(|hash| is_known && hash.value() != self.member.blake3)
+        {
+            let message = "the content does not match its BLAKE3 hash";
+            return Err(Error::damaged(message).in_file(name()));
+        }
+        let made: Vec<_> = (self.hashers.into_iter())
+            .map(|hasher| (hasher.algorithm(), hasher.finish()))
+            .collect();
+        for (algorithm, value) in &self.member.digests {
+            if made
+                .iter()
+                .any(|(other, made)| other == algorithm && made != value)
+            {
+                let algorithm = algorithm.name();
+                let message = format!("the content does not match its {algorithm} digest");
+                return Err(Error::damaged(message).in_file(name()));
+            }
+        }
+        Ok(is_content)
+    }
+}
+
+impl Sink for CheckedSink<'_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(hash) = &mut self.hash {
+            hash.update(bytes);
+        }
+        self.hashers
+            .iter_mut()
+            .for_each(|hasher| hasher.update(bytes));
+        match &mut self.inner {
+            Some(inner) => inner.write_all(bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        in_zero_pieces(length_bytes, |zeros| self.write_all(zeros))
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A sink of which the first bytes are there already.
+struct ResumedSink {
+    inner: Box<dyn Sink>,
+    skip_bytes: u64,
+}
+
+impl Sink for ResumedSink {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let skipped = usize::try_from(self.skip_bytes).unwrap_or(usize::MAX);
+        let skipped = skipped.min(bytes.len());
+        self.skip_bytes -= skipped as u64;
+        match bytes.get(skipped..).unwrap_or_default() {
+            [] => Ok(()),
+            rest => self.inner.write_all(rest),
+        }
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        let skipped = self.skip_bytes.min(length_bytes);
+        self.skip_bytes -= skipped;
+        self.inner.write_zeros(length_bytes - skipped)
+    }
+
+    fn read_back(&self) -> Option<Arc<dyn Source>> {
+        self.inner.read_back()
+    }
+
+    fn is_stored(&self) -> bool {
+        self.inner.is_stored()
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.inner.publish()
+    }
+}

@@ -1,0 +1,33 @@
+//! Entries that damage took.
+
+use std::fmt;
+
+/// Entries of a member that are lost with the frames that held them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LostEntries {
+    /// Their number, as far as it is known.
+    pub count: u64,
+    /// Whether there may be more behind the last one that was found.
+    pub may_be_more: bool,
+}
+
+impl LostEntries {
+    /// Whether none are.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == LostEntries::default()
+    }
+}
+
+impl fmt::Display for LostEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            0 => write!(f, "the end of the list of entries is missing"),
+            1 => write!(f, "1 entry is missing"),
+            count => write!(f, "{count} entries are missing"),
+        }?;
+        match self.may_be_more && self.count > 0 {
+            true => write!(f, ", and the end of the list"),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The verb extract for archives that may be damaged: what is whole is delivered, the rest named.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use refrain_storage::Source;
+
+use crate::archive::Archive;
+use crate::damage::{Damage, DamagedPart, DamagedPlace};
+use crate::dialect::{Dialect, reader_of_feed};
+use crate::error::{Error, ErrorKind, Result};
+use crate::extract::has_trees;
+use crate::extraction::Extraction;
+use crate::going_on::GoingOn;
+use crate::member_extraction::{Begun, extract_members};
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::native::scan::lost_places_of;
+use crate::store::frames::{ArchiveFeed, limits_for};
+use crate::targets::{ExtractSummary, Targets};
+use crate::verify::{limited, run};
+
+/// Like [`extract`](crate::extract()), and goes on after damage: every file that is provably whole
+/// is delivered. A file is whole if all frames that it needs are, the one with its entry too. The
+/// others are named, with the ranges that are missing. With `keep_broken` they are delivered, too,
+/// with zeros in the place of what is missing. The hash of a member cannot be compared then.
+///
+/// `archive` is the source opened by [`Archive::open_or_scan`], if it is open already.
+///
+/// # Errors
+/// As [`extract`](crate::extract()), but `Damaged` only if nothing is found, or if all that the
+/// archive consists of is intact and contradicts itself.
+pub fn recover(
+    source: Arc<dyn Source>,
+    archive: Option<Archive>,
+    targets: &mut dyn Targets,
+    keep_broken: bool,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<(ExtractSummary, Damage)> {
+    if Dialect::of(&*source)? != Dialect::Native {
+        let feed = ArchiveFeed::Source(source);
+        return recover_feed(feed, targets, keep_broken, options, watch);
+    }
+    let archive = match archive {
+        Some(archive) => archive,
+        None => Archive::open_or_scan(source.clone(), options)?,
+    };
+    let going_on = GoingOn::new(keep_broken);
+    let mut begun = Begun {
+        member: 0,
+        target: None,
+    };
+    if !archive.is_scanned() && !has_trees(&archive)? {
+        let (feed, limit) = limited(ArchiveFeed::Source(source.clone()), options)?;
+        let mut extraction = Extraction::new(targets, options, &limit, watch);
+        let error = match run((feed, limit), &mut extraction, options, watch) {
+            Ok(summary) => return Ok((summary, Damage::default())),
+            Err(error) if error.kind == ErrorKind::Damaged => error,
+            Err(error) => return Err(error),
+        };
+        let (closed, open) = extraction.into_state();
+        let has_places = going_on.add_places_of(&*source, options)?;
+        if closed >= archive.member_count() && !has_places {
+            return Err(error);
+        }
+        begun.member = closed;
+        begun.target = open.map(|open| (open.target, open.delivered_bytes));
+    }
+    archive.use_memory_for_blocks();
+    let on = Some((&going_on, begun));
+    let summary = extract_members(&archive, &source, targets, on, options, watch)?;
+    Ok((summary, going_on.into_damage()))
+}
+
+/// What of the archives of a file is damaged or missing, by a search for all frames. Decodes no
+/// block.
+///
+/// # Errors
+/// `Io`.
+pub fn damaged_places(source: &dyn Source, options: &ReadOptions) -> Result<Vec<DamagedPlace>> {
+    lost_places_of(source, &limits_for(options.memory_bytes))
+}
+
+/// Like [`recover`], for an archive from a non-seekable stream: delivers what is before the first
+/// damage.
+///
+/// # Errors
+/// As [`extract_stream`](crate::extract_stream()), but not for damage behind the start of the first
+/// member.
+pub fn recover_stream(
+    stream: Box<dyn Read + Send>,
+    targets: &mut dyn Targets,
+    keep_broken: bool,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<(ExtractSummary, Damage)> {
+    let feed = ArchiveFeed::Stream(stream);
+    recover_feed(feed, targets, keep_broken, options, watch)
+}
+
+/// Extracts an archive from front to back, up to the first damage.
+fn recover_feed(
+    feed: ArchiveFeed,
+    targets: &mut dyn Targets,
+    keep_broken: bool,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<(ExtractSummary, Damage)> {
+    let going_on = GoingOn::new(keep_broken);
+    let (reader, feed) = reader_of_feed(feed)?;
+    let (feed, limit) = limited(feed, options)?;
+    let mut extraction = Extraction::new(targets, options, &limit, watch).closing_broken(&going_on);
+    let ended = run((feed, limit), &mut extraction, options, watch);
+    let error = match ended {
+        Ok(summary) => return Ok((summary, Damage::default())),
+        Err(error) if error.kind == ErrorKind::Damaged => error,
+        Err(error) => return Err(error),
+    };
+    // Content that is compared at its end only, or was and is wrong, is not known to be right.
+    let is_proven = reader.dialect() == Dialect::Native && has_place(&error);
+    if !is_proven && !keep_broken {
+        return Err(error);
+    }
+    extraction.close_open()?;
+    let (closed, _) = extraction.into_state();
+    let mut damage = going_on.into_damage();
+    if closed == 0 && !damage.has_losses() {
+        return Err(error);
+    }
+    damage.add_places([place_of(&error)]);
+    let summary = ExtractSummary {
+        content_bytes: 0,
+        archive_bytes: 0,
+        members: closed,
+        entries: 0,
+    };
+    Ok((summary, damage))
+}
+
+/// Whether an error is about a place of the archive, and not about a hash of all content.
+fn has_place(error: &Error) -> bool {
+    error.location.archive_offset.is_some() || error.cut_off_at().is_some()
+}
+
+/// The place that an error is about.
+fn place_of(error: &Error) -> DamagedPlace {
+    if let Some(cut) = error.cut_off_at() {
+        return DamagedPlace {
+            part: DamagedPart::CutOff,
+            bytes: cut..cut,
+        };
+    }
+    let start = error.location.archive_offset.unwrap_or(0);
+    DamagedPlace {
+        part: match error.location.block {
+            Some(block) => DamagedPart::Block(block),
+            None => DamagedPart::Frames(1),
+        },
+        bytes: start..start,
+    }
+}

@@ -1,0 +1,112 @@
+//! Where the members of an extraction go.
+
+use refrain_storage::Sink;
+use refrain_tree::Selection;
+use refrain_tree::restore::TreeRestore;
+
+use crate::archive_info::{Member, MemberStart};
+use crate::damage::DamagedFile;
+use crate::error::{Error, ErrorKind, Result};
+use crate::read::content_visitor::WalkTotals;
+
+/// What was read and checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtractSummary {
+    /// Bytes of all members' contents.
+    pub content_bytes: u64,
+    /// Bytes of the archive.
+    pub archive_bytes: u64,
+    /// Number of members. The BLAKE3 hash of each was compared.
+    pub members: usize,
+    /// Number of entries in the lists of tree members.
+    pub entries: u64,
+}
+
+/// Where a member goes.
+pub enum Target {
+    /// Nowhere: its bytes are checked and not written.
+    Nowhere,
+    /// Nowhere, and its bytes are not read where that can be avoided.
+    Skipped,
+    /// Its bytes go to a sink; those of a directory are its tar stream.
+    Sink(Box<dyn Sink>),
+    /// A directory or tar member is restored as files. The engine writes the files; the caller gets
+    /// the target back and finishes it.
+    Tree(Box<TreeTarget>),
+}
+
+impl Target {
+    /// The sink, if it is one.
+    pub fn into_sink(self) -> Option<Box<dyn Sink>> {
+        match self {
+            Target::Sink(sink) => Some(sink),
+            Target::Nowhere | Target::Skipped | Target::Tree(_) => None,
+        }
+    }
+}
+
+/// Where a directory or tar member is restored.
+pub struct TreeTarget {
+    /// The directory.
+    pub restore: TreeRestore,
+    /// What is restored; `None`: everything.
+    pub selection: Option<Selection>,
+}
+
+/// Receives the members of an extraction, one after the other in the archive's order.
+pub trait Targets {
+    /// Returns the target of a member.
+    ///
+    /// # Errors
+    /// Any error ends the extraction.
+    fn open(&mut self, member: &MemberStart) -> Result<Target>;
+
+    /// All bytes of the member were written and its hash is correct: publish it.
+    ///
+    /// # Errors
+    /// Any error ends the extraction.
+    fn close(&mut self, member: &Member, target: Target) -> Result<()>;
+
+    /// A part of the member could not be read: the target holds what was delivered of it, as `file`
+    /// says, and is dropped unless this publishes it, which `file` then should say.
+    ///
+    /// # Errors
+    /// Any error ends the extraction.
+    fn close_broken(
+        &mut self,
+        _member: &Member,
+        _target: Target,
+        _file: &mut DamagedFile,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether what follows a member that is broken cannot be told from it, so that nothing more is
+    /// delivered.
+    fn ends_at_damage(&self) -> bool {
+        false
+    }
+
+    /// A sink for the content of a directory that comes from a non-seekable stream. Its names are
+    /// known only after its content, so the content is written there first and read back. The sink
+    /// must support [`Sink::read_back`]; it is dropped without being published.
+    ///
+    /// # Errors
+    /// Any error ends the extraction. Without an implementation, directories are not extracted from
+    /// streams.
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        let message = "a directory in an archive from a pipe needs room for temporary content";
+        Err(Error::new(ErrorKind::Usage, message))
+    }
+}
+
+impl From<WalkTotals> for ExtractSummary {
+    fn from(totals: WalkTotals) -> ExtractSummary {
+        ExtractSummary {
+            content_bytes: totals.content_bytes,
+            archive_bytes: totals.archive_bytes,
+            members: totals.members,
+            entries: totals.entries,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The verb verify, and the pass from front to back that it shares with extraction.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use refrain_format::{MemberEnd, MemberStart as FormatStart};
+use refrain_storage::Source;
+
+use crate::dialect::reader_of_feed;
+use crate::error::Result;
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::content_limit::ContentLimit;
+use crate::read::content_visitor::{ContentVisitor, EntriesPayload};
+use crate::store::frames::ArchiveFeed;
+use crate::targets::ExtractSummary;
+
+/// Checks every frame, every block and every content hash of an archive without writing anything.
+///
+/// # Errors
+/// As [`extract`].
+pub fn verify(
+    source: Arc<dyn Source>,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let feed = limited(ArchiveFeed::Source(source), options)?;
+    run(feed, &mut Verification, options, watch)
+}
+
+/// Like [`verify`], for an archive from a non-seekable stream.
+///
+/// # Errors
+/// As [`extract_stream`].
+pub fn verify_stream(
+    stream: Box<dyn Read + Send>,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let feed = limited(ArchiveFeed::Stream(stream), options)?;
+    run(feed, &mut Verification, options, watch)
+}
+
+/// An archive and the limit of its content.
+pub(crate) fn limited(
+    feed: ArchiveFeed,
+    options: &ReadOptions,
+) -> Result<(ArchiveFeed, ContentLimit)> {
+    Ok(match feed {
+        ArchiveFeed::Source(source) => {
+            let limit = ContentLimit::new(options, source.size_bytes()?);
+            (ArchiveFeed::Source(source), limit)
+        }
+        ArchiveFeed::Stream(stream) => {
+            let (stream, limit) = ContentLimit::of_stream(stream, options);
+            (ArchiveFeed::Stream(stream), limit)
+        }
+    })
+}
+
+/// Reads an archive from front to back.
+pub(crate) fn run(
+    (feed, limit): (ArchiveFeed, ContentLimit),
+    visitor: &mut dyn ContentVisitor,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let (reader, feed) = reader_of_feed(feed)?;
+    Ok((reader.walk)(feed, options, &limit, visitor, watch)?.into())
+}
+
+struct Verification;
+
+impl ContentVisitor for Verification {
+    fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
+        Ok(None)
+    }
+    fn content(&mut self, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
+        Ok(())
+    }
+    fn end(&mut self, _: &FormatStart, _: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
+        Ok(())
+    }
+}

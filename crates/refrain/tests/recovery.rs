@@ -1,0 +1,499 @@
+//! Damaged and cut archives give every file that is whole, and name the others: an extraction goes
+//! on whatever part of the archive is damaged, and loses only what needs that part.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use common::{archive_of, file, member, pipe, read_options, source};
+use refrain::directory::{RestoreOptions, TreeRestore};
+use refrain::storage::{MemoryOutput, MemorySink, Sink};
+use refrain::{
+    Archive, CodecChoice, CompressOptions, Content, Damage, DamagedFile, DirectoryContent,
+    ErrorKind, ExtentOrigin, Member, MemberInput, MemberKind, MemberStart, Result, Target, Targets,
+    TreeTarget, Unwatched, recover, recover_stream,
+};
+use refrain_testkit::{data, frames_of};
+
+/// Files by their paths: `member` or `member/path`.
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Collects what is recovered: directories on the disk, other members in memory.
+struct Recovered {
+    root: tempfile::TempDir,
+    open: Option<(String, Option<MemoryOutput>)>,
+    files: Files,
+    /// Members that are broken, as far as they were delivered.
+    broken: Files,
+}
+
+impl Recovered {
+    fn new() -> Recovered {
+        Recovered {
+            root: tempfile::tempdir().unwrap(),
+            open: None,
+            files: Files::new(),
+            broken: Files::new(),
+        }
+    }
+
+    fn content(&mut self, target: Target) -> Option<(String, Vec<u8>)> {
+        let (name, output) = self.open.take()?;
+        target.into_sink()?.publish().unwrap();
+        Some((name, output?.published()?))
+    }
+}
+
+impl Targets for Recovered {
+    fn open(&mut self, member: &MemberStart) -> Result<Target> {
+        let name = String::from_utf8(member.name.clone()).unwrap();
+        let is_tree = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        let sink = MemorySink::new();
+        self.open = Some((name.clone(), (!is_tree).then(|| sink.output())));
+        if !is_tree {
+            return Ok(Target::Sink(Box::new(sink)));
+        }
+        let path = self.root.path().join(name);
+        let restore = TreeRestore::create(&path, RestoreOptions::default())?;
+        Ok(Target::Tree(Box::new(TreeTarget {
+            restore,
+            selection: None,
+        })))
+    }
+
+    fn close(&mut self, _member: &Member, target: Target) -> Result<()> {
+        if let Target::Tree(tree) = target {
+            let summary = tree.restore.finish()?;
+            assert!(summary.problems.is_empty(), "{:?}", summary.problems);
+            let (name, _) = self.open.take().unwrap();
+            collect(&self.root.path().join(&name), &name, &mut self.files);
+            return Ok(());
+        }
+        if let Some((name, content)) = self.content(target) {
+            self.files.insert(name, content);
+        }
+        Ok(())
+    }
+
+    fn close_broken(
+        &mut self,
+        _member: &Member,
+        target: Target,
+        _file: &mut DamagedFile,
+    ) -> Result<()> {
+        if let Some((name, content)) = self.content(target) {
+            self.broken.insert(name, content);
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(MemorySink::new()))
+    }
+}
+
+fn collect(root: &Path, name: &str, files: &mut Files) {
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{name}/{}", path.file_name().unwrap().to_str().unwrap());
+        match path.is_dir() {
+            true => collect(&path, &name, files),
+            false => drop(files.insert(name, fs::read(&path).unwrap())),
+        }
+    }
+}
+
+/// Kinds of frames.
+const EXTENTS: u8 = 4;
+const ENTRIES: u8 = 6;
+
+/// What one pass delivered.
+struct Pass {
+    files: Files,
+    broken: Files,
+    damage: Damage,
+}
+
+fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
+    let mut targets = Recovered::new();
+    let options = read_options(2);
+    let recovered = if by_pipe {
+        let stream = Box::new(Cursor::new(archive.to_vec()));
+        recover_stream(stream, &mut targets, keep_broken, &options, &Unwatched)
+    } else {
+        let archive = source(archive);
+        recover(
+            archive,
+            None,
+            &mut targets,
+            keep_broken,
+            &options,
+            &Unwatched,
+        )
+    };
+    let (_, damage) = recovered?;
+    Ok(Pass {
+        files: targets.files,
+        broken: targets.broken,
+        damage,
+    })
+}
+
+fn name_of(file: &DamagedFile) -> String {
+    let mut name = file.member_name.clone();
+    if let Some(path) = &file.path {
+        name = [&name[..], b"/", path].concat();
+    }
+    String::from_utf8(name).unwrap()
+}
+
+/// Checks a pass over a damaged archive. Returns the files that were lost.
+#[track_caller]
+fn check(original: &Files, archive: &[u8], by_pipe: bool, what: &str) -> BTreeSet<String> {
+    let Pass { files, damage, .. } = match pass(archive, by_pipe, false) {
+        Ok(pass) => pass,
+        Err(error) => {
+            assert_eq!(error.kind, ErrorKind::Damaged, "{what}: {error}");
+            return original.keys().cloned().collect();
+        }
+    };
+    let named: BTreeSet<String> = damage.files.iter().map(name_of).collect();
+    for (name, content) in &files {
+        // The content of a member whose start is lost has another name.
+        let is_right =
+            original.get(name) == Some(content) || original.values().any(|known| known == content);
+        assert!(is_right, "{what}: {name} differs");
+    }
+    let lost: BTreeSet<String> = (original.iter())
+        .filter(|(name, content)| {
+            files.get(*name) != Some(content) && !files.values().any(|found| found == *content)
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    let is_list_lost = damage.incomplete_lists > 0 || !damage.places.is_empty();
+    for name in &lost {
+        let is_named = named.contains(name);
+        assert!(
+            is_named || is_list_lost,
+            "{what}: {name} is lost without a word"
+        );
+    }
+    assert!(!damage.is_none() || lost.is_empty(), "{what}");
+    lost
+}
+
+/// Files of all sizes: some share their content, some are incompressible, one is large.
+fn tree(root: &Path) -> Files {
+    let mut files = Files::new();
+    for number in 0..36_usize {
+        let content = match number % 6 {
+            0..4 => data::random(7_000 + 900 * number, number as u64),
+            4 => data::text(30_000, number as u64),
+            _ => data::random(7_000 + 900 * (number - 5), number as u64 - 5),
+        };
+        files.insert(format!("sub{}/f{number}", number % 3), content);
+    }
+    files.insert("large".into(), data::random(9 << 20, 77));
+    files.insert("zeros".into(), vec![0; 100_000]);
+    for (name, content) in &files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    files
+}
+
+fn options(codec: &str) -> CompressOptions {
+    CompressOptions {
+        codec: codec.parse::<CodecChoice>().ok(),
+        threads: 2,
+        memory_bytes: Some(refrain::MEMORY_BYTES_MIN),
+        block_bytes: Some(256 << 10),
+        ..CompressOptions::default()
+    }
+}
+
+/// A directory, and its files by their paths in the archive.
+fn tree_member(name: &str) -> (tempfile::TempDir, MemberInput, Files) {
+    let root = tempfile::tempdir().unwrap();
+    let files = tree(root.path());
+    let input = member(name, Content::directory(DirectoryContent::all(root.path())));
+    let files = files.into_iter();
+    let files = files.map(|(path, content)| (format!("{name}/{path}"), content));
+    (root, input, files.collect())
+}
+
+/// The files of a member that need each block, by a walk over all extents: those that may be lost
+/// with it. By the offset of the block's frame.
+fn needed(archive: &[u8], member: usize, name: &str) -> BTreeMap<u64, BTreeSet<String>> {
+    let opened = Archive::open(source(archive), &read_options(1)).unwrap();
+    let mut blocks = vec![];
+    let mut block_start = 0;
+    for block in opened.blocks().unwrap() {
+        blocks.push((block_start, block.raw_bytes, block.archive_offset));
+        block_start += block.raw_bytes;
+    }
+    let mut extents = vec![];
+    let mut each = |extent: refrain::ContentExtent| {
+        match extent.origin {
+            ExtentOrigin::First { offset_in_store } | ExtentOrigin::Repeat { offset_in_store } => {
+                extents.push((extent.content_offset, extent.length_bytes, offset_in_store));
+            }
+            ExtentOrigin::Fill { .. } => {}
+        }
+        Ok(())
+    };
+    opened.for_each_extent(&mut each).unwrap();
+    let mut start = 0;
+    let mut each = |number: usize, _: &Member, range: std::ops::Range<u64>| {
+        if number == member {
+            start = range.start;
+        }
+        Ok(())
+    };
+    opened.for_each_member_content(&mut each).unwrap();
+    let mut needed: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for entry in opened.entries(member).unwrap() {
+        let content = entry.content_range();
+        let path = String::from_utf8(entry.path.clone()).unwrap();
+        for &(offset, length, store) in &extents {
+            let from = offset.max(start + content.start);
+            let to = (offset + length).min(start + content.end);
+            if from >= to {
+                continue;
+            }
+            let (store_from, store_to) = (store + from - offset, store + to - offset);
+            for &(block_start, raw_bytes, frame) in &blocks {
+                if block_start < store_to && store_from < block_start + raw_bytes {
+                    let files = needed.entry(frame).or_default();
+                    files.insert(format!("{name}/{path}"));
+                }
+            }
+        }
+    }
+    needed
+}
+
+#[test]
+fn eight_bytes_overwritten_anywhere_cost_only_what_needs_them() {
+    let (root, _, files) = tree_member("d");
+    let mut is_part_salvaged = false;
+    for codec in ["none", "zstd"] {
+        let (archive, _) = archive_of(vec![again(&root)], &options(codec));
+        let needed = needed(&archive, 0, "d");
+        assert!(check(&files, &archive, false, "intact").is_empty());
+        let frames = frames_of(&archive);
+        assert!(needed.len() > 8 && frames.len() > needed.len() + 5);
+        let step = frames.len().div_ceil(14);
+        for (number, frame) in frames.iter().enumerate() {
+            // Of the many blocks some are enough; all other frames are hit.
+            let of_block = needed.get(&(frame.start as u64));
+            if of_block.is_some() && number % step != 0 {
+                continue;
+            }
+            for at in [frame.start + 12, (frame.start + frame.end) / 2] {
+                let mut bad = archive.clone();
+                let end = (at + 8).min(frame.end);
+                bad[at..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
+                let what = format!("{codec}: frame {number} at {at}");
+                let lost = check(&files, &bad, false, &what);
+                match of_block {
+                    Some(of_block) => {
+                        assert!(
+                            lost.is_subset(of_block),
+                            "{what}: {lost:?} for {of_block:?}"
+                        );
+                        is_part_salvaged |= lost.len() < of_block.len();
+                    }
+                    // The map of all content, and the names of all files: there is one frame each.
+                    None if matches!(archive[frame.start + 8], EXTENTS | ENTRIES) => {}
+                    None => assert!(lost.is_empty(), "{what}: {lost:?}"),
+                }
+            }
+        }
+        for at in [0, archive.len() - 8] {
+            let mut bad = archive.clone();
+            bad[at..at + 8].iter_mut().for_each(|byte| *byte ^= 0x5a);
+            let lost = check(&files, &bad, false, &format!("{codec}: at {at}"));
+            assert!(lost.is_empty(), "{lost:?}");
+        }
+    }
+    assert!(is_part_salvaged, "a block is more than one piece");
+}
+
+/// A directory once more.
+fn again(root: &tempfile::TempDir) -> MemberInput {
+    member("d", Content::directory(DirectoryContent::all(root.path())))
+}
+
+/// Several members of all kinds.
+fn members() -> (tempfile::TempDir, Vec<u8>, Files) {
+    let (root, input, mut files) = tree_member("tree");
+    let contents = [
+        ("first", data::random(600_000, 1)),
+        ("second", data::text(700_000, 2)),
+        ("third", data::random(500_000, 3)),
+    ];
+    let (archive, _) = archive_of(
+        vec![
+            file("first", &contents[0].1),
+            input,
+            pipe("second", &contents[1].1),
+            file("third", &contents[2].1),
+        ],
+        &options("zstd"),
+    );
+    files.extend(contents.map(|(name, content)| (name.to_string(), content)));
+    (root, archive, files)
+}
+
+#[test]
+fn several_members_and_archives_go_on_after_damage() {
+    let (_root, archive, mut files) = members();
+    let others = [
+        ("a", data::random(300_000, 8)),
+        ("b", data::text(400_000, 9)),
+    ];
+    let inputs = others.iter().map(|(name, content)| file(name, content));
+    let (next, _) = archive_of(inputs.collect(), &options("lz4"));
+    files.extend(others.map(|(name, content)| (name.to_string(), content)));
+    let both = [&archive[..], &next].concat();
+    assert!(check(&files, &both, false, "intact").is_empty());
+    // Every tenth of the file, the seam of both archives, and the ends of both.
+    let places = (0..10).map(|tenth| both.len() * tenth / 10 + 5);
+    let seam = archive.len();
+    for at in places.chain([seam - 60, seam - 4, seam, seam + 10, both.len() - 30]) {
+        let mut bad = both.clone();
+        bad[at..at + 8].iter_mut().for_each(|byte| *byte ^= 0x33);
+        let lost = check(&files, &bad, false, &format!("overwritten at {at}"));
+        assert!(lost.len() * 2 < files.len(), "at {at}: {lost:?}");
+    }
+    for at in [3, 1000, both.len() / 3, seam, both.len() - 100] {
+        let inserted = [&both[..at], b"inserted", &both[at..]].concat();
+        let lost = check(&files, &inserted, false, &format!("inserted at {at}"));
+        assert!(lost.len() * 2 < files.len(), "inserted at {at}: {lost:?}");
+        let removed = [&both[..at], &both[at + 8..]].concat();
+        let lost = check(&files, &removed, false, &format!("removed at {at}"));
+        assert!(lost.len() * 2 < files.len(), "removed at {at}: {lost:?}");
+    }
+}
+
+#[test]
+fn what_stands_before_a_cut_is_delivered_from_files_and_pipes() {
+    let contents: Vec<(String, Vec<u8>)> = (0..6)
+        .map(|number| (format!("m{number}"), data::random(400_000, number)))
+        .collect();
+    let inputs = contents.iter().map(|(name, content)| file(name, content));
+    let (archive, _) = archive_of(inputs.collect(), &options("zstd"));
+    let files: Files = contents.into_iter().collect();
+    for tenth in 1..10 {
+        let cut = archive.len() * tenth / 10;
+        for by_pipe in [false, true] {
+            let what = format!("cut at {cut}, by pipe: {by_pipe}");
+            let lost = check(&files, &archive[..cut], by_pipe, &what);
+            // Each is a sixth, and the extents and ends of members are between them.
+            let whole = files.len() - lost.len();
+            assert!(whole + 2 > 6 * tenth / 10, "{what}: {lost:?}");
+            let pass = pass(&archive[..cut], by_pipe, false);
+            if let Ok(pass) = pass {
+                let at = pass.damage.cut_off_at();
+                assert_eq!(at, Some(cut as u64), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_single_file_is_delivered_up_to_the_damage_and_behind_it_on_request() {
+    let content = data::random(3 << 20, 4);
+    let (archive, _) = archive_of(vec![file("f", &content)], &options("none"));
+    let frames = frames_of(&archive);
+    let largest: Vec<_> = frames
+        .iter()
+        .filter(|frame| frame.len() > 200_000)
+        .collect();
+    let mut bad = archive.clone();
+    let hit = largest[largest.len() / 2];
+    bad[hit.start + 100_000] ^= 1;
+    for by_pipe in [false, true] {
+        let pass = pass(&bad, by_pipe, false).unwrap();
+        let prefix = &pass.broken["f"];
+        assert!(!prefix.is_empty() && prefix[..] == content[..prefix.len()]);
+        let file = &pass.damage.files[0];
+        assert_eq!(file.delivered_bytes, prefix.len() as u64);
+        assert_eq!(file.missing[0].start, prefix.len() as u64);
+    }
+    let pass = pass(&bad, false, true).unwrap();
+    let kept = &pass.broken["f"];
+    assert_eq!(kept.len(), content.len());
+    let missing = &pass.damage.files[0].missing;
+    // One piece of 64 KiB of an uncoded block.
+    assert_eq!(missing.len(), 1);
+    assert!(missing[0].end - missing[0].start <= 64 << 10, "{missing:?}");
+    for (at, (kept, right)) in kept.iter().zip(&content).enumerate() {
+        let is_missing = missing[0].contains(&(at as u64));
+        assert!(kept == right || (is_missing && *kept == 0), "byte {at}");
+    }
+}
+
+#[test]
+fn broken_files_of_a_directory_have_zeros_on_request() {
+    let (_root, input, files) = tree_member("d");
+    let (archive, _) = archive_of(vec![input], &options("none"));
+    let blocks: Vec<u64> = needed(&archive, 0, "d").into_keys().collect();
+    let mut bad = archive.clone();
+    for block in [blocks[1], blocks[blocks.len() / 2]] {
+        bad[block as usize + 5_000] ^= 1;
+    }
+    let pass = pass(&bad, false, true).unwrap();
+    assert!(pass.damage.file_count > 0);
+    let names: BTreeSet<&String> = files.keys().collect();
+    assert_eq!(pass.files.keys().collect::<BTreeSet<_>>(), names);
+    for file in &pass.damage.files {
+        assert!(file.is_kept);
+        let (found, right) = (&pass.files[&name_of(file)], &files[&name_of(file)]);
+        assert_eq!(found.len(), right.len());
+        for (at, (found, right)) in found.iter().zip(right).enumerate() {
+            let is_missing = file
+                .missing
+                .iter()
+                .any(|range| range.contains(&(at as u64)));
+            assert!(found == right || (is_missing && *found == 0), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn one_file_that_is_whole_is_read_without_the_others() {
+    let (_root, input, files) = tree_member("d");
+    let (archive, _) = archive_of(vec![input], &options("zstd"));
+    let needed = needed(&archive, 0, "d");
+    let (frame, of_block) = needed.iter().nth(needed.len() / 2).unwrap();
+    let mut bad = archive.clone();
+    bad[*frame as usize + 3_000] ^= 1;
+    let opened = Archive::open(source(&bad), &read_options(1)).unwrap();
+    let mut whole = 0;
+    for entry in opened.entries(0).unwrap() {
+        let name = format!("d/{}", String::from_utf8(entry.path.clone()).unwrap());
+        let Some(content) = files.get(&name) else {
+            continue;
+        };
+        let mut bytes = vec![0; content.len()];
+        match opened.read_entry_at(0, &entry, 0, &mut bytes) {
+            Ok(count) => {
+                assert!(count == content.len() && bytes == *content, "{name}");
+                whole += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Damaged);
+                assert!(of_block.contains(&name), "{name}");
+            }
+        }
+    }
+    assert!(whole + of_block.len() >= files.len());
+    assert_eq!(opened.damaged_places().len(), 1);
+}
