@@ -62,22 +62,24 @@ impl Drop for Leftover {
 /// without waiting for its threads. The threads may continue to write meanwhile, so a directory is
 /// tried more than once.
 pub fn remove_leftovers() {
-    const TRIES_MAX: usize = 10;
     let registered = std::mem::take(&mut *REGISTERED.lock());
-    for Registered {
+    registered.iter().for_each(remove);
+}
+
+fn remove(leftover: &Registered) {
+    const TRIES_MAX: usize = 10;
+    let Registered {
         directory, name, ..
-    } in registered
-    {
-        if unlinkat(&directory, &name, AtFlags::empty()).is_ok() {
-            continue;
-        }
-        let is_gone = |_: &usize| {
-            let removed = remove_tree(directory.as_fd(), &name);
-            let found = statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW);
-            removed.is_ok() || found.is_err_and(|error| error == Errno::NOENT)
-        };
-        let _ = (0..TRIES_MAX).find(is_gone);
+    } = leftover;
+    if unlinkat(directory, name, AtFlags::empty()).is_ok() {
+        return;
     }
+    let is_gone = |_: &usize| {
+        let removed = remove_tree(directory.as_fd(), name);
+        let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        removed.is_ok() || found.is_err_and(|error| error == Errno::NOENT)
+    };
+    let _ = (0..TRIES_MAX).find(is_gone);
 }
 
 #[cfg(test)]
@@ -86,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// One test, since the registry belongs to the whole process.
+    /// Only what this test registered is removed: other tests run in the same process.
     #[test]
     fn only_registered_names_are_removed() {
         let directory = tempfile::tempdir().unwrap();
@@ -100,7 +102,17 @@ mod tests {
         let note = |name: &str| Leftover::note(opened.as_fd(), OsStr::new(name));
         drop(note("released"));
         let notes = ["file", "tree"].map(note);
-        remove_leftovers();
+        let of_this_test = |found: &Registered| {
+            let (found, here) = (
+                rustix::fs::fstat(&found.directory),
+                rustix::fs::fstat(&opened),
+            );
+            found.unwrap().st_ino == here.unwrap().st_ino
+        };
+        let registered = std::mem::take(&mut *REGISTERED.lock());
+        let (own, others): (Vec<_>, Vec<_>) = registered.into_iter().partition(of_this_test);
+        REGISTERED.lock().extend(others);
+        own.iter().for_each(remove);
         assert!(released.exists() && !file.exists() && !tree.exists());
         drop(notes);
     }
