@@ -118,6 +118,8 @@ impl Outcome {
     pub fn add_loss(&mut self, exit: Exit, text: &str) {
         let text = match self.label.as_str() {
             "" => printable(text),
+            // It may name the only source itself.
+            label if text.starts_with(&format!("{label}: ")) => printable(text),
             label => format!("{label}: {}", printable(text)),
         };
         if self.losses.iter().all(|loss| loss.text != text) {

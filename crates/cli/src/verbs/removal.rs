@@ -28,8 +28,8 @@ pub fn remove_sources<'a>(
             Ok(None) => {}
             Ok(Some(Kept::Because(why))) => report.remark(&format!("{file}: not removed: {why}")),
             Ok(Some(Kept::Changed)) => {
-                let text = "not removed: it changed while it was read";
-                outcome.add_loss(Exit::Exceptions, text);
+                let text = format!("{file}: not removed: it changed while it was read");
+                outcome.add_loss(Exit::Exceptions, &text);
             }
             Err(failure) => outcome.add_loss(Exit::Exceptions, &failure.to_string()),
         }
