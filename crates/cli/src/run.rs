@@ -23,6 +23,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// Runs `refrain VERB`, or `rfn`.
 fn run_refrain(arguments: Vec<OsString>) -> Exit {
     let name = ProgramName::of(arguments.first());
+    let words = arguments.clone();
     let arguments = match name.parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return messages::parser(&error),
@@ -46,7 +47,8 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
         profile.apply();
     }
     let (run, verb) = (arguments.run, arguments.verb);
-    profile::measure(&run, name.text(), || run_verb(verb, &session))
+    let facts = profile::Facts::of(&words, &verb);
+    profile::measure(&run, name.text(), &facts, || run_verb(verb, &session))
 }
 
 /// Whether a verb makes large tables and has threads that share locks, about which the profile of

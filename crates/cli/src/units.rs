@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-/// Bytes with three significant digits and a decimal unit: `2.72 GB`, `195 MB`, `812 B`.
-pub fn bytes_text(bytes: u64) -> String {
-    decimal_text(bytes, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
-}
+pub use refrain_page::{bytes_text, time_text};
 
 /// A range of bytes in the unit of its end, with as many digits as tell both numbers apart:
 /// `2.36–3.60 MB`.
@@ -25,30 +22,6 @@ pub fn range_text(range: &std::ops::Range<u64>) -> String {
     let decimals = (least..=3 * power).find(tells_apart).unwrap_or(least);
     let (start, end) = (text(range.start, decimals), text(range.end, decimals));
     format!("{start}–{end} {unit}")
-}
-
-/// A time with three significant digits: `812 ns`, `91.5 µs`, `2.20 ms`.
-pub fn time_text(time_ns: u64) -> String {
-    decimal_text(time_ns, &["ns", "µs", "ms", "s"])
-}
-
-/// A number with three significant digits in the first of these units that is large enough; each is
-/// a thousand of the one before.
-fn decimal_text(number: u64, units: &[&str]) -> String {
-    let mut value = number as f64;
-    let mut unit = 0;
-    // 999.5 and more would round to four digits.
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let decimals = match value {
-        _ if unit == 0 => 0,
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {}", units[unit])
 }
 
 /// Bytes with a binary unit, as options take them: `4 MiB`, `192 KiB`, `1.5 GiB`.

@@ -16,20 +16,30 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
+/** The hue of a stage: the same on every page. */
+function stageHue(name) {
+  if (name in stageHues) return stageHues[name];
+  const sum = [...new TextEncoder().encode(name)].reduce((all, byte) => (all + byte) & 0xffff, 0);
+  return (sum * 47) % 360;
+}
+
+/** The colour of a stage (CSS). */
+const stageColour = (name) => "hsl(" + stageHue(name) + " 52% var(--stage))";
+
 /** Bytes in decimal units, three digits. */
 function bytes(count) {
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let unit = 0;
   while (count >= 999.5 && unit + 1 < units.length) { count /= 1000; unit += 1; }
-  return (unit === 0 ? count : count.toPrecision(3)) + " " + units[unit];
+  return (unit === 0 ? Math.round(count) : count.toPrecision(3)) + " " + units[unit];
 }
 
-/** Nanoseconds in a fitting unit, three digits. */
+/** Nanoseconds in a fitting unit, three digits, as in the terminal. */
 function duration(ns) {
-  for (const [limit, unit] of [[1e3, "ns"], [1e6, "µs"], [1e9, "ms"]]) {
-    if (ns < limit) return +(ns / (limit / 1e3)).toPrecision(3) + " " + unit;
-  }
-  return +(ns / 1e9).toPrecision(4) + " s";
+  const units = ["ns", "µs", "ms", "s"];
+  let unit = 0;
+  while (ns >= 999.5 && unit + 1 < units.length) { ns /= 1000; unit += 1; }
+  return (unit === 0 ? Math.round(ns) : ns >= 999.5 ? Math.round(ns) : ns.toPrecision(3)) + " " + units[unit];
 }
 
 /** Shows text beside the pointer; hides it without text. */

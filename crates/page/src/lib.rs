@@ -5,12 +5,18 @@
 //! the rest from the data. Nothing of the data is ever read as markup or script: it is JSON in an
 //! element of its own, and a content security policy forbids everything from outside.
 
+mod palette;
+mod units;
+
 use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
 
+pub use palette::stage_colour;
+pub use units::{bytes_text, time_text};
+
 /// The style of all pages: colours for light and dark, tables, the box beside the pointer.
-const BASE_STYLE: &str = include_str!("base.css");
+pub const BASE_STYLE: &str = include_str!("base.css");
 /// What scripts of pages share: elements, units, tables that sort, the box beside the pointer.
 const BASE_SCRIPT: &str = include_str!("base.js");
 
@@ -40,6 +46,7 @@ impl Page<'_> {
         } = self;
         let title = escaped(self.title);
         let data = inert_json(self.data);
+        let hues = palette::hues_json();
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -48,7 +55,7 @@ impl Page<'_> {
              <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
              <style>\n{BASE_STYLE}{style}</style>\n</head>\n<body>\n{body}\n\
              <script type=\"application/json\" id=\"data\">{data}</script>\n\
-             <script>\n{BASE_SCRIPT}{script}</script>\n</body>\n</html>\n"
+             <script>\nconst stageHues = {hues};\n{BASE_SCRIPT}{script}</script>\n</body>\n</html>\n"
         )
     }
 }

@@ -11,6 +11,8 @@ pub enum Label {
     Stage(Option<&'static str>),
     /// A function, called by that of the box below.
     Function(FunctionNumber),
+    /// Functions that run the work of others, one inside the other.
+    Scheduler,
 }
 
 /// A box of a flame graph, with the boxes on it.
@@ -25,25 +27,49 @@ pub struct Flame {
 }
 
 /// Everything, by stage and then by call path. The functions that the system and the standard
-/// library begin each thread with are left out: `is_start` says which those are.
-pub fn tree(profile: &Profile, is_start: impl Fn(FunctionNumber) -> bool) -> Flame {
+/// library begin each thread with are left out: `is_start` says which those are. Those that
+/// `is_scheduler` names are left out where they begin a path to other work, and are one box where
+/// they are in the middle or alone.
+pub fn tree(
+    profile: &Profile,
+    is_start: impl Fn(FunctionNumber) -> bool,
+    is_scheduler: impl Fn(FunctionNumber) -> bool,
+) -> Flame {
     let mut root = Flame::new(Label::All);
     let mut functions = vec![];
     for row in &profile.rows {
         functions.clear();
         functions.extend(profile.functions_of(row.path));
-        let outer = functions.iter().rev();
-        let start = outer.take_while(|&&function| is_start(function)).count();
-        // Who does nothing but begin is shown.
-        let kept = match functions.len() - start {
-            0 => functions.len(),
-            kept => kept,
-        };
+        functions.reverse();
+        let is_servant =
+            |function: &&FunctionNumber| is_start(**function) || is_scheduler(**function);
+        let start = functions.iter().take_while(is_servant).count();
         root.count.add(row.count);
         let mut at = root.on(Label::Stage(row.stage));
         at.count.add(row.count);
-        for &function in functions[..kept].iter().rev() {
-            at = at.on(Label::Function(function));
+        let has_work = start < functions.len();
+        let mut rest = match has_work {
+            true => &functions[start..],
+            false => &functions[..],
+        };
+        // Who does nothing but begin, or look for work, is shown.
+        if !has_work && rest.iter().any(|&function| is_scheduler(function)) {
+            rest = &[];
+            at = at.on(Label::Scheduler);
+            at.count.add(row.count);
+        }
+        while let Some((&function, after)) = rest.split_first() {
+            let label = match is_scheduler(function) {
+                false => {
+                    rest = after;
+                    Label::Function(function)
+                }
+                true => {
+                    rest = &after[after.iter().take_while(is_servant).count()..];
+                    Label::Scheduler
+                }
+            };
+            at = at.on(label);
             at.count.add(row.count);
         }
     }
@@ -125,6 +151,55 @@ mod tests {
                 ),
             ],
         );
-        assert_eq!(tree(&profile, |function| function == 0), expected);
+        let none = |_| false;
+        assert_eq!(tree(&profile, |function| function == 0, none), expected);
+    }
+
+    #[test]
+    fn the_scheduler_is_left_out_below_work_and_one_box_elsewhere() {
+        // start (0), two of the scheduler (1, 2), work (3), the scheduler again (1, 2), work (4).
+        let paths = [
+            (0, 0),
+            (0, 0),
+            (1, 1),
+            (2, 2),
+            (3, 3),
+            (4, 1),
+            (5, 2),
+            (6, 4),
+        ];
+        let count = |cpu| Count { cpu, faults: 0 };
+        let row = |path, cpu| Row {
+            stage: None,
+            thread_id: 1,
+            path,
+            count: count(cpu),
+        };
+        let profile = Profile {
+            paths: paths
+                .map(|(caller, function)| CallPath { caller, function })
+                .into(),
+            rows: vec![row(4, 5), row(7, 2), row(3, 1)],
+            ..Profile::default()
+        };
+        let flame = |label, cpu, inner| Flame {
+            label,
+            count: count(cpu),
+            inner,
+        };
+        let other = flame(Label::Function(4), 2, vec![]);
+        let again = flame(Label::Scheduler, 2, vec![other]);
+        let work = flame(Label::Function(3), 7, vec![again]);
+        let stage = flame(
+            Label::Stage(None),
+            8,
+            vec![work, flame(Label::Scheduler, 1, vec![])],
+        );
+        let found = tree(
+            &profile,
+            |function| function == 0,
+            |function| function == 1 || function == 2,
+        );
+        assert_eq!(found, flame(Label::All, 8, vec![stage]));
     }
 }

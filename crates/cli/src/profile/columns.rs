@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::units;
+
 /// The rows, one a line, with columns as wide as their widest cell: the first to the left.
 pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
@@ -25,19 +27,9 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Strin
     text
 }
 
-/// Three digits and a unit: `2.35 s`, `12.0 ms`, `850 us`.
+/// Three digits and a unit: `2.35 s`, `12.0 ms`, `850 µs`.
 pub(super) fn time_text(time: Duration) -> String {
-    let (value, unit) = match time.as_nanos() {
-        0..1_000_000 => (time.as_secs_f64() * 1e6, "us"),
-        1_000_000..1_000_000_000 => (time.as_secs_f64() * 1e3, "ms"),
-        _ => (time.as_secs_f64(), "s"),
-    };
-    let decimals = match value {
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {unit}")
+    units::time_text(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -47,7 +39,7 @@ mod tests {
     #[test]
     fn times_have_three_digits() {
         let text = |nanoseconds| time_text(Duration::from_nanos(nanoseconds));
-        assert_eq!(text(850_000), "850 us");
+        assert_eq!(text(850_000), "850 µs");
         assert_eq!(text(12_000_000), "12.0 ms");
         assert_eq!(text(2_350_000_000), "2.35 s");
     }

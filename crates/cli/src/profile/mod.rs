@@ -2,6 +2,7 @@
 //! and what every thread did when.
 
 mod columns;
+mod facts;
 mod json;
 mod locks;
 mod sampling;
@@ -9,6 +10,8 @@ mod stages;
 mod summary;
 mod timeline;
 mod trace;
+
+pub use facts::Facts;
 
 use std::path::Path;
 use std::time::Instant;
@@ -26,7 +29,7 @@ use crate::messages;
 use crate::text::json_text;
 
 /// Runs `work`, and prints or writes what it took if the arguments ask for that.
-pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+pub fn measure(args: &RunArgs, program: &str, facts: &Facts, work: impl FnOnce() -> Exit) -> Exit {
     if let (Some(Some(file)), Some(_)) = (&args.profile, args.profile_locks)
         && !file.format.has_locks()
     {
@@ -37,8 +40,8 @@ pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Ex
     }
     if let Some(file) = &args.trace {
         trace::begin();
-        let exit = measure_stages(args, program, work);
-        return match trace::finish(file) {
+        let exit = measure_stages(args, program, facts, work);
+        return match trace::finish(file, facts) {
             Ok(words) => {
                 for line in words {
                     messages::tell(program, &line);
@@ -48,13 +51,20 @@ pub fn measure(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Ex
             failed => written(failed.map(|_| ()), program, exit),
         };
     }
-    measure_stages(args, program, work)
+    measure_stages(args, program, facts, work)
 }
 
-fn measure_stages(args: &RunArgs, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+fn measure_stages(
+    args: &RunArgs,
+    program: &str,
+    facts: &Facts,
+    work: impl FnOnce() -> Exit,
+) -> Exit {
     match &args.profile {
         None => work(),
-        Some(Some(file)) if file.format != ProfileFormat::Json => sample(args, file, program, work),
+        Some(Some(file)) if file.format != ProfileFormat::Json => {
+            sample(args, file, (program, facts), work)
+        }
         Some(file) => {
             let (exit, whole) = with_stages(args, work);
             match file {
@@ -82,7 +92,12 @@ fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
 }
 
 /// Runs `work` and samples where it spends its time. Where that is not possible it does not run.
-fn sample(args: &RunArgs, file: &ProfileFile, program: &str, work: impl FnOnce() -> Exit) -> Exit {
+fn sample(
+    args: &RunArgs,
+    file: &ProfileFile,
+    (program, facts): (&str, &Facts),
+    work: impl FnOnce() -> Exit,
+) -> Exit {
     let refused = |error: refrain_sampler::Error| {
         messages::tell(
             program,
@@ -99,7 +114,7 @@ fn sample(args: &RunArgs, file: &ProfileFile, program: &str, work: impl FnOnce()
     let (exit, content) = match file.format {
         ProfileFormat::Html => {
             let (exit, whole) = with_stages(args, work);
-            (exit, Content::Html(numbers(&whole)))
+            (exit, Content::Html(numbers(&whole), facts))
         }
         ProfileFormat::Pprof => (work(), Content::Pprof),
         ProfileFormat::Svg | ProfileFormat::Json => (work(), Content::Svg),

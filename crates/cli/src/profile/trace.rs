@@ -13,6 +13,7 @@ use refrain::storage::Sink;
 use refrain::trace::{Event, EventKind, ThreadTrace, TurnEnd, collect, start, stop};
 use serde_json::{Value, json};
 
+use super::facts::Facts;
 use super::locks::short_name;
 use super::summary::summary;
 use super::timeline;
@@ -30,7 +31,7 @@ pub(super) fn begin() {
 }
 
 /// Ends recording, and writes all events to a file. Returns what they say.
-pub(super) fn finish(path: &Path) -> Result<Vec<String>> {
+pub(super) fn finish(path: &Path, facts: &Facts) -> Result<Vec<String>> {
     stop();
     let new = NewFile {
         overwrite: true,
@@ -39,12 +40,12 @@ pub(super) fn finish(path: &Path) -> Result<Vec<String>> {
     let mut sink = files::file_sink(path, new)?;
     let mut out = BufWriter::with_capacity(WRITE_BYTES, ToSink(&mut sink));
     let threads = collect();
-    let words = summary(&threads);
+    let words = summary(&threads, facts.level);
     let written = match is_page(path) {
         true => {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let title = format!("Timeline {name}");
-            out.write_all(timeline::page(&title, &words, &threads).as_bytes())
+            out.write_all(timeline::page(&title, &words, facts, &threads).as_bytes())
         }
         false => write_events(&threads, &mut out),
     };
@@ -52,7 +53,7 @@ pub(super) fn finish(path: &Path) -> Result<Vec<String>> {
     drop(out);
     written.map_err(Failure::Storage)?;
     files::publish(sink.as_mut(), path)?;
-    Ok(words)
+    Ok(words.lines())
 }
 
 fn is_page(path: &Path) -> bool {

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::names;
+use crate::paths;
 use crate::plan::{ServePlan, check_serve};
 use crate::report::{DataTo, Outcome, Report};
 use crate::service::{self, Waiter, wait_until};
@@ -199,6 +200,18 @@ impl Listeners {
     }
 }
 
+/// The name of an archive without its directory.
+fn archive_name(archive: &Path) -> String {
+    let label = paths::label(archive);
+    let name = label.rsplit('/').next().unwrap_or_default();
+    let name = name.split('?').next().unwrap_or_default();
+    if name.is_empty() {
+        label
+    } else {
+        name.to_owned()
+    }
+}
+
 /// The settings of an HTTP door, whose statistics count the clients of all doors.
 pub fn http_settings(
     archive: &Path,
@@ -225,6 +238,7 @@ pub fn http_settings(
     let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
     HttpSettings {
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
+        archive_name: archive_name(archive),
         unnamed_member: names::of_member(archive, b""),
         metrics: vec![Arc::new(metrics)],
         ..HttpSettings::default()

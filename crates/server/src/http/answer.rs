@@ -53,8 +53,8 @@ impl<C: Connection> Exchange<'_, '_, C> {
             };
         }
         match resource {
-            Resource::Directory { node, is_member } => {
-                directories::directory(self, node, &target.path, is_member)
+            Resource::Directory { node, tar_above } => {
+                directories::directory(self, node, &target.path, tar_above)
             }
             Resource::File(FileContent::Member(number)) => {
                 self.member(number, content_type(&target.path))

@@ -2,11 +2,13 @@
 
 use super::connection::Connection;
 use super::exchange::{Exchange, Served};
-use super::listing::{ListFormat, Listing, Row};
+use super::listing::{ListFormat, Listing, Place, Row};
 use super::page::PageError;
+use super::route::directory_member;
+use super::shared::Shared;
 use super::target::percent_encoded;
 use crate::error::{Error, Result};
-use crate::tree::{Child, FileContent, NodeId, Tree};
+use crate::tree::{Child, FileContent, NodeId};
 use refrain::EntryKind;
 
 /// How long caches may keep a page. Pages have no tag.
@@ -17,31 +19,53 @@ pub(super) fn directory<C: Connection>(
     exchange: &mut Exchange<'_, '_, C>,
     node: NodeId,
     path: &[u8],
-    is_member: bool,
+    tar_above: Option<usize>,
 ) -> Served {
     let format = ListFormat::of(exchange.head.accept.as_deref());
     let tree = &exchange.shared.tree;
     let shown = [b"/", path].concat();
-    let tar_link = is_member.then_some("?tar");
+    let shared = exchange.shared;
+    // Members are below directories that are in no member.
+    let above = (path, tar_above.is_none());
+    let place = Place {
+        archive: &shared.settings.archive_name,
+        path: &shown,
+        tar_above,
+    };
     exchange.page(format.content_type(), CACHE_CONTROL, |page| {
-        let mut listing = Listing::begin(page, format, &shown, tar_link)?;
-        let mut failure = None;
-        let listed = tree.children(node, 0, &mut |child| {
-            let sent = row_of(tree, &child).map_err(PageError::from);
-            let sent = sent.and_then(|row| listing.row(&row));
-            failure = sent.err();
-            failure.is_none()
-        });
-        match failure {
-            Some(failure) => return Err(failure),
-            None => listed?,
+        let mut listing = Listing::begin(page, format, &place)?;
+        let is_directory = |child: &Child<'_>| child.kind == EntryKind::Directory;
+        // People look for directories first. Programs get names in their order, at one go.
+        let passes: &[&dyn Fn(&Child<'_>) -> bool] = match format {
+            ListFormat::Json => &[&|_| true],
+            ListFormat::Html => &[&is_directory, &|child| !is_directory(child)],
+        };
+        for is_in_pass in passes {
+            let mut failure = None;
+            let listed = tree.children(node, 0, &mut |child| {
+                if is_in_pass(&child) {
+                    let sent = row_of(shared, above, &child).map_err(PageError::from);
+                    let sent = sent.and_then(|row| listing.row(&row));
+                    failure = sent.err();
+                }
+                failure.is_none()
+            });
+            match failure {
+                Some(failure) => return Err(failure),
+                None => listed?,
+            }
         }
         listing.end()
     })
 }
 
-/// The row of a child.
-fn row_of<'a>(tree: &Tree, child: &Child<'a>) -> Result<Row<'a>> {
+/// The row of a child of the directory `above`, which may be outside of all members.
+fn row_of<'a>(
+    shared: &Shared,
+    (above, is_outside): (&[u8], bool),
+    child: &Child<'a>,
+) -> Result<Row<'a>> {
+    let tree = &shared.tree;
     let slash = match child.kind {
         EntryKind::Directory => "/",
         _ => "",
@@ -53,7 +77,12 @@ fn row_of<'a>(tree: &Tree, child: &Child<'a>) -> Result<Row<'a>> {
         size_bytes: None,
         modified: None,
         link_target: None,
+        is_tar: false,
     };
+    if is_outside && child.kind == EntryKind::Directory {
+        let path = [above, child.name].concat();
+        row.is_tar = directory_member(shared, &path)?.is_some();
+    }
     // A directory that only a path implies has no entry, and neither has a member that is a file.
     if let Some(entry) = tree.entry(child.node)? {
         row.modified = Some(entry.modified);

@@ -1,7 +1,7 @@
 //! Lists of names as a page for people or as JSON, row by row.
 
 use refrain::Timestamp;
-use refrain_page::escaped;
+use refrain_page::{BASE_STYLE, bytes_text, escaped, json_text};
 use serde_json::json;
 
 use super::connection::Connection;
@@ -9,10 +9,14 @@ use super::date::calendar;
 use super::page::{PageError, PageWriter};
 use super::target::percent_encoded;
 
-/// The style of pages: nothing is loaded and nothing runs.
-const STYLE: &str = "body{font:14px/1.5 sans-serif;margin:2em}table{border-collapse:collapse}\
-    td,th{padding:.1em 1em .1em 0;text-align:left}td.n{text-align:right;font-family:monospace}\
-    a{text-decoration:none}";
+/// The style of lists, besides that of all pages. Where a page is narrow, the numbers of a name are
+/// below it. Nothing is loaded and nothing runs.
+const STYLE: &str = "a{text-decoration:none}a:hover{text-decoration:underline}nav{font-size:1.1rem;\
+    overflow-wrap:anywhere;margin-bottom:.6rem}table{width:100%}td{white-space:normal;\
+    overflow-wrap:anywhere}td.n,th.n{text-align:right;white-space:nowrap}td.t{padding-right:0}td:first-child{width:100%}\
+    @media(max-width:600px){table,tbody,tr,td{display:block}thead{display:none}tr{padding:.35rem 0;\
+    border-bottom:1px solid var(--line)}td{border:0;padding:0}td.n{display:inline-block;\
+    margin-right:1rem;color:var(--faint);font-size:.9em}}";
 
 /// What a page may load: its own style.
 pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -54,6 +58,19 @@ pub(super) struct Row<'a> {
     pub size_bytes: Option<u64>,
     pub modified: Option<Timestamp>,
     pub link_target: Option<Vec<u8>>,
+    /// Whether it is a member that can be had as a tar stream.
+    pub is_tar: bool,
+}
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// The name of the archive.
+    pub archive: &'a str,
+    /// Begins and ends with a slash; the root has no other character.
+    pub path: &'a [u8],
+    /// How many directories up there is a member that can be had as a tar stream.
+    pub tar_above: Option<usize>,
 }
 
 /// A list that is being sent.
@@ -64,34 +81,42 @@ pub(super) struct Listing<'p, 'a, 'c, C> {
 }
 
 impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
-    /// Begins the list of what is below `path`, which ends with a slash; the root has no other
-    /// character. `tar_link` is where all of it is downloaded.
+    /// Begins the list of what is at a place.
     pub(super) fn begin(
         page: &'p mut PageWriter<'a, 'c, C>,
         format: ListFormat,
-        path: &[u8],
-        tar_link: Option<&str>,
+        place: &Place<'_>,
     ) -> Result<Self, PageError> {
-        let shown = String::from_utf8_lossy(path);
         match format {
             ListFormat::Json => {
-                page.put(format_args!("{{\"path\":{},\"entries\":[", json!(shown)))?;
+                let path = json_text(json!(String::from_utf8_lossy(place.path)));
+                page.put(format_args!("{{\"path\":{path},\"entries\":["))?;
             }
             ListFormat::Html => {
-                let title = escaped(&shown);
+                let (title, way) = (title(place), way(place));
                 page.put(format_args!(
-                    "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>{title}</title>\
-                     <style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n"
+                    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+                     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+                     <link rel=\"icon\" href=\"data:,\"><title>{title}</title>\
+                     <style>{BASE_STYLE}{STYLE}</style></head>\n<body><nav>{way}</nav>\n"
                 ))?;
-                if let Some(link) = tar_link {
-                    page.put(format_args!(
-                        "<p><a href=\"{link}\">all of it as tar</a></p>\n"
-                    ))?;
+                if let Some(up) = place.tar_above {
+                    let link = up_by(up);
+                    let what = match up {
+                        0 => "all of it as tar".to_owned(),
+                        _ => {
+                            let name = component(place.path, up);
+                            format!("all of {} as tar", escaped(&String::from_utf8_lossy(name)))
+                        }
+                    };
+                    page.put(format_args!("<p><a href=\"{link}?tar\">{what}</a></p>\n"))?;
                 }
-                let head = "<table><tr><th>name</th><th>bytes</th><th>modified (UTC)</th></tr>\n";
+                let head = "<table><thead><tr><th>name</th><th class=\"n\">size</th>\
+                            <th class=\"n\">modified (UTC)</th><th></th></tr></thead>\n<tbody>\n";
                 page.put(format_args!("{head}"))?;
-                if path != b"/" {
-                    page.put(format_args!("<tr><td><a href=\"../\">..</a></td></tr>\n"))?;
+                if place.path != b"/" {
+                    let row = "<tr><td><a href=\"../\">..</a></td></tr>\n";
+                    page.put(format_args!("{row}"))?;
                 }
             }
         }
@@ -119,21 +144,27 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
                     "modified": modified,
                     "target": target,
                 });
-                self.page.put(format_args!("{comma}\n{value}"))
+                self.page.put(format_args!("{comma}\n{}", json_text(value)))
             }
             ListFormat::Html => {
                 let slash = if row.kind == "directory" { "/" } else { "" };
-                let size = row
-                    .size_bytes
-                    .map(|size| size.to_string())
-                    .unwrap_or_default();
+                let size = row.size_bytes.map(|size| {
+                    let text = bytes_text(size);
+                    format!("<span title=\"{size} bytes\">{text}</span>")
+                });
+                let tar = match row.is_tar {
+                    true => format!("<a href=\"{}?tar\">tar</a>", escaped(&row.link)),
+                    false => String::new(),
+                };
                 let arrow = target.map(|target| format!(" \u{2192} {}", escaped(&target)));
+                let modified = modified.map(|time| time.replace('T', " ").replace('Z', ""));
                 self.page.put(format_args!(
-                    "<tr><td><a href=\"{}\">{}{slash}</a>{}</td><td class=\"n\">{size}</td>\
-                     <td class=\"n\">{}</td></tr>\n",
+                    "<tr><td><a href=\"{}\">{}{slash}</a>{}</td><td class=\"n\">{}</td>\
+                     <td class=\"n\">{}</td><td class=\"n t\">{tar}</td></tr>\n",
                     escaped(&row.link),
                     escaped(&name),
                     arrow.unwrap_or_default(),
+                    size.unwrap_or_default(),
                     modified.unwrap_or_default(),
                 ))
             }
@@ -144,8 +175,52 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
     pub(super) fn end(self) -> Result<(), PageError> {
         match self.format {
             ListFormat::Json => self.page.put(format_args!("\n]}}\n")),
-            ListFormat::Html => self.page.put(format_args!("</table></body></html>\n")),
+            ListFormat::Html => self
+                .page
+                .put(format_args!("</tbody></table></body></html>\n")),
         }
+    }
+}
+
+/// The title of a page: the archive and the path.
+fn title(place: &Place<'_>) -> String {
+    let path = String::from_utf8_lossy(place.path);
+    let path = if place.path == b"/" { "" } else { &path };
+    escaped(&format!("{}{path}", place.archive))
+}
+
+/// The archive and the directories down to this one, each a link to its page. The links are
+/// relative, so that they also lead there behind a proxy that adds a path.
+fn way(place: &Place<'_>) -> String {
+    let names = components(place.path);
+    let all = std::iter::once(place.archive.as_bytes()).chain(names.iter().copied());
+    let steps = all.enumerate().map(|(number, name)| {
+        let name = escaped(&String::from_utf8_lossy(name));
+        match names.len() - number {
+            0 => format!("<b>{name}</b>"),
+            up => format!("<a href=\"{}\">{name}</a>", up_by(up)),
+        }
+    });
+    steps.collect::<Vec<_>>().join(" / ")
+}
+
+fn components(path: &[u8]) -> Vec<&[u8]> {
+    let parts = path.split(|&byte| byte == b'/');
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// The name of the directory so many above the one with this path.
+fn component(path: &[u8], up: usize) -> &[u8] {
+    let names = components(path);
+    let at = names.len().checked_sub(up + 1);
+    at.and_then(|at| names.get(at).copied()).unwrap_or_default()
+}
+
+/// The address of the page so many directories above.
+fn up_by(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => "../".repeat(count),
     }
 }
 
@@ -181,6 +256,32 @@ mod tests {
         assert_eq!(
             time_text(784_111_777).as_deref(),
             Some("1994-11-06T08:49:37Z")
+        );
+    }
+
+    #[test]
+    fn the_way_leads_up_to_the_archive() {
+        let place = Place {
+            archive: "a<b>.rfn",
+            path: b"/tree/d e/",
+            tar_above: Some(1),
+        };
+        assert_eq!(
+            way(&place),
+            "<a href=\"../../\">a&lt;b&gt;.rfn</a> / <a href=\"../\">tree</a> / <b>d e</b>"
+        );
+        assert_eq!(title(&place), "a&lt;b&gt;.rfn/tree/d e/");
+        assert_eq!(
+            (component(place.path, 1), component(place.path, 9)),
+            (&b"tree"[..], &b""[..])
+        );
+        let root = Place {
+            path: b"/",
+            ..place
+        };
+        assert_eq!(
+            (way(&root), title(&root)),
+            ("<b>a&lt;b&gt;.rfn</b>".into(), "a&lt;b&gt;.rfn".into())
         );
     }
 

@@ -20,8 +20,8 @@ pub(super) enum Resource {
     /// The page of a directory.
     Directory {
         node: NodeId,
-        /// Whether all of it is a tar stream, too.
-        is_member: bool,
+        /// How many directories up there is a member, which is a tar stream, too.
+        tar_above: Option<usize>,
     },
     /// Something that has no bytes: a device, a pipe.
     Special,
@@ -165,7 +165,6 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     }
     let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
     let member = directory_member(shared, name)?;
-    let is_member = member.is_some();
     match member {
         // What was a tar stream is one under its name.
         Some((number, member))
@@ -178,12 +177,30 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
             let location = format!("{}/{}", link_to(&target.path), query_of(target));
             Ok(Resource::Redirect(Status(301), location))
         }
-        _ => Ok(Resource::Directory { node, is_member }),
+        _ => {
+            let tar_above = tar_above(shared, name)?;
+            Ok(Resource::Directory { node, tar_above })
+        }
+    }
+}
+
+/// How many directories above this one there is a directory or tar member.
+fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
+    let mut path = path;
+    let mut up = 0;
+    loop {
+        if directory_member(shared, path)?.is_some() {
+            return Ok(Some(up));
+        }
+        let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
+            return Ok(None);
+        };
+        (path, up) = (&path[..slash], up + 1);
     }
 }
 
 /// The directory or tar member with this name.
-fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
+pub(super) fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
     let archive = shared.service.archive();
     let mut found = match name.is_empty() {
         true => None,

@@ -9,6 +9,8 @@ use crate::statistics::MetricSource;
 /// Settings of an HTTP door.
 #[derive(Clone)]
 pub struct HttpSettings {
+    /// The name of the archive, for people.
+    pub archive_name: String,
     /// The name of a member that has none in the archive.
     pub unnamed_member: Vec<u8>,
     /// How long the head of a request may take from its first byte to its last.
@@ -34,6 +36,7 @@ pub struct HttpSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         HttpSettings {
+            archive_name: "archive".to_owned(),
             unnamed_member: b"content".to_vec(),
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
@@ -50,6 +53,7 @@ impl Default for HttpSettings {
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSettings")
+            .field("archive_name", &self.archive_name)
             .field(
                 "unnamed_member",
                 &String::from_utf8_lossy(&self.unnamed_member),

@@ -12,12 +12,28 @@ fn a_person_can_click_through() {
     assert!(text.contains("<a href=\"disk.img\">disk.img</a>"), "{text}");
     assert!(text.contains("<a href=\"tree/\">tree/</a>"), "{text}");
     assert!(
-        text.contains("1994-11-06T08:49:37Z") && text.contains("2100001"),
+        text.contains("1994-11-06 08:49:37") && text.contains("title=\"2100001 bytes\">2.10 MB<"),
         "{text}"
     );
     assert!(!text.contains(">..</a>"));
+    assert!(text.contains("name=\"viewport\"") && text.contains("prefers-color-scheme: dark"));
+    assert!(text.contains("<nav><b>archive</b></nav>"), "{text}");
+    assert!(text.contains("<a href=\"tree/?tar\">tar</a>"), "{text}");
+    let (directory, file) = (
+        text.find("\"tree/\"").unwrap(),
+        text.find("\"disk.img\"").unwrap(),
+    );
+    assert!(directory < file, "directories are first");
     let page = server.get("/tree/dir/", "").text();
     assert!(page.contains("<a href=\"../\">..</a>"), "{page}");
+    let way = "<nav><a href=\"../../\">archive</a> / <a href=\"../\">tree</a> / <b>dir</b></nav>";
+    assert!(page.contains(way), "{page}");
+    assert!(
+        page.contains("<a href=\"../?tar\">all of tree as tar</a>"),
+        "{page}"
+    );
+    let tar = server.get("/tree/?tar", "");
+    assert_eq!(tar.field("Content-Type"), Some("application/x-tar"));
     assert!(
         page.contains("<a href=\"a%20b%2520c\">a b%20c</a>"),
         "{page}"
@@ -47,7 +63,8 @@ fn a_person_can_click_through() {
             .map(|rest| rest.split('"').next().unwrap())
         {
             match link {
-                "../" | "?tar" => {}
+                "data:," => {}
+                _ if link.starts_with("../") || link.ends_with("?tar") => {}
                 _ if path.contains("many/") => {}
                 _ if link.ends_with('/') => pending.push(format!("{path}{link}")),
                 _ => {

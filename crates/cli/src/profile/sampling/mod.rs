@@ -10,6 +10,7 @@ use std::path::Path;
 use refrain_sampler::{Error, Options, Profile, Sampler, TakeChanges, pprof};
 use serde_json::Value;
 
+use super::facts::Facts;
 use crate::failure::{Failure, Result};
 use crate::files;
 
@@ -49,21 +50,26 @@ pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
 }
 
 /// What a file for samples contains.
-pub(super) enum Content {
+pub(super) enum Content<'a> {
     /// A flame graph.
     Svg,
-    /// A page; with the numbers of stages and locks.
-    Html(Value),
+    /// A page; with the numbers of stages and locks, and what was run.
+    Html(Value, &'a Facts),
     /// A file for pprof.
     Pprof,
 }
 
 /// Writes what was sampled.
-pub(super) fn write(path: &Path, content: Content, profile: &Profile, program: &str) -> Result<()> {
+pub(super) fn write(
+    path: &Path,
+    content: Content<'_>,
+    profile: &Profile,
+    program: &str,
+) -> Result<()> {
     let title = format!("Profile of {program}");
     let bytes = match content {
         Content::Svg => svg::file(profile, &title).into_bytes(),
-        Content::Html(measured) => page::html(profile, measured, &title).into_bytes(),
+        Content::Html(measured, facts) => page::html(profile, measured, &title, facts).into_bytes(),
         Content::Pprof => pprof::file(profile).map_err(Failure::Storage)?,
     };
     files::write_file(path, true, &bytes)

@@ -8,6 +8,7 @@ use refrain_sampler::tables::{Sum, by_function, by_origin, by_stage, by_thread};
 use refrain_sampler::{Count, Profile};
 use serde_json::{Value, json};
 
+use super::super::facts::{Facts, facts_html};
 use super::svg;
 use super::words::{about_samples, findings, stage_name};
 
@@ -20,11 +21,12 @@ svg.flame svg { background: none; border: 0; border-radius: 0; max-width: none; 
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page. `measured` are the numbers of stages and locks, as in a profile that is JSON.
-pub(super) fn html(profile: &Profile, measured: Value, title: &str) -> String {
+pub(super) fn html(profile: &Profile, measured: Value, title: &str, facts: &Facts) -> String {
     let mut body = format!("<h1>{}</h1>\n", escaped(title));
     for line in findings(profile) {
         let _ = writeln!(body, "<p class=\"finding\">{}</p>", escaped(&line));
     }
+    body.push_str(&facts_html(facts));
     for line in about_samples(profile) {
         let _ = writeln!(body, "<p class=\"faint\">{}</p>", escaped(&line));
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use refrain_page::escaped;
+use refrain_page::{escaped, stage_colour};
 use refrain_sampler::flame::{Flame, Label, tree};
 use refrain_sampler::{FunctionNumber, Profile};
 
@@ -43,7 +43,11 @@ pub(super) fn part_of_page(profile: &Profile) -> String {
 }
 
 fn graph(profile: &Profile, title: Option<&str>) -> String {
-    let root = tree(profile, |function| is_start(profile, function));
+    let root = tree(
+        profile,
+        |function| is_start(profile, function),
+        |function| is_scheduler(profile, function),
+    );
     let colours = colours(profile);
     let head = match title {
         Some(_) => HEAD_HEIGHT,
@@ -107,6 +111,15 @@ fn is_start(profile: &Profile, function: FunctionNumber) -> bool {
         || matches!(function.name.as_str(), "main" | "_start")
 }
 
+/// The crates that run the work of others.
+fn is_scheduler(profile: &Profile, function: FunctionNumber) -> bool {
+    let function = &profile.functions[function as usize];
+    matches!(
+        function.origin.as_str(),
+        "refrain_pool" | "refrain_policy" | "corosensei"
+    )
+}
+
 /// The origins with the most time of their own have a colour each.
 fn colours(profile: &Profile) -> BTreeMap<&str, usize> {
     let mut own: BTreeMap<&str, u64> = BTreeMap::new();
@@ -156,11 +169,23 @@ impl Drawing<'_> {
             return;
         }
         self.levels = self.levels.max(level + 1);
+        let mut style = String::new();
         let (name, short, colour) = match flame.label {
             Label::All => ("all".to_owned(), "all".to_owned(), STAGE_COLOUR),
             Label::Stage(stage) => {
                 let name = stage_name(stage);
+                if let Some(stage) = stage {
+                    style = format!(" style=\"fill: {}\"", stage_colour(stage));
+                }
                 (format!("stage: {name}"), name.to_owned(), STAGE_COLOUR)
+            }
+            Label::Scheduler => {
+                let name = "scheduler".to_owned();
+                (
+                    format!("{name} (the pool and its policy)"),
+                    name,
+                    OTHER_COLOUR,
+                )
             }
             Label::Function(function) => {
                 let function = &self.profile.functions[function as usize];
@@ -179,7 +204,7 @@ impl Drawing<'_> {
             self.out,
             "<svg class=\"box\" x=\"{:.4}%\" y=\"{}\" width=\"{:.4}%\" height=\"{BOX_HEIGHT}\">\
              <title>{}: {:.2} %, {time_ms} ms, {} samples</title>\
-             <rect class=\"c{colour}\" width=\"100%\" height=\"100%\"/>\
+             <rect class=\"c{colour}\"{style} width=\"100%\" height=\"100%\"/>\
              <text x=\"3\" y=\"13\"{hidden}>{}</text></svg>",
             from * 100.0,
             level * BOX_HEIGHT,

@@ -11,7 +11,8 @@ use refrain::trace::{Event, EventKind, ThreadTrace};
 use super::columns::time_text;
 use crate::units::rate_text;
 use limits::{Limit, Limits, ThreadPeriods, limits};
-use times::{Activity, Period, Times, add, device_text, end_of, periods, stage_text};
+pub(in crate::profile) use times::Activity;
+use times::{Period, Times, add, device_text, end_of, periods, stage_text};
 
 /// The names of the pool's threads begin like this.
 const WORKER: &str = "worker";
@@ -19,13 +20,47 @@ const WORKER: &str = "worker";
 const NAMED_SHARE: f64 = 0.005;
 const NAMED_MAX: usize = 6;
 
-/// The lines of the summary.
-pub(super) fn summary(threads: &[ThreadTrace]) -> Vec<String> {
+/// The share of an activity in the time of all workers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Share {
+    pub activity: Activity,
+    /// 0 to 1.
+    pub share: f64,
+}
+
+/// What a trace says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Words {
+    /// What limits the run.
+    pub verdict: String,
+    /// What could make it faster.
+    pub remedy: Option<String>,
+    /// Where the workers' time went, the largest share first.
+    pub shares: Vec<Share>,
+    /// Further lines.
+    pub notes: Vec<String>,
+}
+
+impl Words {
+    /// All of it as lines, the verdict last.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = self.notes.clone();
+        let remedy = self.remedy.as_ref().map(|text| format!("; {text}"));
+        lines.push(format!("{}{}", self.verdict, remedy.unwrap_or_default()));
+        lines
+    }
+}
+
+/// What a trace says of a run at this level.
+pub(super) fn summary(threads: &[ThreadTrace], level: Option<u8>) -> Words {
     let events = || threads.iter().flat_map(|thread| &thread.events);
     let begin_ns = events().map(|event| event.start_ns).min();
     let end_ns = events().map(end_of).max();
     let (Some(begin_ns), Some(end_ns)) = (begin_ns, end_ns) else {
-        return vec!["nothing was recorded".into()];
+        return Words {
+            verdict: "nothing was recorded".into(),
+            ..Words::default()
+        };
     };
     let found: Vec<Vec<Period>> = threads.iter().map(|each| periods(&each.events)).collect();
     let is_worker = |thread: &ThreadTrace| thread.name.starts_with(WORKER);
@@ -55,6 +90,7 @@ pub(super) fn summary(threads: &[ThreadTrace]) -> Vec<String> {
         times,
         all_ns,
         threads,
+        level,
     };
     let mut lines = vec![];
     if workers > 0 {
@@ -68,8 +104,13 @@ pub(super) fn summary(threads: &[ThreadTrace]) -> Vec<String> {
             "{lost} early events are missing: the shares are those of the rest"
         ));
     }
-    lines.push(run.verdict());
-    lines
+    let (verdict, remedy) = run.verdict();
+    Words {
+        verdict,
+        remedy,
+        shares: run.shares(),
+        notes: lines,
+    }
 }
 
 fn workers_text(count: usize) -> String {
@@ -91,6 +132,7 @@ fn worker_text(stage: &str) -> &'static str {
         "decode" | "assemble" => "the decoder",
         "scan" | "find repeats" | "match" | "commit" => "the search for repeats",
         "hash" | "hash files" | "read and hash" => "hashing",
+        "restore" => "restoring files",
         "read" => "reading",
         "write" | "deliver" => "writing",
         _ => "the work",
@@ -107,6 +149,8 @@ struct Run<'a> {
     /// The time of all workers.
     all_ns: u64,
     threads: &'a [ThreadTrace],
+    /// Of a run that compresses.
+    level: Option<u8>,
 }
 
 impl Run<'_> {
@@ -115,28 +159,92 @@ impl Run<'_> {
         counted.map(|(_, ns)| *ns).sum::<u64>() as f64 / self.all_ns as f64
     }
 
-    /// The largest activities, and their shares.
-    fn shares_text(&self) -> String {
+    /// All activities, and their shares.
+    fn shares(&self) -> Vec<Share> {
         let mut sorted: Vec<_> = self.times.iter().collect();
         sorted.sort_by_key(|(_, ns)| Reverse(**ns));
-        let named = sorted
-            .into_iter()
-            .map(|(activity, ns)| (activity, *ns as f64 / self.all_ns as f64));
-        let named = named
-            .filter(|(_, share)| *share >= NAMED_SHARE)
-            .take(NAMED_MAX);
-        let texts =
-            named.map(|(activity, share)| format!("{} {}", activity.text(), percent(share)));
+        let shares = sorted.into_iter().map(|(activity, ns)| Share {
+            activity: activity.clone(),
+            share: *ns as f64 / self.all_ns as f64,
+        });
+        shares.filter(|share| share.share >= NAMED_SHARE).collect()
+    }
+
+    /// The largest activities, and their shares.
+    fn shares_text(&self) -> String {
+        let shares = self.shares();
+        let named = shares.iter().take(NAMED_MAX);
+        let texts = named.map(|one| format!("{} {}", one.activity.text(), percent(one.share)));
         texts.collect::<Vec<_>>().join(", ")
     }
 
-    /// What limits the run.
-    fn verdict(&self) -> String {
+    /// The next faster level.
+    fn faster_level(&self) -> Option<String> {
+        let level = self.level.filter(|level| *level > 1)?;
+        Some(format!("try -{}", level - 1))
+    }
+
+    /// What limits the run, and what would help.
+    fn verdict(&self) -> (String, Option<String>) {
         let longest = self.limits.times.iter().max_by_key(|(_, ns)| **ns);
         let Some((limit, ns)) = longest else {
-            return "nothing took any time".into();
+            return ("nothing took any time".into(), None);
         };
         let share = percent(*ns as f64 / self.whole_ns as f64);
+        let verdict = self.verdict_text(limit, &share);
+        let remedy = match limit {
+            Limit::Work => self.work_remedy(),
+            Limit::Input(device) => Some(match *device {
+                "stream" => "what writes into the pipe would have to be faster".to_owned(),
+                device => format!("try a source that is faster than {}", device_text(device)),
+            }),
+            Limit::Output(device) => Some(match *device {
+                "stream" => "what reads from the pipe would have to be faster".to_owned(),
+                device => format!("try a target that is faster than {}", device_text(device)),
+            }),
+            Limit::Memory => Some("try a larger --memory or a smaller --block-size".to_owned()),
+            Limit::Few => self.few_remedy(),
+            Limit::Lock(_) | Limit::None => None,
+        };
+        (verdict, remedy)
+    }
+
+    /// The workers are the bottleneck.
+    fn work_remedy(&self) -> Option<String> {
+        let (stage, _) = self.largest_stage()?;
+        match worker_text(stage) {
+            "the encoder" => self.faster_level(),
+            "the search for repeats" if self.level.is_some_and(|level| level > 1) => {
+                Some("try -1, which searches less".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// There is work for some of the workers only.
+    fn few_remedy(&self) -> Option<String> {
+        let longest = self.limits.alone.iter().max_by_key(|(_, ns)| **ns);
+        match longest?.0 {
+            Activity::Stage(stage) if worker_text(stage) == "the encoder" => Some(
+                "try a smaller --block-size: there are too few blocks for all workers".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// The stage in which workers spend most.
+    fn largest_stage(&self) -> Option<(&'static str, u64)> {
+        let stages = self
+            .times
+            .iter()
+            .filter_map(|(activity, ns)| match activity {
+                Activity::Stage(name) => Some((*name, *ns)),
+                _ => None,
+            });
+        stages.max_by_key(|(_, ns)| *ns)
+    }
+
+    fn verdict_text(&self, limit: &Limit, share: &str) -> String {
         match limit {
             Limit::Work => self.work_text(),
             Limit::Input(device) => {
@@ -163,23 +271,16 @@ impl Run<'_> {
             }
             Limit::Memory => format!(
                 "memory is the bottleneck: {share} of the time workers have nothing to do because the budget is \
-                 used up; a larger --memory or a smaller --block-size would help"
+                 used up"
             ),
-            Limit::Few => self.few_text(&share),
-            Limit::None => self.none_text(&share),
+            Limit::Few => self.few_text(share),
+            Limit::None => self.none_text(share),
         }
     }
 
     /// The workers are the bottleneck.
     fn work_text(&self) -> String {
-        let stages = self
-            .times
-            .iter()
-            .filter_map(|(activity, ns)| match activity {
-                Activity::Stage(name) => Some((*name, *ns)),
-                _ => None,
-            });
-        let largest = stages.max_by_key(|(_, ns)| *ns);
+        let largest = self.largest_stage();
         let waits = self.share(|each| matches!(each, Activity::Reading(_) | Activity::Writing(_)));
         let idle = self.share(|activity| *activity == Activity::Idle);
         let rest = format!(
@@ -233,9 +334,6 @@ impl Run<'_> {
             return format!("there is too little to do at the same time: workers are idle {idle}");
         };
         let advice = match activity {
-            Activity::Stage(stage) if worker_text(stage) == "the encoder" => {
-                ": there are too few blocks; a smaller --block-size would help"
-            }
             Activity::Stage(stage) if worker_text(stage) == "the decoder" => {
                 ": there are too few blocks"
             }
@@ -296,7 +394,7 @@ pub(super) mod tests {
     }
 
     fn last(threads: &[ThreadTrace]) -> String {
-        summary(threads).pop().unwrap()
+        summary(threads, Some(3)).lines().pop().unwrap()
     }
 
     fn stage(name: &'static str, start_ns: u64, duration_ns: u64) -> Event {
@@ -319,17 +417,27 @@ pub(super) mod tests {
                 ],
             ),
         ];
-        let words = summary(&busy);
+        let words = summary(&busy, Some(3));
         assert_eq!(
-            words[0],
-            "2 workers over 1.00 us: codec zstd 70 %, stage read 22 %, idle 5 %, waiting to read the disk 3 %"
+            words.notes[0],
+            "2 workers over 1.00 µs: codec zstd 70 %, stage read 22 %, idle 5 %, waiting to read the disk 3 %"
         );
+        assert_eq!(words.remedy.as_deref(), Some("try -2"));
+        let shares: Vec<_> = words
+            .shares
+            .iter()
+            .map(|one| (one.activity.text(), percent(one.share)))
+            .collect();
+        assert_eq!(shares[0], ("codec zstd".into(), "70 %".into()));
+        assert_eq!(shares.len(), 4);
         assert_eq!(
-            words[1],
+            words.verdict,
             "the encoder is the bottleneck: workers spend 70 % in codec zstd, \
              3 % waiting for the disk or a pipe, 5 % idle"
         );
-        assert_eq!(summary(&[]), ["nothing was recorded"]);
+        assert!(words.lines().last().unwrap().ends_with("5 % idle; try -2"));
+        assert_eq!(summary(&busy, Some(1)).remedy, None);
+        assert_eq!(summary(&[], None).lines(), ["nothing was recorded"]);
     }
 
     #[test]
@@ -352,10 +460,11 @@ pub(super) mod tests {
             ]
         };
         let words = last(&threads(0));
-        let expected = "the pipe is the bottleneck: 68 % of the time work waits until it is read, at 2.00 GB/s";
+        let expected = "the pipe is the bottleneck: 68 % of the time work waits until it is read, at 2.00 GB/s; \
+                        what writes into the pipe would have to be faster";
         assert_eq!(words, expected);
         let words = last(&threads(1));
-        assert!(words.ends_with("until it is written"), "{words}");
+        assert!(words.contains("until it is written"), "{words}");
     }
 
     #[test]

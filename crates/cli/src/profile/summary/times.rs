@@ -12,7 +12,7 @@ const WRITING: u64 = 1;
 
 /// What a thread does, without what it does inside of that.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Activity {
+pub(in crate::profile) enum Activity {
     Stage(&'static str),
     /// A flow, outside of stages.
     Other,
@@ -49,7 +49,7 @@ impl Activity {
         matches!(self, Activity::Stage(_) | Activity::Other)
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(in crate::profile) fn text(&self) -> String {
         match self {
             Activity::Stage(name) => stage_text(name),
             Activity::Other => "work outside of stages".into(),

@@ -71,21 +71,25 @@ const laneOfWorker = new Map(threads.filter((thread) => thread.worker !== null).
 const HUES = [215, 145, 275, 188, 52, 318, 95, 245, 165, 292, 75, 230];
 const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 const rgbOfHex = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-function rgbOfHue(number) {
-  const hue = HUES[number % HUES.length], round = Math.floor(number / HUES.length);
-  const saturation = 0.52 - 0.12 * (round % 2), light = (isDark() ? 0.66 : 0.46) + 0.08 * (round % 3);
+function rgbOfHsl(hue, saturation, light) {
   return [0, 8, 4].map((shift) => {
     const k = (shift + hue / 30) % 12;
     return Math.round(255 * (light - saturation * Math.min(light, 1 - light) * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
   });
 }
+/** Of threads. */
+function rgbOfHue(number) {
+  const round = Math.floor(number / HUES.length);
+  return rgbOfHsl(HUES[number % HUES.length], 0.52 - 0.12 * (round % 2), (isDark() ? 0.66 : 0.46) + 0.08 * (round % 3));
+}
+const rgbOfStage = (name) => rgbOfHsl(stageHue(name), 0.52, isDark() ? 0.66 : 0.42);
 const stagesByTime = names.map((_, name) => name).filter((name) => kindOf(name) === "stage").sort((a, b) => nameTimes[b] - nameTimes[a]);
 const SPECIAL = { run: "h", idle: "line", lock: "e", wait: "b", read: "f", write: "g", wake: "accent", ready: "c", count: "a", results: "line" };
 
 function rgbOfPaint(paint) {
   if (paint >= names.length) return rgbOfHue(paint - names.length);
   const kind = kindOf(paint);
-  return kind === "stage" ? rgbOfHue(stagesByTime.indexOf(paint)) : rgbOfHex(colour(SPECIAL[kind]));
+  return kind === "stage" ? rgbOfStage(names[paint].text) : rgbOfHex(colour(SPECIAL[kind]));
 }
 const cssOf = (rgb) => "rgb(" + rgb.join(",") + ")";
 

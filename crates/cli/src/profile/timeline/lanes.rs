@@ -101,6 +101,31 @@ impl Row {
     }
 }
 
+/// The spans that are going on, one in each row.
+#[derive(Debug, Default)]
+struct OpenRows {
+    /// When the span of each row ends.
+    ends: Vec<u64>,
+}
+
+impl OpenRows {
+    /// The row of a span: the first that is free below all spans that it is inside of. Spans of
+    /// jobs that took turns on the thread may overlap without being inside of each other.
+    fn place(&mut self, start_ns: u64, end_ns: u64) -> usize {
+        let is_around = |row_end_ns: &u64| *row_end_ns > start_ns && *row_end_ns >= end_ns;
+        let below = self
+            .ends
+            .iter()
+            .rposition(is_around)
+            .map_or(0, |row| row + 1);
+        let free = (below..self.ends.len()).find(|&row| self.ends[row] <= start_ns);
+        let row = free.unwrap_or(self.ends.len().max(below));
+        self.ends.resize(self.ends.len().max(row + 1), 0);
+        self.ends[row] = end_ns;
+        row
+    }
+}
+
 /// Wake-ups by a thread.
 #[derive(Debug, Default)]
 struct Moments {
@@ -172,8 +197,9 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
     sorted.sort_by_key(|event| (event.start_ns, Reverse(event.duration_ns)));
     let mut rows: Vec<Row> = vec![];
     let mut moments = Moments::default();
-    // The ends of the spans that are going on, one in each row.
-    let mut open: Vec<u64> = vec![];
+    let mut open = OpenRows::default();
+    // Until when each wait of the thread is in a row already.
+    let mut waited: BTreeMap<&str, u64> = BTreeMap::new();
     for event in sorted {
         if event.kind == EventKind::Count {
             continue;
@@ -184,14 +210,25 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
             moments.push(event, start_ns, name);
             continue;
         }
-        while open.pop_if(|end_ns| *end_ns <= start_ns).is_some() {}
-        if rows.len() == open.len() {
-            rows.push(Row::default());
+        let mut event = *event;
+        if event.kind == EventKind::Wait {
+            // Jobs that wait for the same at the same time are one wait of the thread.
+            let end_ns = start_ns.saturating_add(event.duration_ns);
+            let until_ns = waited.entry(event.name).or_default();
+            let new_ns = start_ns.max(*until_ns);
+            if new_ns >= end_ns && new_ns > start_ns {
+                continue;
+            }
+            *until_ns = end_ns.max(*until_ns);
+            event.start_ns = first_ns + new_ns;
+            event.duration_ns = end_ns - new_ns;
         }
-        if let Some(row) = rows.get_mut(open.len()) {
-            row.push(event, start_ns, name);
+        let start_ns = event.start_ns - first_ns;
+        let depth = open.place(start_ns, start_ns.saturating_add(event.duration_ns));
+        rows.resize_with(rows.len().max(depth + 1), Row::default);
+        if let Some(row) = rows.get_mut(depth) {
+            row.push(&event, start_ns, name);
         }
-        open.push(start_ns.saturating_add(event.duration_ns));
     }
     let name = match thread.name.as_str() {
         "" => "unnamed",
@@ -254,6 +291,53 @@ mod tests {
 
     fn column(value: &Value) -> Vec<u8> {
         STANDARD.decode(value.as_str().unwrap()).unwrap()
+    }
+
+    fn depth_of(events: Vec<Event>) -> (usize, Vec<u64>) {
+        let thread = ThreadTrace {
+            name: "input".into(),
+            events,
+            lost: 0,
+        };
+        let data = data(&[thread]);
+        let rows = data["lanes"][0]["rows"].as_array().unwrap();
+        (
+            rows.len(),
+            rows.iter()
+                .map(|row| row["count"].as_u64().unwrap())
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn overlapping_spans_nest_no_deeper_than_they_overlap() {
+        // Each begins before the last has ended, and ends after it.
+        let chain = |kind| (0..60).map(move |step| event(kind, "read", 1000 + step * 10, 15));
+        assert_eq!(
+            depth_of(chain(EventKind::Stage).collect()),
+            (2, vec![30, 30])
+        );
+        // Inside of a span that goes on, the same.
+        let around = event(EventKind::Run, "", 1000, 1000);
+        let all = std::iter::once(around).chain(chain(EventKind::Stage));
+        assert_eq!(depth_of(all.collect()), (3, vec![1, 30, 30]));
+    }
+
+    #[test]
+    fn a_thread_waits_once_at_a_time() {
+        let waits = (0..60).map(|job| event(EventKind::Wait, "stream", 1000 + job, 500));
+        let mut waits: Vec<Event> = waits.collect();
+        waits.push(event(EventKind::Wait, "stream", 1100, 50));
+        let (depth, counts) = depth_of(waits.clone());
+        assert_eq!((depth, counts), (1, vec![60]));
+        let thread = ThreadTrace {
+            name: "input".into(),
+            events: waits,
+            lost: 0,
+        };
+        let lengths = column(&data(&[thread])["lanes"][0]["rows"][0]["lengths"]);
+        // 500 as two groups of seven bits, then what each adds.
+        assert_eq!(lengths, [&[0xf4, 3][..], &[1; 59]].concat());
     }
 
     #[test]

@@ -8,7 +8,10 @@ mod columns;
 mod lanes;
 
 use refrain::trace::ThreadTrace;
-use refrain_page::{Page, escaped};
+use refrain_page::{Page, escaped, stage_colour};
+
+use super::facts::{Facts, facts_html};
+use super::summary::{Activity, Share, Words};
 
 const STYLE: &str = include_str!("page.css");
 const SECTIONS: &str = include_str!("page.html");
@@ -25,14 +28,19 @@ const SCRIPT: &str = concat!(
 );
 
 /// The page of a trace. `words` say what it means.
-pub(super) fn page(title: &str, words: &[String], threads: &[ThreadTrace]) -> String {
-    let lines = words
-        .iter()
-        .map(|line| format!("<li>{}</li>", escaped(line)));
+pub(super) fn page(title: &str, words: &Words, facts: &Facts, threads: &[ThreadTrace]) -> String {
+    let notes = words.notes.iter();
+    let notes = notes.map(|line| format!("<p class=\"faint\">{}</p>\n", escaped(line)));
+    let remedy = words.remedy.as_ref();
+    let remedy = remedy.map(|text| format!(" <span id=\"remedy\">{}</span>", escaped(text)));
     let body = format!(
-        "<h1>{}</h1>\n<ul id=\"words\">{}</ul>\n{SECTIONS}",
+        "<h1>{}</h1>\n<p id=\"verdict\">{}.{}</p>\n{}{}{}{SECTIONS}",
         escaped(title),
-        lines.collect::<String>(),
+        escaped(&words.verdict),
+        remedy.unwrap_or_default(),
+        share_bar(words),
+        notes.collect::<String>(),
+        facts_html(facts),
     );
     let page = Page {
         title,
@@ -42,6 +50,37 @@ pub(super) fn page(title: &str, words: &[String], threads: &[ThreadTrace]) -> St
         data: &lanes::data(threads),
     };
     page.html()
+}
+
+/// The workers' time as one bar, in the colours of the stages.
+fn share_bar(words: &Words) -> String {
+    let (mut bar, mut names) = (String::new(), String::new());
+    for Share { activity, share } in &words.shares {
+        let colour = match activity {
+            Activity::Stage(name) => stage_colour(name),
+            Activity::Other => "var(--h)".to_owned(),
+            Activity::Lock(_) => "var(--e)".to_owned(),
+            Activity::Reading(_) | Activity::Writing(_) | Activity::Wait(_) => {
+                "var(--b)".to_owned()
+            }
+            Activity::Idle => "var(--line)".to_owned(),
+        };
+        let percent = share * 100.0;
+        let text = escaped(&format!("{} {percent:.0} %", activity.text()));
+        bar.push_str(&format!(
+            "<i style=\"width:{percent:.2}%;background:{colour}\" title=\"{text}\"></i>"
+        ));
+        names.push_str(&format!(
+            "<span><i style=\"background:{colour}\"></i>{text}</span>"
+        ));
+    }
+    match words.shares.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<div class=\"share\" role=\"img\" aria-label=\"Shares of the workers' time\">{bar}</div>\n\
+             <div class=\"legend\">{names}</div>\n"
+        ),
+    }
 }
 
 #[cfg(test)]

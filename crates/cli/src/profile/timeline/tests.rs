@@ -9,7 +9,7 @@ fn use_page(html: &str, script: &str) -> Option<(String, OpenedPage)> {
     let file = folder.path().join("page.html");
     let used = format!(
         "<script>setTimeout(() => {{ const lines = []; const say = (...what) => lines.push(what.join(\" | \"));\n\
-         {script}\nbyId(\"words\").append(element(\"pre\", {{ id: \"said\" }}, lines.join(\"\\n\"))); }}, 400);</script></body>"
+         {script}\ndocument.body.append(element(\"pre\", {{ id: \"said\" }}, lines.join(\"\\n\"))); }}, 400);</script></body>"
     );
     std::fs::write(&file, html.replace("</body>", &used)).unwrap();
     let Some(opened) = open_page(&file, (1400, 900), None) else {
@@ -84,7 +84,16 @@ fn small() -> Vec<ThreadTrace> {
 fn spans_are_drawn_found_and_explained() {
     let html = page(
         "Timeline of <i>x</i>",
-        &["a & b".into(), "the words".into()],
+        &Words {
+            verdict: "the words".into(),
+            remedy: Some("try -2".into()),
+            shares: vec![Share {
+                activity: Activity::Stage("encode"),
+                share: 0.7,
+            }],
+            notes: vec!["a & b".into()],
+        },
+        &facts(),
         &small(),
     );
     let script = r##"
@@ -186,12 +195,26 @@ fn spans_are_drawn_found_and_explained() {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
     let has = |text: &str| assert!(opened.elements.contains(text), "{text}");
     has("Timeline of &lt;i&gt;x&lt;/i&gt;</h1>");
-    has("<li>a &amp; b</li><li>the words</li>");
+    has("<p id=\"verdict\">the words. <span id=\"remedy\">try -2</span></p>");
+    has("a &amp; b");
+    has("<i style=\"width:70.00%;background:hsl(165 52% var(--stage))\"");
+    has(
+        "command: <b>refrain compress x</b> · level: <b>3</b> · input: <b>x</b> · date: <b>2026-11-26</b>",
+    );
     has("waits for a lock");
     has("<td>wait for &lt;b&gt;&amp;</td>");
 }
 
 /// A million spans and moments of eight workers, as work in small pieces gives them.
+fn facts() -> Facts {
+    Facts {
+        command: "refrain compress x".into(),
+        level: Some(3),
+        inputs: vec!["x".into()],
+        date: "2026-11-26".into(),
+    }
+}
+
 fn million() -> Vec<ThreadTrace> {
     const STAGES: [&str; 6] = ["encode", "scan", "match", "read", "hash", "write"];
     let mut seed = 1_u64;
@@ -266,7 +289,7 @@ fn a_million_events_are_all_there() {
         .map(|thread| thread.events.len())
         .sum::<usize>();
     assert!(all >= 1_000_000);
-    let html = page("A million", &["words".into()], &threads);
+    let html = page("A million", &Words::default(), &facts(), &threads);
     assert!(html.len() < 16 << 20, "{}", html.len());
     let script = r##"
         say(threads.length, flows.length, counts[0].times.length);
@@ -304,7 +327,6 @@ fn a_million_events_are_all_there() {
 #[test]
 #[ignore = "writes a page to measure by hand: how long it takes to open, frames while panning"]
 fn a_page_to_measure() {
-    let words = ["A million events.".to_owned()];
-    let html = page("A million", &words, &million());
+    let html = page("A million", &Words::default(), &facts(), &million());
     std::fs::write(std::env::temp_dir().join("refrain-million.html"), html).unwrap();
 }

@@ -14,6 +14,7 @@ mod row;
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+pub use calendar::utc_text;
 pub use json::add_bytes;
 pub use row::Row;
 

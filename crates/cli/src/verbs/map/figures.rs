@@ -89,7 +89,15 @@ fn passage_json(survey: &Survey, passage: &Passage) -> Value {
         "source_end": passage.source_end,
         "member": survey.member_at(passage.content_offset),
         "source_member": survey.member_at(passage.source_offset),
+        "path": path_at(survey, passage.content_offset),
+        "source_path": path_at(survey, passage.source_offset),
     })
+}
+
+/// The file at a place, as text.
+pub fn path_at(survey: &Survey, content_offset: u64) -> Option<String> {
+    let path = survey.places.path_at(content_offset);
+    path.map(|path| String::from_utf8_lossy(path).into_owned())
 }
 
 fn codecs(survey: &Survey) -> Value {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `survey` | walks an archive once and keeps what follows, in bounded memory |
 //! | `curve` | how much content has introduced, and what the store takes |
+//! | `places` | the files at some places of the content |
 //! | `passages` | repeats by distance, by place, and the largest ones |
 //! | `folders` | what every folder costs |
 //! | `words` | the summary and the table |
@@ -18,6 +19,7 @@ mod folders;
 mod page;
 mod passages;
 mod picture;
+mod places;
 mod shared;
 mod shared_page;
 mod survey;
@@ -38,6 +40,7 @@ use crate::paths::label;
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{DataTo, Outcome, Report, print};
 use crate::session::Session;
+use crate::text::json_text;
 use survey::Survey;
 
 /// Runs the verb.
@@ -132,7 +135,7 @@ impl Drawing {
             None => words::table(label, survey),
             Some(Form::Page) => page::page(label, survey, &figures),
             Some(Form::Picture) => picture::picture(survey),
-            Some(Form::Numbers) => format!("{figures}\n"),
+            Some(Form::Numbers) => json_text(format_args!("{figures}\n")),
         };
         Drawing {
             labels: label.clone(),
@@ -166,7 +169,7 @@ impl Drawing {
             None => shared_page::table(labels, &shared),
             Some(Form::Page) => shared_page::page(labels, &shared, &figures),
             Some(Form::Picture) => shared_page::picture(labels, &shared),
-            Some(Form::Numbers) => format!("{figures}\n"),
+            Some(Form::Numbers) => json_text(format_args!("{figures}\n")),
         };
         Ok(Drawing {
             labels: both,

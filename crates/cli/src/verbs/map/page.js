@@ -14,7 +14,7 @@ function explain(made, text) {
 function legend(id, rows) {
   byId(id).replaceChildren(...rows.map(([name, text]) => {
     const mark = element("i");
-    mark.style.background = "var(--" + name + ")";
+    mark.style.background = name.includes("(") ? name : "var(--" + name + ")";
     return element("span", {}, mark, text);
   }));
 }
@@ -33,10 +33,13 @@ function showColours(by) {
 byId("colour").addEventListener("change", (event) => showColours(event.target.value));
 showColours("distance");
 
+// The titles of arcs are for those who open the picture alone.
+picture.querySelectorAll(".arc title").forEach((title) => title.remove());
+const inFile = (passage) => passage.path || memberName(passage.member);
+const inSource = (passage) => passage.source_path || memberName(passage.source_member);
 function passageText(passage) {
-  return bytes(passage.repeated_bytes) + " repeat\nat " + bytes(passage.content_offset) + " in " + memberName(passage.member) +
-    "\nfirst at " + bytes(passage.source_offset) + " in " + memberName(passage.source_member) +
-    "\n" + bytes(passage.content_offset - passage.source_offset) + " apart";
+  return bytes(passage.repeated_bytes) + " repeat\nin " + inFile(passage) + "\nfirst in " + inSource(passage) +
+    "\nat " + bytes(passage.content_offset) + ", first at " + bytes(passage.source_offset) + ", " + bytes(passage.content_offset - passage.source_offset) + " apart";
 }
 picture.addEventListener("pointerleave", (event) => hover(event, ""));
 picture.addEventListener("pointermove", (event) => {
@@ -57,10 +60,10 @@ picture.addEventListener("pointermove", (event) => {
 });
 byId("passages").append(table(data.passages.slice(0, 100), [
   ["Bytes that repeat", (row) => row.repeated_bytes, bytes],
-  ["At", (row) => row.content_offset],
-  ["In", (row) => memberName(row.member)],
-  ["First at", (row) => row.source_offset],
-  ["In", (row) => memberName(row.source_member)],
+  ["In", inFile],
+  ["First in", inSource],
+  ["At", (row) => row.content_offset, bytes],
+  ["First at", (row) => row.source_offset, bytes],
   ["Apart", (row) => row.content_offset - row.source_offset, bytes],
 ]));
 
@@ -110,7 +113,7 @@ function strip(id, label, rows) {
   for (const [left, width, height, name, text] of rows) {
     const tall = Math.max(0.5, 140 * Math.min(1, height));
     const rect = element("rect", { x: (1200 * left).toFixed(2), y: (140 - tall).toFixed(1), width: Math.max(0.5, 1200 * width).toFixed(2), height: tall.toFixed(1) });
-    rect.style.fill = "var(--" + name + ")";
+    rect.style.fill = name.includes("(") ? name : "var(--" + name + ")";
     svg.append(explain(rect, () => text));
   }
   byId(id).append(svg);
@@ -118,8 +121,8 @@ function strip(id, label, rows) {
 const stored = data.columns.stored_bytes, mostStored = Math.max(1, ...stored);
 strip("costs", "Stored bytes by part of the content", stored.map((count, column) => [column / stored.length, 1 / stored.length, count / mostStored, "a",
   "at " + bytes(data.content_bytes * column / stored.length) + "\nstored " + bytes(count)]));
-const codecs = data.store_columns.codecs, codecColours = ["a", "b", "c", "d", "e", "f", "g", "h"];
-const codecColour = (number) => codecColours[number % codecColours.length];
+const codecs = data.store_columns.codecs;
+const codecColour = (number) => stageColour("codec " + codecs[number].split(" ")[0]);
 strip("blocks", "Compressed share by part of the store", data.store_columns.rows.map(([at, raw, left, codec]) => [at / data.store_bytes, raw / data.store_bytes,
   left / raw, codecColour(codec), "store at " + bytes(at) + "\n" + bytes(raw) + " became " + bytes(left) + " (" + percent(left, raw) + ")\n" + codecs[codec]]));
 legend("codecs-legend", codecs.map((name, number) => [codecColour(number), name]));
@@ -165,6 +168,44 @@ function nodeText(node) {
     " in " + node.files + "\nnew " + bytes(node.first_bytes);
 }
 
+/** What a folder consists of, the largest first. */
+function partsOf(number) {
+  const parts = below[number].map((at) => ({ number: at, size: nodes[at].stored_bytes, name: nodes[at].name }));
+  const node = nodes[number];
+  if (node.own_bytes > 0) parts.push({ size: node.own_bytes, name: parts.length ? "files of this folder" : node.name });
+  if (node.other_bytes > 0) parts.push({ size: node.other_bytes, name: "smaller folders" });
+  return parts.filter((part) => part.size > 0).sort((a, b) => b.size - a.size);
+}
+
+const isFolder = (part) => part.number !== undefined && (below[part.number].length > 0 || nodes[part.number].other_bytes > 0);
+
+/** A box of the treemap, with what it is called where there is room. */
+function boxOf(part, [left, top, wide, tall], attributes) {
+  const opens = isFolder(part), className = [opens ? "folder" : "", attributes.class || ""].join(" ").trim();
+  const box = element("div", { ...(className ? { class: className } : {}), ...(opens ? { tabindex: 0, role: "button", "data-folder": part.number } : {}) });
+  if (wide > 34 && tall > 16) box.append(element("b", {}, part.name || "(no name)"), " " + bytes(part.size));
+  Object.assign(box.style, { left: left + "px", top: top + "px", width: wide + "px", height: tall + "px" });
+  const text = () => (part.number === undefined ? part.name + "\nstored " + bytes(part.size) : nodeText(nodes[part.number]));
+  box.addEventListener("pointermove", (event) => { event.stopPropagation(); hover(event, text()); });
+  box.addEventListener("pointerleave", (event) => hover(event, ""));
+  if (opens) {
+    box.addEventListener("click", (event) => { event.stopPropagation(); showFolder(part.number); });
+    box.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === box) showFolder(part.number); });
+  }
+  return box;
+}
+
+/** What is in a folder, as boxes inside its box, below its name. */
+const INNER_TOP = 19, INNER_MIN = 44;
+function fillFolder(box, part, wide, tall) {
+  if (!isFolder(part) || wide < INNER_MIN || tall < INNER_MIN + INNER_TOP) return;
+  const inner = partsOf(part.number);
+  if (inner.length === 0) return;
+  const places = squares(inner.map((one) => one.size), 2, INNER_TOP, wide - 6, tall - INNER_TOP - 4);
+  box.classList.add("filled");
+  box.append(...inner.map((one, order) => boxOf(one, places[order], { class: "inner" })));
+}
+
 function showFolder(number) {
   const way = [];
   for (let at = number; at !== undefined; at = nodes[at].parent) way.unshift(at);
@@ -173,27 +214,15 @@ function showFolder(number) {
     button.addEventListener("click", () => showFolder(at));
     return button;
   }));
-  const parts = below[number].map((at) => ({ number: at, size: nodes[at].stored_bytes, name: nodes[at].name }));
-  const node = nodes[number];
-  if (node.own_bytes > 0) parts.push({ size: node.own_bytes, name: parts.length ? "files of this folder" : node.name });
-  if (node.other_bytes > 0) parts.push({ size: node.other_bytes, name: "smaller folders" });
-  const shown = parts.filter((part) => part.size > 0).sort((a, b) => b.size - a.size);
+  const shown = partsOf(number);
   const map = byId("treemap"), width = map.clientWidth, height = map.clientHeight;
   hover({ clientX: 0, clientY: 0 }, "");
   if (shown.length === 0) { map.replaceChildren(element("p", {}, "Nothing here occurs for the first time.")); return; }
   const places = squares(shown.map((part) => part.size), 0, 0, width, height);
   map.replaceChildren(...shown.map((part, order) => {
-    const [left, top, wide, tall] = places[order];
-    const isFolder = part.number !== undefined && (below[part.number].length > 0 || nodes[part.number].other_bytes > 0);
-    const box = element("div", isFolder ? { class: "folder", tabindex: 0, role: "button", "data-folder": part.number } : {});
-    if (wide > 34 && tall > 16) box.append(part.name || "(no name)", element("br"), bytes(part.size));
-    Object.assign(box.style, { left: left + "px", top: top + "px", width: wide + "px", height: tall + "px",
-      background: part.number === undefined ? "var(--h)" : "var(--" + COLOURS[order % 7] + ")" });
-    explain(box, () => (part.number === undefined ? part.name + "\nstored " + bytes(part.size) : nodeText(nodes[part.number])));
-    if (isFolder) {
-      box.addEventListener("click", () => showFolder(part.number));
-      box.addEventListener("keydown", (event) => { if (event.key === "Enter") showFolder(part.number); });
-    }
+    const box = boxOf(part, places[order], {});
+    box.style.background = part.number === undefined ? "var(--h)" : "var(--" + COLOURS[order % 7] + ")";
+    fillFolder(box, part, places[order][2], places[order][3]);
     return box;
   }));
   map.dataset.folder = number;

@@ -3,6 +3,9 @@
 
 use std::fmt::Write;
 
+use refrain_page::escaped;
+
+use super::figures::path_at;
 use super::passages::Passage;
 use super::survey::{COLUMNS, Parts, Survey};
 use crate::units::bytes_text;
@@ -100,9 +103,21 @@ fn arcs(svg: &mut String, survey: &Survey) {
         let _ = writeln!(
             svg,
             "<path class=\"arc d{class} m{member}\" data-passage=\"{number}\" stroke-width=\"{width:.1}\" \
-             d=\"M{from:.1} {ARCS_HEIGHT}A{radius:.1} {height:.1} 0 0 1 {to:.1} {ARCS_HEIGHT}\"/>"
+             d=\"M{from:.1} {ARCS_HEIGHT}A{radius:.1} {height:.1} 0 0 1 {to:.1} {ARCS_HEIGHT}\">\
+             <title>{}</title></path>",
+            escaped(&title_of(survey, passage))
         );
     }
+}
+
+/// What repeats, and in which files.
+fn title_of(survey: &Survey, passage: &Passage) -> String {
+    let name = |offset: u64| path_at(survey, offset).unwrap_or_else(|| bytes_text(offset));
+    let (repeats, first) = (name(passage.content_offset), name(passage.source_offset));
+    format!(
+        "{} of {repeats}, first in {first}",
+        bytes_text(passage.repeated_bytes)
+    )
 }
 
 /// One of the numbers of a column.

@@ -7,6 +7,7 @@ use refrain::{Archive, ArchiveInfo, ContentExtent, Error, ErrorKind, ExtentOrigi
 use super::curve::Curve;
 use super::folders::{Claim, Claims, Cost, Folders, NODE_BYTES};
 use super::passages::Passages;
+use super::places::Places;
 use crate::session::Session;
 
 /// Columns of the picture along the content, and along the store.
@@ -61,6 +62,8 @@ pub struct Survey {
     /// The first [`MEMBERS_MAX`].
     pub members: Vec<MemberPlace>,
     pub folders: Folders,
+    /// The files at both ends of the largest passages.
+    pub places: Places,
     extents: u64,
 }
 
@@ -96,6 +99,7 @@ impl Survey {
             codecs: vec![],
             members: vec![],
             folders: Folders::new(name, count_within(NODE_BYTES, 200_000)),
+            places: Places::default(),
             extents: 0,
             content_bytes,
             info,
@@ -188,6 +192,10 @@ impl Survey {
         self.introduced
             .add(self.content_bytes, self.total.first_bytes);
         self.passages.finish();
+        let largest = self.passages.largest();
+        let ends = largest.iter();
+        let ends = ends.flat_map(|passage| [passage.content_offset, passage.source_offset]);
+        self.places = Places::new(ends.collect());
         Ok(())
     }
 
@@ -226,12 +234,19 @@ impl Survey {
         let is_only = archive.member_count() == 1;
         archive.for_each_member_content(&mut |number, member, content| {
             check(session)?;
+            if member.entries == 0 {
+                self.places.offer(content.clone(), || member.name.clone());
+            }
             let node = match is_only && member.entries > 0 {
                 true => 0,
                 false => self.folders.inside(0, &member.name),
             };
             if member.entries > 0 {
-                trees.push((number, node, content.clone()));
+                let above = match is_only {
+                    true => vec![],
+                    false => [&member.name[..], b"/"].concat(),
+                };
+                trees.push((number, node, above, content.clone()));
             } else {
                 let cost = self.cost_of(content.clone(), content.end - content.start);
                 self.folders.add(node, &cost);
@@ -242,8 +257,9 @@ impl Survey {
             }
             Ok(())
         })?;
-        for (number, node, content) in trees {
-            self.walk_entries(archive, number, node, content, claims_max, session)?;
+        for (number, node, above, content) in trees {
+            let member = (number, above.as_slice());
+            self.walk_entries(archive, member, node, content, claims_max, session)?;
         }
         Ok(())
     }
@@ -251,7 +267,7 @@ impl Survey {
     fn walk_entries(
         &mut self,
         archive: &Archive,
-        member: usize,
+        (member, above): (usize, &[u8]),
         root: usize,
         content: Range<u64>,
         claims_max: usize,
@@ -267,10 +283,14 @@ impl Survey {
                 check(session)?;
                 if entry.kind.has_data() {
                     let range = entry.content_range();
+                    let start = content.start.saturating_add(range.start);
+                    let end = content.start.saturating_add(range.end).min(content.end);
+                    let path = || [above, &entry.path[..]].concat();
+                    self.places.offer(start..end, path);
                     claims.offer(Claim {
-                        start: content.start.saturating_add(range.start),
+                        start,
                         number,
-                        end: content.start.saturating_add(range.end).min(content.end),
+                        end,
                         node: self.folders.of_file(root, &entry.path),
                         file_bytes: entry.size_bytes,
                     });

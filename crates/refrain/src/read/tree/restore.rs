@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_pool::Lock;
+use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
 use refrain_tree::restore::{RestoredFile, TreeRestore};
 use refrain_tree::{Entry, EntryKind, Problem, Selection};
@@ -322,6 +323,7 @@ impl<'a> FileQueue<'a> {
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
                 let missing = read(content, recovery, content_start, &mut bytes)?;
+                let _stage = stage("restore", end - start);
                 // A failure is recorded.
                 let _ = large.file.write_at(start, &bytes);
                 let is_broken = !missing.is_empty();
@@ -359,6 +361,7 @@ impl<'a> FileQueue<'a> {
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
                 let missing = read(content, recovery, start, &mut bytes)?;
+                let _stage = stage("restore", write_bytes);
                 for entry in &files {
                     let range = entry.content_range();
                     let lost = inside(&missing, &range);

@@ -1,0 +1,120 @@
+//! What was run: the command, its level and inputs, and when.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use refrain::Timestamp;
+use refrain_page::escaped;
+
+use crate::args::Verb;
+use crate::paths::label;
+use crate::report::utc_text;
+use crate::text::{printable, shell_word};
+use crate::urls;
+
+/// More inputs than these are counted.
+const INPUTS_MAX: usize = 3;
+
+/// What was run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The command, as a shell takes it; without passwords of URLs.
+    pub command: String,
+    /// Of a run that compresses.
+    pub level: Option<u8>,
+    pub inputs: Vec<String>,
+    /// When it began (UTC).
+    pub date: String,
+}
+
+impl Facts {
+    /// Of a run that begins now.
+    pub fn of(words: &[OsString], verb: &Verb) -> Facts {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = since.map_or(0, |since| since.as_secs());
+        let (inputs, level): (&[PathBuf], _) = match verb {
+            Verb::Compress(args) => (&args.files, Some(args.compression.options().level.0)),
+            Verb::Decompress(args) => (&args.operands, None),
+            Verb::Test(args) => (&args.archives, None),
+            Verb::Cat(args) => (std::slice::from_ref(&args.archive), None),
+            _ => (&[], None),
+        };
+        Facts {
+            command: command_text(words),
+            level,
+            inputs: inputs.iter().map(|path| label(path)).collect(),
+            date: utc_text(Timestamp {
+                seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
+                nanoseconds: 0,
+            }),
+        }
+    }
+
+    /// The lines that stand on a page.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![("command", self.command.clone())];
+        if let Some(level) = self.level {
+            rows.push(("level", level.to_string()));
+        }
+        if !self.inputs.is_empty() {
+            let shown = self
+                .inputs
+                .iter()
+                .take(INPUTS_MAX)
+                .map(|name| printable(name));
+            let mut text = shown.collect::<Vec<_>>().join(", ");
+            if self.inputs.len() > INPUTS_MAX {
+                text.push_str(&format!(" and {} more", self.inputs.len() - INPUTS_MAX));
+            }
+            rows.push(("input", text));
+        }
+        rows.push(("date", self.date.clone()));
+        rows
+    }
+}
+
+/// What was run, for a page.
+pub(super) fn facts_html(facts: &Facts) -> String {
+    let rows = facts.rows().into_iter();
+    let rows = rows.map(|(name, text)| format!("{name}: <b>{}</b>", escaped(&text)));
+    let rows = rows.collect::<Vec<_>>().join(" · ");
+    format!("<p class=\"faint\" id=\"facts\">{rows}</p>\n")
+}
+
+fn command_text(words: &[OsString]) -> String {
+    let word = |(number, word): (usize, &OsString)| {
+        let path = Path::new(word);
+        let shown = match (number, path.file_name()) {
+            (0, Some(program)) => program.to_owned(),
+            _ if urls::is_url(path) => urls::without_secrets(&word.to_string_lossy()).into(),
+            _ => word.clone(),
+        };
+        shell_word(&shown).unwrap_or_else(|| printable(&shown.to_string_lossy()))
+    };
+    words
+        .iter()
+        .enumerate()
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_without_secrets_and_control_characters() {
+        let words = [
+            "/usr/bin/refrain",
+            "cat",
+            "http://u:p@h/a?token=x",
+            "a b\u{1b}",
+        ];
+        let text = command_text(&words.map(OsString::from));
+        assert!(text.starts_with("refrain cat "), "{text}");
+        assert!(!text.contains("u:p") && !text.contains("token"), "{text}");
+        assert!(!text.contains(char::is_control), "{text}");
+    }
+}
