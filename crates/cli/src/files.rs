@@ -3,9 +3,10 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, IsTerminal, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 #[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain::Timestamp;
@@ -255,6 +256,20 @@ fn output_options(new: NewFile) -> OutputOptions {
         modified: new.modified.and_then(Timestamp::to_system_time),
         ..OutputOptions::default()
     }
+}
+
+/// The devices and inodes of the file behind a sink, and of the files at `paths`, which it is to
+/// replace or another part of the run writes.
+pub fn own_outputs<'a>(
+    sink: &dyn Sink,
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> Vec<(u64, u64)> {
+    let found = paths
+        .into_iter()
+        .flat_map(|path| [fs::metadata(path), fs::symlink_metadata(path)]);
+    let files = found.flatten().filter(|found| !found.is_dir());
+    let files = files.map(|found| (found.dev(), found.ino()));
+    sink.file_id().into_iter().chain(files).collect()
 }
 
 /// Writes a file that appears complete or not at all.

@@ -1,5 +1,6 @@
 //! Names of archives and members: suffixes, and which member names may become paths.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -12,6 +13,23 @@ pub const SUFFIX: &str = "rfn";
 
 /// The member name of standard input.
 pub const STDIN_MEMBER: &[u8] = b"stdin";
+
+/// Whether a path names an open descriptor, as shells write `<(command)`: it says nothing about
+/// what comes from there.
+pub fn is_descriptor(path: &Path) -> bool {
+    let directories = ["/dev/fd", "/proc/self/fd"];
+    path == Path::new("/dev/stdin") || directories.iter().any(|fd| path.starts_with(fd))
+}
+
+/// The member name of a pipe beside others: `stdin`, `stdin-2` and so on, the first that is not
+/// taken.
+pub fn of_pipe(taken: &BTreeSet<Vec<u8>>) -> Vec<u8> {
+    let numbered =
+        (2..).map(|number: u64| [STDIN_MEMBER, format!("-{number}").as_bytes()].concat());
+    let mut all = std::iter::once(STDIN_MEMBER.to_vec()).chain(numbered);
+    let free = all.find(|name| !taken.contains(name));
+    free.unwrap_or_else(|| STDIN_MEMBER.to_vec())
+}
 
 /// `FILE` -> `FILE.SUFFIX`.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -214,6 +232,19 @@ mod tests {
         let odd = Path::new(OsStr::from_bytes(b"/a\xff/b\xfe"));
         assert_eq!(relative_name(odd).unwrap(), b"a\xff/b\xfe");
         assert!(relative_name(Path::new("..")).is_err());
+    }
+
+    #[test]
+    fn pipes_are_numbered() {
+        let mut taken = BTreeSet::from([b"stdin-3".to_vec()]);
+        for name in ["stdin", "stdin-2", "stdin-4"] {
+            assert_eq!(of_pipe(&taken), name.as_bytes());
+            taken.insert(name.into());
+        }
+        for path in ["/dev/fd/63", "/proc/self/fd/4", "/dev/stdin"] {
+            assert!(is_descriptor(Path::new(path)), "{path}");
+        }
+        assert!(!is_descriptor(Path::new("/dev/fdx")) && !is_descriptor(Path::new("fd/63")));
     }
 
     #[test]

@@ -30,11 +30,12 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     };
     // Must run before any thread starts: threads inherit the scheduling class of their creator.
     let is_refused = arguments.run.background && !refrain::pool::enter_background();
-    let session = match &arguments.verb {
+    let mut session = match &arguments.verb {
         // For one small file, starting and ending a thread takes longer than hashing.
         Verb::Hash(_) => Session::for_short_run(name.text()),
         _ => Session::start(name.text()),
     };
+    session.own_outputs = arguments.run.outputs();
     if is_refused {
         messages::tell(
             name.text(),

@@ -73,6 +73,8 @@ pub struct ArchiveSelection {
     patterns: SelectionBuilder,
     /// Paths as `list` prints them; without any, all paths are wanted.
     paths: Vec<Vec<u8>>,
+    /// Those that may be patterns, as those of `list`.
+    globs: Vec<Vec<u8>>,
 }
 
 /// What of a member is wanted.
@@ -93,21 +95,28 @@ impl ArchiveSelection {
         Ok(ArchiveSelection {
             patterns: load_patterns(args)?,
             paths: paths.to_vec(),
+            globs: paths
+                .iter()
+                .filter(|path| has_wildcards(path))
+                .cloned()
+                .collect(),
         })
     }
 
-    /// The same patterns with other paths.
+    /// The same options with other paths, and with patterns that are none.
     #[must_use]
-    pub fn with_paths(&self, paths: Vec<Vec<u8>>) -> ArchiveSelection {
+    pub fn with_paths(&self, paths: Vec<Vec<u8>>, globs: Vec<Vec<u8>>) -> ArchiveSelection {
         ArchiveSelection {
             patterns: self.patterns.clone(),
             paths,
+            globs,
         }
     }
 
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
         self.paths.is_empty()
+            && self.globs.is_empty()
             && self
                 .patterns
                 .build()
@@ -136,12 +145,20 @@ impl ArchiveSelection {
             None => vec![prefix_of(name, 1), prefix_of(name, 2)],
         };
         let mut builder = self.patterns.clone();
-        let mut is_named = self.paths.is_empty();
+        let mut is_named = self.paths.is_empty() && self.globs.is_empty();
         for path in &self.paths {
             for inside in prefixes.iter().filter_map(|prefix| inside(path, prefix)) {
                 builder.path(inside);
                 is_named = true;
             }
+        }
+        for (glob, prefix) in self
+            .globs
+            .iter()
+            .flat_map(|glob| prefixes.iter().map(move |p| (glob, p)))
+        {
+            add_pattern(&mut builder, glob, prefix);
+            is_named = true;
         }
         let rules = build(&builder)?;
         Ok(match is_named {
@@ -159,7 +176,16 @@ impl ArchiveSelection {
         let is_named = |path: &Vec<u8>| normalized(path) == normalized(name);
         let rules = build(&self.patterns)?;
         let is_wanted = rules.decide(name, false) == Decision::Include;
-        match is_wanted && (self.paths.is_empty() || self.paths.iter().any(is_named)) {
+        let mut globs = Selection::builder();
+        for glob in &self.globs {
+            add_pattern(&mut globs, glob, b"");
+        }
+        let is_matched = || -> Result<bool> {
+            let globs = build(&globs)?;
+            Ok(!globs.is_everything() && globs.decide(name, false) == Decision::Include)
+        };
+        let is_everything = self.paths.is_empty() && self.globs.is_empty();
+        match is_wanted && (is_everything || self.paths.iter().any(is_named) || is_matched()?) {
             true => Ok(Wanted::Everything),
             false => Ok(Wanted::Nothing),
         }
@@ -208,16 +234,7 @@ impl ListSelection {
         for (number, pattern) in self.patterns.iter().enumerate() {
             let mut one = Selection::builder();
             for builder in [&mut all, &mut one] {
-                match inside(pattern, &prefix).filter(|_| !prefix.is_empty()) {
-                    Some(rest) if rest != b"." => {
-                        builder.include(&[b"/", rest].concat());
-                        builder.path(rest);
-                    }
-                    Some(rest) => {
-                        builder.path(rest);
-                    }
-                    None => add_pattern(builder, pattern),
-                }
+                add_pattern(builder, pattern, &prefix);
             }
             single.push((number, build(&one)?));
         }
@@ -238,8 +255,26 @@ impl ListSelection {
     }
 }
 
-/// Adds a pattern of `list`, which may as well be a path.
-fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8]) {
+/// Whether a path may be meant as a pattern.
+pub fn has_wildcards(path: &[u8]) -> bool {
+    path.iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// Adds a pattern, which may as well be a path, for a member with this prefix. One that begins with
+/// the prefix is about what follows, from the root of the member on.
+fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8], prefix: &[u8]) {
+    match inside(pattern, prefix).filter(|_| !prefix.is_empty()) {
+        Some(rest) if rest != b"." => {
+            builder.include(&[b"/", rest].concat());
+            builder.path(rest);
+            return;
+        }
+        Some(rest) => {
+            builder.path(rest);
+            return;
+        }
+        None => {}
+    }
     builder.path(pattern);
     match pattern.strip_prefix(b"./") {
         // From the root on, as a path that is spelled so.

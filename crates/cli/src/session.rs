@@ -1,5 +1,6 @@
 //! One run of the program: its name, and the signal that asked it to end.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -27,6 +28,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Session {
     /// The name that the program was called by, for messages.
     pub program: &'static str,
+    /// Files that the run writes besides its outputs: profiles and traces.
+    pub own_outputs: Vec<PathBuf>,
     cancelled: Arc<AtomicBool>,
     /// The number of the latest signal; 0 for none.
     signal: Arc<AtomicUsize>,
@@ -109,6 +112,7 @@ impl Session {
         }
         Session {
             program,
+            own_outputs: Vec::new(),
             cancelled,
             signal,
             ends_at_once,

@@ -18,6 +18,7 @@ use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::tree::entry_data::read_entry;
+use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
@@ -274,6 +275,32 @@ impl Archive {
     ) -> Result<bool> {
         let meter = ContentMeter::new(self.content_limit.clone());
         self.write_counted(member, sink, &meter, None, watch)
+    }
+
+    /// Writes a part of a directory or tar member to a sink, without publishing it: the entries
+    /// that are selected, as a tar stream. A hard link to what is not selected becomes a file.
+    /// Returns the number of entries.
+    ///
+    /// # Errors
+    /// As [`Archive::read_at`]; `Usage` for other members; those of the sink; `Cancelled`.
+    pub fn write_part(
+        &self,
+        member: usize,
+        selection: &Selection,
+        sink: &mut dyn Sink,
+        watch: &dyn Watch,
+    ) -> Result<u64> {
+        let Some(tree) = self.opened.content(member)? else {
+            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
+        };
+        let meter = ContentMeter::new(self.content_limit.clone());
+        let find = |path: &[u8]| self.find_entry(member, path);
+        let output = PartOutput {
+            sink,
+            meter: &meter,
+            watch,
+        };
+        write_part(&*tree, selection, &find, output)
     }
 
     /// [`Archive::write_member`], which counts what it writes.

@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -264,6 +265,11 @@ impl Sink for AtomicFile {
 
     fn is_stored(&self) -> bool {
         true
+    }
+
+    fn file_id(&self) -> Option<(u64, u64)> {
+        let metadata = self.appender.file().metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 
     fn publish(&mut self) -> io::Result<()> {

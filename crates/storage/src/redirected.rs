@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,6 +126,11 @@ impl Sink for RedirectedFile {
 
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         Some(Arc::new(WrittenView(self.written.clone())))
+    }
+
+    fn file_id(&self) -> Option<(u64, u64)> {
+        let metadata = self.file.metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 
     fn publish(&mut self) -> io::Result<()> {

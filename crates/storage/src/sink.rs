@@ -26,6 +26,12 @@ pub trait Sink: Send {
         false
     }
 
+    /// The device and the inode of the file that is written, if it is one. Who reads a directory in
+    /// which it lies leaves it out.
+    fn file_id(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Completes the output and makes it visible (flush, set the final size, rename). Called once,
     /// as the last operation.
     fn publish(&mut self) -> io::Result<()>;
@@ -48,6 +54,10 @@ macro_rules! sink_by_reference {
 
             fn is_stored(&self) -> bool {
                 (**self).is_stored()
+            }
+
+            fn file_id(&self) -> Option<(u64, u64)> {
+                (**self).file_id()
             }
 
             fn publish(&mut self) -> io::Result<()> {

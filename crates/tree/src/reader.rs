@@ -14,7 +14,7 @@ use crate::open::{descending, open_regular_file};
 use crate::prefetch::Prefetcher;
 use crate::stream_file::{FileReader, SmallFile, read_small};
 use crate::tar::record::RECORD_BYTES;
-use crate::walk::{Problem, ProblemKind};
+use crate::walk::{OWN_OUTPUT_TEXT, Problem, ProblemKind};
 
 /// The end mark: two records of zeros.
 const END_MARK_BYTES: usize = 2 * RECORD_BYTES;
@@ -72,6 +72,8 @@ pub struct TreeReader {
     observer: Option<HeaderObserver>,
     problem_observer: Option<ProblemObserver>,
     pub(crate) prefetcher: Option<Prefetcher>,
+    /// The devices and inodes of files that are left out.
+    own_outputs: Vec<(u64, u64)>,
 }
 
 /// The names of a directory that have not been read yet, in descending order.
@@ -129,12 +131,19 @@ impl TreeReader {
             observer: None,
             problem_observer: None,
             prefetcher: None,
+            own_outputs: Vec::new(),
         }
     }
 
     /// Starts threads that request readahead for the next files while opening files is slow.
     pub fn start_prefetching(&mut self) {
         self.prefetcher = Some(Prefetcher::new(&self.root));
+    }
+
+    /// Leaves out the files with these devices and inodes, which the run itself writes or is about
+    /// to replace, with a notice.
+    pub fn leave_out(&mut self, own_outputs: Vec<(u64, u64)>) {
+        self.own_outputs = own_outputs;
     }
 
     /// Calls `observer` for every header from now on.
@@ -227,6 +236,10 @@ impl TreeReader {
         }
         if kind.is_socket() {
             self.report(&path, ProblemKind::Skipped, "is a socket");
+            return Ok(());
+        }
+        if kind.is_file() && self.own_outputs.contains(&(metadata.dev(), metadata.ino())) {
+            self.report(&path, ProblemKind::OwnOutput, OWN_OUTPUT_TEXT);
             return Ok(());
         }
         if self.is_second_link(&mut header, metadata) {

@@ -183,6 +183,7 @@ impl RfnArgs {
         Verb::Compress(CompressArgs {
             files,
             unpack: false,
+            name: Vec::new(),
             output,
             compression,
             walk: WalkArgs::default(),

@@ -48,6 +48,14 @@ pub struct RunArgs {
     pub background: bool,
 }
 
+impl RunArgs {
+    /// The files that are written.
+    pub fn outputs(&self) -> Vec<PathBuf> {
+        let profile = self.profile.iter().flatten().map(|file| &file.path);
+        profile.chain(&self.trace).cloned().collect()
+    }
+}
+
 /// A file for a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileFile {

@@ -114,6 +114,10 @@ pub struct CompressArgs {
     /// x.tar.rfn. Other files, and those in directories, are compressed as they are
     #[arg(long)]
     pub unpack: bool,
+    /// The name of a member, instead of that of its FILE; once for each FILE, in their order.
+    /// Pipes without one are called stdin, stdin-2 and so on
+    #[arg(long, value_name = "NAME")]
+    pub name: Vec<OsString>,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -129,8 +133,8 @@ pub struct CompressArgs {
 }
 
 const COMPRESS_TEXT: &str = "\
-Without -o each FILE becomes FILE.rfn. A directory is stored with all its metadata: owners, modes, \
-times, links, devices, holes, extended attributes. With -o several inputs become several members of \
+Without -o each FILE becomes FILE.rfn, and with -o DIR/ DIR/FILE.rfn. A directory is stored with all its metadata: owners, modes, \
+times, links, devices, holes, extended attributes. With -o PATH several inputs become several members of \
 one archive. Sources are kept.
 What cannot be read in a directory is left out, named and counted, and the exit code is 4; so is a \
 file that changed while it was read. --strict stops at the first.
@@ -290,9 +294,10 @@ pub struct CatArgs {
     /// The archive; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// A member, or a file of an archived directory; default: the only member
+    /// Members, files of archived directories, patterns of these as for `list`, or a directory,
+    /// which is written as a tar stream; default: the only member
     #[arg(value_name = "PATH")]
-    pub path: Option<OsString>,
+    pub paths: Vec<OsString>,
     /// Write only the bytes from A up to but not including B (A..B, A.., ..B), or N bytes from A on
     /// (A+N); sizes may have suffixes: 1000M..1001M, 10G+4K
     #[arg(long, value_name = "A..B|A+N")]

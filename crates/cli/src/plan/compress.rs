@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::foreign::Format;
@@ -15,7 +16,7 @@ use crate::args::{CompressArgs, WalkArgs};
 use crate::failure::{Failure, Result};
 use crate::lrzip::format::LrzipFormat;
 use crate::names;
-use crate::paths::{self, NewFile, ends_with_slash, is_dash, label};
+use crate::paths::{self, NewFile, is_dash, is_directory, label};
 use crate::temporary;
 use crate::terminal::check_stdout;
 use crate::text::quoted;
@@ -54,7 +55,18 @@ pub struct ArchivePlan {
 #[derive(Debug)]
 pub enum ArchiveOutput {
     Stdout,
-    File { path: PathBuf, new: NewFile },
+    File {
+        path: PathBuf,
+        /// The directory for it, which may have to be created.
+        directory: Option<PathBuf>,
+        new: NewFile,
+    },
+}
+
+/// The path of an archive, and the directory that may have to be created for it.
+struct OutputPath {
+    path: PathBuf,
+    directory: Option<PathBuf>,
 }
 
 /// One member to compress.
@@ -99,12 +111,19 @@ impl CompressPlan {
             true => vec![PathBuf::from(".")],
             false => or_stdin(&args.files)?,
         };
+        effects::check_names(args, &files)?;
         let archives: Vec<_> = match &args.output.output {
+            Some(output) if !is_dash(output) && is_directory(output) => {
+                archives_below(output, &files, args)?
+            }
             Some(output) => vec![archive_of_all(&files, output, args)],
-            None => files
-                .iter()
-                .map(|path| archive_beside(path, args))
-                .collect(),
+            None => {
+                let given = given_names(args);
+                let files = files.iter().zip(given);
+                files
+                    .map(|(path, name)| archive_beside(path, name, args))
+                    .collect()
+            }
         };
         effects::check_compress(args, kinds(&archives).as_deref())?;
         Ok(CompressPlan {
@@ -147,21 +166,101 @@ fn options(args: &CompressArgs) -> Result<CompressOptions> {
     Ok(options)
 }
 
+/// The names that `--name` gives, and none for further inputs.
+fn given_names(args: &CompressArgs) -> impl Iterator<Item = Option<Vec<u8>>> + '_ {
+    let given = args.name.iter().map(|name| Some(name.as_bytes().to_vec()));
+    given.chain(std::iter::repeat(None))
+}
+
 /// Without `-o`: the archive of `path` is created beside it.
-fn archive_beside(path: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+fn archive_beside(path: &Path, name: Option<Vec<u8>>, args: &CompressArgs) -> Result<ArchivePlan> {
     if is_dash(path) {
-        return archive(vec![stdin_input()], None, args);
+        return archive(vec![stdin_input(name)], None, args);
+    }
+    if names::is_descriptor(path) {
+        let text = "is a pipe without a place of its own: name the output with -o";
+        return Err(Failure::usage(label(path), text));
     }
     let content_path = content_path(path, args);
-    let input = path_input(path, names::base_name(&content_path)?)?;
+    let own_name = || names::base_name(&content_path);
+    let input = path_input(path, name.map_or_else(own_name, Ok)?)?;
     let suffix = suffix(args, &input);
+    check_suffix(path, &content_path, suffix, args)?;
+    let path = names::with_suffix(&content_path, suffix);
+    archive(
+        vec![input],
+        Some(OutputPath {
+            path,
+            directory: None,
+        }),
+        args,
+    )
+}
+
+/// Refuses to compress what is an archive by its name.
+fn check_suffix(path: &Path, content_path: &Path, suffix: &str, args: &CompressArgs) -> Result<()> {
     if content_path.extension() == Some(OsStr::new(suffix)) && !args.output.force {
         let text = format!("already ends in .{suffix} (--force compresses it again)");
         return Err(Failure::usage(label(path), text));
     }
-    let output = names::with_suffix(&content_path, suffix);
-    archive(vec![input], Some(output), args)
+    Ok(())
 }
+
+/// With `-o DIR/`: each input becomes an archive in that directory, which is created.
+fn archives_below(
+    directory: &Path,
+    paths: &[PathBuf],
+    args: &CompressArgs,
+) -> Result<Vec<Result<ArchivePlan>>> {
+    paths::check_no_url(directory)?;
+    let mut taken = BTreeSet::new();
+    let mut below = |path: &Path, given: Option<Vec<u8>>| {
+        let content_path = content_path(path, args);
+        let name = match given {
+            Some(name) => name,
+            None if is_dash(path) || names::is_descriptor(path) => names::of_pipe(&taken),
+            None => names::own_name(&content_path)?,
+        };
+        taken.insert(name.clone());
+        let input = match is_dash(path) {
+            true => stdin_input(Some(name)),
+            false => path_input(path, name)?,
+        };
+        let suffix = suffix(args, &input);
+        check_suffix(path, &content_path, suffix, args)?;
+        let file_name = Path::new(OsStr::from_bytes(&input.name)).file_name();
+        let path = directory.join(file_name.unwrap_or_default());
+        let path = names::with_suffix(&path, suffix);
+        Ok((
+            input,
+            OutputPath {
+                path,
+                directory: Some(directory.to_path_buf()),
+            },
+        ))
+    };
+    let pairs = paths.iter().zip(given_names(args));
+    let planned: Vec<Result<(CompressInput, OutputPath)>> =
+        pairs.map(|(path, name)| below(path, name)).collect();
+    let mut outputs = BTreeSet::new();
+    for (input, output) in planned.iter().flatten() {
+        if !outputs.insert(output.path.clone()) {
+            let text = format!(
+                "a second archive would be {}: {NAME_REMEDY}",
+                output.path.display()
+            );
+            return Err(Failure::usage(label(&input.path), text));
+        }
+    }
+    let archives = planned.into_iter().map(|planned| {
+        let (input, output) = planned?;
+        archive(vec![input], Some(output), args)
+    });
+    Ok(archives.collect())
+}
+
+/// What to do about two of one name.
+const NAME_REMEDY: &str = "give each input a name with --name";
 
 /// The path that the content of an input has: its own, or with `--unpack` that of what is in it.
 fn content_path(path: &Path, args: &CompressArgs) -> PathBuf {
@@ -201,29 +300,38 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
         _ => names::relative_name,
     };
     let mut inputs = Vec::new();
-    let mut taken = BTreeSet::new();
-    for path in paths {
-        let input = match is_dash(path) {
-            true => stdin_input(),
-            false => path_input(path, name(&content_path(path, args))?)?,
+    let mut taken: BTreeSet<Vec<u8>> = given_names(args).map_while(|name| name).collect();
+    let is_given = !taken.is_empty();
+    for (path, given) in paths.iter().zip(given_names(args)) {
+        let own_name = || match names::is_descriptor(path) {
+            true => Ok(names::of_pipe(&taken)),
+            false => name(&content_path(path, args)),
         };
-        if !taken.insert(input.name.clone()) {
+        let input = match (is_dash(path), given) {
+            (true, given) => stdin_input(given),
+            (false, Some(given)) => path_input(path, given)?,
+            (false, None) => path_input(path, own_name()?)?,
+        };
+        if !taken.insert(input.name.clone()) && !is_given {
             let text = format!(
-                "a second member would have the name {}",
+                "a second member would have the name {}: {NAME_REMEDY}",
                 quoted(&input.name)
             );
             return Err(Failure::usage(label(path), text));
         }
         inputs.push(input);
     }
-    let output = (!is_dash(output)).then(|| output.to_path_buf());
+    let output = (!is_dash(output)).then(|| OutputPath {
+        path: output.to_path_buf(),
+        directory: None,
+    });
     archive(inputs, output, args)
 }
 
-fn stdin_input() -> CompressInput {
+fn stdin_input(name: Option<Vec<u8>>) -> CompressInput {
     CompressInput {
         path: PathBuf::from("-"),
-        name: names::STDIN_MEMBER.to_vec(),
+        name: name.unwrap_or_else(|| names::STDIN_MEMBER.to_vec()),
         metadata: None,
     }
 }
@@ -237,23 +345,28 @@ fn path_input(path: &Path, name: Vec<u8>) -> Result<CompressInput> {
     })
 }
 
-/// An archive of `inputs`; without `path` it goes to standard output.
+/// An archive of `inputs`; without `output` it goes to standard output.
 fn archive(
     inputs: Vec<CompressInput>,
-    path: Option<PathBuf>,
+    output: Option<OutputPath>,
     args: &CompressArgs,
 ) -> Result<ArchivePlan> {
-    let label = match (inputs.as_slice(), &path) {
+    if args.lrzip.is_lrzip() && inputs.len() > 1 {
+        let text = "--format lrz holds one file, or one directory as a tar stream: make several archives, \
+                    without -o or with -o DIR/";
+        return Err(Failure::usage("", text));
+    }
+    let label = match (inputs.as_slice(), &output) {
         ([input], _) => label(&input.path),
-        (_, Some(path)) => label(path),
+        (_, Some(output)) => label(&output.path),
         (_, None) => "standard output".to_string(),
     };
-    let output = match path {
+    let output = match output {
         None => {
             check_stdout(args.output.force)?;
             ArchiveOutput::Stdout
         }
-        Some(path) => file_output(&inputs, path, args)?,
+        Some(output) => file_output(&inputs, output, args)?,
     };
     Ok(ArchivePlan {
         label,
@@ -264,13 +377,9 @@ fn archive(
 
 fn file_output(
     inputs: &[CompressInput],
-    path: PathBuf,
+    OutputPath { path, directory }: OutputPath,
     args: &CompressArgs,
 ) -> Result<ArchiveOutput> {
-    if ends_with_slash(&path) {
-        let text = "names a directory; the output must be a file";
-        return Err(Failure::usage(label(&path), text));
-    }
     let mut read = inputs.iter().filter_map(|input| input.metadata.as_ref());
     read.try_for_each(|read| paths::check_other_than(read, &path))?;
     paths::check_free(&path, args.output.force)?;
@@ -287,5 +396,9 @@ fn file_output(
         modified: only.and_then(paths::modified),
         synced: args.output.is_synced(),
     };
-    Ok(ArchiveOutput::File { path, new })
+    Ok(ArchiveOutput::File {
+        path,
+        directory,
+        new,
+    })
 }

@@ -182,6 +182,18 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain compress --unpack {dir}"]),
     ),
     ("compress", "files", Acts),
+    (
+        "compress",
+        "name",
+        Refused(&[
+            "refrain compress --name a {file} {dir} -o {none}",
+            "refrain compress --name a --name b {file}",
+            "refrain compress --name a --name a {file} {dir} -o {none}",
+            "refrain compress --name ../a {file} -o {none}",
+            "refrain compress --name /a {file} -o {none}",
+            "refrain compress --format lrz --name a {file}",
+        ]),
+    ),
     // The last of several levels counts, as in gzip and xz.
     ("rfn", "level", Idle(BOTH_WAYS)),
     ("*", "level", Acts),
@@ -336,8 +348,8 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain list --numeric-owner {file}"]),
     ),
     ("list", "null", Refused(&["refrain list -0 --json {file}"])),
-    ("cat", "path", Acts),
-    ("cat", "range", Acts),
+    ("cat", "paths", Acts),
+    ("cat", "range", RefusedOpened("--range 0..1")),
     // Services.
     ("serve", "nbd", Acts),
     ("*", "http", Acts),

@@ -6,10 +6,9 @@ use refrain::ReadOptions;
 
 use super::effects;
 use super::inputs::{ArchiveInput, or_stdin};
-use super::output::writes_stdout;
 use crate::args::{DecompressArgs, OutputArgs, OwnerArgs};
 use crate::failure::{Failure, Result};
-use crate::paths::{check_no_url, is_dash};
+use crate::paths::{check_no_url, is_dash, is_directory, label};
 use crate::selection::ArchiveSelection;
 
 /// The archives of a run.
@@ -59,12 +58,7 @@ impl DecompressPlan {
     ) -> Result<DecompressPlan> {
         let archives = or_stdin(archives)?;
         effects::check_decompress(args, &archives, !selection.is_everything())?;
-        let is_stdout = writes_stdout(&args.output, &archives);
-        if is_stdout && !selection.is_everything() {
-            let text = "a part of an archive is restored to files only: name a directory with -o, or write one file \
-                        with `refrain cat`";
-            return Err(Failure::usage("", text));
-        }
+        check_one_output(&args.output, &archives)?;
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         let archives = archives
             .iter()
@@ -78,6 +72,21 @@ impl DecompressPlan {
             copies_other_input: args.copies_other_input,
             keep_broken: args.keep_broken,
         })
+    }
+}
+
+/// Refuses to restore several archives to one file, each over the one before.
+fn check_one_output(output: &OutputArgs, archives: &[PathBuf]) -> Result<()> {
+    match &output.output {
+        Some(path) if archives.len() > 1 && !is_dash(path) && !is_directory(path) => {
+            let text = format!(
+                "{} archives cannot all become this: name a directory, with a slash at its end (-o {}/)",
+                archives.len(),
+                path.display()
+            );
+            Err(Failure::usage(label(path), text))
+        }
+        _ => Ok(()),
     }
 }
 

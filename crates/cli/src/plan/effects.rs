@@ -4,13 +4,17 @@
 //! depends on the kinds of the inputs and outputs, or on options of several groups. `decisions.rs`
 //! has one for every option of every verb.
 
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use crate::args::{
     CompressArgs, DecompressArgs, ListArgs, OutputArgs, OwnerArgs, ServeArgs, WalkArgs,
 };
 use crate::failure::{Failure, Result};
+use crate::names;
 use crate::paths::is_dash;
+use crate::text::{counted, quoted};
 
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,46 @@ pub(super) fn check_stdin_is_read_once(walk: &WalkArgs, files: &[PathBuf]) -> Re
         ),
         false => Ok(()),
     }
+}
+
+/// Refuses names that are too many, too few, or would be refused when they are restored.
+///
+/// # Errors
+/// `Usage`, `Refused`.
+pub(super) fn check_names(args: &CompressArgs, files: &[PathBuf]) -> Result<()> {
+    if args.name.is_empty() {
+        return Ok(());
+    }
+    if args.lrzip.is_lrzip() {
+        return refused(
+            "--name",
+            "cannot be used with --format lrz, which stores no names",
+        );
+    }
+    if args.name.len() != files.len() {
+        let why = format!(
+            "names members one by one, and there are {} for {}: name each, in the order of the inputs",
+            counted(args.name.len() as u64, "name"),
+            counted(files.len() as u64, "input"),
+        );
+        return refused("--name", &why);
+    }
+    let mut taken = BTreeSet::new();
+    for name in &args.name {
+        let bytes = name.as_bytes();
+        let is_safe = names::safe_member_path("", bytes).is_ok();
+        if !is_safe {
+            let why = format!(
+                "{} is no relative path of a file below a directory",
+                quoted(bytes)
+            );
+            return refused("--name", &why);
+        }
+        if !taken.insert(bytes) {
+            return refused("--name", &format!("{} is given twice", quoted(bytes)));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options about directories where they mean nothing.

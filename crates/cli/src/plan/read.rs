@@ -7,7 +7,7 @@ use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
 use crate::args::{ByteRange, CatArgs, InfoArgs, PasswordArgs, ServeArgs, TestArgs};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Archives to check.
 #[derive(Debug)]
@@ -65,9 +65,10 @@ impl InspectPlan {
 pub struct CatPlan {
     pub options: ReadOptions,
     pub archive: SeekableInput,
-    /// A member or an entry.
-    pub path: Option<OsString>,
-    pub range: ByteRange,
+    /// Members, entries and patterns; nothing is the only member.
+    pub paths: Vec<OsString>,
+    /// Of the only path.
+    pub range: Option<ByteRange>,
     /// Whether binary content may go to a terminal.
     pub force: bool,
 }
@@ -79,12 +80,16 @@ impl CatPlan {
     /// `Usage` if the archive is a pipe; `Io` if there is no
     /// such file.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
+        if args.range.is_some() && args.paths.len() > 1 {
+            let text = "--range is about one file: name only that";
+            return Err(Failure::usage("", text));
+        }
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(CatPlan {
             archive: SeekableInput::new(&args.archive, &options, &args.password)?,
             options,
-            path: args.path.clone(),
-            range: args.range.unwrap_or(ByteRange::ALL),
+            paths: args.paths.clone(),
+            range: args.range,
             force: args.force,
         })
     }

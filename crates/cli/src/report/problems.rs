@@ -20,6 +20,8 @@ pub enum FileProblemKind {
     Changed,
     /// What no archive holds: a socket. It is no failure.
     Skipped,
+    /// The output of the run itself. It is no failure.
+    OwnOutput,
     /// It exists already and was kept.
     Existing,
     /// It is unsafe.
@@ -42,6 +44,7 @@ impl FileProblemKind {
             FileProblemKind::Vanished => "vanished",
             FileProblemKind::Changed => "changed",
             FileProblemKind::Skipped => "skipped",
+            FileProblemKind::OwnOutput => "own_output",
             FileProblemKind::Existing => "existing",
             FileProblemKind::Refused => "refused",
             FileProblemKind::Unusual => "unusual",
@@ -54,7 +57,9 @@ impl FileProblemKind {
     /// The code of a run with such a file; `None` if nothing is missing.
     pub fn exit(self) -> Option<Exit> {
         match self {
-            FileProblemKind::Skipped | FileProblemKind::Unusual => None,
+            FileProblemKind::Skipped | FileProblemKind::Unusual | FileProblemKind::OwnOutput => {
+                None
+            }
             FileProblemKind::Unreadable
             | FileProblemKind::Vanished
             | FileProblemKind::Changed
@@ -74,6 +79,7 @@ impl From<ProblemKind> for FileProblemKind {
             ProblemKind::Changed => FileProblemKind::Changed,
             ProblemKind::Skipped => FileProblemKind::Skipped,
             ProblemKind::Unusual => FileProblemKind::Unusual,
+            ProblemKind::OwnOutput => FileProblemKind::OwnOutput,
             ProblemKind::Damaged => FileProblemKind::Damaged,
             ProblemKind::Unsupported => FileProblemKind::Unsupported,
         }

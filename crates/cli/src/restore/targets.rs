@@ -132,6 +132,11 @@ impl Restore {
         self.restored_count
     }
 
+    /// Counts entries that were written without it.
+    pub fn count(&mut self, entries: u64) {
+        self.restored_count += entries;
+    }
+
     /// What was not restored so far.
     pub fn take_losses(&mut self) -> Losses {
         std::mem::take(&mut self.losses)

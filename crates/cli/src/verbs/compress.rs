@@ -1,6 +1,6 @@
 //! `refrain compress`: files, directories and pipes into archives.
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -67,10 +67,11 @@ fn compress(
     report: &Report,
 ) -> Result<Outcome> {
     let mut sink = open_sink(&archive.output)?;
+    let own_outputs = own_outputs(sink.as_ref(), &archive.output, report.session());
     let members = archive
         .inputs
         .iter()
-        .map(|input| open_member(input, plan, selection, report.session()))
+        .map(|input| open_member(input, plan, selection, &own_outputs, report.session()))
         .collect::<Result<Vec<_>>>()?;
     let members = in_turn_if_shared(members, &archive.inputs);
     let mut meter = report.meter(&archive.label);
@@ -152,8 +153,26 @@ fn bytes_expected(inputs: &[CompressInput]) -> Option<u64> {
 fn open_sink(output: &ArchiveOutput) -> Result<Box<dyn Sink>> {
     match output {
         ArchiveOutput::Stdout => files::stdout_sink(),
-        ArchiveOutput::File { path, new } => files::file_sink(path, *new),
+        ArchiveOutput::File {
+            path,
+            directory,
+            new,
+        } => {
+            if let Some(directory) = directory {
+                fs::create_dir_all(directory).map_err(paths::io_failure(directory, "create"))?;
+            }
+            files::file_sink(path, *new)
+        }
     }
+}
+
+/// The files that this run writes or is about to replace.
+fn own_outputs(sink: &dyn Sink, output: &ArchiveOutput, session: &Session) -> Vec<(u64, u64)> {
+    let path = match output {
+        ArchiveOutput::Stdout => None,
+        ArchiveOutput::File { path, .. } => Some(path),
+    };
+    files::own_outputs(sink, path.into_iter().chain(&session.own_outputs))
 }
 
 fn output_path(output: &ArchiveOutput) -> &Path {
@@ -168,6 +187,7 @@ fn open_member(
     input: &CompressInput,
     plan: &CompressPlan,
     selection: &WalkSelection,
+    own_outputs: &[(u64, u64)],
     session: &Session,
 ) -> Result<MemberInput> {
     let walk = &plan.walk;
@@ -183,6 +203,7 @@ fn open_member(
                 one_file_system: walk.one_file_system,
                 exclude_caches: walk.exclude_caches,
                 is_strict: walk.strict,
+                own_outputs: own_outputs.to_vec(),
                 // A list says for each path whether it is wanted.
                 no_recursion: true,
                 ..WalkOptions::default()

@@ -12,8 +12,10 @@ use super::entries::{self, Found};
 use super::extraction::{Extraction, NOTHING_TEXT};
 use super::foreign;
 use super::input::{ArchiveContent, open_content, read_total};
+use super::matches::for_each_match;
 use super::near_names;
 use super::operands::{self, Operands};
+use super::part_stream::{self, Part};
 use super::recognise;
 use super::removal::remove_sources;
 use crate::args::DecompressArgs;
@@ -112,6 +114,10 @@ fn extract_stream<'a>(
     report: &Report<'a>,
 ) -> Result<Extraction<'a>> {
     let label = &item.archive.label;
+    let has_path = matches!(item.destination, Destination::Path(_));
+    if !has_path && !plan.selection.is_everything() {
+        return part_stream::refuse(label);
+    }
     let placement = match &item.destination {
         Destination::Path(output) => Placement::Stream(StreamPlacement::at(output)?),
         Destination::Stdout | Destination::Default => Placement::Stdout,
@@ -164,6 +170,17 @@ fn extract_source<'a>(
         mut not_found,
         are_files,
     } = existing_paths(archive.as_ref(), item, plan)?;
+    if let (Destination::Stdout, Some(archive), false) =
+        (&item.destination, &archive, selection.is_everything())
+    {
+        let part = Part {
+            archive,
+            source: &source,
+            selection: &selection,
+            not_found,
+        };
+        return part_stream::write(part, item, plan, report);
+    }
     check_owners(
         label,
         &plan.owners,
@@ -237,7 +254,7 @@ fn existing_paths(
         let text = "archives of lrzip hold one file: no parts of them can be selected";
         return Err(Failure::usage(label, text));
     };
-    let (mut found, mut not_found) = (Vec::new(), Vec::new());
+    let (mut found, mut globs, mut not_found) = (Vec::new(), Vec::new(), Vec::new());
     let mut are_files = !plan.selection.has_patterns();
     for path in plan.selection.paths() {
         // The whole of the only member, even of a tar stream that has no entry for its root.
@@ -257,17 +274,32 @@ fn existing_paths(
                 are_files &= !entries::has_entries(&member);
                 found.push(path.clone());
             }
+            None if is_matched(archive, item, path)? => {
+                are_files = false;
+                globs.push(path.clone());
+            }
             None => not_found.push(near_names::not_found_text(archive, label, path)?),
         }
     }
-    match (found.is_empty(), not_found.first()) {
+    match (found.is_empty() && globs.is_empty(), not_found.first()) {
         (true, Some(text)) => Err(Failure::usage(label, text.clone())),
         _ => Ok(Wishes {
-            selection: plan.selection.with_paths(found),
+            selection: plan.selection.with_paths(found, globs),
             not_found,
             are_files,
         }),
     }
+}
+
+/// Whether a path is a pattern that something matches.
+fn is_matched(archive: &Archive, item: &RestorePlan, path: &[u8]) -> Result<bool> {
+    let mut is_matched = false;
+    let (archive_path, label) = (&item.archive.path, &item.archive.label);
+    for_each_match(archive, archive_path, label, path, &mut |_| {
+        is_matched = true;
+        Ok(())
+    })?;
+    Ok(is_matched)
 }
 
 /// Whether something with an owner is restored: a directory, or a part of a tar stream.

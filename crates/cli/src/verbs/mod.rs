@@ -13,6 +13,8 @@
 //! | `recognise` | names the format of an input that is not an archive |
 //! | `entries` | the entries of archived directories: visited, and found by path |
 //! | `operands` | which operands are archives, and which are paths inside one |
+//! | `matches` | what a pattern matches |
+//! | `part_stream` | a part of an archive to standard output |
 //! | `near_names` | what a mistyped path may stand for |
 //! | `examples` | the examples in the manual pages |
 
@@ -33,9 +35,11 @@ mod input;
 pub mod lab;
 pub mod list;
 pub mod map;
+mod matches;
 pub mod mount;
 mod near_names;
 mod operands;
+mod part_stream;
 mod recognise;
 mod removal;
 pub mod serve;

@@ -14,6 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
 use crate::paths::{is_dash, label};
+use crate::selection::has_wildcards;
 use crate::urls;
 
 /// Operands, sorted out.
@@ -110,13 +111,13 @@ fn look(operand: &Path) -> Look {
     match fs::metadata(operand) {
         Ok(found) if found.is_file() && begins_like_an_archive(operand) => Look::Archive,
         Ok(found) if !found.is_file() && !found.is_dir() => Look::Archive,
-        _ if names::has_archive_suffix(operand) && !has_wildcards(operand) => Look::ArchiveName,
+        _ if names::has_archive_suffix(operand)
+            && !has_wildcards(operand.as_os_str().as_bytes()) =>
+        {
+            Look::ArchiveName
+        }
         _ => Look::Other,
     }
-}
-
-fn has_wildcards(operand: &Path) -> bool {
-    bytes(operand).iter().any(|byte| b"*?[\\".contains(byte))
 }
 
 fn begins_like_an_archive(path: &Path) -> bool {

@@ -12,6 +12,7 @@
 //! | `rfn` | the options of gzip, and `tar -I` |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `pipes` | several named pipes at once |
+//! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
 //! | `no_effect` | options that would have no effect are refused |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
@@ -42,6 +43,7 @@
 
 mod confined;
 mod damage;
+mod first_day;
 mod foreign;
 mod hash;
 mod hostile_names;

@@ -47,7 +47,7 @@ fn no_message_names_a_file_twice() {
         "cat missing.rfn",
         "compress missing",
         "decompress x.rfn -o missing/deep/x",
-        "compress x -o directory",
+        "map x.rfn -o directory",
         "info directory",
         "decompress -f x.rfn -o /dev/full",
     ] {

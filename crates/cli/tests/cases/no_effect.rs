@@ -105,6 +105,21 @@ fn a_scan_of_what_has_no_frames_is_refused() {
 }
 
 #[test]
+fn a_range_of_several_files_is_refused() {
+    let case = Case::new();
+    case.write("tree/a", b"a");
+    case.write("tree/b", b"b");
+    case.ok("compress -q tree");
+    for line in [
+        "cat tree.rfn * --range 0..1",
+        "cat tree.rfn a b --range 0..1",
+    ] {
+        let told = case.fails(line, 1);
+        assert!(told.contains("--range is about one file"), "{line}: {told}");
+    }
+}
+
+#[test]
 fn owners_are_refused_where_nothing_has_one() {
     let case = Case::new();
     for archive in plain_archives(&case) {

@@ -77,7 +77,7 @@ fn usage_errors_are_exit_1() {
         "cat x --range 5",
         "cat x --range 9..5",
         "compress --threads -1 x",
-        "compress x -o directory/",
+        "compress x x -o directory/",
     ];
     for line in lines {
         let message = case.fails(line, 1);

@@ -118,13 +118,15 @@ impl DirectoryContent {
 
     /// The directory as a tar stream, or the listed paths without the directories above them.
     fn tar_reader(self) -> io::Result<TreeReader> {
-        match self.paths {
-            None => TreeReader::open_named(&self.path, &self.name),
+        let mut reader = match self.paths {
+            None => TreeReader::open_named(&self.path, &self.name)?,
             Some(paths) => {
                 let paths = paths.into_iter().map(OsString::from_vec).collect();
-                Ok(TreeReader::open_paths(&self.path, &self.name, paths))
+                TreeReader::open_paths(&self.path, &self.name, paths)
             }
-        }
+        };
+        reader.leave_out(self.walk.own_outputs);
+        Ok(reader)
     }
 
     fn walker(&self) -> io::Result<Walker> {

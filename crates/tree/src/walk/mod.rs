@@ -52,4 +52,5 @@ pub use order::content_order;
 #[cfg(feature = "filesystem")]
 pub use problem::{Problem, ProblemKind};
 #[cfg(feature = "filesystem")]
+pub(crate) use walker::OWN_OUTPUT_TEXT;
 pub use walker::{WalkOptions, Walker, relative_path};

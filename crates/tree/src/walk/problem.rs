@@ -21,6 +21,8 @@ pub enum ProblemKind {
     Unusual,
     /// Reading: what this version cannot read, such as an encrypted entry of a zip file.
     Unsupported,
+    /// The output of the run itself, which an archive of it cannot hold. No failure either.
+    OwnOutput,
 }
 
 /// A file, or a part of one, that is missing in the archive or not as it was at one moment; or what
@@ -64,7 +66,10 @@ impl Problem {
     /// Whether something that an archive can hold is missing or changed.
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        !matches!(self.kind, ProblemKind::Skipped | ProblemKind::Unusual)
+        !matches!(
+            self.kind,
+            ProblemKind::Skipped | ProblemKind::Unusual | ProblemKind::OwnOutput
+        )
     }
 
     /// What cannot be read because it is damaged.
@@ -95,9 +100,10 @@ impl Problem {
             ProblemKind::Unreadable => io::ErrorKind::PermissionDenied,
             ProblemKind::Damaged => io::ErrorKind::InvalidData,
             ProblemKind::Unsupported => io::ErrorKind::Unsupported,
-            ProblemKind::Changed | ProblemKind::Skipped | ProblemKind::Unusual => {
-                io::ErrorKind::Other
-            }
+            ProblemKind::Changed
+            | ProblemKind::Skipped
+            | ProblemKind::Unusual
+            | ProblemKind::OwnOutput => io::ErrorKind::Other,
         };
         let path = String::from_utf8_lossy(&self.path);
         io::Error::new(kind, format!("read {path}: {}", self.text))

@@ -24,6 +24,9 @@ use crate::selection::{Decision, Selection};
 /// The path of the root's entry if paths have no prefix.
 const ROOT_PATH: &[u8] = b".";
 
+/// What is said about the output of the run itself.
+pub(crate) const OWN_OUTPUT_TEXT: &str = "left out: it is the output of this run";
+
 /// What of a tree is walked, and what is done about what cannot be read.
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
@@ -37,6 +40,9 @@ pub struct WalkOptions {
     pub exclude_caches: bool,
     /// What cannot be read is an error, not a [`Problem`].
     pub is_strict: bool,
+    /// The devices and inodes of files that the run writes or is about to replace. They are left
+    /// out, under whatever name they are found.
+    pub own_outputs: Vec<(u64, u64)>,
     /// Listed directories stand for themselves only, not for everything below.
     pub no_recursion: bool,
     /// Leave the extended attributes of regular files that are not empty to
@@ -439,6 +445,10 @@ impl Walker {
         let Some(kind) = metadata.kind() else {
             return self.report(ProblemKind::Skipped, "is a socket");
         };
+        let id = (metadata.id.device, metadata.id.inode);
+        if self.options.own_outputs.contains(&id) {
+            return self.report(ProblemKind::OwnOutput, OWN_OUTPUT_TEXT);
+        }
         let mut entry = self.entry_of(metadata, kind);
         if self.make_hard_link(&mut entry, metadata) {
             self.return_entry(entry);

@@ -66,7 +66,9 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
     let Some(found) = &input.metadata else {
         return because(format!("{}: No such file or directory", path.display()));
     };
-    let content = content(path, found)?;
+    let mut content = content(path, found)?;
+    // Where the archive goes, whose earlier version may lie in the directory.
+    let mut outputs = Vec::new();
     let sink = match &context.settings.outfile {
         Some(output) if paths::is_dash(output) => {
             check_stdout(context.settings.force)?;
@@ -77,6 +79,7 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
                 Some(output) => output.clone(),
                 None => archive_path(context.settings, path)?,
             };
+            outputs.push(output.clone());
             match compress::file_sink(context, &output, &input) {
                 Err(Failure::Exists { file }) => {
                     return because(format!("{file} exists, use -f to overwrite"));
@@ -85,6 +88,7 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
             }
         }
     };
+    content.walk.own_outputs = files::own_outputs(sink.as_ref(), &outputs);
     let content = Content::directory(content);
     let label = paths::label(path);
     let written = compress::write_archive(context, content, sink, &label)

@@ -1,6 +1,5 @@
 //! `refrain cat` of a file of another format.
 
-use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,12 +11,14 @@ use refrain::{Entry, EntryKind};
 use serde_json::json;
 
 use super::super::near_names::NearNames;
+use crate::args::{ByteRange, PatternArgs};
 use crate::entry_paths::normalized;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
 use crate::plan::CatPlan;
 use crate::report::{Meter, Outcome};
+use crate::selection::{ListSelection, has_wildcards};
 use crate::text::{counted, quoted};
 
 /// Writes the content, or a file of a compressed tar stream.
@@ -33,28 +34,36 @@ pub fn cat(
         meter,
     };
     let mut stdout = files::content_sink(plan.force)?;
-    let path = plan.path.as_deref().map(OsStr::as_bytes);
     let is_stream = format.is_stream();
-    let bytes = match path.filter(|path| !is_stream || !cat.is_whole(path)) {
-        None if !is_stream => {
+    let mut bytes = 0;
+    for path in plan.paths.iter().map(|path| path.as_bytes()) {
+        bytes += match is_stream && cat.is_whole(path) {
+            true => cat.content(stdout.as_mut())?,
+            false => cat.files(path, stdout.as_mut())?,
+        };
+    }
+    match (plan.paths.is_empty(), is_stream) {
+        (true, false) => {
             let text = "holds files: name one of them (see `refrain list`)";
             return Err(Failure::usage(&plan.archive.label, text));
         }
-        None => cat.content(stdout.as_mut())?,
-        Some(path) => cat.file(path, stdout.as_mut())?,
-    };
+        (true, true) => bytes = cat.content(stdout.as_mut())?,
+        (false, _) => {}
+    }
     files::publish(stdout.as_mut(), Path::new("standard output"))?;
     meter.erase();
     let json = json!({
         "file": plan.archive.label,
-        "path": plan.path.as_deref().map(OsStr::to_string_lossy),
-        "start": plan.range.start,
+        "path": plan.paths.first().map(|path| path.to_string_lossy()),
+        "paths": plan.paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+        "start": cat.range().start,
         "bytes": bytes,
     });
     let mut outcome = Outcome::new(&plan.archive.label, String::new(), json);
     // Of a file inside, it is the rest of the stream that may not be whole.
     let unread = meter.take_unread();
-    if path.is_none_or(|path| is_stream && cat.is_whole(path)) {
+    let is_whole = |path: &std::ffi::OsString| is_stream && cat.is_whole(path.as_bytes());
+    if plan.paths.is_empty() || plan.paths.iter().any(is_whole) {
         outcome.add_unread(unread);
     }
     Ok(outcome)
@@ -76,13 +85,62 @@ impl Cat<'_> {
         names::of_member(&self.plan.archive.path, b"") == path
     }
 
+    fn range(&self) -> ByteRange {
+        self.plan.range.unwrap_or(ByteRange::ALL)
+    }
+
+    /// Writes a file, or all that a pattern matches. Returns their length.
+    fn files(&self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
+        if !has_wildcards(path) || self.find(path)?.0.is_some() {
+            return self.file(path, sink);
+        }
+        let matches = self.matches(path)?;
+        match matches.as_slice() {
+            [] => self.file(path, sink),
+            _ if self.plan.range.is_some() => {
+                let text = "--range is about one file: name only that, without a pattern";
+                Err(Failure::usage(&self.plan.archive.label, text))
+            }
+            files => files.iter().map(|file| self.file(file, sink)).sum(),
+        }
+    }
+
+    /// The paths of the files that a pattern matches, each once.
+    fn matches(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let selection = ListSelection::load(&PatternArgs::default(), vec![pattern.to_vec()])?;
+        let mut patterns = selection.of_member(b"", 1)?;
+        let mut matched = selection.matched();
+        let mut found = Vec::new();
+        let mut add = |entry: &Entry| {
+            let is_directory = entry.kind == EntryKind::Directory;
+            let is_file = matches!(entry.kind, EntryKind::File | EntryKind::Hardlink);
+            let is_wanted = patterns.wants(&entry.path, is_directory, &mut matched);
+            if is_file && is_wanted && !found.contains(&entry.path) {
+                found.push(entry.path.clone());
+            }
+        };
+        if !self.format.is_stream() {
+            self.open_zip()?.entries().iter().for_each(add);
+            return Ok(found);
+        }
+        let contents = self.open()?;
+        if contents.is_tar() {
+            let read = contents.for_each_entry(self.meter, &mut |entry| {
+                add(entry);
+                Ok(())
+            });
+            read.map_err(|error| self.failure(error))?;
+        }
+        Ok(found)
+    }
+
     fn failure(&self, error: refrain::Error) -> Failure {
         Failure::engine(&self.plan.archive.label, error)
     }
 
     /// Writes the range of the content. Returns its length.
     fn content(&self, sink: &mut dyn Sink) -> Result<u64> {
-        let range = self.plan.range.start..self.plan.range.end.unwrap_or(u64::MAX);
+        let range = self.range().start..self.range().end.unwrap_or(u64::MAX);
         let feed = ForeignFeed::Source(self.source.clone());
         write_range(
             feed,
@@ -146,7 +204,7 @@ impl Cat<'_> {
     }
 
     fn range_of(&self, name: &str, length_bytes: u64) -> Result<Range<u64>> {
-        let range = self.plan.range;
+        let range = self.range();
         range.within(length_bytes).ok_or_else(|| {
             let bytes = counted(length_bytes, "byte");
             let text = format!("the range {range} ends beyond the end: {name} has {bytes}");

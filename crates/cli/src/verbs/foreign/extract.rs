@@ -9,6 +9,7 @@ use refrain::foreign::Format;
 
 use super::super::extraction::{Extraction, NOTHING_TEXT};
 use super::super::input::ArchiveContent;
+use super::super::part_stream;
 use crate::entry_paths::normalized;
 use crate::failure::{Failure, Result};
 use crate::names;
@@ -16,6 +17,7 @@ use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners};
 use crate::report::Report;
 use crate::restore::{Placement, Restore, StreamPlacement};
+use crate::selection::has_wildcards;
 use crate::text::quoted;
 
 /// Restores the content of a file.
@@ -36,6 +38,9 @@ pub fn extract<'a>(
     }
     let selection = &plan.selection;
     let is_part = !selection.is_everything();
+    if is_part && item.destination == Destination::Stdout {
+        return part_stream::refuse(label);
+    }
     check_owners(label, &plan.owners, is_part || !format.is_stream())?;
     let placement = match (&content, &item.destination) {
         (_, Destination::Stdout) => Placement::Stdout,
@@ -99,6 +104,10 @@ pub fn extract<'a>(
 fn missing<'a>(root: &Path, paths: &'a [Vec<u8>]) -> impl Iterator<Item = String> + 'a {
     let root = root.to_path_buf();
     let is_missing = move |path: &&Vec<u8>| {
+        // A pattern names no file.
+        if has_wildcards(path) {
+            return false;
+        }
         let inside = normalized(path).join(&b'/');
         let inside = inside.strip_prefix(b"//").unwrap_or(&inside);
         let restored = root.join(OsStr::from_bytes(inside));

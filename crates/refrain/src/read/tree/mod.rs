@@ -5,6 +5,7 @@ pub(crate) mod content;
 pub(crate) mod decoded_frames;
 pub(crate) mod entry_data;
 pub(crate) mod parallel;
+pub(crate) mod part;
 pub(crate) mod path_order;
 pub(crate) mod raw_parts;
 pub(crate) mod read_hash;

@@ -1,0 +1,93 @@
+//! `refrain decompress -o -` of a part of an archive: directories as tar streams, other members as
+//! they are, one after the other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use refrain::storage::Source;
+use refrain::{Archive, ExtractSummary};
+
+use super::entries::has_entries;
+use super::extraction::{Extraction, NOTHING_TEXT};
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::plan::{DecompressPlan, RestorePlan};
+use crate::report::Report;
+use crate::restore::{Placement, Restore};
+use crate::selection::{ArchiveSelection, Wanted};
+
+/// What an archive that is opened holds of what was asked for.
+pub struct Part<'a> {
+    pub archive: &'a Archive,
+    pub source: &'a Arc<dyn Source>,
+    pub selection: &'a ArchiveSelection,
+    pub not_found: Vec<String>,
+}
+
+/// Refuses a part of what can only be read forward, or has no entries.
+///
+/// # Errors
+/// `Usage`.
+pub fn refuse<T>(label: &str) -> Result<T> {
+    let text = "a part of this is restored to files only: name a directory with -o, or write single files \
+                with `refrain cat`";
+    Err(Failure::usage(label, text))
+}
+
+/// Writes the part to standard output.
+pub fn write<'a>(
+    part: Part<'_>,
+    item: &RestorePlan,
+    plan: &DecompressPlan,
+    report: &Report<'a>,
+) -> Result<Extraction<'a>> {
+    let label = &item.archive.label;
+    let failure = |error| Failure::engine(label, error);
+    let mut restore = Restore::new(label, Placement::Stdout, &plan.output);
+    let meter = report.meter(label);
+    let mut stdout = files::content_sink(plan.output.force)?;
+    meter.begin(None);
+    let count = part.archive.member_count();
+    let mut summary = ExtractSummary {
+        content_bytes: 0,
+        archive_bytes: part.source.size_bytes().map_err(Failure::Storage)?,
+        members: count,
+        entries: 0,
+    };
+    let mut not_found = part.not_found;
+    for index in 0..count {
+        let member = part.archive.member(index).map_err(failure)?;
+        let wanted = match has_entries(&member) {
+            true => part.selection.of_tree(&member.name, Some(count))?,
+            false => part.selection.of_file(&member.name)?,
+        };
+        match wanted {
+            Wanted::Nothing => {}
+            Wanted::Everything => {
+                let written = part.archive.write_member(index, stdout.as_mut(), &meter);
+                written.map_err(failure)?;
+                summary.content_bytes += member.content_bytes;
+                restore.count(1);
+            }
+            Wanted::Part(selection) => {
+                let sink = stdout.as_mut();
+                let written = part.archive.write_part(index, &selection, sink, &meter);
+                let entries = written.map_err(failure)?;
+                summary.entries += entries;
+                restore.count(entries);
+            }
+        }
+    }
+    files::publish(stdout.as_mut(), Path::new("standard output"))?;
+    if restore.restored_count() == 0 && not_found.is_empty() {
+        not_found.push(NOTHING_TEXT.to_string());
+    }
+    Ok(Extraction {
+        restore,
+        summary,
+        meter,
+        not_found,
+        damage: Default::default(),
+        members: count,
+    })
+}
