@@ -289,12 +289,10 @@ impl Walk<'_, '_, '_> {
                 return Err(Error::cancelled());
             }
         }
-        if let Some(error) = self.error_behind.take_if(|_| !self.checker.is_complete()) {
-            return Err(error);
-        }
         if !self.checker.is_complete() {
             let at = self.archive_offset();
-            return Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at));
+            let cut = || Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at);
+            return Err(self.error_behind.take().unwrap_or_else(cut));
         }
         let is_decoded = self.plans.parts_if_empty() == Some(self.next_delivered);
         if !is_decoded || !self.open.is_empty() {
@@ -364,17 +362,16 @@ impl Walk<'_, '_, '_> {
         match event {
             JobResult::Frame { reader, frame } => {
                 self.reader = Some(reader);
-                let used = match frame {
-                    Ok(Some(frame)) => {
+                let used = frame.and_then(|frame| match frame {
+                    Some(frame) => {
                         let offset = frame.offset;
                         self.frame(frame).map_err(|error| error.at_offset(offset))
                     }
-                    Ok(None) => {
+                    None => {
                         self.end();
                         Ok(())
                     }
-                    Err(error) => Err(error),
-                };
+                });
                 match used {
                     // What is before the damage is delivered.
                     Err(error)
