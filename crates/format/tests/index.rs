@@ -7,7 +7,7 @@ use refrain_format::{
     FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader,
     complete_frame, walk_archive,
 };
-use refrain_testkit::sample_archive;
+use refrain_testkit::{decode_sequentially, sample_archive};
 
 /// The number of sample archives.
 fn seeds() -> u64 {
@@ -35,8 +35,11 @@ fn forged(archive: &[u8], (offset, header): (usize, &FrameHeader), payload: &[u8
     archive
 }
 
+/// Whether a reader accepts the archive that decodes entries: the paths in slices are compared with
+/// them.
 fn is_valid(archive: &[u8]) -> bool {
     walk_archive(archive, &Limits::default(), |_, _, _| Ok(())).is_ok()
+        && decode_sequentially(archive).is_ok()
 }
 
 /// The size of the head of a payload that is less than 128 bytes long.

@@ -50,19 +50,26 @@ pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String>
             .map_err(|error| format!("frame at {}: {error}", checker.offset()))?;
     }
     match checker.is_complete() {
-        true => finish(state),
+        true => finish(state, checker),
         false => Err("the archive has no End frame".to_owned()),
     }
 }
 
 /// Replays what was retained, when all blocks have come.
-fn finish(mut state: DecodedState) -> Result<Vec<DecodedMember>, String> {
+fn finish(
+    mut state: DecodedState,
+    mut checker: StreamChecker,
+) -> Result<Vec<DecodedMember>, String> {
     for extent in std::mem::take(&mut state.extents) {
         replay(&extent, &mut state);
     }
     for end in std::mem::take(&mut state.ends) {
+        let slices = slices_of(&state.entries[end.member_id as usize]);
         member(&end, &mut state)?;
+        checker.observe_slices(end.member_id, &slices);
     }
+    let sliced = checker.check_observed_slices();
+    sliced.map_err(|error| error.to_string())?;
     Ok(state.members)
 }
 
