@@ -316,6 +316,11 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
             "refrain decompress --numeric-owner --no-same-owner {file}",
         ]),
     ),
+    (
+        "decompress",
+        "keep_broken",
+        Idle("an archive may have no damage"),
+    ),
     ("decompress", "operands", Acts),
     ("decompress", "paths", Acts),
     ("rfn", "files", Acts),
@@ -373,6 +378,11 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "export",
         Refused(&["refrain serve {file} --http unix:s --export x"]),
     ),
+    (
+        "serve",
+        "host_name",
+        Refused(&["refrain serve {file} --nbd unix:s --host-name x"]),
+    ),
     ("serve", "clients", Idle(BOUND)),
     ("*", "daemon", Acts),
     ("serve", "idle_exit", Acts),
@@ -398,6 +408,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Idle("it states that none of an archive is used, which may have none"),
     ),
     ("boot", "print", Acts),
+    ("boot", "image_format", Acts),
     ("boot", "qemu", Acts),
     ("boot", "socket", Acts),
     ("boot", "arguments", Acts),
@@ -526,7 +537,7 @@ fn refusal(line: &[OsString]) -> Option<String> {
             DecompressPlan::new(&args, &args.operands, selection).map(drop)
         }
         Verb::List(args) => check_list(&args),
-        Verb::Serve(args) => check_serve(&args, !args.nbd.is_empty()),
+        Verb::Serve(args) => check_serve(&args, !args.nbd.is_empty(), !args.http.is_empty()),
         _ => Ok(()),
     };
     checked.err().map(usage)

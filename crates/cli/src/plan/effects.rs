@@ -225,11 +225,15 @@ pub fn check_list(args: &ListArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what has no effect in a run of `serve` without block devices.
+/// Refuses what has no effect in a run of `serve` without block devices, or without HTTP.
 ///
 /// # Errors
 /// `Usage`.
-pub fn check_serve(args: &ServeArgs, serves_nbd: bool) -> Result<()> {
+pub fn check_serve(args: &ServeArgs, serves_nbd: bool, serves_http: bool) -> Result<()> {
+    if !args.host_name.is_empty() && !serves_http {
+        let why = "is about HTTP clients: add --http ADDRESS, or leave it out";
+        return refused("--host-name", why);
+    }
     let given = [
         (args.tls_certificate.is_some(), "--tls-certificate"),
         (args.export.is_some(), "--export"),

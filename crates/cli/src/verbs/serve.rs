@@ -112,7 +112,8 @@ impl Listeners {
             listeners.http.push(Listener::bind(address)?);
         }
         listeners.take_inherited()?;
-        check_serve(args, !listeners.nbd.is_empty())?;
+        let has_nbd = !listeners.nbd.is_empty();
+        check_serve(args, has_nbd, !listeners.http.is_empty())?;
         match listeners.nbd.is_empty() && listeners.http.is_empty() {
             true => Err(Failure::usage(
                 "",
