@@ -7,19 +7,22 @@ use refrain_format::whole::{
     WHOLE_START_BYTES, collapse, expand, expand_payload, whole_archive_bytes,
 };
 use refrain_format::{
-    ErrorClass, FrameHeader, FrameKind, Limits, MAGIC, UntrustedFrameHeader, complete_frame,
-    walk_archive,
+    ErrorClass, FrameHeader, FrameKind, IndexList, Limits, MAGIC, Payload, UntrustedFrameHeader,
+    complete_frame, walk_archive,
 };
 use refrain_testkit::sample_archive;
 
 const TAIL_BYTES: usize = 8;
 
 /// Whether expanding a Whole frame would not give the archive again: it has skippable frames, or
-/// nodes of its index are smaller than usual.
+/// nodes of its index are smaller than usual, or it states the path order of a tree.
 fn has_more_frames(archive: &[u8]) -> bool {
     let mut found = false;
-    walk_archive(archive, &Limits::default(), |_, header, _| {
+    walk_archive(archive, &Limits::default(), |_, header, payload| {
         found |= header.skippable || header.kind == FrameKind::Index;
+        if let Payload::End { roots, .. } = payload {
+            found |= roots.iter().any(|root| root.list == IndexList::Slices);
+        }
         Ok(())
     })
     .unwrap();

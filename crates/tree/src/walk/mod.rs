@@ -53,4 +53,5 @@ pub use order::content_order;
 pub use problem::{Problem, ProblemKind};
 #[cfg(feature = "filesystem")]
 pub(crate) use walker::OWN_OUTPUT_TEXT;
+#[cfg(feature = "filesystem")]
 pub use walker::{WalkOptions, Walker, relative_path};
