@@ -61,7 +61,13 @@ impl CancellableReader {
 
 impl Read for CancellableReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.file.read(buffer)
+        loop {
+            self.wait()?;
+            match self.file.read(buffer) {
+                // In non-blocking mode, where another process may have read what there was.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
     }
 }

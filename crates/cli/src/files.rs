@@ -24,6 +24,7 @@ use crate::machine;
 use crate::paths::{NewFile, identity, io_failure, is_dash, label, own_descriptor};
 use crate::remote;
 use crate::session::Session;
+use crate::standard;
 use crate::terminal::TextSink;
 use crate::urls;
 
@@ -32,8 +33,7 @@ use crate::urls;
 /// Standard input as a stream, from its current offset.
 pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
     let path = Path::new("-");
-    let descriptor = io::stdin().as_fd().try_clone_to_owned();
-    let file = File::from(descriptor.map_err(io_failure(path, "open"))?);
+    let file = standard::input().map_err(io_failure(path, "read"))?;
     enlarge_pipe(&file);
     Ok(Box::new(CancellableReader::new(file, session)))
 }
@@ -42,8 +42,7 @@ pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
 /// again.
 pub fn stdin_source() -> Result<Option<Arc<FileSource>>> {
     let path = Path::new("-");
-    let descriptor = io::stdin().as_fd().try_clone_to_owned();
-    let mut file = File::from(descriptor.map_err(io_failure(path, "open"))?);
+    let mut file = standard::input().map_err(io_failure(path, "read"))?;
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_file || file.stream_position().ok() != Some(0) {
         return Ok(None);
@@ -149,12 +148,9 @@ pub fn file_source(path: &Path) -> Result<Arc<FileSource>> {
 // ------------------------------------------------------------------------------------ outputs
 
 /// Standard output as a sink.
-///
-/// It has a descriptor of its own: the buffer of `std::io::stdout` searches for line ends, which
-/// mean nothing in binary data.
 pub fn stdout_sink() -> Result<Box<dyn Sink>> {
-    let descriptor = io::stdout().as_fd().try_clone_to_owned();
-    let file = File::from(descriptor.map_err(io_failure(Path::new("standard output"), "open"))?);
+    let path = Path::new("standard output");
+    let file = standard::output().map_err(io_failure(path, "write"))?;
     enlarge_pipe(&file);
     Ok(descriptor_output(file, "standard output"))
 }

@@ -23,11 +23,12 @@
 //! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
 //! | [`failure`], [`exit`] | what can fail, and the code for it |
 //! | [`session`] | signals |
+//! | [`inherited`], [`standard`] | what the process inherits; its standard streams |
 //! | [`machine`] | the profile of this machine |
+//! | [`memory_limit`], [`allocation`] | the memory left to the process; its end without any |
 //! | [`lrzip`] | the drop-in for lrzip, and its format |
 
-#![forbid(unsafe_code)]
-
+mod allocation;
 mod args;
 mod cancellable;
 mod disk_image;
@@ -35,9 +36,11 @@ mod entry_paths;
 mod exit;
 mod failure;
 mod files;
+mod inherited;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod machine;
+mod memory_limit;
 mod messages;
 mod names;
 mod password;
@@ -53,6 +56,7 @@ mod run;
 mod selection;
 mod service;
 mod session;
+mod standard;
 mod temporary;
 mod terminal;
 mod text;
@@ -60,6 +64,30 @@ mod units;
 mod urls;
 mod verbs;
 
+use refrain::pool::{SignalDelivery, start_detached};
+
+/// With a smaller limit of the stack (`ulimit -s`) the first thread is too small to work on.
+const STACK_BYTES_LEAST: u64 = 2 << 20;
+
 fn main() -> std::process::ExitCode {
-    run::run(std::env::args_os().collect())
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack);
+    let is_small = stack.current.is_some_and(|bytes| bytes < STACK_BYTES_LEAST);
+    if !is_small {
+        return run::run(arguments);
+    }
+    // The stack of a new thread does not depend on the limit.
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let of_thread = arguments.clone();
+    let run = move || {
+        // The receiver waits.
+        let _ = sender.send(run::run(of_thread));
+    };
+    let is_started = start_detached("main", SignalDelivery::All, run);
+    match receiver.recv() {
+        Ok(exit) => exit,
+        // It panicked, which is a bug, and has said so.
+        Err(_) if is_started => (exit::Exit::Internal as u8).into(),
+        Err(_) => run::run(arguments),
+    }
 }

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use crate::exit::Exit;
+use crate::standard::{self, TextOutput};
 use crate::text::{printable, printable_lines};
 
 /// Writes `PROGRAM: text` as one line to standard error.
@@ -15,9 +16,7 @@ pub fn tell(program: &str, text: &str) {
 /// Whatever the text was made from, it has no commands for a terminal.
 pub fn line(text: &str) {
     let text = printable_lines(text);
-    let _ = io::stderr()
-        .lock()
-        .write_all(format!("{text}\n").as_bytes());
+    let _ = standard::write_error(format!("{text}\n").as_bytes());
 }
 
 /// Prints the argument parser's answer: help and version on standard output (success), complaints
@@ -30,9 +29,18 @@ pub fn parser(error: &clap::Error) -> Exit {
         }
         return Exit::Usage;
     }
-    match (error.use_stderr(), error.print()) {
-        (true, _) => Exit::Usage,
-        (false, Err(why)) if why.kind() != io::ErrorKind::BrokenPipe => Exit::Io,
-        (false, _) => Exit::Done,
+    let text = error.render();
+    let text = |takes_colours| match takes_colours {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    if error.use_stderr() {
+        let _ = standard::write_error(text(standard::takes_colours(&io::stderr())).as_bytes());
+        return Exit::Usage;
+    }
+    let text = text(standard::takes_colours(&io::stdout()));
+    match TextOutput.write_all(text.as_bytes()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Exit::Io,
+        _ => Exit::Done,
     }
 }

@@ -7,11 +7,12 @@ use crate::args::Verb;
 use crate::exit::Exit;
 use crate::program::{self, ProgramName};
 use crate::session::Session;
-use crate::{lrzip, machine, messages, profile, verbs};
+use crate::{allocation, lrzip, machine, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     refrain::pool::limit_allocator_arenas();
+    allocation::end_orderly_without_memory();
     // lrzip's programs have exit codes and messages of their own.
     if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::from_name)
     {

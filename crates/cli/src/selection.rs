@@ -1,16 +1,18 @@
 //! What of an archive or a directory is wanted: patterns from options and files, and paths.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::directory::{Decision, Selection, SelectionBuilder, SelectionError};
+use refrain::storage::Blocking;
 
 use crate::args::PatternArgs;
 use crate::entry_paths::{inside, normalized, prefix_of};
 use crate::failure::{Failure, Result};
 use crate::paths::{io_failure, is_dash};
+use crate::standard;
 use crate::text::unescaped;
 
 /// The rules of the options, with the contents of files of patterns.
@@ -61,7 +63,9 @@ pub fn load_paths(list: &Path, is_null: bool) -> Result<Vec<Vec<u8>>> {
 fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = match is_dash(path) {
-        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        true => standard::input()
+            .and_then(|stdin| Blocking(stdin).read_to_end(&mut bytes))
+            .map(|_| bytes),
         false => fs::read(path),
     };
     read.map_err(io_failure(path, "read"))

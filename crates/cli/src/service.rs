@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::report::Report;
-use crate::session::Session;
+use crate::session::{self, Session};
+use crate::standard::TextOutput;
 use crate::text::printable;
 
 /// Says to a program that it is the one behind.
@@ -65,8 +65,7 @@ fn start_behind() -> io::Result<Exit> {
         line.trim_end(),
         id = behind.id()
     );
-    io::stdout().write_all(line.as_bytes())?;
-    io::stdout().flush()?;
+    TextOutput.write_all(line.as_bytes())?;
     Ok(Exit::Done)
 }
 
@@ -76,12 +75,8 @@ fn start_behind() -> io::Result<Exit> {
 /// # Errors
 /// `Io` if standard output is closed.
 pub fn announce(line: &str) -> Result<()> {
-    let write = || {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(format!("{}\n", printable(line)).as_bytes())?;
-        stdout.flush()
-    };
-    write().map_err(|error| Failure::Io {
+    let written = TextOutput.write_all(format!("{}\n", printable(line)).as_bytes());
+    written.map_err(|error| Failure::Io {
         file: "standard output".to_owned(),
         action: "write",
         error,
@@ -138,7 +133,7 @@ impl Waiter {
     pub fn new(idle_exit: Option<Duration>) -> Result<Waiter> {
         let register = || {
             let (ours, theirs) = UnixStream::pair()?;
-            for signal in [SIGINT, SIGTERM, SIGHUP] {
+            for signal in session::signals() {
                 signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
             }
             Ok(ours)

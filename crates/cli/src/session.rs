@@ -1,21 +1,31 @@
 //! One run of the program: its name, and the signal that asked it to end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain::pool::{SignalDelivery, start_detached};
 use refrain::storage::remove_leftovers;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
+use crate::inherited::{is_ignored, remember_children};
 use crate::messages;
 
-const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// The signals that ask the program to end. Those that were ignored when it started stay ignored:
+/// `nohup` does that, and shells do it for what they run in the background.
+pub fn signals() -> impl Iterator<Item = i32> {
+    // Asked once: later they have handlers.
+    static HEEDED: LazyLock<Vec<i32>> = LazyLock::new(|| {
+        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter();
+        signals.filter(|&signal| !is_ignored(signal)).collect()
+    });
+    HEEDED.iter().copied()
+}
 
 /// Time for an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -102,7 +112,11 @@ impl Session {
         let cancelled = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
-        for number in SIGNALS {
+        remember_children();
+        // A write beyond the largest file that the user may make then fails, and ends nothing.
+        // Programs that this one starts do not inherit a handler.
+        let _ = flag::register(SIGXFSZ, Arc::default());
+        for number in signals() {
             let status = i32::from(ending.code(number));
             // Registration fails only for forbidden signals, and these are not.
             let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
@@ -137,7 +151,7 @@ impl Session {
                 work();
             }
         };
-        if let Ok(signals) = Signals::new(SIGNALS) {
+        if let Ok(signals) = Signals::new(signals()) {
             start_detached("at-signal", SignalDelivery::All, move || wait(signals));
         }
     }
@@ -193,7 +207,7 @@ fn enforce_end(program: &'static str, ending: SignalEnding) {
         signal_hook::low_level::exit(ending.code(signal).into());
     };
     // If this fails, only the orderly end remains.
-    if let Ok(signals) = Signals::new(SIGNALS) {
+    if let Ok(signals) = Signals::new(signals()) {
         start_detached("signals", SignalDelivery::All, move || wait(signals));
     }
 }

@@ -56,7 +56,7 @@ mod thread;
 pub mod timer_thread;
 pub mod trace;
 
-pub use arenas::limit_allocator_arenas;
+pub use arenas::{limit_allocator_arenas, return_large_buffers};
 pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
 pub use cancel::Cancellation;
 pub use crew::{Crew, crew};

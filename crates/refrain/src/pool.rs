@@ -9,5 +9,5 @@ pub use refrain_policy::{Class, Entity};
 pub use refrain_pool::pool::{Options, Pool};
 pub use refrain_pool::{
     Error, ExternalThreads, SignalDelivery, enter_background, in_background, install, install_on,
-    limit_allocator_arenas, start_detached, suspend_until_readable,
+    limit_allocator_arenas, return_large_buffers, start_detached, suspend_until_readable,
 };

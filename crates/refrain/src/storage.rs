@@ -2,9 +2,9 @@
 //! for files, memory and streams, and for remote objects with the feature `remote`.
 
 pub use refrain_storage::{
-    AtomicFile, ConfinedDirectory, DescriptorReader, Durability, Failure, FileIdentity, FileSource,
-    Leftover, MemoryOutput, MemorySink, MemorySource, NullSink, OutputOptions, Overwrite,
-    ScratchFile, Sink, Source, StreamSink, Temporary, create_output, descriptor_output,
+    AtomicFile, Blocking, ConfinedDirectory, DescriptorReader, Durability, Failure, FileIdentity,
+    FileSource, Leftover, MemoryOutput, MemorySink, MemorySource, NullSink, OutputOptions,
+    Overwrite, ScratchFile, Sink, Source, StreamSink, Temporary, create_output, descriptor_output,
     in_zero_pieces, is_in_memory, remove_leftovers,
 };
 #[cfg(feature = "remote")]

@@ -6,12 +6,14 @@ use std::os::unix::fs::FileTypeExt;
 
 use refrain_pool::suspend_until_readable;
 
+use crate::blocking::Blocking;
+
 /// Reads a file from its present offset on. In a job of [`Lane::Input`](refrain_pool::Lane::Input),
 /// other jobs run while a pipe, a socket or a terminal is silent
 /// ([`suspend_until_readable`]). Elsewhere it is read like any file.
 #[derive(Debug)]
 pub struct DescriptorReader {
-    file: File,
+    file: Blocking<File>,
     /// Whether a read may take long because somebody has to write first.
     may_wait: bool,
 }
@@ -24,7 +26,7 @@ impl DescriptorReader {
     pub fn new(file: File) -> io::Result<DescriptorReader> {
         let kind = file.metadata()?.file_type();
         Ok(DescriptorReader {
-            file,
+            file: Blocking(file),
             may_wait: kind.is_fifo() || kind.is_socket() || kind.is_char_device(),
         })
     }
@@ -34,7 +36,7 @@ impl Read for DescriptorReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.may_wait {
             // If it did not wait, the read does.
-            suspend_until_readable(&self.file);
+            suspend_until_readable(&self.file.0);
         }
         self.file.read(buffer)
     }

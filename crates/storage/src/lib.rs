@@ -13,6 +13,7 @@
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
+//! | [`blocking`] | [`Blocking`]: a descriptor in non-blocking mode, as if it were not |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
 //! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read meanwhile |
@@ -43,6 +44,7 @@
 
 pub mod async_source;
 pub mod atomic_file;
+pub mod blocking;
 pub mod cache_tier;
 pub mod confined;
 pub mod descriptor_reader;
@@ -71,6 +73,7 @@ mod transfer;
 
 pub use async_source::{AsyncSource, BlockingSource, Completion, ReadId};
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
+pub use blocking::Blocking;
 pub use cache_tier::{Admission, BlockKey, CacheTier, EmptyTier, TierSize};
 pub use confined::ConfinedDirectory;
 pub use descriptor_reader::DescriptorReader;

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::atomic_file::{AtomicFile, OutputOptions, Overwrite};
+use crate::blocking::Blocking;
 use crate::failure::{at, refuse};
 use crate::sink::Sink;
 use crate::stream::StreamSink;
@@ -42,7 +43,7 @@ fn open_direct(
     }
     let file = OpenOptions::new().write(true).open(path);
     let file = file.map_err(at("open", path))?;
-    Ok(Box::new(StreamSink::new(file, path)))
+    Ok(Box::new(StreamSink::new(Blocking(file), path)))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use refrain_pool::Lock;
 use refrain_pool::trace::{Device, reading, writing};
 use rustix::fs::OFlags;
 
+use crate::blocking::Blocking;
 use crate::failure::at;
 use crate::file::reopen;
 use crate::sink::Sink;
@@ -31,7 +32,7 @@ pub fn descriptor_output(file: File, name: impl AsRef<Path>) -> Box<dyn Sink> {
     let name = name.as_ref();
     match RedirectedFile::new(&file, name) {
         Some(sink) => Box::new(sink),
-        None => Box::new(StreamSink::new(file, name)),
+        None => Box::new(StreamSink::new(Blocking(file), name)),
     }
 }
 

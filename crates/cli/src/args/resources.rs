@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::size::Size;
+use crate::memory_limit::{default_for_reading, prepare_allocator};
 use crate::temporary;
 
 /// The number of threads.
@@ -38,7 +39,7 @@ pub struct ResourceArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
     /// Memory budget (256M, 1GiB; powers of 1024); default: set by the level for compressing, 1G
-    /// for reading
+    /// for reading, or what the system's limits leave
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
     /// Directory for what of a pipe or URL has no room in memory; 'none': nowhere. Default: TMPDIR
@@ -55,13 +56,13 @@ impl ResourceArgs {
 
     /// Options for reading an archive.
     pub fn read_options(&self) -> refrain::ReadOptions {
+        let threads = self.thread_count();
+        let asked = self.memory.map(|size| size.bytes);
+        let memory_bytes = asked.unwrap_or_else(|| default_for_reading(threads));
+        prepare_allocator(memory_bytes);
         refrain::ReadOptions {
-            threads: self.thread_count(),
-            memory_bytes: self
-                .memory
-                .map_or(refrain::ReadOptions::default().memory_bytes, |size| {
-                    size.bytes
-                }),
+            threads,
+            memory_bytes,
             temporary: temporary::space(self.temporary.as_deref(), None)
                 .map(|space| space.directory),
             ..refrain::ReadOptions::default()
@@ -73,11 +74,9 @@ impl ResourceArgs {
 mod tests {
     use clap::CommandFactory;
 
-    use super::*;
-
     #[test]
     fn the_help_states_the_memory_budget_for_reading() {
-        let bytes = ResourceArgs::default().read_options().memory_bytes;
+        let bytes = refrain::ReadOptions::default().memory_bytes;
         let text = format!("{}G for reading", bytes >> 30);
         assert_eq!(bytes % (1 << 30), 0, "the help counts in whole units");
         let mut command = super::super::RefrainArgs::command();

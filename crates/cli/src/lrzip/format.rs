@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::CompressArgs;
 use crate::failure::{Failure, Result};
+use crate::memory_limit;
 use crate::names;
 use crate::report::{Meter, Sizes};
 
@@ -17,21 +18,27 @@ pub struct LrzipFormat {
 }
 
 impl LrzipFormat {
-    /// Returns the format if `--format lrz` is given.
+    /// Returns the format if `--format lrz` is given, and what the user should know about the
+    /// memory budget.
     ///
     /// # Errors
     /// `Usage` for options that contradict the format.
-    pub fn of(args: &CompressArgs) -> Result<Option<LrzipFormat>> {
+    pub fn of(args: &CompressArgs) -> Result<Option<(LrzipFormat, Option<String>)>> {
         args.lrzip.check()?;
         if !args.lrzip.is_lrzip() {
             return Ok(None);
         }
+        let options = args.lrzip.options(&args.compression, &args.resources)?;
+        let (asked, threads) = (args.resources.memory, args.resources.thread_count());
+        let default = options.default_memory_bytes();
+        let asked = asked.map(|size| size.bytes);
+        let budget = memory_limit::for_compressing(asked, default, threads)?;
         let options = LrzipOptions {
-            threads: args.resources.thread_count(),
-            memory_bytes: args.resources.memory.map(|size| size.bytes),
-            ..args.lrzip.options(&args.compression, &args.resources)?
+            threads,
+            memory_bytes: budget.bytes,
+            ..options
         };
-        Ok(Some(LrzipFormat { options }))
+        Ok(Some((LrzipFormat { options }, budget.remark)))
     }
 
     /// Writes an archive of the only member. Returns its sizes, and the summary for scripts.

@@ -15,6 +15,7 @@ use super::inputs::or_stdin;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::failure::{Failure, Result};
 use crate::lrzip::format::LrzipFormat;
+use crate::memory_limit::{self, Budget};
 use crate::names;
 use crate::paths::{self, NewFile, is_dash, is_directory, label};
 use crate::temporary;
@@ -25,6 +26,8 @@ use crate::text::quoted;
 #[derive(Debug)]
 pub struct CompressPlan {
     pub format: ArchiveFormat,
+    /// What the user should know about the memory budget.
+    pub remark: Option<String>,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<ArchivePlan>>,
     /// What of directories is stored.
@@ -103,9 +106,12 @@ impl CompressPlan {
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
-        let format = match LrzipFormat::of(args)? {
-            Some(format) => ArchiveFormat::Lrzip(format),
-            None => ArchiveFormat::Native(Box::new(options(args)?)),
+        let (format, remark) = match LrzipFormat::of(args)? {
+            Some((format, remark)) => (ArchiveFormat::Lrzip(format), remark),
+            None => {
+                let (options, remark) = options(args)?;
+                (ArchiveFormat::Native(Box::new(options)), remark)
+            }
         };
         let files = match args.files.is_empty() && args.walk.files_from.is_some() {
             true => vec![PathBuf::from(".")],
@@ -128,6 +134,7 @@ impl CompressPlan {
         effects::check_compress(args, kinds(&archives).as_deref())?;
         Ok(CompressPlan {
             format,
+            remark,
             archives,
             walk: args.walk.clone(),
             removes_sources: args.output.rm,
@@ -152,18 +159,30 @@ fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {
     Some(kinds)
 }
 
-fn options(args: &CompressArgs) -> Result<CompressOptions> {
+/// The options of the engine, and what the user should know about the memory budget.
+fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
+    let options = args.compression.options();
+    let threads = args.resources.thread_count();
+    let levels = refrain::levels(options.purpose);
+    let of_level = levels.iter().find(|row| row.number == options.level.0);
+    let asked = args.resources.memory.map(|size| size.bytes);
+    // Levels that do not exist are refused below.
+    let budget = match of_level {
+        Some(row) => memory_limit::for_compressing(asked, row.memory_bytes, threads)?,
+        None => Budget::default(),
+    };
+    memory_limit::prepare_allocator(budget.bytes.unwrap_or(u64::MAX));
     let options = CompressOptions {
-        threads: args.resources.thread_count(),
-        memory_bytes: args.resources.memory.map(|size| size.bytes),
+        threads,
+        memory_bytes: budget.bytes,
         temporary: temporary::space(
             args.resources.temporary.as_deref(),
             args.output.output.as_deref().filter(|path| !is_dash(path)),
         ),
-        ..args.compression.options()
+        ..options
     };
     options.check().map_err(Failure::Engine)?;
-    Ok(options)
+    Ok((options, budget.remark))
 }
 
 /// The names that `--name` gives, and none for further inputs.

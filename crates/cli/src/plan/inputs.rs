@@ -11,6 +11,7 @@ use refrain::storage::Source;
 
 use crate::args::PasswordArgs;
 use crate::failure::{Failure, Result};
+use crate::inherited::{Stream, check_open};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
 use crate::urls;
 
@@ -24,13 +25,22 @@ pub fn or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     } else {
         paths.to_vec()
     };
-    match paths.iter().any(|path| is_dash(path)) && io::stdin().is_terminal() {
+    let has_stdin = paths.iter().any(|path| is_dash(path));
+    if has_stdin {
+        check_stdin()?;
+    }
+    match has_stdin && io::stdin().is_terminal() {
         true => Err(Failure::usage(
             "",
             "no FILE given and standard input is a terminal; see --help",
         )),
         false => Ok(paths),
     }
+}
+
+/// Refuses a standard input that was closed when the program started.
+fn check_stdin() -> Result<()> {
+    check_open(Stream::Input).map_err(paths::io_failure(Path::new("-"), "read"))
 }
 
 /// An archive to read from beginning to end.
@@ -118,7 +128,10 @@ impl SeekableInput {
         password: &PasswordArgs,
     ) -> Result<SeekableInput> {
         let open_path = match is_dash(path) {
-            true => PathBuf::from(STDIN_PATH),
+            true => {
+                check_stdin()?;
+                PathBuf::from(STDIN_PATH)
+            }
             false => path.to_path_buf(),
         };
         let input = SeekableInput {

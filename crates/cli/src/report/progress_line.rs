@@ -1,6 +1,6 @@
 //! The progress line on a terminal: drawn when something was done, and when time passes.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
@@ -12,6 +12,7 @@ use refrain::pool::{SignalDelivery, start_detached};
 use super::line_text::{Pace, line_text};
 use super::position::{Position, Total};
 use super::size_estimate::SizeEstimate;
+use crate::standard::takes_escapes;
 use crate::text::printable;
 
 /// Time between two updates of the line: ten per second look continuous and cost little.
@@ -129,7 +130,7 @@ impl ProgressLine {
         ProgressLine {
             label: printable(label),
             started: Instant::now(),
-            is_enabled: is_enabled && is_terminal(),
+            is_enabled: is_enabled && takes_escapes(&io::stderr()),
             is_live: AtomicBool::new(false),
             is_drawn: AtomicBool::new(false),
             last_drawn_milliseconds: AtomicU64::new(0),
@@ -280,12 +281,6 @@ impl Clock {
             line.draw_if_older(STANDSTILL);
         }
     }
-}
-
-/// Whether standard error is a terminal that understands how a line is erased.
-fn is_terminal() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-    io::stderr().is_terminal() && !is_dumb
 }
 
 /// The width of the terminal on standard error.

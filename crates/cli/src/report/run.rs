@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::session::Session;
+use crate::standard::{self, TextOutput};
 use crate::text::{json_text, printable_lines};
 
 /// Where the data of the run goes, which decides where the JSON document goes.
@@ -193,22 +194,23 @@ impl<'a> Report<'a> {
 
     fn write_text(&mut self, text: &str) {
         let written = match self.data_to {
-            DataTo::Stdout => io::stderr().write_all(text.as_bytes()),
-            DataTo::Elsewhere | DataTo::Lines => write_stdout(text.as_bytes()),
+            DataTo::Stdout => standard::write_error(text.as_bytes()),
+            DataTo::Elsewhere | DataTo::Lines => TextOutput.write_all(text.as_bytes()),
         };
         if let Err(error) = written
             && error.kind() != io::ErrorKind::BrokenPipe
-            && self.exit == Exit::Done
         {
-            self.exit = Exit::Io;
+            // What failed to be written may have been the words for another failure.
+            self.exit = match self.exit {
+                Exit::Done => Exit::Io,
+                other => other,
+            };
+            if self.data_to != DataTo::Stdout {
+                let text = format!("cannot write standard output: {error}");
+                messages::tell(self.session.program, &text);
+            }
         }
     }
-}
-
-fn write_stdout(bytes: &[u8]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()
 }
 
 /// Moves to the top left corner of the terminal on standard output and clears what is below.
@@ -222,7 +224,7 @@ pub fn print(text: &str) -> Result<()> {
 }
 
 fn write_to_stdout(bytes: &[u8]) -> Result<()> {
-    write_stdout(bytes).map_err(|error| Failure::Io {
+    TextOutput.write_all(bytes).map_err(|error| Failure::Io {
         file: "standard output".into(),
         action: "write",
         error,

@@ -40,6 +40,9 @@ pub fn run(args: &CompressArgs, session: &Session) -> Exit {
         Ok(mut plan) => match walk_selection(&plan.walk) {
             Err(failure) => report.add(Err(failure)),
             Ok(selection) => {
+                if let Some(remark) = &plan.remark {
+                    report.remark(remark);
+                }
                 let archives = std::mem::take(&mut plan.archives);
                 report.each(archives, |archive, report| {
                     compress(archive?, &plan, &selection, report)

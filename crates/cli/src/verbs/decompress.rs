@@ -1,10 +1,10 @@
 //! `refrain decompress`: archives into files and directories.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use refrain::storage::Source;
+use refrain::storage::{Blocking, Source};
 use refrain::{Archive, Damage, Dialect, EntryKind, MemberKind};
 use serde_json::json;
 
@@ -31,6 +31,7 @@ use crate::report::{
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted};
 use crate::session::Session;
+use crate::standard;
 use crate::text::printable;
 
 /// Runs the verb.
@@ -367,11 +368,8 @@ fn reader(
 
 /// Copies an input that is not an archive to standard output.
 fn copy_unchanged(path: &Path, mut input: Box<dyn Read + Send>) -> Result<Outcome> {
-    let mut stdout = std::io::stdout();
-    let copied = std::io::copy(&mut input, &mut stdout).and_then(|bytes| {
-        stdout.flush()?;
-        Ok(bytes)
-    });
+    let copied =
+        standard::output().and_then(|stdout| std::io::copy(&mut input, &mut Blocking(stdout)));
     let bytes = copied.map_err(paths::io_failure(path, "copy"))?;
     let label = paths::label(path);
     let summary = format!("{}: not an archive, copied unchanged", printable(&label));

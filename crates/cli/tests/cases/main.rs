@@ -14,6 +14,7 @@
 //! | `pipes` | several named pipes at once |
 //! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
 //! | `no_effect` | options that would have no effect are refused |
+//! | `inherited` | closed and non-blocking streams, ignored signals, limits of the shell |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
@@ -47,6 +48,7 @@ mod first_day;
 mod foreign;
 mod hash;
 mod hostile_names;
+mod inherited;
 mod killed;
 mod lab;
 mod losses;

@@ -52,12 +52,33 @@ fn spawn_command(columns: u16, mut command: Command, stdout: Option<File>) -> (C
         ws_ypixel: 0,
     };
     rustix::termios::tcsetwinsize(&terminal, size).unwrap();
+    if !command.get_envs().any(|(name, _)| name == "TERM") {
+        command.env("TERM", "xterm");
+    }
     command.stdin(terminal.try_clone().unwrap());
     command.stdout(stdout.unwrap_or_else(|| terminal.try_clone().unwrap()));
     command.stderr(terminal);
     // The command keeps the test's copies of the terminal until here; reading ends when the child
     // closes its own.
     (command.spawn().unwrap(), File::from(controller))
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_escape_sequences() {
+    let case = Case::new();
+    case.write("x", &letters(1, 8 << 20));
+    for line in ["compress x -T1 --codec bzip2", "--help", "compress --wrong"] {
+        let mut command = case.command(REFRAIN, line);
+        command.env("TERM", "dumb");
+        let (mut child, mut terminal) = spawn_command(80, command, None);
+        let mut output = Vec::new();
+        // The end of a terminal is an error (EIO) on Linux.
+        let _ = terminal.read_to_end(&mut output);
+        child.wait().unwrap();
+        let output = String::from_utf8_lossy(&output);
+        assert!(!output.is_empty(), "{line}");
+        assert!(!output.contains('\u{1b}'), "{line}: {output:?}");
+    }
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl LrzipTuning {
         }
         let memory_bytes = options
             .memory_bytes
-            .unwrap_or(default_memory_bytes(options));
+            .unwrap_or(options.default_memory_bytes());
         if memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::limit(format!(
                 "a memory budget of {} is too small: at least {} are needed",
@@ -202,12 +202,15 @@ impl LrzipTuning {
     }
 }
 
-fn default_memory_bytes(options: &LrzipOptions) -> u64 {
-    match (options.back_end, options.level.0) {
-        // Two blocks at the same time, with their encoders.
-        (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, 8..) => 4 << 30,
-        (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, _) => 2 << 30,
-        _ => 1 << 30,
+impl LrzipOptions {
+    /// The memory budget where [`memory_bytes`](LrzipOptions::memory_bytes) states none, in bytes.
+    pub fn default_memory_bytes(&self) -> u64 {
+        match (self.back_end, self.level.0) {
+            // Two blocks at the same time, with their encoders.
+            (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, 8..) => 4 << 30,
+            (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, _) => 2 << 30,
+            _ => 1 << 30,
+        }
     }
 }
 

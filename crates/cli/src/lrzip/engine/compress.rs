@@ -19,6 +19,7 @@ use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
 use crate::lrzip::error::RunError;
 use crate::lrzip::plan::OutputTarget;
 use crate::lrzip::report::rates::speed;
+use crate::memory_limit;
 use crate::paths::{self, NewFile};
 
 /// The level that `-u` selects.
@@ -127,6 +128,12 @@ pub fn write_archive(
     };
     let meter = context.meter(label);
     let mut options = options(context.settings, context.threads());
+    let default = options.default_memory_bytes();
+    let budget = memory_limit::for_compressing(options.memory_bytes, default, options.threads)?;
+    if let Some(remark) = &budget.remark {
+        context.console.warn(remark);
+    }
+    options.memory_bytes = budget.bytes;
     if context.settings.encrypts {
         options.encryption = Some(encryption(context.settings, is_stdin_data));
     }

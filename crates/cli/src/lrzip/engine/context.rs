@@ -17,6 +17,7 @@ use crate::lrzip::arguments::program::Program;
 use crate::lrzip::arguments::settings::{HUNDRED_MIB, Settings};
 use crate::lrzip::error::RunError;
 use crate::lrzip::report::console::Console;
+use crate::memory_limit::default_for_reading;
 use crate::messages;
 use crate::report::{Meter, Outcome};
 use crate::session::Session;
@@ -99,10 +100,11 @@ impl RunContext<'_> {
         ReadOptions {
             threads: self.threads(),
             // With a smaller budget, archives would be refused that lrzip reads, because lrzip
-            // allocates whatever an archive needs. Small archives need little.
+            // allocates whatever an archive needs. Small archives need little. What the system
+            // does not have is refused.
             memory_bytes: memory_bytes
                 .unwrap_or(0)
-                .max(ReadOptions::default().memory_bytes),
+                .max(default_for_reading(self.threads())),
             password: Some(super::password::for_reading(self.settings, is_stdin_data)),
             // lrzip has no such limit.
             content_bytes_max: Some(u64::MAX),

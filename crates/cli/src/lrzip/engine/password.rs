@@ -1,8 +1,6 @@
 //! The sources of passwords: `--encrypt=PASSWORD`, a file, or standard input, as in lrzip.
 
-use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use refrain::PasswordSource;
@@ -10,6 +8,7 @@ use refrain::PasswordSource;
 use crate::lrzip::arguments::settings::{PASSWORD_BYTES_MAX, Password, Settings};
 use crate::messages;
 use crate::password;
+use crate::standard::{self, TextError};
 
 /// Returns the password source for reading. `is_stdin_data` states that standard input is an
 /// archive and therefore cannot contain a password.
@@ -64,17 +63,14 @@ fn read(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
 
 /// Reads a line of standard input: typed without echo, or from a file or pipe.
 fn prompt(text: &str) -> io::Result<Vec<u8>> {
-    let mut stderr = io::stderr();
     if io::stdin().is_terminal() {
-        let terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        return password::read_without_echo(&terminal, || stderr.write_all(text.as_bytes()));
+        let terminal = standard::input()?;
+        return password::read_without_echo(&terminal, || standard::write_error(text.as_bytes()));
     }
-    stderr.write_all(text.as_bytes())?;
+    TextError.write_all(text.as_bytes())?;
     let mut line = Vec::new();
-    // The buffer of the standard library retains what was read beyond the line, for the next
-    // prompt.
-    io::stdin().lock().read_until(b'\n', &mut line)?;
-    stderr.write_all(b"\n")?;
+    standard::read_line(&mut line)?;
+    TextError.write_all(b"\n")?;
     match line.is_empty() {
         true => Err(io::Error::other("Failed to retrieve passphrase")),
         false => Ok(password::without_line_end(line)),

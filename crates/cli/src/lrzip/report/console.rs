@@ -1,11 +1,12 @@
 //! Messages. They go to standard output, or to standard error if data goes to standard output.
 //! Errors always go to standard error.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use crate::args::ReportArgs;
 use crate::lrzip::arguments::settings::Verbosity;
 use crate::messages;
+use crate::standard::{self, TextOutput};
 use crate::text::{printable, printable_lines};
 
 /// Prints the messages of a run.
@@ -42,8 +43,8 @@ impl Console {
     pub fn print_text(&self, text: &str) {
         let text = printable_lines(text);
         let _ = match self.is_stdout_data {
-            true => io::stderr().lock().write_all(text.as_bytes()),
-            false => io::stdout().lock().write_all(text.as_bytes()),
+            true => standard::write_error(text.as_bytes()),
+            false => TextOutput.write_all(text.as_bytes()),
         };
     }
 

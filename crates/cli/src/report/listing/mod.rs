@@ -12,13 +12,14 @@ mod columns;
 mod json;
 mod row;
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 
 pub use calendar::utc_text;
 pub use json::add_bytes;
 pub use row::Row;
 
 use crate::failure::{Failure, Result};
+use crate::standard::TextOutput;
 use crate::text::{escaped, json_text};
 use columns::Columns;
 
@@ -42,7 +43,7 @@ pub enum ListFormat {
 pub struct Listing {
     format: ListFormat,
     columns: Columns,
-    output: BufWriter<StdoutLock<'static>>,
+    output: BufWriter<TextOutput>,
 }
 
 impl Listing {
@@ -51,7 +52,7 @@ impl Listing {
         Listing {
             format,
             columns: Columns::default(),
-            output: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+            output: BufWriter::with_capacity(1 << 16, TextOutput),
         }
     }
 

@@ -24,17 +24,18 @@ mod reads;
 mod report;
 mod statistics;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use crate::args::BenchArgs;
 use crate::exit::Exit;
 use crate::messages;
 use crate::session::Session;
+use crate::standard::{TextError, TextOutput};
 use error::BenchError;
 
 /// Runs the verb.
 pub fn run(args: &BenchArgs, session: &Session) -> Exit {
-    match measure(args, &mut io::stdout().lock(), &mut io::stderr().lock()) {
+    match measure(args, &mut TextOutput, &mut TextError) {
         Ok(()) => Exit::Done,
         Err(error) => {
             messages::tell(session.program, &error.to_string());

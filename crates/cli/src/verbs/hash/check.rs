@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::DigestValue;
+use refrain::storage::Blocking;
 use serde_json::json;
 
 use super::inputs::FileInputs;
@@ -17,6 +18,7 @@ use crate::args::HashArgs;
 use crate::failure::Result;
 use crate::paths::{is_dash, label};
 use crate::report::Meter;
+use crate::standard;
 use crate::text::printable;
 
 /// The longest line that can hold a checksum: a path has up to 4096 bytes, twice as many escaped.
@@ -55,7 +57,7 @@ pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Resul
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     match is_dash(path) {
-        true => Ok(Box::new(io::stdin())),
+        true => Ok(Box::new(Blocking(standard::input()?))),
         false => Ok(Box::new(File::open(path)?)),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use refrain::{DigestAlgorithm, HashInputs};
@@ -10,6 +9,7 @@ use refrain::{DigestAlgorithm, HashInputs};
 use crate::cancellable::CancellableReader;
 use crate::paths::is_dash;
 use crate::session::Session;
+use crate::standard;
 
 /// Files, each with its algorithm.
 pub struct FileInputs<'a> {
@@ -55,7 +55,7 @@ impl HashInputs for FileInputs<'_> {
     fn open(&self, index: usize) -> io::Result<Box<dyn Read + Send>> {
         let path = &self.files[index].0;
         let file = match is_dash(path) {
-            true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            true => standard::input()?,
             false => File::open(path)?,
         };
         // Opening a directory succeeds; reading it fails with the error that md5sum reports.

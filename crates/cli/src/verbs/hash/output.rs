@@ -11,6 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::report::{self, Meter};
 use crate::session::Session;
+use crate::standard::TextOutput;
 use crate::text::{json_text, printable, printable_lines};
 
 /// The code of md5sum when something did not match or could not be read; scripts rely on it. Its
@@ -87,8 +88,7 @@ impl<'a> HashOutput<'a> {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let mut stdout = io::stdout().lock();
-        let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
+        let written = TextOutput.write_all(&self.buffer);
         self.buffer.clear();
         written.map_err(|error| Failure::Io {
             file: "standard output".into(),

@@ -8,7 +8,7 @@
 mod client;
 mod table;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::report::{clear_screen, print};
 use crate::session::Session;
+use crate::standard;
 use crate::text::json_text;
 
 /// How often a waiting run looks for a signal.
@@ -45,7 +46,7 @@ fn top(args: &TopArgs, session: &Session) -> Result<()> {
     if args.reset && !args.once {
         client.reset()?;
     }
-    let is_live = !args.once && !args.json && io::stdout().is_terminal();
+    let is_live = !args.once && !args.json && standard::takes_escapes(&io::stdout());
     loop {
         let statistics = client.statistics()?;
         let text = match args.json {

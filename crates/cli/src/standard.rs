@@ -1,0 +1,118 @@
+//! The standard streams, as they were inherited: closed, in non-blocking mode, or no terminal that
+//! understands escape sequences.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use refrain::storage::Blocking;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::inherited::{Stream, check_open};
+
+/// Standard input, by a descriptor of its own.
+///
+/// # Errors
+/// If it was closed when the program started.
+pub fn input() -> io::Result<File> {
+    check_open(Stream::Input)?;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Standard output, by a descriptor of its own: the buffer of `std::io::stdout` searches for line
+/// ends, which mean nothing in binary data.
+///
+/// # Errors
+/// If it was closed when the program started.
+pub fn output() -> io::Result<File> {
+    check_open(Stream::Output)?;
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Standard output for text. It has no buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct TextOutput;
+
+impl Write for TextOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check_open(Stream::Output)?;
+        Blocking(io::stdout().lock()).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard error for text that may be lost.
+#[derive(Debug, Clone, Copy)]
+pub struct TextError;
+
+impl Write for TextError {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = write_error(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends the next line of standard input with its end. What was read beyond it is retained for
+/// the line after it.
+///
+/// # Errors
+/// Those of the system; if it was closed when the program started.
+pub fn read_line(line: &mut Vec<u8>) -> io::Result<()> {
+    check_open(Stream::Input)?;
+    let mut stdin = io::stdin().lock();
+    loop {
+        match stdin.read_until(b'\n', line) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Whatever it says, the next read says it too.
+                let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
+            }
+            read => return read.map(drop),
+        }
+    }
+}
+
+/// Writes bytes to standard error, together.
+///
+/// # Errors
+/// Those of the system; where standard error was closed there is nobody to tell them.
+pub fn write_error(bytes: &[u8]) -> io::Result<()> {
+    check_open(Stream::Error)?;
+    Blocking(io::stderr().lock()).write_all(bytes)
+}
+
+/// Whether a stream is a terminal that understands escape sequences.
+pub fn takes_escapes(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && is_capable(env::var_os("TERM").as_deref())
+}
+
+/// Whether a stream is a terminal that understands escape sequences, and its user wants colours
+/// (<https://no-color.org>).
+pub fn takes_colours(stream: &impl IsTerminal) -> bool {
+    takes_escapes(stream) && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether a terminal of this kind understands escape sequences. One that nobody names may not.
+fn is_capable(kind: Option<&std::ffi::OsStr>) -> bool {
+    kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_name_or_a_dumb_one_takes_no_escapes() {
+        for kind in [None, Some(""), Some("dumb")] {
+            assert!(!is_capable(kind.map(std::ffi::OsStr::new)));
+        }
+        assert!(is_capable(Some(std::ffi::OsStr::new("xterm-256color"))));
+    }
+}
