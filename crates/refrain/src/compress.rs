@@ -90,9 +90,7 @@ pub(crate) fn compress_in_runs(
     }
     let mut prepared =
         PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
-    for member in members {
-        prepared.add(member)?;
-    }
+    prepared.add_all(members)?;
     let inputs = HistoryInputs {
         members: prepared.member_sources(),
         sink_reads_back: sink.read_back().is_some(),

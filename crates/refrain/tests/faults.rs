@@ -7,14 +7,15 @@
 mod common;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::*;
+use refrain::directory::Problem;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{
     CompressOptions, Content, EntryKind, ErrorKind, Member, MemberStart, Result, Target, Targets,
-    Timestamp, TreeSink, Unwatched, extract,
+    Timestamp, TreeSink, Unwatched, Watch, extract,
 };
 use refrain_storage::faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 use refrain_testkit::data;
@@ -28,13 +29,13 @@ fn faulty(bytes: &[u8], plan: FaultPlan) -> Arc<FaultySource<MemorySource<Vec<u8
     Arc::new(FaultySource::new(MemorySource::new(bytes.to_vec()), plan))
 }
 
-/// Compresses into a faulty sink. Returns the result and what was published.
+/// Compresses the only member into a faulty sink. Returns the result and what was published.
 fn compressed(content: Content, plan: FaultPlan) -> (Result<()>, Option<Vec<u8>>) {
     let inner = MemorySink::new();
     let output = inner.output();
     let mut sink = FaultySink::new(inner, plan);
     let options = small_options("zstd");
-    let members = vec![member("m", content), file("other", b"other")];
+    let members = vec![member("m", content)];
     let result = refrain::compress(members, &mut sink, &options, &Unwatched);
     (result.map(|_| ()), output.published())
 }
@@ -53,9 +54,9 @@ fn a_failed_read_of_a_file_ends_the_compression() {
     let sound = faulty(&bytes, FaultPlan::new(1));
     let (result, published) = compressed(Content::Source(sound.clone()), FaultPlan::new(1));
     result.unwrap();
-    let expected = [as_published("m", &bytes), as_published("other", b"other")];
+    let expected = [as_published("m", &bytes)];
     assert_reads(&published.unwrap(), &expected, "without faults");
-    assert!(sound.calls() >= 3);
+    assert!(sound.calls() >= 6);
     for call in 0..sound.calls() {
         let what = format!("read {call}");
         let plan = FaultPlan::new(1).fail_read(call, io::ErrorKind::TimedOut);
@@ -95,6 +96,64 @@ fn a_failed_read_of_a_stream_ends_the_compression() {
         }
     }
     assert!((3..6).contains(&failures), "{failures} reads failed");
+}
+
+#[test]
+fn of_several_members_one_that_cannot_be_read_ends_early_and_is_named() {
+    let bytes = content();
+    let mut named = 0;
+    for call in 0..12 {
+        for is_stream in [false, true] {
+            let what = format!("read {call}, a stream: {is_stream}");
+            let plan = FaultPlan::new(1).fail_read(call, io::ErrorKind::TimedOut);
+            let content = match is_stream {
+                true => Content::Stream(Box::new(FaultyStream::new(
+                    io::Cursor::new(bytes.clone()),
+                    plan,
+                ))),
+                false => Content::Source(faulty(&bytes, plan)),
+            };
+            let members = vec![
+                file("first", b"1"),
+                member("m", content),
+                file("last", b"2"),
+            ];
+            let (archive, problems) = within(20, &what, || {
+                let mut sink = MemorySink::new();
+                let output = sink.output();
+                let watch = FileProblems::default();
+                let summary = refrain::compress(members, &mut sink, &small_options("zstd"), &watch);
+                let problems = watch.0.into_inner().unwrap();
+                assert_eq!(summary.unwrap().problems, problems.len() as u64);
+                (output.published().unwrap(), problems)
+            });
+            let read = extracted(&archive, &read_options(1)).unwrap();
+            let stored = &read[1].content;
+            assert!(*stored == bytes[..stored.len()], "{what}");
+            assert_eq!(
+                (&read[0].content[..], &read[2].content[..]),
+                (&b"1"[..], &b"2"[..])
+            );
+            // A read to compare may fail, or one that finds out the size: all was read then.
+            assert!(
+                problems.len() <= 1 && (stored.len() == bytes.len() || problems.len() == 1),
+                "{what}: {problems:?}"
+            );
+            assert!(problems.iter().all(|(member, _)| *member == 1), "{what}");
+            named += problems.len();
+        }
+    }
+    assert!(named > 4, "{named}");
+}
+
+/// Collects problems: the number of the member, and what happened.
+#[derive(Default)]
+struct FileProblems(Mutex<Vec<(usize, String)>>);
+
+impl Watch for FileProblems {
+    fn problem(&self, member: usize, problem: &Problem) {
+        self.0.lock().unwrap().push((member, problem.text.clone()));
+    }
 }
 
 #[test]
@@ -280,34 +339,35 @@ fn a_failed_read_of_an_archive_returns_io() {
 }
 
 #[test]
-fn a_source_that_changes_its_size_is_archived_as_read_with_a_notice() {
+fn a_source_that_changes_its_size_is_archived_as_read_and_named() {
     let bytes = content();
     let size = bytes.len() as u64;
     let small = size / 2;
     let cases = [
-        // (size at first, number of the read from which on it changes, size then)
-        (size, 1, small),
-        (size, 1, 0),
-        (size, 2, small),
-        (small, 1, size),
-        (small, 1, small + 1),
-        (1, 1, size),
+        // (size at first, number of the read from which on it changes, size then): three reads find
+        // out whether the size is true, and whether it is a tar stream.
+        (size, 3, small),
+        (size, 3, 0),
+        (size, 4, small),
+        (small, 3, size),
+        (small, 3, small + 1),
+        (1, 3, size),
     ];
     for (first, call, then) in cases {
         let what = format!("{first} bytes, from read {call} on {then}");
         let plan = FaultPlan::new(1).resize_at(0, first).resize_at(call, then);
         let member = member("m", Content::Source(faulty(&bytes, plan)));
-        let (archive, notices) = within(20, &what, || {
+        let (archive, problems) = within(20, &what, || {
             let mut sink = MemorySink::new();
             let output = sink.output();
-            let notices = Notices::default();
+            let watch = FileProblems::default();
             let options = CompressOptions {
                 threads: 1,
                 ..small_options("zstd")
             };
             let members = vec![member, file("other", b"other")];
-            refrain::compress(members, &mut sink, &options, &notices).unwrap();
-            (output.published().unwrap(), notices.0.into_inner().unwrap())
+            refrain::compress(members, &mut sink, &options, &watch).unwrap();
+            (output.published().unwrap(), watch.0.into_inner().unwrap())
         });
         let read = extracted(&archive, &read_options(1)).unwrap();
         let read_bytes = read[0].content.len();
@@ -322,8 +382,11 @@ fn a_source_that_changes_its_size_is_archived_as_read_with_a_notice() {
             as_published("other", b"other"),
         ];
         assert_reads(&archive, &expected, &what);
-        let told = notices.iter().any(|notice| notice.contains("size changed"));
-        assert!(told, "{what}: {notices:?}");
+        let text = match then < first {
+            true => "shrank while it was read",
+            false => "grew while it was read",
+        };
+        assert_eq!(problems, [(0, text.to_string())], "{what}");
     }
 }
 

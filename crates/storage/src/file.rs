@@ -54,7 +54,8 @@ impl FileIdentity {
             || (self.status_changed != before.status_changed && self.links == before.links)
     }
 
-    fn of(metadata: &Metadata) -> Self {
+    /// The identity that `metadata` tells.
+    pub fn of(metadata: &Metadata) -> Self {
         FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),

@@ -51,7 +51,16 @@ pub struct ArchivePlan {
     /// The name in messages: of the only input, or of the archive.
     pub label: String,
     pub inputs: Vec<CompressInput>,
+    /// Inputs that cannot be found, if there are others.
+    pub left_out: Vec<LeftOut>,
     pub output: ArchiveOutput,
+}
+
+/// An input that is not stored, and why.
+#[derive(Debug)]
+pub struct LeftOut {
+    pub path: PathBuf,
+    pub failure: Failure,
 }
 
 /// Where an archive goes.
@@ -147,14 +156,8 @@ impl CompressPlan {
 fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {
     let mut kinds = Vec::new();
     for archive in archives {
-        kinds.extend(
-            archive
-                .as_ref()
-                .ok()?
-                .inputs
-                .iter()
-                .map(CompressInput::kind),
-        );
+        let archive = (archive.as_ref().ok()).filter(|archive| archive.left_out.is_empty())?;
+        kinds.extend(archive.inputs.iter().map(CompressInput::kind));
     }
     Some(kinds)
 }
@@ -318,7 +321,7 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
         [_] => names::own_name,
         _ => names::relative_name,
     };
-    let mut inputs = Vec::new();
+    let (mut inputs, mut left_out) = (Vec::new(), Vec::new());
     let mut taken: BTreeSet<Vec<u8>> = given_names(args).map_while(|name| name).collect();
     let is_given = !taken.is_empty();
     for (path, given) in paths.iter().zip(given_names(args)) {
@@ -327,9 +330,17 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
             false => name(&content_path(path, args)),
         };
         let input = match (is_dash(path), given) {
-            (true, given) => stdin_input(given),
-            (false, Some(given)) => path_input(path, given)?,
-            (false, None) => path_input(path, own_name()?)?,
+            (true, given) => Ok(stdin_input(given)),
+            (false, Some(given)) => path_input(path, given),
+            (false, None) => path_input(path, own_name()?),
+        };
+        let input = match input {
+            Err(failure @ Failure::Io { .. }) if !args.walk.strict => {
+                let path = path.clone();
+                left_out.push(LeftOut { path, failure });
+                continue;
+            }
+            input => input?,
         };
         if !taken.insert(input.name.clone()) && !is_given {
             let text = format!(
@@ -340,11 +351,20 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
         }
         inputs.push(input);
     }
+    if inputs.is_empty()
+        && let Some(first) = left_out.pop()
+    {
+        return Err(first.failure);
+    }
     let output = (!is_dash(output)).then(|| OutputPath {
         path: output.to_path_buf(),
         directory: None,
     });
-    archive(inputs, output, args)
+    let archive = archive(inputs, output, args)?;
+    Ok(ArchivePlan {
+        left_out,
+        ..archive
+    })
 }
 
 fn stdin_input(name: Option<Vec<u8>>) -> CompressInput {
@@ -390,6 +410,7 @@ fn archive(
     Ok(ArchivePlan {
         label,
         inputs,
+        left_out: Vec::new(),
         output,
     })
 }

@@ -27,7 +27,9 @@ mod output;
 mod read;
 
 pub use boot::{BootPlan, Guest};
-pub use compress::{ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan};
+pub use compress::{
+    ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, LeftOut,
+};
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use effects::{check_list, check_owners, check_password, check_scan, check_serve};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};

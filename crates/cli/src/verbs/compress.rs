@@ -1,13 +1,14 @@
 //! `refrain compress`: files, directories and pipes into archives.
 
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use refrain::directory::{Problem, WalkOptions};
+use refrain::directory::{Problem, ProblemKind, WalkOptions};
 use refrain::storage::Sink;
-use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput};
+use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput, Watch};
 use serde_json::{Value, json};
 
 use super::foreign;
@@ -19,7 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths;
 use crate::plan::{
-    ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, writes_stdout,
+    ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, LeftOut, writes_stdout,
 };
 use crate::report::{
     Copied, DataTo, FileProblem, Meter, Outcome, Report, SizeEstimate, Sizes, Total,
@@ -64,24 +65,35 @@ fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
 
 /// Makes one archive.
 fn compress(
-    archive: ArchivePlan,
+    mut archive: ArchivePlan,
     plan: &CompressPlan,
     selection: &WalkSelection,
     report: &Report,
 ) -> Result<Outcome> {
     let mut sink = open_sink(&archive.output)?;
     let own_outputs = own_outputs(sink.as_ref(), &archive.output, report.session());
-    let members = archive
-        .inputs
-        .iter()
-        .map(|input| open_member(input, plan, selection, &own_outputs, report.session()))
-        .collect::<Result<Vec<_>>>()?;
+    let members = open_members(
+        &mut archive,
+        plan,
+        selection,
+        &own_outputs,
+        report.session(),
+    )?;
     let members = in_turn_if_shared(members, &archive.inputs);
     let mut meter = report.meter(&archive.label);
     if meter.is_drawn() && plan.walk.given().is_none() {
         meter.set_total(total(&archive.inputs));
     }
     meter.begin(bytes_expected(&archive.inputs));
+    for left_out in std::mem::take(&mut archive.left_out) {
+        let member = archive.inputs.len();
+        meter.problem(member, &problem_of(&left_out.failure));
+        archive.inputs.push(CompressInput {
+            path: left_out.path,
+            name: Vec::new(),
+            metadata: None,
+        });
+    }
     let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
     let copied = match sink.is_stored() {
         true => Copied::Whole,
@@ -182,6 +194,55 @@ fn output_path(output: &ArchiveOutput) -> &Path {
     match output {
         ArchiveOutput::Stdout => Path::new("-"),
         ArchiveOutput::File { path, .. } => path,
+    }
+}
+
+/// Opens the inputs. One of several that cannot be opened is left out.
+fn open_members(
+    archive: &mut ArchivePlan,
+    plan: &CompressPlan,
+    selection: &WalkSelection,
+    own_outputs: &[(u64, u64)],
+    session: &Session,
+) -> Result<Vec<MemberInput>> {
+    let may_leave_out = !plan.walk.strict && archive.inputs.len() > 1;
+    let mut members = Vec::new();
+    for input in std::mem::take(&mut archive.inputs) {
+        match open_member(&input, plan, selection, own_outputs, session) {
+            Err(failure @ (Failure::Io { .. } | Failure::Storage(_))) if may_leave_out => {
+                let path = input.path;
+                archive.left_out.push(LeftOut { path, failure });
+            }
+            member => {
+                members.push(member?);
+                archive.inputs.push(input);
+            }
+        }
+    }
+    match archive.left_out.pop_if(|_| members.is_empty()) {
+        Some(last) => Err(last.failure),
+        None => Ok(members),
+    }
+}
+
+/// The problem of an input that is left out.
+fn problem_of(failure: &Failure) -> Problem {
+    let error = match failure {
+        Failure::Io { error, .. } | Failure::Storage(error) => Some(error),
+        _ => None,
+    };
+    let cause = error.and_then(|error| Some(&refrain::storage::Failure::of(error)?.cause));
+    let is_missing = error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
+    Problem {
+        path: Vec::new(),
+        kind: match is_missing {
+            true => ProblemKind::Vanished,
+            false => ProblemKind::Unreadable,
+        },
+        text: match cause.or(error) {
+            Some(error) => format!("cannot be opened: {error}"),
+            None => failure.to_string(),
+        },
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `selection` | parts of directories: patterns, lists of paths, operands |
 //! | `tar` | tar streams that are compressed, and read inside |
 //! | `rfn` | the options of gzip, and `tar -I` |
+//! | `sources` | sizes that are not true, files that change while they are read |
 //! | `outcomes` | nothing overwritten, nothing left behind, exit codes |
 //! | `pipes` | several named pipes at once |
 //! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
@@ -80,6 +81,7 @@ mod selection;
 mod serve_http;
 mod serve_nbd;
 #[cfg(feature = "remote")]
+mod sources;
 mod store;
 mod support;
 mod tar;

@@ -21,6 +21,7 @@ use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::store::source_stream::SourceStream;
+use crate::write::ending_early::EndingEarly;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
@@ -162,6 +163,8 @@ pub(crate) struct PreparedMembers {
     pub sources: Vec<Option<Arc<dyn Source>>>,
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
+    /// Whether a member that cannot be read to its end ends there, for the sake of the others.
+    is_one_of_many: bool,
     /// What is asked after the run whether it changed, with the numbers of the members.
     read_sources: Vec<(usize, ReadSource)>,
     /// The memory budget of the run.
@@ -213,12 +216,20 @@ impl PreparedMembers {
         directories_as_tar: bool,
     ) -> PreparedMembers {
         PreparedMembers {
+            is_one_of_many: false,
             memory_bytes,
             run_bytes_max,
             digests: digests.to_vec(),
             directories_as_tar,
             ..PreparedMembers::default()
         }
+    }
+
+    /// Makes members of all these. One of several that cannot be read to its end ends there, and
+    /// that is a problem and no error.
+    pub(crate) fn add_all(&mut self, members: Vec<MemberInput>) -> Result<()> {
+        self.is_one_of_many = members.len() > 1;
+        members.into_iter().try_for_each(|member| self.add(member))
     }
 
     /// The memory that directories and tar streams take, in bytes: logs, entries, hashes, and one
@@ -299,6 +310,10 @@ impl PreparedMembers {
         };
         let mut entries = None;
         let is_independent = matches!(content, Content::Pipe(_));
+        let content = match self.is_one_of_many {
+            true => self.ending_early(content),
+            false => content,
+        };
         match content {
             Content::Source(source) => {
                 let read = ReadSource::new(source.clone());
@@ -354,6 +369,23 @@ impl PreparedMembers {
         }
         self.members.push(MemberPlan { start, entries });
         Ok(())
+    }
+
+    /// Content whose errors are its end, and problems.
+    fn ending_early(&self, content: Content) -> Content {
+        let (member, problems) = (self.members.len(), self.problems.clone());
+        match content {
+            Content::Source(source) => {
+                Content::Source(Arc::new(EndingEarly::new(source, member, problems)))
+            }
+            Content::Stream(stream) => {
+                Content::Stream(Box::new(EndingEarly::new(stream, member, problems)))
+            }
+            Content::Pipe(stream) => {
+                Content::Pipe(Box::new(EndingEarly::new(stream, member, problems)))
+            }
+            Content::Directory(directory) => Content::Directory(directory),
+        }
     }
 
     fn add_file(&mut self, source: Arc<dyn Source>, size_bytes: u64) {

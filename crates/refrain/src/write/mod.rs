@@ -1,5 +1,6 @@
 //! From content to archive bytes: see README.md.
 
+mod ending_early;
 pub(crate) mod input;
 mod log_memory;
 pub(crate) mod lrzip;

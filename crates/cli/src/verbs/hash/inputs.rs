@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 
+use refrain::storage::FileIdentity;
 use refrain::{DigestAlgorithm, HashInputs};
 
 use crate::cancellable::CancellableReader;
@@ -43,6 +44,26 @@ fn bytes_total(files: &[(PathBuf, DigestAlgorithm)]) -> Option<u64> {
     files.iter().map(size).sum()
 }
 
+/// A file whose end is an error if it was changed while it was read: the digest would be that of
+/// something that never was.
+struct UnchangedFile {
+    file: File,
+    opened: FileIdentity,
+}
+
+impl Read for UnchangedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        if count == 0 && !buffer.is_empty() {
+            let now = FileIdentity::of(&self.file.metadata()?);
+            if now.has_changed_since(&self.opened) {
+                return Err(io::Error::other("changed while it was read"));
+            }
+        }
+        Ok(count)
+    }
+}
+
 impl HashInputs for FileInputs<'_> {
     fn count(&self) -> usize {
         self.files.len()
@@ -58,10 +79,14 @@ impl HashInputs for FileInputs<'_> {
             true => standard::input()?,
             false => File::open(path)?,
         };
-        // Opening a directory succeeds; reading it fails with the error that md5sum reports.
-        let kind = file.metadata()?.file_type();
+        let opened = file.metadata()?;
+        let kind = opened.file_type();
         match kind.is_file() || kind.is_dir() {
-            true => Ok(Box::new(file)),
+            // Opening a directory succeeds; reading it fails with the error that md5sum reports.
+            true => Ok(Box::new(UnchangedFile {
+                opened: FileIdentity::of(&opened),
+                file,
+            })),
             false => Ok(Box::new(CancellableReader::new(file, self.session))),
         }
     }
