@@ -137,10 +137,8 @@ fn every_line_of_list_is_a_path_for_cat() {
     assert!(case.ok("cat tree.rfn sub/deep --range 40000..40010").stdout == deep[40_000..40_010]);
     assert_eq!(case.ok("cat tree.rfn hard").stdout, b"aaa");
     assert!(case.fails("cat tree.rfn soft", 1).contains("symbolic link"));
-    assert!(
-        case.ok("cat tree.rfn sub").stdout.starts_with(b"sub/"),
-        "a tar stream"
-    );
+    let tar = case.ok("cat tree.rfn sub").stdout;
+    assert_eq!(&tar[257..262], b"ustar", "a tar stream");
     let names = String::from_utf8(case.ok("list both.rfn").stdout).unwrap();
     assert!(names.lines().any(|name| name == "tree/sub/deep"), "{names}");
     assert!(case.ok("cat both.rfn tree/sub/deep").stdout == deep);
@@ -299,7 +297,7 @@ fn cat_takes_every_spelling_of_a_path_and_suggests_names() {
         assert!(output.stdout.is_empty());
     }
     let tar = case.ok("cat both.rfn tree/src").stdout;
-    assert!(tar.starts_with(b"src/"), "a tar stream");
+    assert_eq!(&tar[257..262], b"ustar", "a tar stream");
 }
 
 #[test]
