@@ -195,7 +195,7 @@ mod tests {
         put(&mut image, 512, b"parentFileNameHint=\"/etc/shadow\"\n");
         assert!(found(&image).is_some());
         put(&mut image, 512, &[0; 40]);
-        put(&mut image, 1070, b"parentFileNameHint=\"/etc/shadow\"\n");
+        put(&mut image, 1067, b"parentFileNameHint=\"/etc/shadow\"\n");
         assert!(found(&image).is_some());
         // A text that only describes extents has another mark: it is raw.
         assert_eq!(

@@ -109,9 +109,9 @@ mod tests {
             "8.00 ms",
             "2.00 ms",
             "5.00 ms",
-            "20.0 us",
-            "2.00 us",
-            "9.00 us",
+            "20.0 µs",
+            "2.00 µs",
+            "9.00 µs",
         ];
         assert_eq!(row(&lock), expected.map(str::to_owned));
         assert_eq!(table(&[], 0), "");

@@ -197,7 +197,7 @@ fn way(place: &Place<'_>) -> String {
     let steps = all.enumerate().map(|(number, name)| {
         let name = escaped(&String::from_utf8_lossy(name));
         match names.len() - number {
-            0 => format!("<b>{name}</b>"),
+            0 => format!("<strong>{name}</strong>"),
             up => format!("<a href=\"{}\">{name}</a>", up_by(up)),
         }
     });
@@ -268,7 +268,7 @@ mod tests {
         };
         assert_eq!(
             way(&place),
-            "<a href=\"../../\">a&lt;b&gt;.rfn</a> / <a href=\"../\">tree</a> / <b>d e</b>"
+            "<a href=\"../../\">a&lt;b&gt;.rfn</a> / <a href=\"../\">tree</a> / <strong>d e</strong>"
         );
         assert_eq!(title(&place), "a&lt;b&gt;.rfn/tree/d e/");
         assert_eq!(
@@ -281,7 +281,10 @@ mod tests {
         };
         assert_eq!(
             (way(&root), title(&root)),
-            ("<b>a&lt;b&gt;.rfn</b>".into(), "a&lt;b&gt;.rfn".into())
+            (
+                "<strong>a&lt;b&gt;.rfn</strong>".into(),
+                "a&lt;b&gt;.rfn".into()
+            )
         );
     }
 

@@ -17,7 +17,10 @@ fn a_person_can_click_through() {
     );
     assert!(!text.contains(">..</a>"));
     assert!(text.contains("name=\"viewport\"") && text.contains("prefers-color-scheme: dark"));
-    assert!(text.contains("<nav><b>archive</b></nav>"), "{text}");
+    assert!(
+        text.contains("<nav><strong>archive</strong></nav>"),
+        "{text}"
+    );
     assert!(text.contains("<a href=\"tree/?tar\">tar</a>"), "{text}");
     let (directory, file) = (
         text.find("\"tree/\"").unwrap(),
@@ -26,7 +29,7 @@ fn a_person_can_click_through() {
     assert!(directory < file, "directories are first");
     let page = server.get("/tree/dir/", "").text();
     assert!(page.contains("<a href=\"../\">..</a>"), "{page}");
-    let way = "<nav><a href=\"../../\">archive</a> / <a href=\"../\">tree</a> / <b>dir</b></nav>";
+    let way = "<nav><a href=\"../../\">archive</a> / <a href=\"../\">tree</a> / <strong>dir</strong></nav>";
     assert!(page.contains(way), "{page}");
     assert!(
         page.contains("<a href=\"../?tar\">all of tree as tar</a>"),
