@@ -142,9 +142,11 @@ fn standard_input_that_changes_is_named_and_what_replaces_it_is_not_read() {
         if exit == 0 {
             assert!(read == content, "{what}");
         }
+        // Its size may be found out before or after the change.
         if what == "truncate" || what == "append" {
             assert!(
-                read.len() >= 1_000_000 && read == content[..read.len()],
+                read.len() >= 1_000_000
+                    && (content.starts_with(&read) || read.starts_with(&content)),
                 "{what}"
             );
         }
