@@ -319,6 +319,7 @@ pub enum Kept {
 
 impl Kept {
     /// The reason.
+    #[cfg(feature = "lrzip")]
     pub fn text(self) -> &'static str {
         match self {
             Kept::Because(why) => why,

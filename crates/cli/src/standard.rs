@@ -3,11 +3,10 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use refrain::storage::Blocking;
-use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::inherited::{Stream, check_open};
 
@@ -65,7 +64,12 @@ impl Write for TextError {
 ///
 /// # Errors
 /// Those of the system; if it was closed when the program started.
+#[cfg(feature = "lrzip")]
 pub fn read_line(line: &mut Vec<u8>) -> io::Result<()> {
+    use std::io::BufRead;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
     check_open(Stream::Input)?;
     let mut stdin = io::stdin().lock();
     loop {

@@ -355,7 +355,8 @@ impl Archive {
                     Some(_) if is_kept => {}
                     Some(recovery) => {
                         let end = lost_end.map_or(total_bytes, |lost| lost.end);
-                        recovery.view(total_bytes, offset, vec![offset..end]);
+                        let lost = offset..end;
+                        recovery.view(total_bytes, offset, vec![lost]);
                         return Ok(false);
                     }
                 }

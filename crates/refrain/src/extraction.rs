@@ -267,12 +267,13 @@ impl ContentVisitor for Extraction<'_> {
         }
         let stated = start.content_bytes_hint;
         let delivered_bytes = open.delivered_bytes;
+        let missing = delivered_bytes..stated.unwrap_or(u64::MAX);
         going_on.add_file(DamagedFile {
             member: start.member_id as usize,
             member_name: start.name.clone(),
             path: None,
             size_bytes: stated.unwrap_or(delivered_bytes),
-            missing: vec![delivered_bytes..stated.unwrap_or(u64::MAX)],
+            missing: vec![missing],
             is_kept: false,
             delivered_bytes,
         });

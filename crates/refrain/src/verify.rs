@@ -18,7 +18,7 @@ use crate::targets::ExtractSummary;
 /// Checks every frame, every block and every content hash of an archive without writing anything.
 ///
 /// # Errors
-/// As [`extract`].
+/// As [`extract`](crate::extract()).
 pub fn verify(
     source: Arc<dyn Source>,
     options: &ReadOptions,
@@ -31,7 +31,7 @@ pub fn verify(
 /// Like [`verify`], for an archive from a non-seekable stream.
 ///
 /// # Errors
-/// As [`extract_stream`].
+/// As [`extract_stream`](crate::extract_stream).
 pub fn verify_stream(
     stream: Box<dyn Read + Send>,
     options: &ReadOptions,

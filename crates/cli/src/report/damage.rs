@@ -232,15 +232,17 @@ fn all(file: &DamagedFile) -> Range<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
-    fn file(path: &str, missing: Vec<Range<u64>>) -> DamagedFile {
+    fn file(path: &str, missing: &[Range<u64>]) -> DamagedFile {
         DamagedFile {
             member: 0,
             member_name: b"d".to_vec(),
             path: Some(path.into()),
             size_bytes: 40_000,
-            missing,
+            missing: missing.to_vec(),
             is_kept: false,
             delivered_bytes: 0,
         }
@@ -254,8 +256,8 @@ mod tests {
                 bytes: 2_360_000..3_600_000,
             }],
             files: vec![
-                file("f1", vec![0..12_300, 20_000..20_001]),
-                file("f2", vec![0..40_000]),
+                file("f1", &[0..12_300, 20_000..20_001]),
+                file("f2", slice::from_ref(&(0..40_000))),
             ],
             file_count: 2,
             ..Damage::default()
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(texts[20..], ["30 damaged places more"]);
         let damage = Damage {
             places: places[..1].to_vec(),
-            files: vec![file("f", vec![0..u64::MAX])],
+            files: vec![file("f", slice::from_ref(&(0..u64::MAX)))],
             file_count: 1,
             ..Damage::default()
         };

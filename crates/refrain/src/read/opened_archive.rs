@@ -174,8 +174,12 @@ pub(crate) trait OpenedArchive: Send + Sync {
             }
         }
         buffer[right..].fill(0);
-        let (from, to) = (offset + right as u64, offset + buffer.len() as u64);
-        Ok(if from < to { vec![from..to] } else { vec![] })
+        let missing = offset + right as u64..offset + buffer.len() as u64;
+        Ok(if missing.is_empty() {
+            vec![]
+        } else {
+            vec![missing]
+        })
     }
 
     /// The number of bytes that belong to no part of the archive that was recognized.

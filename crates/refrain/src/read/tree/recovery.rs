@@ -1,6 +1,7 @@
 //! How a pass over a tree goes on after damage: what is whole is delivered, the rest is noted.
 
 use std::ops::Range;
+use std::slice;
 
 use refrain_pool::Lock;
 use refrain_tree::Entry;
@@ -80,8 +81,8 @@ pub(crate) fn inside(ranges: &[Range<u64>], of: &Range<u64>) -> Vec<Range<u64>> 
 fn in_file(entry: &Entry, missing: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = vec![];
     let mut stored_at = entry.content_offset;
-    let all = [0..entry.size_bytes];
-    let data = entry.data_ranges.as_deref().unwrap_or(&all);
+    let all = 0..entry.size_bytes;
+    let data = (entry.data_ranges.as_deref()).unwrap_or(slice::from_ref(&all));
     for range in data {
         let stored = stored_at..stored_at.saturating_add(range.end.saturating_sub(range.start));
         for lost in inside(missing, &stored) {
@@ -111,7 +112,10 @@ mod tests {
         assert_eq!(in_file(&entry, &missing), [0..10, 90..95, 99..100]);
         entry.size_bytes = 1000;
         entry.data_ranges = Some(vec![100..150, 300..350]);
-        assert_eq!(in_file(&entry, &[1040..1060]), [140..150, 300..310]);
+        assert_eq!(
+            in_file(&entry, &[1040..1060, 9000..9001]),
+            [140..150, 300..310]
+        );
         assert_eq!(in_file(&entry, &[0..1000, 1100..1200]), []);
         assert_eq!(
             inside(&[0..5, 7..9, 20..30], &(4..21)),

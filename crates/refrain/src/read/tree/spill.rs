@@ -137,8 +137,12 @@ impl TreeContent for SpilledContent {
             .min(buffer.len());
         self.read(offset, &mut buffer[..known], Depth::Whole)?;
         buffer[known..].fill(0);
-        let (from, to) = (offset + known as u64, offset + buffer.len() as u64);
-        Ok(if from < to { vec![from..to] } else { vec![] })
+        let missing = offset + known as u64..offset + buffer.len() as u64;
+        Ok(if missing.is_empty() {
+            vec![]
+        } else {
+            vec![missing]
+        })
     }
 
     fn lost_entries(&self) -> LostEntries {

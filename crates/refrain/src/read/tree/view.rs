@@ -325,9 +325,10 @@ fn broken(
         Err(error) if error.kind != ErrorKind::Damaged => return Err(error),
         _ => {}
     }
+    let unwritten = written..total.max(written + 1);
     let missing = match recovery.keep_broken {
         true => missing,
-        false => vec![written..total.max(written + 1)],
+        false => vec![unwritten],
     };
     recovery.lost_entries(LostEntries {
         may_be_more: planner.lost.may_be_more || planner.is_incomplete,
