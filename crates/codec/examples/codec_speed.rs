@@ -85,7 +85,7 @@ fn measure(
     let plan = BlockPlan {
         codec,
         settings: Settings::level(level),
-        machine_code: None,
+        rival: None,
         filter_trial: true,
         memory_limit_bytes: u64::MAX,
     };

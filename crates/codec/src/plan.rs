@@ -19,8 +19,9 @@ pub struct BlockPlan {
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
-    /// Another codec for machine code: for blocks on which a branch filter wins its trial.
-    pub machine_code: Option<TunedCodec>,
+    /// Another codec, which is measured beside the planned one and the lighter one, to which blocks
+    /// fall back, on a part of each block. The one that makes the part smaller encodes the block.
+    pub rival: Option<TunedCodec>,
     /// Whether to try filters (branches, delta) on a sample.
     pub filter_trial: bool,
     /// The working memory that the codec may use in addition to the raw and compressed bytes.
@@ -34,7 +35,7 @@ impl BlockPlan {
         Self {
             codec,
             settings: Settings::level(level),
-            machine_code: None,
+            rival: None,
             filter_trial: false,
             memory_limit_bytes: u64::MAX,
         }

@@ -33,6 +33,29 @@ pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
     }
 }
 
+/// Where two codecs are compared, they see one byte in so many (log2), within the bounds below, in
+/// few long pieces: both find repeats in them, as in the block.
+const PART_SHARE_LOG: u32 = 4;
+const PART_MIN_BYTES: usize = 256 << 10;
+const PART_MAX_BYTES: usize = 1 << 20;
+const PART_PIECES: usize = 4;
+
+/// Copies the part of a block on which codecs are compared: all of a small block.
+pub(crate) fn take_part(raw: &[u8], part: &mut Vec<u8>) {
+    part.clear();
+    let wanted = (raw.len() >> PART_SHARE_LOG).clamp(PART_MIN_BYTES, PART_MAX_BYTES);
+    if raw.len() <= wanted {
+        part.extend_from_slice(raw);
+        return;
+    }
+    let piece = wanted / PART_PIECES;
+    let stride = (raw.len() - piece) / (PART_PIECES - 1);
+    for index in 0..PART_PIECES {
+        let start = index * stride / PIECE_ALIGNMENT_BYTES * PIECE_ALIGNMENT_BYTES;
+        copy_range(&[raw], start..start + piece, part);
+    }
+}
+
 /// Appends a range of the block to `out`.
 fn copy_range(parts: &[&[u8]], range: Range<usize>, out: &mut Vec<u8>) {
     let mut part_start = 0;

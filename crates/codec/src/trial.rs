@@ -6,7 +6,7 @@ use crate::sample::{entropy_bits, histogram};
 use crate::workspace::Workspace;
 
 /// Below this entropy (bits per byte) order-0 coding alone saves enough: no trial is needed.
-const COMPRESSIBLE_BELOW_BITS: f64 = 7.4;
+pub(crate) const COMPRESSIBLE_BELOW_BITS: f64 = 7.4;
 /// A saving of less than 1/64 of the sample counts as nothing.
 const WORTHWHILE_SAVING_LOG: u32 = 6;
 

@@ -61,7 +61,7 @@ fn lengths_of_parameters_match_the_document() {
         let plan = BlockPlan {
             codec: CodecId(id),
             settings: Settings::default(),
-            machine_code: None,
+            rival: None,
             filter_trial: false,
             memory_limit_bytes: u64::MAX,
         };

@@ -106,11 +106,11 @@ impl Tuning {
             long_distance: near_one_in.is_some(),
             ..Settings::default()
         };
-        let of_row = row.machine_code.filter(|_| options.codec.is_none());
+        let of_row = row.rival.filter(|_| options.codec.is_none());
         let plan = |block_bytes: u64| BlockPlan {
             codec,
             settings,
-            machine_code: of_row.map(|(codec, level)| machine_code(codec, level, block_bytes)),
+            rival: of_row.map(|(codec, level)| rival(codec, level, block_bytes)),
             filter_trial: codec != CodecId::NONE,
             memory_limit_bytes: codec_memory_bytes(codec, memory_bytes),
         };
@@ -151,10 +151,10 @@ fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     }
 }
 
-/// The codec for machine code. With a dictionary of half a block it needs little more memory than
-/// the codec for other data, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB
+/// The codec that is measured beside that of the level. With a dictionary of half a block it needs
+/// little more memory, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB
 /// instead of 107.5.
-fn machine_code(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
+fn rival(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     TunedCodec {
         codec,
         settings: Settings {

@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 
 fn plan(codec: CodecId, level: i32) -> BlockPlan {
     BlockPlan {
-        machine_code: None,
+        rival: None,
         filter_trial: true,
         ..BlockPlan::plain(codec, level)
     }
@@ -176,7 +176,7 @@ fn uses_filters_that_help() {
         let (block, data) = check_round_trip(&mut Workspace::new(), &raw, &plan);
         assert_eq!(block.filters.steps().next(), expected.1, "{name}");
         let plain = BlockPlan {
-            machine_code: None,
+            rival: None,
             filter_trial: false,
             ..plan
         };

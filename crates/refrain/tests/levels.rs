@@ -1,0 +1,116 @@
+//! A slower level makes no larger archive, on any kind of data.
+
+mod common;
+
+use std::fmt::Write as _;
+
+use common::{archive_of, file, options};
+use refrain::MemberInput;
+use refrain_testkit::{Rng, data};
+
+/// Headers may differ by so much.
+const HEADER_BYTES: usize = 32;
+
+/// The running test binary, a real program.
+fn program(length: usize) -> Vec<u8> {
+    let path = std::env::current_exe().unwrap();
+    let whole = std::fs::read(path).unwrap();
+    let start = whole.len() / 3;
+    whole[start..][..length].to_vec()
+}
+
+fn log(lines: usize) -> Vec<u8> {
+    let mut random = Rng::new(7);
+    let (mut text, mut time) = (String::new(), 1_700_000_000_u64);
+    for _ in 0..lines {
+        time += random.below(5);
+        let (item, host, size) = (random.below(9000), random.below(250), random.below(100_000));
+        let _ = writeln!(
+            text,
+            "10.0.0.{host} [{time}] \"GET /api/v1/items/{item} HTTP/1.1\" 200 {size} \"Mozilla/5.0\""
+        );
+    }
+    text.into_bytes()
+}
+
+fn json(rows: usize) -> Vec<u8> {
+    let mut random = Rng::new(8);
+    let mut text = String::from("[");
+    for row in 0..rows {
+        let (score, size) = (random.below(10_000), random.below(1 << 20));
+        let _ = writeln!(
+            text,
+            "{{\"id\": {row}, \"score\": 0.{score:04}, \"size\": {size}, \"tags\": [\"a\", \"b{}\"]}},",
+            score % 17
+        );
+    }
+    text.into_bytes()
+}
+
+/// Samples of 16 bits, as a delta filter takes them.
+fn samples(length: usize) -> Vec<u8> {
+    let mut random = Rng::new(9);
+    let (mut value, mut speed) = (0_i32, 0_i32);
+    let mut next = || {
+        speed = (speed + random.below(41) as i32 - 20).clamp(-300, 300);
+        value = (value + speed).clamp(-30_000, 30_000);
+        (value as i16).to_le_bytes()
+    };
+    std::iter::repeat_with(&mut next)
+        .flatten()
+        .take(length)
+        .collect()
+}
+
+/// The first kinds are one member each, the last many.
+type Members = Box<dyn Fn() -> Vec<MemberInput>>;
+
+fn kinds() -> Vec<(&'static str, Members)> {
+    let length = 400_000;
+    let one = |content: Vec<u8>| -> Members { Box::new(move || vec![file("member", &content)]) };
+    let tree = data::source_tree(120, 3);
+    let packed = archive_of(vec![file("text", &data::text(900_000, 5))], &options(1, 2)).0;
+    let image = [data::sparse(length, 4), program(100_000), vec![0; 300_000]].concat();
+    let small = |number: u64| {
+        let content = data::text(20 + (number % 90) as usize, number);
+        file(&format!("file-{number}"), &content)
+    };
+    let many: Members = Box::new(move || (0..300).map(small).collect());
+    vec![
+        ("text", one(data::text(length, 1))),
+        ("source", one(data::joined(&tree))),
+        ("versions", one(data::versions(60_000, 8, 20, 2))),
+        ("program", one(program(length))),
+        ("log", one(log(5000))),
+        ("JSON", one(json(6000))),
+        ("samples", one(samples(length))),
+        ("image", one(image)),
+        ("random", one(data::random(length, 6))),
+        ("packed", one(packed)),
+        ("tiny", one(b"a few words, and a few words".to_vec())),
+        ("empty", one(vec![])),
+        ("many", many),
+    ]
+}
+
+/// How much larger an archive may be than that of the level before, beside headers: one byte in so
+/// many. The fast levels are chosen for speed; on short text their tables of matches decide.
+fn tolerance_one_in(level: usize) -> usize {
+    if level < 7 { 100 } else { 1000 }
+}
+
+#[test]
+fn no_level_is_larger_than_a_faster_one() {
+    let mut wrong = vec![];
+    for (kind, members) in kinds() {
+        let of = |level| archive_of(members(), &options(level, 2)).0.len();
+        let sizes: Vec<usize> = (1..=9).map(of).collect();
+        let grows = |(before, pair): (usize, &[usize])| {
+            pair[1] > pair[0] + pair[0] / tolerance_one_in(before + 2) + HEADER_BYTES
+        };
+        if sizes.windows(2).enumerate().any(grows) {
+            wrong.push(format!("{kind}: {sizes:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
