@@ -232,7 +232,9 @@ struct LargeFile {
 impl LargeFile {
     /// Completes the file after its last piece. A file that is broken vanishes, or is kept.
     fn finish(self, recovery: Option<&Recovery<'_>>) {
-        let missing = std::mem::take(&mut *self.missing.lock());
+        let mut missing = std::mem::take(&mut *self.missing.lock());
+        // Pieces are written in any order.
+        missing.sort_by_key(|range| range.start);
         let Some(file) = Arc::into_inner(self.file) else {
             return;
         };
