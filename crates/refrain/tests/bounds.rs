@@ -450,7 +450,7 @@ fn shared_with_hash(
     archive.extents([fill(content_bytes, b"\0")]);
     let entries: Vec<Entry> = (0..files)
         .map(|number| Entry {
-            path: format!("{number:06}").into_bytes(),
+            path: format!("{number:07}").into_bytes(),
             kind: EntryKind::File,
             mode: 0o644,
             size_bytes: content_bytes,

@@ -350,7 +350,8 @@ fn refuses_invalid_options() {
     }
 }
 
-/// A source that states a larger size than it has, like a file that is truncated while it is read.
+/// A source that first states a larger size than it has, like a file that is truncated when it was
+/// opened.
 struct Shrinking(AtomicU64);
 
 impl Source for Shrinking {
@@ -374,18 +375,21 @@ impl Read for Broken {
 }
 
 #[test]
-fn does_not_publish_an_incomplete_source() {
-    let shrinking = Content::Source(Arc::new(Shrinking(AtomicU64::new(5_000_000))));
-    for content in [shrinking, Content::Stream(Box::new(Broken))] {
-        let mut sink = MemorySink::new();
-        let output = sink.output();
-        let result = compress_lrzip(
-            member(content),
-            &mut sink,
-            &LrzipOptions::default(),
-            &Unwatched,
-        );
-        assert_eq!(result.expect_err("not whole").kind, ErrorKind::Io);
-        assert_eq!(output.published(), None);
-    }
+fn does_not_publish_a_stream_that_breaks() {
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    let broken = member(Content::Stream(Box::new(Broken)));
+    let result = compress_lrzip(broken, &mut sink, &LrzipOptions::default(), &Unwatched);
+    assert_eq!(result.expect_err("not whole").kind, ErrorKind::Io);
+    assert_eq!(output.published(), None);
+}
+
+#[test]
+fn what_is_there_counts_and_not_the_size_that_was_stated_before() {
+    let mut sink = MemorySink::new();
+    let shrinking = Shrinking(AtomicU64::new(5_000_000));
+    let content = member(Content::Source(Arc::new(shrinking)));
+    let written = compress_lrzip(content, &mut sink, &LrzipOptions::default(), &Unwatched);
+    let summary = written.expect("it shrank before it was read");
+    assert_eq!((summary.content_bytes, summary.problems), (1000, 0));
 }

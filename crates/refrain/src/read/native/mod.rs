@@ -27,3 +27,4 @@ pub(crate) mod segment_part;
 pub(crate) mod serving;
 pub(crate) mod streamed_blocks;
 pub(crate) mod walk;
+mod walk_memory;

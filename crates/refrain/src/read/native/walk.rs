@@ -31,7 +31,8 @@ use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{BrokenPart, PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
-use crate::read::store_reader::{BlockLocation, Depth, StoreReader, codec_share_bytes};
+use crate::read::native::walk_memory::MemoryShares;
+use crate::read::store_reader::{BlockLocation, Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::{CheckedFrame, FrameReader};
@@ -111,41 +112,6 @@ pub(crate) struct WalkOptions {
     pub content_limit: ContentLimit,
 }
 
-/// The shares of the memory budget.
-struct MemoryShares {
-    /// The number of parts in flight, each up to a segment.
-    parts_max: u64,
-    /// The number of blocks being decoded ahead.
-    blocks_max: u64,
-    /// The decoded size of these blocks beyond which no further frame is read.
-    pending_bytes_max: u64,
-    /// The memory for decoded blocks.
-    cache_bytes: u64,
-}
-
-impl MemoryShares {
-    fn new(options: &WalkOptions, can_reread: bool) -> MemoryShares {
-        let memory_bytes = options.memory_bytes;
-        let threads = options.threads as u64;
-        let parts_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
-        // Two of the largest blocks of any level, at the default budget. Only one at a time would
-        // leave cores idle.
-        let pending_bytes_max = memory_bytes / 8;
-        let maps_bytes = memory_bytes / 16;
-        let history_bytes = if can_reread { 0 } else { memory_bytes / 2 };
-        let others = maps_bytes + codec_share_bytes(memory_bytes) + history_bytes;
-        // A pipe's history may need less than its half; `Walk::block` adds a part of the rest to
-        // the block cache.
-        let used = parts_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
-        MemoryShares {
-            parts_max,
-            blocks_max: 2 * threads + 2,
-            pending_bytes_max,
-            cache_bytes: memory_bytes.saturating_sub(used),
-        }
-    }
-}
-
 /// Reads one archive sequentially and adds to the totals. Returns the reader, which has read what
 /// follows the archive. See the module documentation.
 pub(super) fn walk<'env>(
@@ -157,7 +123,7 @@ pub(super) fn walk<'env>(
     watch: &dyn Watch,
     totals: &mut WalkTotals,
 ) -> Result<Box<FrameReader>> {
-    let shares = MemoryShares::new(options, source.is_some());
+    let shares = MemoryShares::new(options.memory_bytes, options.threads, source.is_some());
     let temporary = options.temporary.clone();
     let blocks = Arc::new(StreamedBlocks::new(source, options.limits, temporary));
     let context = Arc::new(WalkContext {
@@ -289,10 +255,8 @@ impl Walk<'_, '_, '_> {
                 return Err(Error::cancelled());
             }
         }
-        if !self.checker.is_complete() {
-            let at = self.archive_offset();
-            let cut = || Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at);
-            return Err(self.error_behind.take().unwrap_or_else(cut));
+        if let Some(error) = (self.error_behind).take_if(|_| !self.checker.is_complete()) {
+            return Err(error);
         }
         let is_decoded = self.plans.parts_if_empty() == Some(self.next_delivered);
         if !is_decoded || !self.open.is_empty() {
@@ -409,6 +373,11 @@ impl Walk<'_, '_, '_> {
     /// No more frames come. Those that wait for blocks are used as far as their blocks are there.
     fn end(&mut self) {
         self.at_end = true;
+        if !self.checker.is_complete() {
+            let at = self.archive_offset();
+            let cut = || Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at);
+            self.error_behind.get_or_insert_with(cut);
+        }
         self.held.release_all();
         while let Some(frame) = self.held.next() {
             if self.use_frame(frame).is_err() {
