@@ -55,7 +55,7 @@ fn a_page_is_written_once_and_only_as_html() {
     case.ok("lab matrix --quick -q -o page.html");
     let page = String::from_utf8(case.read("page.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("id=\"matrix\""));
-    let refused = expect(case.run("lab matrix -o page.html"), 4, "exists");
+    let refused = expect(case.run("lab matrix -o page.html"), 6, "exists");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("already exists"));
     assert!(
         refused.stdout.is_empty(),
@@ -73,7 +73,7 @@ fn a_directory_of_no_use_is_an_error_with_its_name() {
     let case = Case::new();
     for directory in ["missing", "/proc/self"] {
         let line = format!("lab atomicity --quick --directory {directory}");
-        let failed = expect(case.run(&line), 4, &line);
+        let failed = expect(case.run(&line), 6, &line);
         let text = String::from_utf8_lossy(&failed.stderr).into_owned();
         assert!(text.contains(directory), "{text}");
     }
