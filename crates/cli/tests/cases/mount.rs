@@ -393,7 +393,7 @@ fn damage_is_an_error_of_its_range_alone() {
     let begin = "refrain: docs.rfn: docs/large: cannot be read between ";
     assert!(message.starts_with(begin), "{message}");
     assert!(
-        message.contains("block") && message.contains("checksum"),
+        message.contains("block") && message.contains("damaged"),
         "{message}"
     );
 }

@@ -8,7 +8,7 @@ use refrain_format::Limits;
 use refrain_pool::Permits;
 use refrain_pool::stages::stage;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
 use crate::read::cache_shards::CacheShards;
 use crate::read::epoch_map::{EpochMap, Origin};
@@ -226,7 +226,8 @@ impl StoreReader {
                     if delivered_bytes >= DELIVERED_BYTES {
                         deliver(std::mem::take(&mut delivered_bytes));
                     }
-                    self.read(offset, part, depth, meter)?;
+                    let read = self.read(offset, part, depth, meter);
+                    read.inspect_err(|error| self.forget(error))?;
                 }
             }
             at += length as usize;
@@ -237,6 +238,13 @@ impl StoreReader {
                 .at_content(content_start + at as u64));
         }
         Ok(())
+    }
+
+    /// Forgets what was decoded of a damaged block, so that the next read looks at it again.
+    fn forget(&self, error: &Error) {
+        if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block) {
+            self.resources.cache.of(block).lock().remove(block);
+        }
     }
 
     /// The block that holds this byte of the store, if it is known.

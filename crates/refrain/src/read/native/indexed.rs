@@ -111,15 +111,18 @@ impl BlockDecoder for IndexedBlocks {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        if !self.damaged.contains(location.frame_offset) {
-            let payload = self.payload(location);
-            let decoded = payload
-                .and_then(|payload| decode_block_frame(&payload, location, wanted, resources));
-            match decoded {
-                Err(error) if error.kind == ErrorKind::Damaged => {}
-                decoded => return decoded,
+        // Also where it was damaged before: what a network delivers may be right the next time.
+        let payload = self.payload(location);
+        let decoded =
+            payload.and_then(|payload| decode_block_frame(&payload, location, wanted, resources));
+        match decoded {
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                self.damaged.add(location.frame_offset);
             }
-            self.damaged.add(location.frame_offset);
+            decoded => {
+                self.damaged.remove(location.frame_offset);
+                return decoded;
+            }
         }
         let start = location.frame_offset;
         self.log.add(DamagedPlace {
@@ -359,9 +362,6 @@ impl IndexedArchive {
             return Ok(map);
         }
         meter.allow_reading()?;
-        if self.log.has(row.frame_offset) {
-            return Err(missing().at_offset(row.frame_offset));
-        }
         let map = Arc::new(self.noted(self.read_map(&row, meter), &row)?);
         let bytes_for_blocks = self.maps.lock().add(number, map.clone());
         self.store.set_cache_bytes(bytes_for_blocks);

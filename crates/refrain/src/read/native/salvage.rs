@@ -143,6 +143,13 @@ impl DamagedBlocks {
         self.has_any.store(true, Ordering::Release);
     }
 
+    /// Forgets a block that turned out to be whole.
+    pub(crate) fn remove(&self, frame_offset: u64) {
+        if self.has_any.load(Ordering::Acquire) {
+            self.blocks.lock().remove(&frame_offset);
+        }
+    }
+
     pub(crate) fn contains(&self, frame_offset: u64) -> bool {
         self.of(frame_offset).is_some()
     }
@@ -161,9 +168,6 @@ impl DamagedBlocks {
         location: &BlockLocation,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        if let Some(Remains::Nothing) = self.of(location.frame_offset) {
-            return Err(nothing_remains(location));
-        }
         let decoded = decode_remains(source, location, resources);
         let remains = match &decoded {
             Ok((_, right)) => Remains::Pieces(Arc::clone(right)),
