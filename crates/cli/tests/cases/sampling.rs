@@ -72,8 +72,14 @@ fn check_use(found: &Value) {
     );
     assert_eq!(number("after"), number("boxes"), "{found}");
     assert!(number("hits") == 1.0, "{found}");
-    let share = format!("1 found: {:.1} %", number("width"));
-    assert_eq!(found["words"], share, "{found}");
+    // The page rounds a sum of samples, the box has the rounded width: 28.75 shows as 28.7 or 28.8.
+    let words = found["words"].as_str().unwrap();
+    let share = words
+        .strip_prefix("1 found: ")
+        .and_then(|words| words.strip_suffix(" %"))
+        .and_then(|share| share.parse::<f64>().ok())
+        .expect(words);
+    assert!((share - number("width")).abs() < 0.11, "{found}");
     assert_eq!(found["none"], "0 found: 0.0 %", "{found}");
 }
 
