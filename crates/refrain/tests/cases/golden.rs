@@ -1,17 +1,12 @@
 //! Golden archives: every version reads the archives of all versions before, and this version
 //! writes the same bytes as ever. See `golden/README.md`.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::appendix::appendix;
-use common::one_block::archive_of_block;
-use common::*;
+use crate::common::appendix::appendix;
+use crate::common::one_block::archive_of_block;
+use crate::common::*;
 use refrain::Timestamp;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Error, ErrorKind, Member,

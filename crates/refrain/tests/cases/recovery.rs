@@ -1,15 +1,12 @@
 //! Damaged and cut archives give every file that is whole, and name the others: an extraction goes
 //! on whatever part of the archive is damaged, and loses only what needs that part.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use common::{archive_of, file, member, pipe, read_options, source};
+use crate::common::{archive_of, file, member, pipe, read_options, source};
 use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::storage::{MemoryOutput, MemorySink, Sink};
 use refrain::{

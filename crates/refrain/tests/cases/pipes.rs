@@ -1,11 +1,6 @@
 //! Several pipes in one run: one that is silent keeps no other from being read, and the bytes of
 //! the archive do not depend on who was faster.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::fs::File;
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::OwnedFd;
@@ -13,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use refrain::storage::{DescriptorReader, MemorySink};
 use refrain::{Content, ErrorKind, MemberInput, Watch};
 use refrain_testkit::data;

@@ -1,13 +1,8 @@
 //! Damaged archives are read as far as their frames are intact.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{archive_of, file, options, read_options, source};
+use crate::common::{archive_of, file, options, read_options, source};
 use refrain::storage::MemorySource;
 use refrain::{Archive, CodecChoice, CompressOptions, ErrorKind, ReadOptions};
 use refrain_testkit::data;
@@ -209,7 +204,11 @@ fn data_never_contains_the_start_of_a_frame_of_its_archive() {
     let (archive, _) = archive_of(vec![file("a", &content)], &options);
     assert_eq!(archive[8..16], start);
     assert_eq!(count_of(&archive, &start), count_of(&before, &start));
-    common::assert_reads(&archive, &[common::as_published("a", &content)], "masked");
+    crate::common::assert_reads(
+        &archive,
+        &[crate::common::as_published("a", &content)],
+        "masked",
+    );
     let scanned = open(archive[..archive.len() - 100].to_vec()).unwrap();
     assert!(read(&scanned, 0, content.len()).unwrap() == content);
 }

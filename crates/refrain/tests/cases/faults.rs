@@ -1,16 +1,11 @@
 //! A failing disk, a full disk, a source that changes: nothing incomplete or wrong is published,
 //! and the error states the cause.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use refrain::directory::Problem;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{

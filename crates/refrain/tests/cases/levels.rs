@@ -1,13 +1,8 @@
 //! A slower level makes no larger archive, on any kind of data.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{archive_of, file, options};
+use crate::common::{archive_of, file, options};
 use refrain::MemberInput;
 use refrain_testkit::{Rng, data};
 

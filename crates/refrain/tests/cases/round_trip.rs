@@ -1,11 +1,6 @@
 //! Round trips by every kind of input, output and reading.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, MemberInput, MemberKind,
     Purpose, ReadOptions,

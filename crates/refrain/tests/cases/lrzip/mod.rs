@@ -1,7 +1,5 @@
 //! Archives of lrzip, written by many versions and by hand, are read correctly from files, from
 //! streams and by range.
-#![cfg(feature = "lrzip")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod blocks;
 mod chunks;

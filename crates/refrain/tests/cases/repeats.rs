@@ -1,11 +1,6 @@
 //! Repeats: extents that stand for those of earlier content.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use refrain::{Archive, CompressOptions, ErrorKind};
 use refrain_format::{FrameKind, Limits, Payload, walk_archive};
 use refrain_testkit::{Rng, data};

@@ -1,14 +1,9 @@
 //! The reach: how many of the latest bytes a decoder of a stream has to retain, and that extents
 //! remain within it.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::path::Path;
 
-use common::*;
+use crate::common::*;
 use refrain::storage::Sink;
 use refrain::{Archive, CompressOptions, Content, DirectoryContent, ErrorKind, ReadOptions};
 use refrain_testkit::data;
@@ -264,7 +259,7 @@ fn the_smallest_reach_holds_for_incompressible_content() {
         let reach_bytes = (reach_mib * MIB) as u64;
         let options = |threads| CompressOptions {
             reach_bytes: Some(reach_bytes),
-            ..common::options(level, threads)
+            ..crate::common::options(level, threads)
         };
         let one = [data::random(content_mib * MIB, 1)];
         let (archive, _) = piped(&one, &options(2));

@@ -1,14 +1,11 @@
 //! Archives that stand one behind the other in a file are read as one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use common::appendix::appendix;
-use common::{
+use crate::common::appendix::appendix;
+use crate::common::{
     Collect, Published, archive_of, as_published, assert_reads, extracted, file, member, options,
     pipe, read_options, small_options, source,
 };
@@ -154,7 +151,7 @@ fn directories_in_any_of_the_archives_have_their_entries() {
     }
     // All of it, by file and by pipe: each directory as a tar stream.
     let by_file = extracted(&all, &read_options(2)).unwrap();
-    let by_pipe = common::extracted_from_pipe(&all, &read_options(2)).unwrap();
+    let by_pipe = crate::common::extracted_from_pipe(&all, &read_options(2)).unwrap();
     assert!(by_file == by_pipe);
     assert_eq!(by_file.len(), 3);
 }

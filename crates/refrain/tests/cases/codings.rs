@@ -1,13 +1,8 @@
 //! Blocks as other writers may code them: readers accept what the format allows, and tell what is
 //! unsupported and what exceeds a limit from damage.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
-use common::one_block::archive_of_block;
-use common::*;
+use crate::common::one_block::archive_of_block;
+use crate::common::*;
 use refrain::{Archive, ErrorKind};
 use refrain_format::Coding;
 

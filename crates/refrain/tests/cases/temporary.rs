@@ -1,15 +1,10 @@
 //! Temporary files: they change how long a run takes and how much memory it needs, never the
 //! content, and the archive only where the options say so.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::io::Cursor;
 use std::path::Path;
 
-use common::*;
+use crate::common::*;
 use refrain::storage::MemorySink;
 use refrain::{
     CompressOptions, CompressSummary, ErrorKind, ReadOptions, TemporarySpace, compress,

@@ -1,7 +1,5 @@
 //! Archives of lrzip that Refrain writes are read correctly, for every back end, kind of input and
 //! output, chunk size and cipher.
-#![cfg(feature = "lrzip")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;

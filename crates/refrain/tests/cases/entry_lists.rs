@@ -1,14 +1,9 @@
 //! Entry lists that contradict themselves, the content or the end of their member are found by
 //! every pass from front to back; the lists of valid members are not suspected.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
 use std::io::Cursor;
 
-use common::{extracted, extracted_from_pipe, read_options, source};
+use crate::common::{extracted, extracted_from_pipe, read_options, source};
 use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::{Archive, Entry, EntryKind, Error, ErrorKind, Result, Unwatched};
 use refrain_format::{MemberEnd, MemberKind};

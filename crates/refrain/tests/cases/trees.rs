@@ -1,8 +1,5 @@
 //! Directories and tar streams as entries and content: equal files, order, holes, large files,
 //! problems, and the ways back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::fs;
 use std::io::Cursor;
@@ -11,7 +8,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 
-use common::{
+use crate::common::{
     MIB, archive_of, extracted, extracted_from_pipe, file, member, options, pipe, read_options,
     small_options, source,
 };

@@ -4,15 +4,8 @@
 //! It needs Python 3.11 and a few packages. `REFRAIN_READER_PYTHON` names a Python that has them
 //! (as in CI); without it, the tests are skipped where `python3` has not.
 
-// Helpers of tests may panic; a skipped test says so.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr
-)]
-
-mod common;
+// A skipped test says so.
+#![allow(clippy::print_stderr)]
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Entry, EntryKind, Member,

@@ -1,11 +1,6 @@
 //! Small archives: they take few bytes, and are read like others.
 
-// Helpers of tests may panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use refrain::{Archive, ErrorKind, MemberInput, ReadOptions, Timestamp};
 use refrain_format::{
     FrameKind, Limits, MAGIC, SplitPayload, TAIL_BYTES, UntrustedFrameHeader, complete_frame, whole,

@@ -1,0 +1,52 @@
+//! Cases of the engine, in one binary: twenty would be linked for longer than they run.
+//!
+//! | file | what |
+//! |---|---|
+//! | `codings` | blocks as other writers may code them |
+//! | `concatenation` | archives one behind the other |
+//! | `entry_lists` | entry lists that contradict something |
+//! | `faults` | failing and full disks, sources that change |
+//! | `golden` | the archives of `golden/`, read and written again |
+//! | `levels` | no slower level makes a larger archive |
+//! | `lrzip` | archives of lrzip, read |
+//! | `lrzip_write` | archives of lrzip, written |
+//! | `pipes` | several pipes in one run |
+//! | `reach` | how much a decoder of a stream retains |
+//! | `recovery` | what is whole is restored, the rest is named |
+//! | `repeats` | extents that stand for earlier ones |
+//! | `round_trip` | every kind of input, output and reading |
+//! | `scan` | damaged archives, read by their frames |
+//! | `second_reader` | the reader of `tools/reader` agrees |
+//! | `temporary` | temporary files change no content |
+//! | `trees` | directories and tar streams |
+//! | `whole` | small archives |
+//!
+//! What counts the heap (`bounds`, `damage`, `memory`) or runs itself again (`killed`) is a binary of
+//! its own beside this one.
+
+// Helpers of tests may panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod codings;
+mod concatenation;
+mod entry_lists;
+mod faults;
+mod golden;
+mod levels;
+#[cfg(feature = "lrzip")]
+mod lrzip;
+#[cfg(feature = "lrzip")]
+mod lrzip_write;
+mod pipes;
+mod reach;
+mod recovery;
+mod repeats;
+mod round_trip;
+mod scan;
+mod second_reader;
+mod temporary;
+mod trees;
+mod whole;
