@@ -279,7 +279,7 @@ pub fn payload_checksum(payload: &[u8]) -> u64 {
 }
 
 /// Divides a payload. One whose head is damaged counts as head.
-fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
     match SplitPayload::new(payload) {
         Ok(split) => (split.head, split.data),
         Err(_) => (payload, &[]),
@@ -287,11 +287,11 @@ fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The checksums of the pieces of data.
-fn piece_sums(data: &[u8]) -> Vec<u64> {
+pub(crate) fn piece_sums(data: &[u8]) -> Vec<u64> {
     data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect()
 }
 
-fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
+pub(crate) fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
     let mut checksum = Checksum64::new();
     checksum.update(direct);
     sums.iter()

@@ -74,6 +74,7 @@ pub mod limits;
 pub mod lrzip;
 pub mod member;
 pub mod order;
+pub mod parity;
 pub mod payload;
 pub mod payload_hasher;
 pub mod root_hash;
@@ -113,6 +114,7 @@ pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MA
 pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};
+pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
 pub use payload_hasher::PayloadHasher;
 /// The functions behind the checksum and hash fields.

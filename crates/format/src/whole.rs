@@ -9,6 +9,9 @@
 //! A reader calls [`whole_archive_bytes`] on the start of a file, and [`expand`] gives the ordinary
 //! archive. A writer calls [`collapse`] on a finished archive. Expanding a collapsed archive gives
 //! the same bytes again.
+//!
+//! If the Whole frame has [parity](crate::parity), all frames of the archive that may have it have
+//! it, too, and it is left out of their copies.
 
 use crate::assemble::ArchiveAssembler;
 use crate::bytes::{ByteReader, put_varint, put_varints};
@@ -19,6 +22,7 @@ use crate::frame::{FrameHeader, UntrustedFrameHeader, check_magic, complete_fram
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use crate::parity::{is_for, payload_with_parity, payload_without_parity};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
 
@@ -80,6 +84,19 @@ pub fn expand(archive: &[u8]) -> Result<Vec<u8>> {
     expand_payload(header.archive_id, payload)
 }
 
+/// Returns the ordinary archive, as [`expand`] does, although the magic or the frame's header is
+/// damaged: where the payload begins follows from the tail, and its parity shows that it is right.
+#[must_use]
+pub fn expand_by_parity(archive: &[u8]) -> Option<Vec<u8>> {
+    let (rest, tail) = archive.split_last_chunk::<TAIL_BYTES>()?;
+    let frame = rest.get(MAGIC.len()..)?;
+    let is_whole = Tail::parse(tail).ok()?.back_bytes == frame.len() as u64;
+    let payload = frame.get(FRAME_HEADER_BYTES..).filter(|_| is_whole)?;
+    payload_without_parity(payload)?;
+    // Nothing that a reader shows depends on the id.
+    expand_payload(0, payload).ok()
+}
+
 /// Returns the ordinary archive, from the magic to the tail, for the payload of a Whole frame with
 /// this archive id.
 ///
@@ -93,11 +110,15 @@ pub fn expand_payload(archive_id: u32, payload: &[u8]) -> Result<Vec<u8>> {
         split.data.len() as u64,
         WHOLE_BYTES_MAX as u64,
     )?;
+    let has_parity = payload_without_parity(payload).is_some();
     let mut assembler = ArchiveAssembler::for_transfer(archive_id, totals);
     let mut archive = MAGIC.to_vec();
     let mut reader = ByteReader::new("frames in a Whole frame", split.data);
     while reader.remaining() > 0 {
-        let (kind, payload) = take_frame(&mut reader)?;
+        let (kind, mut payload) = take_frame(&mut reader)?;
+        if has_parity && is_for(kind) {
+            payload = payload_with_parity(&payload)?;
+        }
         archive.extend(assembler.transfer(kind, &payload)?);
     }
     archive.extend(assembler.finish()?.last_bytes);
@@ -137,12 +158,18 @@ pub fn collapse(archive: &[u8]) -> Option<Vec<u8>> {
     if archive.len() > COLLAPSED_BYTES_MAX * GROWTH_MAX {
         return None;
     }
-    let whole = collapse_up_to(archive, COLLAPSED_BYTES_MAX).ok()??;
-    (expand(&whole).as_deref() == Ok(archive)).then_some(whole)
+    let collapsed = [true, false].into_iter().find_map(|has_parity| {
+        let collapsed = collapse_up_to(archive, COLLAPSED_BYTES_MAX, has_parity);
+        collapsed.ok().flatten()
+    });
+    collapsed.filter(|whole| expand(whole).as_deref() == Ok(archive))
 }
 
-fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
+/// Collapses an archive whose frames have parity, or of which none has. `None` if they take more
+/// than `bytes_max`, or one has none.
+fn collapse_up_to(archive: &[u8], bytes_max: usize, has_parity: bool) -> Result<Option<Vec<u8>>> {
     let mut data = Vec::new();
+    let mut lacks_parity = false;
     let mut totals = ExtentTotals::default();
     let mut archive_id = 0;
     walk_archive(archive, &Limits::default(), |offset, header, payload| {
@@ -156,11 +183,17 @@ fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
         reader.take(FRAME_HEADER_BYTES)?;
         let payload = reader.take(usize::try_from(header.payload_bytes).unwrap_or(usize::MAX))?;
         if data.len() <= bytes_max && header.kind.is_in_whole() {
-            put_frame(&mut data, header.kind, payload)?;
+            match payload_without_parity(payload).filter(|_| has_parity && is_for(header.kind)) {
+                Some(payload) => put_frame(&mut data, header.kind, &payload)?,
+                None => {
+                    lacks_parity |= is_for(header.kind);
+                    put_frame(&mut data, header.kind, payload)?;
+                }
+            }
         }
         Ok(())
     })?;
-    if data.len() > bytes_max {
+    if data.len() > bytes_max || (has_parity && lacks_parity) {
         return Ok(None);
     }
     let mut fields = Vec::new();
@@ -172,7 +205,10 @@ fn collapse_up_to(archive: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>> {
             totals.reach_needed_bytes,
         ],
     );
-    let payload = [head_of(&fields), data].concat();
+    let mut payload = [head_of(&fields), data].concat();
+    if has_parity {
+        payload = payload_with_parity(&payload)?;
+    }
     Ok(Some(whole_archive(archive_id, &payload)))
 }
 

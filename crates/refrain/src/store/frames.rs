@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use refrain_format::limits::HEAD_BYTES_MAX;
 use refrain_format::{
     FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, PayloadHasher, TAIL_BYTES, Tail,
-    UntrustedFrameHeader, check_magic, whole,
+    UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
@@ -23,6 +24,8 @@ pub(crate) struct CheckedFrame {
     pub offset: u64,
     pub header: FrameHeader,
     pub payload: Arc<Vec<u8>>,
+    /// Whether the payload is damaged in the file, and was mended by its parity.
+    pub is_mended: bool,
     /// The bytes after the End frame, if this is it and it was read from front to back.
     pub tail: Option<[u8; TAIL_BYTES]>,
 }
@@ -192,6 +195,7 @@ impl FrameReader {
             offset,
             header,
             payload: Arc::new(payload),
+            is_mended: false,
             tail,
         }))
     }
@@ -370,7 +374,12 @@ pub(crate) fn read_frame_at(
     frame_bytes: Option<u64>,
     limits: &Limits,
 ) -> Result<CheckedFrame> {
-    let frame = read_any_frame_at(source, offset, limits)?;
+    let frame = match (read_any_frame_at(source, offset, limits), frame_bytes) {
+        (Err(error), Some(bytes)) if error.kind == ErrorKind::Damaged => {
+            frame_without_header(source, offset, kind, bytes, limits)?.ok_or(error)?
+        }
+        (frame, _) => frame?,
+    };
     let found = frame.header.frame_bytes();
     if frame.header.kind != kind || frame_bytes.is_some_and(|bytes| bytes != found) {
         let found_kind = frame.header.kind;
@@ -382,7 +391,35 @@ pub(crate) fn read_frame_at(
     Ok(frame)
 }
 
-/// Reads the frame at `offset`, of any kind.
+/// The frame of this kind and size, of which only the header is damaged: its parity shows that.
+fn frame_without_header(
+    source: &dyn Source,
+    offset: u64,
+    kind: FrameKind,
+    frame_bytes: u64,
+    limits: &Limits,
+) -> Result<Option<CheckedFrame>> {
+    let payload_bytes = frame_bytes.saturating_sub(FRAME_HEADER_BYTES as u64);
+    let payload_bytes_max = limits
+        .packed_raw_bytes_max
+        .saturating_add(HEAD_BYTES_MAX as u64);
+    if payload_bytes > payload_bytes_max.min(source.size_bytes()?) {
+        return Ok(None);
+    }
+    let mut payload = vec![0; payload_bytes as usize];
+    let count = source.read_at(offset + FRAME_HEADER_BYTES as u64, &mut payload)?;
+    payload.truncate(count);
+    let header = header_by_parity(kind, &payload).filter(|_| count as u64 == payload_bytes);
+    Ok(header.map(|header| CheckedFrame {
+        offset,
+        header,
+        payload: Arc::new(payload),
+        is_mended: true,
+        tail: None,
+    }))
+}
+
+/// Reads the frame at `offset`, of any kind. Mends damage of its payload that its parity can mend.
 pub(crate) fn read_any_frame_at(
     source: &dyn Source,
     offset: u64,
@@ -395,6 +432,7 @@ pub(crate) fn read_any_frame_at(
         let bytes_left = source.size_bytes()?.saturating_sub(after);
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
+        let mut is_mended = false;
         let payload = match header.skippable {
             true => {
                 let mut at = after;
@@ -409,7 +447,10 @@ pub(crate) fn read_any_frame_at(
                 // At most what is left of the file: the header was checked against that.
                 let mut payload = vec![0; header.payload_bytes as usize];
                 let count = source.read_at(after, &mut payload)?;
-                header.check_payload(&payload[..count])?;
+                if let Err(error) = header.check_payload(&payload[..count]) {
+                    payload = mended_payload(&header, &payload[..count]).ok_or(error)?;
+                    is_mended = true;
+                }
                 payload
             }
         };
@@ -417,6 +458,7 @@ pub(crate) fn read_any_frame_at(
             offset,
             header,
             payload: Arc::new(payload),
+            is_mended,
             tail: None,
         })
     };

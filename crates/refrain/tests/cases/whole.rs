@@ -1,7 +1,11 @@
 //! Small archives: they take few bytes, and are read like others.
 
 use crate::common::*;
-use refrain::{Archive, ErrorKind, MemberInput, ReadOptions, Timestamp};
+use refrain::storage::{MemoryOutput, MemorySink, Sink};
+use refrain::{
+    Archive, DamagedPart, ErrorKind, Member, MemberInput, MemberStart, ReadOptions, Result, Target,
+    Targets, Timestamp, Unwatched, recover,
+};
 use refrain_format::{
     FrameKind, Limits, MAGIC, SplitPayload, TAIL_BYTES, UntrustedFrameHeader, complete_frame, whole,
 };
@@ -21,7 +25,7 @@ fn small_file(content: &[u8]) -> MemberInput {
 
 #[test]
 fn small_files_make_small_archives() {
-    for (content, most) in [(&b""[..], 160), (b"x", 180)] {
+    for (content, most) in [(&b""[..], 160), (b"x", 190)] {
         for level in [1, 6, 9] {
             let (archive, summary) = archive_of(vec![small_file(content)], &options(level, 2));
             println!(
@@ -86,9 +90,9 @@ fn a_wrong_reach_in_the_head_is_found_from_front_to_back() {
     let (archive, _) = archive_of(vec![small_file(&content)], &options(3, 2));
     let payload = &archive[whole::WHOLE_START_BYTES..archive.len() - TAIL_BYTES];
     let mut changed = payload.to_vec();
-    // The reach is the last field of the head.
+    // The reach is the last field of the head, before the parity of ten bytes.
     let head_bytes = SplitPayload::new(payload).unwrap().head.len();
-    changed[head_bytes - 1] += 1;
+    changed[head_bytes - 11] += 1;
     let id = UntrustedFrameHeader::parse(&archive[MAGIC.len()..]).unwrap();
     let id = id.check(&Limits::default(), None).unwrap().archive_id;
     let forged = |payload: &[u8]| {
@@ -128,4 +132,74 @@ fn every_flip_and_every_cut_of_a_whole_archive_is_found() {
         read(&flipped, &format!("byte {at}"));
         read(&archive[..at], &format!("cut at {at}"));
     }
+}
+
+/// Collects members that are whole.
+#[derive(Default)]
+struct Collected {
+    open: Option<MemoryOutput>,
+    contents: Vec<Vec<u8>>,
+}
+
+impl Targets for Collected {
+    fn open(&mut self, _: &MemberStart) -> Result<Target> {
+        let sink = MemorySink::new();
+        self.open = Some(sink.output());
+        Ok(Target::Sink(Box::new(sink)))
+    }
+
+    fn close(&mut self, _: &Member, target: Target) -> Result<()> {
+        target.into_sink().unwrap().publish().unwrap();
+        let output = self.open.take().unwrap();
+        self.contents.push(output.published().unwrap());
+        Ok(())
+    }
+}
+
+/// What is recovered of an archive, and whether the damage is named.
+fn recovered(archive: &[u8]) -> Result<(Vec<Vec<u8>>, bool)> {
+    let mut targets = Collected::default();
+    let (_, damage) = recover(
+        source(archive),
+        None,
+        &mut targets,
+        false,
+        &read_options(1),
+        &Unwatched,
+    )?;
+    let is_named = (damage.places.iter()).all(|place| place.part != DamagedPart::CutOff);
+    assert!(!damage.has_losses(), "{damage:?}");
+    Ok((targets.contents, is_named && !damage.places.is_empty()))
+}
+
+#[test]
+fn eight_bytes_overwritten_in_a_small_archive_cost_nothing() {
+    let contents = [
+        data::source_code(5000, 1),
+        b"x".to_vec(),
+        data::random(900, 4),
+    ];
+    let inputs = (0..)
+        .zip(&contents)
+        .map(|(number, content)| file(&format!("m{number}"), content));
+    let (archive, _) = archive_of(inputs.collect(), &options(6, 2));
+    assert!(whole::whole_archive_bytes(&archive).is_some());
+    let mut lost = 0;
+    for at in (0..archive.len()).step_by(7) {
+        let mut bad = archive.clone();
+        let end = (at + 8).min(archive.len());
+        bad[at..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        match recovered(&bad) {
+            Ok((found, is_named)) => {
+                assert!(found == contents, "overwritten at {at}");
+                assert!(is_named, "overwritten at {at}");
+            }
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Damaged);
+                lost += 1;
+            }
+        }
+    }
+    // Where the header of the frame meets its payload, both are damaged.
+    assert!(lost <= 1, "{lost}");
 }

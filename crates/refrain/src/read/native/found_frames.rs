@@ -85,6 +85,27 @@ impl FoundFrames {
         }
     }
 
+    /// An archive that is a single frame whose header is damaged: its bytes in the file, and its
+    /// ordinary form.
+    pub(super) fn of_whole(bytes: Range<u64>, whole: Vec<u8>) -> FoundFrames {
+        let offset = bytes.start + MAGIC.len() as u64;
+        let frame = SeenFrame {
+            offset,
+            frame_bytes: bytes.end.saturating_sub(offset + TAIL_BYTES as u64),
+            kind: FrameKind::Whole,
+            sequence: 0,
+            block_id: None,
+            is_damaged: false,
+            is_mended: true,
+        };
+        FoundFrames {
+            seen: vec![frame],
+            has_end: true,
+            whole: Some(whole),
+            ..FoundFrames::new(0)
+        }
+    }
+
     /// Where its first frame begins.
     pub(super) fn start(&self) -> u64 {
         self.seen.first().map_or(0, |first| first.offset)
@@ -133,6 +154,7 @@ impl FoundFrames {
             sequence: frame.header.sequence,
             block_id: None,
             is_damaged: false,
+            is_mended: frame.is_mended,
         };
         if frame.header.kind == FrameKind::Whole {
             self.whole = whole::expand_payload(frame.header.archive_id, &frame.payload).ok();
@@ -198,6 +220,7 @@ impl FoundFrames {
             sequence: header.sequence,
             block_id: block.map(|block| block.block_id),
             is_damaged: true,
+            is_mended: false,
         });
         self.damaged.extend(block);
         Ok(())

@@ -18,6 +18,8 @@ pub(super) struct SeenFrame {
     pub block_id: Option<u64>,
     /// Whether its payload is damaged.
     pub is_damaged: bool,
+    /// Whether its payload was damaged and is mended.
+    pub is_mended: bool,
 }
 
 impl SeenFrame {
@@ -52,7 +54,7 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
     lost.at = magic_end;
     for frame in seen {
         lost.gap_before(frame);
-        if frame.is_damaged {
+        if frame.is_damaged || frame.is_mended {
             lost.add(part_of(frame), frame.bytes());
         }
         // What follows a frame whose payload is damaged may begin anywhere after its header.
@@ -189,6 +191,7 @@ mod tests {
             sequence,
             block_id: (kind == FrameKind::Block).then(|| sequence - 2),
             is_damaged: false,
+            is_mended: false,
         };
         (0..).zip(kinds).map(frame).collect()
     }

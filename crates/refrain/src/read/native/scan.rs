@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use refrain_format::{
     ARCHIVES_MAX, FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, Tail,
-    UntrustedFrameHeader, find_frame,
+    UntrustedFrameHeader, find_frame, whole,
 };
 use refrain_storage::Source;
 
@@ -66,7 +66,10 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
         };
     }
     let file_bytes = source.size_bytes()?;
-    let archives = without_embedded(archives.found);
+    let mut archives = without_embedded(archives.found);
+    if archives.is_empty() {
+        archives.extend(whole_without_header(source, file_bytes)?);
+    }
     let ends: Vec<u64> = archives.iter().map(FoundFrames::end).collect();
     let mut scan = Scan {
         parts: Vec::with_capacity(archives.len()),
@@ -97,6 +100,17 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
         });
     }
     Ok(scan)
+}
+
+/// The archive that the file is, if it is a single frame whose header is damaged.
+fn whole_without_header(source: &dyn Source, file_bytes: u64) -> Result<Option<FoundFrames>> {
+    if file_bytes > whole::WHOLE_ARCHIVE_BYTES_MAX as u64 {
+        return Ok(None);
+    }
+    let mut archive = vec![0; file_bytes as usize];
+    let count = source.read_at(0, &mut archive)?;
+    let expanded = whole::expand_by_parity(&archive[..count]);
+    Ok(expanded.map(|whole| FoundFrames::of_whole(0..file_bytes, whole)))
 }
 
 /// What of the archives of a file is damaged or missing.

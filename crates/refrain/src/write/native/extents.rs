@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
-use refrain_format::{EpochSums, ExtentPacker, ExtentsHeader};
+use refrain_format::{EpochSums, ExtentPacker, ExtentsHeader, FrameKind, frame_with_parity};
 use refrain_longmatch::Extent;
 
 use crate::error::Result;
@@ -149,7 +149,7 @@ impl UnencodedExtents {
             coding: coding(&description)?,
         };
         Ok(EncodedExtents {
-            frame: header.finish(builder)?,
+            frame: frame_with_parity(FrameKind::Extents, &header.finish(builder)?)?,
             header,
             sums,
         })

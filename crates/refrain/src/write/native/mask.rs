@@ -1,7 +1,8 @@
 //! Frames whose data looks like the start of a frame of their own archive are masked.
 
 use refrain_format::{
-    BlockHeader, Coding, ExtentsHeader, FRAME_HEADER_BYTES, SplitPayload, mask_for,
+    BlockHeader, Coding, ExtentsHeader, FRAME_HEADER_BYTES, FrameKind, SplitPayload,
+    frame_with_parity, mask_for,
 };
 
 use crate::error::Result;
@@ -22,13 +23,13 @@ impl Frame {
                 if let Some(data) = masked_data(&bytes, &mut header.coding, archive_id) {
                     let mut builder = ExtentsHeader::builder(Vec::new());
                     builder.payload().extend(data);
-                    bytes = header.finish(builder)?;
+                    bytes = frame_with_parity(FrameKind::Extents, &header.finish(builder)?)?;
                 }
                 Frame::Extents(header, sums, bytes)
             }
             Frame::Entries(mut header, mut bytes) => {
                 if let Some(data) = masked_data(&bytes, &mut header.coding, archive_id) {
-                    bytes = header.frame_of(&data)?;
+                    bytes = frame_with_parity(FrameKind::Entries, &header.frame_of(&data)?)?;
                 }
                 Frame::Entries(header, bytes)
             }

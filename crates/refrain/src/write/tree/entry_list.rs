@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{
-    EntriesHasher, EntriesHeader, Entry, IndexSlice, entry_batches, pack_entries,
+    EntriesHasher, EntriesHeader, Entry, FrameKind, IndexSlice, entry_batches, frame_with_parity,
+    pack_entries,
 };
 use refrain_pool::Lock;
 use refrain_protect::DigestHasher;
@@ -402,7 +403,7 @@ fn encode_batch(
     let description = encode_block(workspace, &packed.raw, &plan, builder.payload())?;
     let header = EntriesHeader::new(member_id, first_entry, &packed, coding(&description)?);
     Ok(EntriesFrame {
-        bytes: header.finish(builder)?,
+        bytes: frame_with_parity(FrameKind::Entries, &header.finish(builder)?)?,
         header,
         last_path: batch.last().map_or(Vec::new(), |entry| entry.path.clone()),
     })
