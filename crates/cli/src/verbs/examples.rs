@@ -252,7 +252,7 @@ const EXAMPLES: [(&str, Examples); 17] = [
         &[
             (
                 "Compress, check and decompress a file:",
-                "rfn disk.img\nrfn -t disk.img.rfn\nrfn -d disk.img.rfn",
+                "rfn disk.img\nrfn -t disk.img.rfn\nrfn -dc disk.img.rfn > copy.img",
             ),
             (
                 "Use it from tar:",

@@ -19,6 +19,7 @@
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `damage` | broken archives |
+//! | `documents` | every command that README and docs/ show |
 //! | `mutations` | archives of every kind, changed at random |
 //! | `losses` | what is lost is said by the exit code, a word, `complete`, and `--rm` |
 //! | `reading` | info, list, cat |
@@ -45,6 +46,7 @@
 
 mod confined;
 mod damage;
+mod documents;
 mod first_day;
 mod foreign;
 mod hash;
