@@ -90,6 +90,7 @@ pub(crate) fn compress_in_runs(
     }
     let mut prepared =
         PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
+    prepared.names_files = watch.names_files();
     prepared.add_all(members)?;
     let inputs = HistoryInputs {
         members: prepared.member_sources(),

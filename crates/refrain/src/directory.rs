@@ -7,7 +7,8 @@
 //! the order of the entries of a directory.
 
 pub use refrain_tree::restore::{
-    LeftOut, OwnerPolicy, Problem as RestoreProblem, RestoreOptions, RestoreSummary, TreeRestore,
+    LeftOut, OwnerPolicy, Problem as RestoreProblem, RestoreOptions, RestoreSummary,
+    RestoredObserver, TreeRestore,
 };
 pub use refrain_tree::tar::cut_from;
 pub use refrain_tree::{

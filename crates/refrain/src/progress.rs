@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refrain_pool::{Crew, JobPanicked};
-use refrain_tree::Problem;
+use refrain_tree::{Entry, EntryKind, Problem};
 
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
@@ -25,6 +25,15 @@ pub trait Watch {
     /// A file is missing in the archive, or was not stored as it was at one moment. `member` is the
     /// number of the member; the path is that of an entry, or empty for a member that is a file.
     fn problem(&self, _member: usize, _problem: &Problem) {}
+
+    /// Whether [`files`](Watch::files) is wanted: names take time and memory.
+    fn names_files(&self) -> bool {
+        false
+    }
+
+    /// Files of a member with this name were written to the archive, or read and found whole:
+    /// paths of its entries without directories, or an empty path for a member that is a file.
+    fn files(&self, _member_name: &[u8], _paths: &[Vec<u8>]) {}
 
     /// A block was written or read.
     fn block(&self, _block: &BlockInfo) {}
@@ -51,6 +60,13 @@ pub struct Progress {
     pub content_bytes_total: Option<u64>,
     /// Archive bytes written or read so far.
     pub archive_bytes: u64,
+}
+
+/// The paths of entries that are no directories, for [`Watch::files`].
+pub(crate) fn file_paths(entries: &[Entry]) -> Vec<Vec<u8>> {
+    let is_file = |entry: &&Entry| !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw);
+    let files = entries.iter().filter(is_file);
+    files.map(|entry| entry.path.clone()).collect()
 }
 
 /// The next event of a crew, as [`Crew::next`], also if it takes long: a job that waits for a

@@ -42,7 +42,7 @@ pub use listing::{ListFormat, Listing, Row, utc_text};
 pub use outcome::{Copied, FileCount, Outcome};
 pub use position::Total;
 pub use problems::{FileProblem, FileProblemKind};
-pub use progress::Meter;
+pub use progress::{FileNamer, Meter};
 pub use progress_line::ProgressLine;
 pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;

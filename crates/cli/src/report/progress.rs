@@ -1,6 +1,7 @@
 //! What the engine reports while it works: progress, notices, blocks.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,9 +14,14 @@ use super::block::{block_json, block_line};
 use super::position::{Position, Total};
 use super::progress_line::ProgressLine;
 use crate::args::ReportArgs;
+use crate::entry_paths::full_path;
 use crate::messages;
+use crate::names;
 use crate::session::Session;
-use crate::text::printable;
+use crate::text::{escaped, printable};
+
+/// Names a file that is done, on whatever thread that is known.
+pub type FileNamer = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Watches one item of work for the engine.
 #[derive(Debug)]
@@ -25,6 +31,9 @@ pub struct Meter<'a> {
     total: Total,
     prints_notices: bool,
     prints_blocks: bool,
+    prints_files: bool,
+    /// The archive whose files are named when they are done.
+    archive: Option<PathBuf>,
     /// The blocks for the JSON document, if it lists them.
     blocks: Option<RefCell<Vec<Value>>>,
     /// The problems that the engine reported, with the numbers of their members.
@@ -52,6 +61,8 @@ impl<'a> Meter<'a> {
             total: Total::Reported,
             prints_notices: !args.quiet,
             prints_blocks: prints && args.verbose >= 2,
+            prints_files: prints && args.verbose >= 1,
+            archive: None,
             blocks: (args.json && args.verbose >= 2).then(RefCell::default),
             problems: RefCell::default(),
         }
@@ -60,6 +71,18 @@ impl<'a> Meter<'a> {
     /// Sets what the percentage refers to.
     pub fn set_total(&mut self, total: Total) {
         self.total = total;
+    }
+
+    /// Names files of this archive when the engine reports them, if the user wants that.
+    pub fn name_files(&mut self, archive: &Path) {
+        self.archive = self.prints_files.then(|| archive.to_path_buf());
+    }
+
+    /// What names files, if the user wants that.
+    pub fn file_namer(&self) -> Option<FileNamer> {
+        let line = Arc::clone(&self.line);
+        let name = move |path: &[u8]| line.interrupt(|| messages::line(&escaped(path)));
+        self.prints_files.then(|| Box::new(name) as FileNamer)
     }
 
     /// Shows the line, also while nothing is reported, until it is erased. `bytes_expected` are
@@ -147,6 +170,21 @@ impl Watch for Meter<'_> {
             let text = format!("{}: {}", self.line.label(), printable(notice));
             (self.line).interrupt(|| messages::tell(self.session.program, &text));
         }
+    }
+
+    fn names_files(&self) -> bool {
+        self.archive.is_some()
+    }
+
+    fn files(&self, member_name: &[u8], paths: &[Vec<u8>]) {
+        let (Some(archive), Some(name_file)) = (&self.archive, self.file_namer()) else {
+            return;
+        };
+        let member = names::of_member(archive, member_name);
+        let prefix = [&member, &b"/"[..]].concat();
+        paths
+            .iter()
+            .for_each(|path| name_file(&full_path(&prefix, path)));
     }
 
     fn block(&self, block: &BlockInfo) {

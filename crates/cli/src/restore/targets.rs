@@ -1,9 +1,12 @@
 //! Opens, writes and publishes the members of an extraction.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use refrain::directory::{OwnerPolicy, RestoreOptions};
+use refrain::directory::{OwnerPolicy, RestoreOptions, TreeRestore};
 use refrain::storage::Sink;
 use refrain::{
     DamagedFile, Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp,
@@ -18,6 +21,7 @@ use crate::exit::Exit;
 use crate::failure::{EXISTS_TEXT, Failure, Result};
 use crate::files;
 use crate::paths::{self, NewFile};
+use crate::report::FileNamer;
 use crate::selection::{ArchiveSelection, Wanted};
 use crate::text::printable;
 
@@ -62,6 +66,8 @@ pub struct Restore {
     /// read to its end, so that an archive of one member that lacks its end restores nothing.
     complete: Option<(OpenTarget, Target)>,
     restored: Vec<PathBuf>,
+    /// Names files when they are restored.
+    name_file: Option<Arc<FileNamer>>,
     /// Whether all that was published is in regular files.
     is_stored: bool,
 }
@@ -87,8 +93,14 @@ impl Restore {
             open: None,
             complete: None,
             restored: Vec::new(),
+            name_file: None,
             is_stored: true,
         }
+    }
+
+    /// Names files when they are restored.
+    pub fn name_files(&mut self, name_file: Option<FileNamer>) {
+        self.name_file = name_file.map(Arc::new);
     }
 
     /// The memory of the run.
@@ -180,7 +192,10 @@ impl Restore {
             return Ok(());
         };
         let OpenTarget {
-            place, is_new_part, ..
+            place,
+            is_new_part,
+            is_file,
+            ..
         } = open;
         let path = place.path();
         match target {
@@ -190,6 +205,10 @@ impl Restore {
                 self.is_stored &= sink.is_stored();
                 self.restored_count += 1;
                 self.losses.add_file();
+                let name_file = self.name_file.as_ref().filter(|_| is_file);
+                if let Some(name_file) = name_file {
+                    name_file(path.as_os_str().as_bytes());
+                }
             }
             Target::Tree(tree) => {
                 let summary = tree.restore.finish().map_err(Failure::Storage)?;
@@ -240,6 +259,17 @@ impl Restore {
         }
     }
 
+    /// Has the files below a place named when they are restored.
+    fn observe(&self, restore: &TreeRestore, place: &Place) {
+        if let Some(name_file) = self.name_file.clone() {
+            let path = place.path();
+            restore.observe(Box::new(move |file| {
+                let file = path.join(OsStr::from_bytes(file));
+                name_file(file.as_os_str().as_bytes());
+            }));
+        }
+    }
+
     /// What of a member is restored.
     fn wanted(&self, member: &MemberStart) -> Result<Wanted> {
         let Some((selection, member_count)) = &self.selection else {
@@ -273,6 +303,7 @@ impl Restore {
             Placement::Stdout => files::content_sink(self.overwrite).map(Target::Sink),
             _ if makes_directory => {
                 let restore = self.root.tree(&place, self.restore_options())?;
+                self.observe(&restore, &place);
                 Ok(match has_entries {
                     true => Target::Tree(Box::new(TreeTarget { restore, selection })),
                     false => Target::Sink(Box::new(TreeSink::of(restore))),

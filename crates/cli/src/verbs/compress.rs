@@ -81,6 +81,7 @@ fn compress(
     )?;
     let members = in_turn_if_shared(members, &archive.inputs);
     let mut meter = report.meter(&archive.label);
+    meter.name_files(output_path(&archive.output));
     if meter.is_drawn() && plan.walk.given().is_none() {
         meter.set_total(total(&archive.inputs));
     }

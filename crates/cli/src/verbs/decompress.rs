@@ -130,6 +130,7 @@ fn extract_stream<'a>(
     restore.select(&plan.selection, None);
     restore.keep_broken(plan.keep_broken, None);
     let meter = report.meter(label);
+    restore.name_files(meter.file_namer());
     meter.begin(None);
     let keep = plan.keep_broken;
     let recovered = refrain::recover_stream(stream, &mut restore, keep, &plan.options, &meter);
@@ -199,6 +200,7 @@ fn extract_source<'a>(
         restore.take_attributes_of(archive);
     }
     let mut meter = report.meter(label);
+    restore.name_files(meter.file_namer());
     meter.set_total(read_total(&*source));
     meter.begin(None);
     let keep = plan.keep_broken;

@@ -37,6 +37,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         recognise::check(label, &first)?;
     }
     let mut meter = report.meter(label);
+    meter.name_files(&archive.path);
     meter.begin(None);
     let source = match (&foreign, &content) {
         (None, ArchiveContent::Source(source)) => Some(Arc::clone(source)),

@@ -295,3 +295,50 @@ fn a_trace_is_not_in_the_archive_that_it_is_about() {
     );
     assert_eq!(lines(&case, "list x.rfn"), [".", "file"]);
 }
+
+/// What a run with `-v` names on standard error, in the order of the names, without its summary.
+fn named(case: &Case, line: &str) -> Vec<String> {
+    let told = text(&case.ok(line).stderr);
+    let mut names: Vec<String> = told.lines().map(str::to_string).collect();
+    assert!(names.pop().unwrap().contains(" -> "), "{line}: {told}");
+    names.sort();
+    names
+}
+
+#[test]
+fn files_are_named_when_they_are_done() {
+    let case = Case::new();
+    case.write("d/a", b"a\n");
+    case.write("d/sub/b\u{1b}", b"b\n");
+    std::os::unix::fs::symlink("a", case.path("d/link")).unwrap();
+    fs::hard_link(case.path("d/a"), case.path("d/second")).unwrap();
+    case.write("file", b"content");
+    let names = ["d/a", "d/link", "d/second", "d/sub/b\\033", "file"];
+    assert_eq!(named(&case, "compress -v d file -o x.rfn"), names);
+    assert_eq!(named(&case, "test -v x.rfn"), names);
+    let below = names.map(|name| format!("out/{name}"));
+    assert_eq!(named(&case, "decompress -v x.rfn -o out/"), below);
+    // An archive of one member names it as well.
+    assert_eq!(named(&case, "compress -v file -o y.rfn"), ["file"]);
+    assert_eq!(named(&case, "test -v y.rfn"), ["file"]);
+    assert_eq!(named(&case, "decompress -v y.rfn -o copy"), ["copy"]);
+    // The entries of a tar stream.
+    let tar = expect(
+        case.command("tar", "-cf d.tar d").output().unwrap(),
+        0,
+        "tar",
+    );
+    assert!(tar.stdout.is_empty());
+    let entries = [
+        "d.tar/d/a",
+        "d.tar/d/link",
+        "d.tar/d/second",
+        "d.tar/d/sub/b\\033",
+    ];
+    assert_eq!(named(&case, "compress -v d.tar"), entries);
+    assert_eq!(named(&case, "test -v d.tar.rfn"), entries);
+    let quiet = case.ok("test -q x.rfn");
+    assert!(quiet.stderr.is_empty());
+    let json = case.ok("compress -v --json -f d -o z.rfn");
+    assert!(json.stderr.is_empty(), "{json:?}");
+}

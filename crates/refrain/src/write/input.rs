@@ -173,6 +173,8 @@ pub(crate) struct PreparedMembers {
     run_bytes_max: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
+    /// Whether files are named when they are written.
+    pub names_files: bool,
     /// Whether a member is a directory, or a stream that may be a tar stream.
     may_have_entries: bool,
     /// Whether directories are stored as tar streams, because the dialect has no entries.
@@ -323,7 +325,8 @@ impl PreparedMembers {
                 match (!self.directories_as_tar && is_tar(&*source)?, size_bytes) {
                     (true, size_bytes) => {
                         start.kind = FormatKind::Tar;
-                        let list = EntryList::new(start.member_id, ViewKind::Recorded);
+                        let list =
+                            EntryList::new(start.member_id, ViewKind::Recorded, self.names_files);
                         entries = Some(list.shared());
                         self.add_tar_file(source, size_bytes, list);
                     }
@@ -344,7 +347,7 @@ impl PreparedMembers {
             Content::Stream(stream) | Content::Pipe(stream) => {
                 // It becomes a tar member if it begins like one.
                 start.kind = FormatKind::Stream;
-                let list = EntryList::new(start.member_id, ViewKind::Recorded);
+                let list = EntryList::new(start.member_id, ViewKind::Recorded, self.names_files);
                 entries = Some(list.shared());
                 self.has_unknown_length = true;
                 self.add_tar(stream, RereadLog::none(), list, None);
@@ -361,7 +364,7 @@ impl PreparedMembers {
                     .normal_name()
                     .map_err(|error| error.in_file(&label))?;
                 start.kind = FormatKind::Tree;
-                let list = EntryList::new(start.member_id, ViewKind::Canonical);
+                let list = EntryList::new(start.member_id, ViewKind::Canonical, self.names_files);
                 entries = Some(list.shared());
                 self.add_directory(&directory, list)
                     .map_err(|error| Error::from(error).in_file(label))?;

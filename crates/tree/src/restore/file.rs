@@ -239,7 +239,7 @@ impl RestoredFile {
             &self.metadata,
         );
         self.publish()?;
-        self.shared.tally.entry();
+        self.shared.done(&self.path);
         applied
     }
 

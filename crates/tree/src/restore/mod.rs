@@ -42,6 +42,7 @@ mod waiting_links;
 
 pub use file::RestoredFile;
 pub use options::{OwnerPolicy, RestoreOptions};
+pub use shared::RestoredObserver;
 pub use summary::{HardLink, LeftOut, Problem, RestoreSummary};
 pub use tree::TreeRestore;
 

@@ -1,9 +1,10 @@
 //! What the parts of one restore share.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use refrain_pool::Lock;
 use rustix::fs::{AtFlags, FileType};
@@ -18,6 +19,26 @@ use super::replace::replace;
 use super::summary::{Problem, Tally, is_full};
 use super::unnamed;
 
+/// Receives the path of everything but directories when it is restored, from several threads.
+pub type RestoredObserver = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Who is told what was restored.
+#[derive(Default)]
+pub(super) struct Observer(OnceLock<RestoredObserver>);
+
+impl Observer {
+    /// Tells this one, unless there is one already.
+    pub(super) fn set(&self, observer: RestoredObserver) {
+        let _ = self.0.set(observer);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Observer").finish_non_exhaustive()
+    }
+}
+
 /// What the parts of one restore share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -26,6 +47,7 @@ pub(super) struct Shared {
     pub(super) directories: Directories,
     pub(super) applier: Applier,
     pub(super) tally: Arc<Tally>,
+    pub(super) observer: Observer,
     /// Whether files can be created without a name, as far as is known.
     pub(super) has_unnamed_files: AtomicBool,
     /// Whether they can be named by their descriptor, as far as is known.
@@ -56,10 +78,19 @@ impl Shared {
             directories,
             applier: Applier::new(options, Arc::clone(&tally)),
             tally,
+            observer: Observer::default(),
             has_unnamed_files: AtomicBool::new(unnamed::can_name()),
             links_directly: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             stopped: Lock::default(),
+        }
+    }
+
+    /// What has this path was restored, and is no directory.
+    pub(super) fn done(&self, path: &ConfinedPath) {
+        self.tally.entry();
+        if let Some(observer) = self.observer.0.get() {
+            observer(path.as_bytes());
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn create(shared: &Shared, entry: &Entry, path: &ConfinedPath) -> io:
         created => created?.1,
     };
     let noted = shared.directories.created.note(path.as_bytes(), placed);
-    shared.tally.entry();
+    shared.done(path);
     let applied = shared.applier.apply_to_name(
         place.directory.as_fd(),
         place.name,
@@ -121,7 +121,7 @@ pub(super) fn link(shared: &Shared, link: &HardLink) -> io::Result<Linked> {
         }
         _ => error,
     })?;
-    shared.tally.entry();
+    shared.done(&path);
     (shared.directories.created).note(path.as_bytes(), placed)?;
     Ok(Linked::Done)
 }

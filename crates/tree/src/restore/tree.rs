@@ -16,7 +16,7 @@ use super::file::RestoredFile;
 use super::metadata::{Metadata, mode_of, new_directory_mode};
 use super::options::RestoreOptions;
 use super::path::{ConfinedPath, split_last};
-use super::shared::Shared;
+use super::shared::{RestoredObserver, Shared};
 use super::special::{self, Linked};
 use super::summary::{HardLink, Problem, RestoreSummary};
 use super::target::Target;
@@ -89,6 +89,11 @@ impl TreeRestore {
             keeps_partial: AtomicBool::new(false),
             is_finished: false,
         })
+    }
+
+    /// Tells `observer` what is restored from now on.
+    pub fn observe(&self, observer: RestoredObserver) {
+        self.shared.observer.set(observer);
     }
 
     /// Counts an entry that was asked for, for [`RestoreSummary::files_asked`]: before it is

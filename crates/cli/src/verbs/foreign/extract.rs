@@ -77,6 +77,7 @@ pub fn extract<'a>(
         restore.take_attributes_of(file);
     }
     let mut meter = report.meter(label);
+    restore.name_files(meter.file_namer());
     meter.set_total(content.total());
     meter.begin(None);
     let summary =

@@ -22,7 +22,7 @@ use refrain_storage::Source;
 use crate::archive_info::BlockInfo;
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
-use crate::progress::{Progress, Watch, is_cancelled, next_event};
+use crate::progress::{Progress, Watch, file_paths, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
@@ -154,6 +154,8 @@ pub(super) fn walk<'env>(
         content_bytes_total: None,
         plans: PartPlans::new(shares.parts_max),
         epochs: VecDeque::new(),
+        planned_end: 0,
+        unnamed: VecDeque::new(),
         starts_bytes: 0,
         decoded: BTreeMap::new(),
         next_delivered: 0,
@@ -204,6 +206,10 @@ struct Walk<'a, 'scope, 'env> {
     plans: PartPlans,
     /// Epochs with parts that are not decoded yet. Recorded only if the reach is limited.
     epochs: VecDeque<PlannedEpoch>,
+    /// The end of the content whose extents were read.
+    planned_end: u64,
+    /// Files whose content is not delivered up to an offset, by the names of their members.
+    unnamed: VecDeque<(u64, Vec<u8>, Vec<Vec<u8>>)>,
     /// The memory of the members in `open`.
     starts_bytes: u64,
     /// Decoded parts that wait for their delivery in order.
@@ -460,6 +466,10 @@ impl Walk<'_, '_, '_> {
         let first_id = self.open.front().map_or(0, |first| first.start.member_id);
         let at = usize::try_from(member_id.saturating_sub(first_id)).unwrap_or(usize::MAX);
         if let Some(member) = self.open.get_mut(at) {
+            if self.watch.names_files() {
+                let (name, paths) = (member.start.name.clone(), file_paths(entries));
+                self.unnamed.push_back((self.planned_end, name, paths));
+            }
             let (before, label) = (member.memory_bytes(), member.label());
             if let Some(list) = &mut member.entries {
                 list.add(&frame.payload, entries)
@@ -590,6 +600,7 @@ impl Walk<'_, '_, '_> {
         for location in (self.context.store).blocks_to_prefetch(&map, content.clone())? {
             self.decode_ahead(location);
         }
+        self.planned_end = content.end;
         if self.reach_bytes != REACH_UNLIMITED {
             self.epochs.push_back(PlannedEpoch {
                 content_end: content.end,
@@ -754,10 +765,25 @@ impl Walk<'_, '_, '_> {
             }
         };
         self.totals.members += 1;
+        self.name_files();
+        if !start.kind.has_entries() {
+            self.watch.files(&start.name, &[Vec::new()]);
+        }
         self.visitor.end(&start, end, entries)
     }
 
+    /// Names the files whose content is delivered.
+    fn name_files(&mut self) {
+        let delivered = self.totals.content_bytes;
+        while let Some((_, name, paths)) =
+            (self.unnamed).pop_front_if(|(end, ..)| *end <= delivered)
+        {
+            self.watch.files(&name, &paths);
+        }
+    }
+
     fn report(&mut self) {
+        self.name_files();
         self.reported_bytes = self.totals.content_bytes;
         let total = self.content_bytes_total;
         self.watch.progress(&Progress {

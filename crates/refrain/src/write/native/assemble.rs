@@ -287,7 +287,7 @@ impl<'a> Assembler<'a> {
     fn member_ends(&mut self, member: usize) -> Vec<Frame> {
         let mut frames = vec![];
         while self.members_ended < member {
-            frames.extend(self.members[self.members_ended].end());
+            frames.extend(self.members[self.members_ended].end(self.watch));
             self.members_ended += 1;
         }
         frames
@@ -464,7 +464,7 @@ impl Assembly for Assembler<'_> {
         self.write_extents(&extents, start);
         let mut frames = self.member_ends(self.last_member);
         if let Some(member) = self.members.get(self.last_member) {
-            frames.extend(member.next_entries());
+            frames.extend(member.next_entries(self.watch));
         }
         let frames = self.push_if_they_may_wait(frames);
         for page in std::mem::take(&mut committed.filled) {

@@ -5,6 +5,7 @@ use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash}
 
 use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Watch;
 use crate::write::input::MemberPlan;
 use crate::write::native::output::Frame;
 use crate::write::tree::entry_list::{EntriesFrame, SharedEntries, StreamKind};
@@ -60,10 +61,19 @@ impl MemberWriter {
     }
 
     /// The entries of the content so far that no frame has yet.
-    pub(crate) fn next_entries(&self) -> Vec<Frame> {
+    pub(crate) fn next_entries(&self, watch: &dyn Watch) -> Vec<Frame> {
         let entries = self.entries.as_ref().filter(|_| self.has_entries());
         let frames = entries.map(|entries| entries.take_up_to(self.hasher.content_bytes()));
-        entries_frames(frames.into_iter().flatten()).collect()
+        self.entries_frames(frames.unwrap_or_default(), watch)
+    }
+
+    /// Frames of entries, whose files are named.
+    fn entries_frames(&self, frames: Vec<EntriesFrame>, watch: &dyn Watch) -> Vec<Frame> {
+        let frame = |frame: EntriesFrame| {
+            watch.files(&self.start.name, &frame.named);
+            Frame::Entries(frame.header, frame.bytes)
+        };
+        frames.into_iter().map(frame).collect()
     }
 
     fn has_entries(&self) -> bool {
@@ -72,7 +82,7 @@ impl MemberWriter {
 
     /// The frames that follow the member's content: the rest of its entries, if it is a tree, and
     /// MemberEnd.
-    pub(crate) fn end(&mut self) -> Vec<Frame> {
+    pub(crate) fn end(&mut self, watch: &dyn Watch) -> Vec<Frame> {
         let content_bytes = self.hasher.content_bytes();
         let has_entries = self.has_entries();
         let mut list = self.entries.take().map(|entries| entries.take());
@@ -85,8 +95,13 @@ impl MemberWriter {
         let entries_hash = list.as_ref().map(|list| list.entries_hash);
         let slices = list.as_mut().map(|list| std::mem::take(&mut list.slices));
         let view_bytes = list.as_ref().map_or(content_bytes, |list| list.view_bytes);
-        let entries = list.into_iter().flat_map(|list| list.frames);
-        let mut frames: Vec<_> = entries_frames(entries).collect();
+        let mut frames = match list {
+            Some(list) => self.entries_frames(list.frames, watch),
+            None => Vec::new(),
+        };
+        if !has_entries {
+            watch.files(&self.start.name, &[Vec::new()]);
+        }
         let end = MemberEnd {
             member_id: self.start.member_id,
             content_bytes,
@@ -101,10 +116,6 @@ impl MemberWriter {
         frames.push(Frame::MemberEnd(end, slices.unwrap_or_default()));
         frames
     }
-}
-
-fn entries_frames(frames: impl Iterator<Item = EntriesFrame>) -> impl Iterator<Item = Frame> {
-    frames.map(|frame| Frame::Entries(frame.header, frame.bytes))
 }
 
 impl Frame {

@@ -15,6 +15,7 @@ use refrain_tree::tar::TarView;
 use refrain_tree::{EntryKind, ascend, compare_paths};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::file_paths;
 use crate::store::coding::coding;
 use crate::write::tree::order::{PackedFrame, RunSlice, slices};
 use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
@@ -29,6 +30,8 @@ pub(crate) struct EntriesFrame {
     pub bytes: Vec<u8>,
     /// The path of its last entry.
     pub last_path: Vec<u8>,
+    /// The paths of its files, if they are named.
+    pub named: Vec<Vec<u8>>,
 }
 
 /// Entries that are packed together, and written when the content up to `content_end` is.
@@ -94,6 +97,7 @@ pub(crate) struct EntryList {
     /// The last path of a tree's complete windows, in path order.
     last_in_order: Vec<u8>,
     packed: SharedEntries,
+    names_files: bool,
 }
 
 /// The packed entries, for the writer of the member's end.
@@ -175,7 +179,7 @@ impl PackedList {
 }
 
 impl EntryList {
-    pub(crate) fn new(member_id: u64, view: ViewKind) -> EntryList {
+    pub(crate) fn new(member_id: u64, view: ViewKind, names_files: bool) -> EntryList {
         let packed = SharedEntries::default();
         packed.0.lock().view_bytes = view.tar_view().end().view_bytes();
         EntryList {
@@ -186,6 +190,7 @@ impl EntryList {
             last_path: Vec::new(),
             last_in_order: Vec::new(),
             packed,
+            names_files,
         }
     }
 
@@ -287,6 +292,7 @@ impl EntryList {
             run: u64::from(self.next_run),
             packed: self.packed.clone(),
             entries,
+            names_files: self.names_files,
         };
         self.entry_count += count;
         self.next_run += 1;
@@ -343,12 +349,16 @@ pub(crate) struct PackJob {
     run: u64,
     packed: SharedEntries,
     entries: RunEntries,
+    names_files: bool,
 }
 
 impl PackJob {
     pub(crate) fn run(mut self) -> Result<()> {
         let entries = std::mem::take(&mut self.entries).into_entries();
-        let frames = encode_entries(self.member_id, self.first_entry, &entries)?;
+        let mut frames = encode_entries(self.member_id, self.first_entry, &entries)?;
+        if let Some(last) = frames.last_mut().filter(|_| self.names_files) {
+            last.named = file_paths(&entries);
+        }
         if self.view == ViewKind::Recorded && frames.len() > 1 {
             // The view restarts where the splitter did: at the start of the window.
             let message = "the entries of a tar stream do not fit one frame";
@@ -406,5 +416,6 @@ fn encode_batch(
         bytes: frame_with_parity(FrameKind::Entries, &header.finish(builder)?)?,
         header,
         last_path: batch.last().map_or(Vec::new(), |entry| entry.path.clone()),
+        named: Vec::new(),
     })
 }

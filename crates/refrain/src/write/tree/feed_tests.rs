@@ -20,7 +20,7 @@ const LARGE_BYTES: usize = WHOLE_BYTES_MAX as usize + 300_000;
 fn feed_of(root: &Path, walker: Walker) -> (DirectoryFeed, SharedEntries) {
     let log = RereadLog::new(LogMemory::new(1 << 20));
     let content = ContentWriter::new(KnownContents::new(1 << 20), log, Arc::default());
-    let list = EntryList::new(0, ViewKind::Canonical);
+    let list = EntryList::new(0, ViewKind::Canonical, false);
     let shared = list.shared();
     let input = DirectoryInput {
         walker,
