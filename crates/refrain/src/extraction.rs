@@ -20,6 +20,7 @@ use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::spill::SpilledContent;
 use crate::read::tree::view::{ViewOutput, write_view};
+use crate::store::pipe_copy::PipeCopy;
 use crate::targets::{Target, Targets};
 
 /// A member whose content is arriving.
@@ -55,6 +56,8 @@ pub(crate) struct Extraction<'a> {
     closed: usize,
     /// How the members are closed that damage ends; `None`: they are not.
     going_on: Option<&'a GoingOn>,
+    /// The copy of a pipe, from which the extraction goes on, so that no member is closed.
+    copy: Option<Arc<PipeCopy>>,
 }
 
 impl<'a> Extraction<'a> {
@@ -72,13 +75,19 @@ impl<'a> Extraction<'a> {
             open: None,
             closed: 0,
             going_on: None,
+            copy: None,
         }
     }
 
-    /// The same, which also closes members that damage ends.
-    pub(crate) fn closing_broken(self, going_on: &'a GoingOn) -> Extraction<'a> {
+    /// The same, which also closes members that damage ends, unless there is a copy of the pipe.
+    pub(crate) fn closing_broken(
+        self,
+        going_on: &'a GoingOn,
+        copy: Option<Arc<PipeCopy>>,
+    ) -> Extraction<'a> {
         Extraction {
             going_on: Some(going_on),
+            copy,
             ..self
         }
     }
@@ -253,6 +262,10 @@ impl ContentVisitor for Extraction<'_> {
         self.targets.close(&member(start, end), open.target)?;
         self.closed += 1;
         Ok(())
+    }
+
+    fn takes_broken(&self) -> bool {
+        self.going_on.is_some() && !self.copy.as_ref().is_some_and(|copy| copy.is_there())
     }
 
     fn broken(&mut self, start: &MemberStart, entries: Vec<EntriesPayload>) -> Result<()> {

@@ -17,6 +17,7 @@ use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::native::scan::lost_places_of;
 use crate::store::frames::{ArchiveFeed, limits_for};
+use crate::store::pipe_copy::PipeCopy;
 use crate::targets::{ExtractSummary, Targets};
 use crate::verify::{limited, run};
 
@@ -59,14 +60,38 @@ pub fn recover(
             Err(error) if error.kind == ErrorKind::Damaged => error,
             Err(error) => return Err(error),
         };
-        let (closed, open) = extraction.into_state();
+        begun = begun_by(extraction);
         let has_places = going_on.add_places_of(&*source, options)?;
-        if closed >= archive.member_count() && !has_places {
+        if begun.member >= archive.member_count() && !has_places {
             return Err(error);
         }
-        begun.member = closed;
-        begun.target = open.map(|open| (open.target, open.delivered_bytes));
     }
+    go_on(
+        (archive, source),
+        targets,
+        (going_on, begun),
+        options,
+        watch,
+    )
+}
+
+/// What an extraction from front to back had begun when it met damage.
+fn begun_by(extraction: Extraction<'_>) -> Begun {
+    let (closed, open) = extraction.into_state();
+    Begun {
+        member: closed,
+        target: open.map(|open| (open.target, open.delivered_bytes)),
+    }
+}
+
+/// Extracts what was not extracted yet.
+fn go_on(
+    (archive, source): (Archive, Arc<dyn Source>),
+    targets: &mut dyn Targets,
+    (going_on, begun): (GoingOn, Begun),
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<(ExtractSummary, Damage)> {
     archive.use_memory_for_blocks();
     let on = Some((&going_on, begun));
     let summary = extract_members(&archive, &source, targets, on, options, watch)?;
@@ -82,8 +107,9 @@ pub fn damaged_places(source: &dyn Source, options: &ReadOptions) -> Result<Vec<
     lost_places_of(source, &limits_for(options.memory_bytes))
 }
 
-/// Like [`recover`], for an archive from a non-seekable stream: delivers what is before the first
-/// damage.
+/// Like [`recover`], for an archive from a non-seekable stream. With a directory for temporary
+/// content it reads all of the stream and goes on after damage, as long as the archive takes no
+/// more than half of the room there. Otherwise it delivers what is before the first damage.
 ///
 /// # Errors
 /// As [`extract_stream`](crate::extract_stream()), but not for damage behind the start of the first
@@ -99,7 +125,7 @@ pub fn recover_stream(
     recover_feed(feed, targets, keep_broken, options, watch)
 }
 
-/// Extracts an archive from front to back, up to the first damage.
+/// Extracts an archive from front to back. Behind damage it goes on in the copy of a pipe.
 fn recover_feed(
     feed: ArchiveFeed,
     targets: &mut dyn Targets,
@@ -109,16 +135,37 @@ fn recover_feed(
 ) -> Result<(ExtractSummary, Damage)> {
     let going_on = GoingOn::new(keep_broken);
     let (reader, feed) = reader_of_feed(feed)?;
+    let is_native = reader.dialect() == Dialect::Native;
+    let (feed, copy) = match feed {
+        ArchiveFeed::Stream(stream) if is_native => {
+            let (stream, copy) = PipeCopy::of(stream, options.temporary.as_deref());
+            (ArchiveFeed::Stream(stream), copy)
+        }
+        feed => (feed, None),
+    };
     let (feed, limit) = limited(feed, options)?;
-    let mut extraction = Extraction::new(targets, options, &limit, watch).closing_broken(&going_on);
+    let mut extraction =
+        Extraction::new(targets, options, &limit, watch).closing_broken(&going_on, copy.clone());
     let ended = run((feed, limit), &mut extraction, options, watch);
     let error = match ended {
         Ok(summary) => return Ok((summary, Damage::default())),
         Err(error) if error.kind == ErrorKind::Damaged => error,
         Err(error) => return Err(error),
     };
+    if let Some(copy) = copy.filter(|copy| copy.is_there()) {
+        let begun = begun_by(extraction);
+        let source = copy.complete()?.ok_or(error)?;
+        let archive = Archive::open_or_scan(source.clone(), options)?;
+        return go_on(
+            (archive, source),
+            targets,
+            (going_on, begun),
+            options,
+            watch,
+        );
+    }
     // Content that is compared at its end only, or was and is wrong, is not known to be right.
-    let is_proven = reader.dialect() == Dialect::Native && has_place(&error);
+    let is_proven = is_native && has_place(&error);
     if !is_proven && !keep_broken {
         return Err(error);
     }

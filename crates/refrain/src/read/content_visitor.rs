@@ -26,6 +26,11 @@ pub(crate) trait ContentVisitor {
         end: &MemberEnd,
         entries: Vec<EntriesPayload>,
     ) -> Result<()>;
+    /// Whether members that damage ends are passed to [`ContentVisitor::broken`]. Otherwise nothing
+    /// follows the damage, and the member that is open remains so.
+    fn takes_broken(&self) -> bool {
+        false
+    }
     /// The member ends here because of damage. All of its content before that was received, and
     /// `entries` are those that were found so far. Another member may follow, of which nothing was
     /// received.

@@ -8,5 +8,6 @@ pub(crate) mod exact_read;
 pub(crate) mod frames;
 pub(crate) mod lrzip;
 pub(crate) mod page;
+pub(crate) mod pipe_copy;
 pub(crate) mod source_stream;
 pub(crate) mod workspaces;

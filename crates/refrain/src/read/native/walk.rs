@@ -178,6 +178,7 @@ pub(super) fn walk<'env>(
     let ended = walk.run();
     if let Err(error) = &ended
         && error.kind == ErrorKind::Damaged
+        && walk.visitor.takes_broken()
     {
         walk.hand_over()?;
     }
