@@ -589,7 +589,7 @@ fn a_large_block_of_a_few_bytes_needs_its_memory_or_is_refused() {
 fn paths_that_share_their_bytes_need_memory_in_the_budget_or_are_refused() {
     let _alone = alone();
     let below = ["d".repeat(220), "e".repeat(220), "f".repeat(220)].join("/");
-    let entries: Vec<Entry> = (0..16_000)
+    let entries: Vec<Entry> = (0..40_000)
         .map(|number| Entry {
             path: format!("{below}/{number:06}").into_bytes(),
             kind: EntryKind::Fifo,
@@ -599,7 +599,7 @@ fn paths_that_share_their_bytes_need_memory_in_the_budget_or_are_refused() {
     let view = refrain_testkit::entry_lists::view_bytes(MemberKind::Tree, [entries.as_slice()]);
     let archive = ForgedArchive::new(MemberKind::Tree, zstd);
     let archive = archive.finish(content_hash(&[]), view, &entries);
-    assert!(archive.len() < 50_000, "{}", archive.len());
+    assert!(archive.len() < 120_000, "{}", archive.len());
     for (memory_bytes, is_refused) in [(32 * MIB, true), (128 * MIB, false)] {
         let options = ReadOptions {
             memory_bytes: memory_bytes as u64,
@@ -610,7 +610,15 @@ fn paths_that_share_their_bytes_need_memory_in_the_budget_or_are_refused() {
         assert!(cost.heap_bytes < memory_bytes as u64, "{}", cost.heap_bytes);
         match is_refused {
             true => assert_limit(&verified.unwrap_err(), "memory limit"),
-            false => assert_eq!(verified.unwrap().entries, 16_000),
+            false => assert_eq!(verified.unwrap().entries, 40_000),
         }
+        // The tar stream has three times the bytes of the paths.
+        extract_both(&archive, &options, |result, targets, cost| {
+            assert!(cost.heap_bytes < memory_bytes as u64, "{}", cost.heap_bytes);
+            match is_refused {
+                true => assert_limit(&result.unwrap_err(), "memory limit"),
+                false => assert_eq!((targets.bytes(), result.is_ok()), (view, true)),
+            }
+        });
     }
 }

@@ -24,7 +24,11 @@ pub(crate) fn header_group(entry: &Entry) -> Vec<u8> {
     };
     let stored_bytes = (map.len() as u64).saturating_add(entry.stored_bytes());
     let records = pax_records(entry, &path, stored_bytes);
-    let mut group = Vec::with_capacity(RECORD_BYTES);
+    let extended_bytes = match records.len() {
+        0 => 0,
+        bytes => RECORD_BYTES + bytes.next_multiple_of(RECORD_BYTES),
+    };
+    let mut group = Vec::with_capacity(extended_bytes + RECORD_BYTES + map.len());
     if !records.is_empty() {
         group.extend_from_slice(&pax_carrier(records.len() as u64));
         group.extend_from_slice(&records);

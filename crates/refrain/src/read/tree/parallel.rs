@@ -14,6 +14,8 @@ use crate::read::tree::content::TreeContent;
 pub(crate) struct Work<'env, T> {
     /// The content that it reads; mostly, each reads on where the last one ended.
     pub content: Range<u64>,
+    /// The memory that it holds until it is done, in bytes.
+    pub held_bytes: u64,
     pub run: Box<dyn FnOnce() -> Result<T> + Send + 'env>,
 }
 
@@ -22,6 +24,10 @@ const PREFETCH_BYTES_MIN: u64 = 1 << 20;
 
 /// The content for which blocks are decoded ahead, in bytes.
 const AHEAD_BYTES: u64 = 64 << 20;
+
+/// The memory that waiting work may hold, in bytes. Entries with long paths and without content
+/// need megabytes for their headers and no blocks.
+const HELD_BYTES_MAX: u64 = 8 << 20;
 
 enum Event<T> {
     Decoded { decoding: u64, result: Result<()> },
@@ -40,6 +46,7 @@ struct Runner<'a, 'scope, 'env, T: Send + 'env> {
     in_flight_max: u64,
     waiting: VecDeque<WaitingWork<'env, T>>,
     waiting_bytes: u64,
+    held_bytes: u64,
     /// The blocks being decoded, by the number of the job.
     decoding: BTreeMap<u64, u64>,
     next_decoding: u64,
@@ -69,6 +76,7 @@ pub(crate) fn run_in_order<'env, T: Send + 'env>(
             in_flight_max: 2 * threads as u64 + 2,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            held_bytes: 0,
             decoding: BTreeMap::new(),
             next_decoding: 0,
             prefetched_to: 0,
@@ -110,6 +118,7 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
     fn has_room(&self) -> bool {
         self.waiting.is_empty()
             || (self.waiting_bytes < AHEAD_BYTES
+                && self.held_bytes < HELD_BYTES_MAX
                 && (self.waiting.len() as u64) < 8 * self.in_flight_max)
     }
 
@@ -120,7 +129,8 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
             self.prefetched_to = work.content.end;
             no_damage(self.decode_ahead(from..work.content.end))?;
         }
-        self.waiting_bytes += work.content.end - work.content.start;
+        self.waiting_bytes += length_bytes;
+        self.held_bytes = self.held_bytes.saturating_add(work.held_bytes);
         self.waiting.push_back(WaitingWork {
             work,
             after_decoding: self.next_decoding,
@@ -154,6 +164,7 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
                 return;
             };
             self.waiting_bytes -= next.work.content.end - next.work.content.start;
+            self.held_bytes = self.held_bytes.saturating_sub(next.work.held_bytes);
             let number = self.next_work;
             self.next_work += 1;
             self.crew.submit(Lane::Normal, move || Event::Done {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_format::entry_bytes;
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
@@ -322,6 +323,7 @@ impl<'a> FileQueue<'a> {
         let (content, recovery) = (self.content, self.recovery);
         Some(Work {
             content: content_start..content_start + (end - start),
+            held_bytes: 0,
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
                 let missing = read(content, recovery, content_start, &mut bytes)?;
@@ -360,6 +362,7 @@ impl<'a> FileQueue<'a> {
         let (content, target, recovery) = (self.content, self.target, self.recovery);
         Work {
             content: start..end,
+            held_bytes: files.iter().map(entry_bytes).sum::<usize>() as u64,
             run: Box::new(move || {
                 let mut bytes = vec![0; (end - start) as usize];
                 let missing = read(content, recovery, start, &mut bytes)?;

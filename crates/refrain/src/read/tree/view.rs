@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
+use refrain_tree::Entry;
 use refrain_tree::tar::{TarView, ViewItem};
 
 use crate::damage::push_range;
@@ -35,6 +36,13 @@ impl Part {
             Part::Zeros(count) => *count,
         }
     }
+
+    fn held_bytes(&self) -> u64 {
+        match self {
+            Part::Bytes(bytes) => bytes.len() as u64,
+            Part::Content(_) | Part::Zeros(_) => 0,
+        }
+    }
 }
 
 /// Cuts the view of a tree into chunks, entry by entry.
@@ -42,6 +50,9 @@ pub(crate) struct ViewPlanner<'a> {
     content: &'a dyn TreeContent,
     view: TarView,
     next_frame: usize,
+    /// The rest of the frame that was read last. Headers are made as they are needed: those of a
+    /// whole frame may take several times its memory.
+    entries: std::vec::IntoIter<Entry>,
     is_ended: bool,
     read_entries: ReadEntries,
     /// How it goes on after damage; `None`: it does not.
@@ -62,6 +73,7 @@ impl<'a> ViewPlanner<'a> {
                 false => TarView::canonical(),
             },
             next_frame: 0,
+            entries: Vec::new().into_iter(),
             is_ended: false,
             read_entries: ReadEntries::new(),
             recovery: None,
@@ -87,8 +99,16 @@ impl<'a> ViewPlanner<'a> {
         }
     }
 
-    /// Reads the next entries.
+    /// Adds the next entry, or reads the next entries.
     fn advance(&mut self) -> Result<()> {
+        if let Some(entry) = self.entries.next() {
+            let item = self
+                .view
+                .entry(&entry)
+                .map_err(|error| Error::damaged(error.to_string()))?;
+            self.push(item);
+            return Ok(());
+        }
         if self.next_frame == self.content.entry_frames()? {
             self.is_ended = true;
             let end = self.view.end();
@@ -96,22 +116,16 @@ impl<'a> ViewPlanner<'a> {
             return Ok(());
         }
         self.view.restart();
-        let entries = match self.content.entries_of(self.next_frame) {
+        match self.content.entries_of(self.next_frame) {
             Err(error) if goes_on(self.recovery, &error) => {
                 self.is_incomplete = true;
                 self.lost.count += self.content.stated_count(self.next_frame)?;
-                self.next_frame += 1;
-                return Ok(());
             }
-            entries => entries?,
-        };
-        self.read_entries.add(&entries);
-        for entry in entries {
-            let item = self
-                .view
-                .entry(&entry)
-                .map_err(|error| Error::damaged(error.to_string()))?;
-            self.push(item);
+            entries => {
+                let entries = entries?;
+                self.read_entries.add(&entries);
+                self.entries = entries.into_iter();
+            }
         }
         self.next_frame += 1;
         Ok(())
@@ -251,6 +265,7 @@ pub(crate) fn write_view(
             }
             Ok(Some(Work {
                 content: content_of(&parts),
+                held_bytes: parts.iter().map(Part::held_bytes).sum(),
                 run: Box::new(move || produce(content, parts)),
             }))
         },
