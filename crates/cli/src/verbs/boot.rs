@@ -77,7 +77,10 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
         arguments: &args.arguments,
     };
     if args.print {
-        return print(args, &guest, &name, (directory.path(), label));
+        // The first of the lines makes it, and may be run before this process has ended.
+        let path = directory.path().to_owned();
+        drop(directory);
+        return print(args, &guest, &name, (&path, label));
     }
     let trace = find_trace(args, &service, &name)?;
     run_guest(
