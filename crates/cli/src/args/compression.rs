@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use refrain::{CodecChoice, CompressOptions, Level, Purpose};
 
+use super::completed::Completed;
 use super::hash::AlgorithmArg;
 use super::level::LevelFlags;
 use super::size::Size;
@@ -17,7 +18,8 @@ pub struct CompressionArgs {
     /// (serve: small blocks)
     #[arg(long = "for", value_name = "PURPOSE")]
     pub purpose: Option<PurposeArg>,
-    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = parse_codec, help = codec_help())]
+    #[arg(long, value_name = "NAME[:LEVEL]", value_parser = CODEC, hide_possible_values = true,
+          help = codec_help())]
     pub codec: Option<CodecChoice>,
     /// Largest block, instead of the level's. A block is compressed on its own; a random read
     /// decodes whole blocks
@@ -75,6 +77,14 @@ fn codec_help() -> String {
         codecs.join(", ")
     )
 }
+
+type CodecParser = fn(&str) -> Result<CodecChoice, String>;
+
+/// The names are completed; a level may follow.
+const CODEC: Completed<CodecParser> = Completed {
+    parser: parse_codec,
+    values: || refrain::codec_names().collect(),
+};
 
 fn parse_codec(text: &str) -> Result<CodecChoice, String> {
     text.parse::<CodecChoice>()

@@ -7,6 +7,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use refrain::Level;
 
+use super::completed::Completed;
+
 /// The level on the command line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelFlags {
@@ -48,7 +50,11 @@ impl Args for LevelFlags {
         let long = Arg::new("level")
             .long("level")
             .value_name("N")
-            .value_parser(value_parser!(u8).range(1..=9))
+            .value_parser(Completed {
+                parser: value_parser!(u8).range(1..=9),
+                values: || ["1", "2", "3", "4", "5", "6", "7", "8", "9"].to_vec(),
+            })
+            .hide_possible_values(true)
             .action(ArgAction::Append)
             .help(format!(
                 "Level, 1 (fastest) to 9 (densest); default: {}, or 8 with --for archive",

@@ -3,6 +3,7 @@
 
 mod bench;
 mod boot;
+mod completed;
 mod compression;
 mod hash;
 mod lab;

@@ -5,9 +5,8 @@ use std::io;
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::Shell;
 
-use super::examples;
+use super::{completions, examples};
 use crate::args::{GenerateArgs, GenerateWhat};
 use crate::exit::{EXIT_CODES_TEXT, Exit};
 use crate::failure::Result;
@@ -16,9 +15,6 @@ use crate::messages;
 use crate::paths::io_failure;
 use crate::program;
 use crate::session::Session;
-
-/// The shells that completions are written for.
-const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// `refrain generate WHAT DIR`
 pub fn run(args: &GenerateArgs, session: &Session) -> Exit {
@@ -37,7 +33,7 @@ fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
         GenerateWhat::Man => manuals(&program::commands().map(with_codes), directory),
         GenerateWhat::Completions => {
             let mut commands = program::commands().into_iter();
-            commands.try_for_each(|command| completions(command, directory))
+            commands.try_for_each(|command| completions::write(command, directory))
         }
         GenerateWhat::LrzipMan => manuals(&lrzip::commands(), directory),
         GenerateWhat::LrzipLinks => return lrzip::links::create(directory),
@@ -83,13 +79,6 @@ fn with_codes(command: Command) -> Command {
         let own_text = verb.get_after_help().map(|text| format!("{text}\n\n"));
         let text = format!("{}{EXIT_CODES_TEXT}", own_text.unwrap_or_default());
         verb.after_help(text)
-    })
-}
-
-fn completions(mut command: Command, directory: &Path) -> io::Result<()> {
-    let name = command.get_name().to_string();
-    SHELLS.into_iter().try_for_each(|shell| {
-        clap_complete::generate_to(shell, &mut command, &name, directory).map(drop)
     })
 }
 

@@ -21,6 +21,7 @@
 pub mod bench;
 pub mod boot;
 pub mod cat;
+mod completions;
 pub mod compress;
 mod damaged;
 pub mod decompress;

@@ -36,6 +36,7 @@
 //! | `foreign` | files of other formats, made by their own programs |
 //! | `lrzip` | archives of lrzip |
 //! | `lrzip_command` | the lrzip command without a comparison |
+//! | `completion` | what bash completes |
 //! | `confined` | members that try to leave their place; where members go, who reads them |
 //! | `lrzip_tar` | `lrztar` and `lrzuntar` |
 //! | `lrzip_prompts` | the lrzip command on a terminal: passwords, refusals, signals |
@@ -44,6 +45,7 @@
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod completion;
 mod confined;
 mod damage;
 mod documents;
