@@ -195,7 +195,10 @@ fn engine_text(error: &refrain::Error) -> String {
     let mut text = match (error.cut_off_at(), &error.location.file) {
         (Some(at), Some(file)) => format!("{file}: archive is cut off at {}", bytes_text(at)),
         (Some(at), None) => format!("archive is cut off at {}", bytes_text(at)),
-        (None, _) => error.to_string(),
+        (None, _) => match block_text(error) {
+            Some(text) => text,
+            None => error.to_string(),
+        },
     };
     if let Some(file) = &error.location.file {
         let twice = format!("{file}: {file}: ");
@@ -216,6 +219,17 @@ fn engine_text(error: &refrain::Error) -> String {
         }
     }
     text
+}
+
+/// The message about a damaged block, with its place as other messages write it.
+fn block_text(error: &refrain::Error) -> Option<String> {
+    let place = &error.location;
+    let (block, offset) = (place.block?, place.archive_offset?);
+    (error.kind == ErrorKind::Damaged).then(|| {
+        let file = place.file.as_ref().map(|file| format!("{file}: "));
+        let (file, cause) = (file.unwrap_or_default(), &error.cause);
+        format!("{file}block {block} at {}: {cause}", bytes_text(offset))
+    })
 }
 
 /// The options that raise a limit, by the words for it in messages of the engine.

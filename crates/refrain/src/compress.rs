@@ -44,6 +44,8 @@ pub struct CompressSummary {
     pub run_bytes: u64,
     /// Number of members.
     pub members: usize,
+    /// Number of members that are files, and of entries that are no directories.
+    pub files: u64,
     /// Number of blocks.
     pub blocks: usize,
     /// Blocks that were not encoded as planned.
@@ -273,7 +275,9 @@ impl Run<'_> {
             assembler,
             self.watch,
         )?;
+        let files = assembler.file_count();
         let mut summary = self.finish(assembler.output)?;
+        summary.files = files;
         if let Some(reason) = spill.and_then(|spill| spill.failure()) {
             let text = "old content was decoded again, which takes long, because it could not be written to a temporary file";
             self.watch.notice(&format!("{text}: {reason}"));
@@ -322,6 +326,7 @@ impl Run<'_> {
             matched_bytes: end.totals.matched_bytes,
             run_bytes: end.totals.fill_bytes,
             members: end.member_count as usize,
+            files: 0,
             blocks: archive.block_count as usize,
             fallbacks: end.fallback_count,
             reach_bytes: end.totals.reach_needed_bytes,

@@ -64,9 +64,13 @@ pub struct Progress {
 
 /// The paths of entries that are no directories, for [`Watch::files`].
 pub(crate) fn file_paths(entries: &[Entry]) -> Vec<Vec<u8>> {
+    files(entries).map(|entry| entry.path.clone()).collect()
+}
+
+/// The entries that are no directories.
+pub(crate) fn files(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     let is_file = |entry: &&Entry| !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw);
-    let files = entries.iter().filter(is_file);
-    files.map(|entry| entry.path.clone()).collect()
+    entries.iter().filter(is_file)
 }
 
 /// The next event of a crew, as [`Crew::next`], also if it takes long: a job that waits for a

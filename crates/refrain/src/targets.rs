@@ -12,7 +12,8 @@ use crate::read::content_visitor::WalkTotals;
 /// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractSummary {
-    /// Bytes of all members' contents.
+    /// Bytes of all members, of directories as tar streams, as
+    /// [`CompressSummary::content_bytes`](crate::CompressSummary::content_bytes).
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
@@ -103,7 +104,7 @@ pub trait Targets {
 impl From<WalkTotals> for ExtractSummary {
     fn from(totals: WalkTotals) -> ExtractSummary {
         ExtractSummary {
-            content_bytes: totals.content_bytes,
+            content_bytes: totals.view_bytes,
             archive_bytes: totals.archive_bytes,
             members: totals.members,
             entries: totals.entries,

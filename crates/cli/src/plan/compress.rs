@@ -131,7 +131,10 @@ impl CompressPlan {
             Some(output) if !is_dash(output) && is_directory(output) => {
                 archives_below(output, &files, args)?
             }
-            Some(output) => vec![archive_of_all(&files, output, args)],
+            Some(output) => {
+                let archives = archive_of_all(&files, output, args);
+                archives.unwrap_or_else(|failure| vec![Err(failure)])
+            }
             None => {
                 let given = given_names(args);
                 let files = files.iter().zip(given);
@@ -315,8 +318,12 @@ fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
     }
 }
 
-/// With `-o`: all paths become members of one archive.
-fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Result<ArchivePlan> {
+/// With `-o`: all paths become members of one archive. If none can be stored, why each cannot.
+fn archive_of_all(
+    paths: &[PathBuf],
+    output: &Path,
+    args: &CompressArgs,
+) -> Result<Vec<Result<ArchivePlan>>> {
     let name = match paths {
         [_] => names::own_name,
         _ => names::relative_name,
@@ -351,20 +358,19 @@ fn archive_of_all(paths: &[PathBuf], output: &Path, args: &CompressArgs) -> Resu
         }
         inputs.push(input);
     }
-    if inputs.is_empty()
-        && let Some(first) = left_out.pop()
-    {
-        return Err(first.failure);
+    if inputs.is_empty() && !left_out.is_empty() {
+        let failures = left_out.into_iter();
+        return Ok(failures.map(|left_out| Err(left_out.failure)).collect());
     }
     let output = (!is_dash(output)).then(|| OutputPath {
         path: output.to_path_buf(),
         directory: None,
     });
     let archive = archive(inputs, output, args)?;
-    Ok(ArchivePlan {
+    Ok(vec![Ok(ArchivePlan {
         left_out,
         ..archive
-    })
+    })])
 }
 
 fn stdin_input(name: Option<Vec<u8>>) -> CompressInput {

@@ -21,6 +21,8 @@ const LINES_MAX: usize = 20;
 const REMEDY: &str =
     "--keep-broken restores these, too, with zeros in the place of what is missing";
 
+const REMEDY_OF_TEST: &str = "`refrain decompress` restores what is whole";
+
 /// The most ranges that a line names.
 const RANGES_MAX: usize = 3;
 
@@ -34,6 +36,8 @@ pub struct DamageReport<'a> {
     pub files: u64,
     /// What is damaged.
     pub damage: &'a Damage,
+    /// Whether nothing was restored, only looked at.
+    pub is_test: bool,
 }
 
 impl DamageReport<'_> {
@@ -46,7 +50,7 @@ impl DamageReport<'_> {
         });
         let texts = self.texts();
         if !texts.is_empty() {
-            outcome.add_files(files, "not restored, or not completely");
+            outcome.add_damaged_files(files);
         }
         for text in texts {
             outcome.add_loss(Exit::Damaged, &text);
@@ -65,6 +69,13 @@ impl DamageReport<'_> {
             [only] => only.push_str(&format!(": {counts}")),
             _ => texts.push(counts),
         }
+        if self.is_test {
+            if let Some(last) = texts.last_mut() {
+                last.push_str("; ");
+                last.push_str(REMEDY_OF_TEST);
+            }
+            return texts;
+        }
         let are_left_out = damage.files.iter().any(|file| !file.is_kept);
         if are_left_out && damage.files.iter().any(|file| !file.missing.is_empty()) {
             texts.push(REMEDY.to_owned());
@@ -78,6 +89,7 @@ impl DamageReport<'_> {
         let total = self.files.max(damage.file_count);
         let files = match (damage.file_count, damage.incomplete_lists) {
             (0, 0) => "no file is affected".to_string(),
+            (0, _) => String::new(),
             (count, _) => {
                 let files = if total == 1 { "file" } else { "files" };
                 format!("{count} of {total} {files} affected")
@@ -85,14 +97,15 @@ impl DamageReport<'_> {
         };
         let lost = match (damage.lost_entries, damage.incomplete_lists) {
             (_, 0) => String::new(),
-            (0, _) => ", and the end of the list of files is missing".to_string(),
-            (count, _) => format!(", and {} lost with their names", counted(count, "entry")),
+            (0, _) => "the end of the list of files is missing".to_string(),
+            (count, _) => format!("{} lost with their names", counted(count, "entry")),
         };
-        let hash = match damage.has_losses() {
+        let hash = match damage.has_losses() && !self.is_test {
             true => "; what was restored was compared by the checksums of its frames",
             false => "",
         };
-        format!("{files}{lost}{hash}")
+        let parts = [files, lost].into_iter().filter(|part| !part.is_empty());
+        format!("{}{hash}", parts.collect::<Vec<_>>().join(", and "))
     }
 
     /// The path of a file, as `list` prints it.
@@ -135,7 +148,7 @@ impl DamageReport<'_> {
 }
 
 /// Places for scripts.
-pub fn places_json(places: &[DamagedPlace]) -> Value {
+fn places_json(places: &[DamagedPlace]) -> Value {
     let places = places.iter().map(|place| {
         json!({
             "what": part_text(place.part),
@@ -267,6 +280,7 @@ mod tests {
             members: 1,
             files: 3210,
             damage: &damage,
+            is_test: false,
         };
         let texts = report.texts();
         let first = "block 2 damaged (bytes 2.36–3.60 MB): 2 of 3210 files affected";
@@ -310,7 +324,12 @@ mod tests {
             members: 1,
             files: 100,
             damage: &damage,
+            is_test: true,
         };
+        let texts = report.texts();
+        let expected =
+            format!("archive is cut off at 5.00 MB: 1 of 100 files affected; {REMEDY_OF_TEST}");
+        assert_eq!(texts, [expected]);
         assert_eq!(report.to_json()["files"][0]["missing"][0], json!([0, null]));
         assert_eq!(report.to_json()["cut_off_at"], 5_000_000);
     }

@@ -36,7 +36,7 @@ pub use archive::{
     archive_json, archive_text, block_text, has_md5, member_text, table_head, table_line,
 };
 pub use block::block_json;
-pub use damage::{DamageReport, place_lines, place_texts, places_json};
+pub use damage::{DamageReport, place_lines, place_texts};
 pub use foreign::{foreign_json, foreign_line, foreign_text};
 pub use listing::{ListFormat, Listing, Row, utc_text};
 pub use outcome::{Copied, FileCount, Outcome};

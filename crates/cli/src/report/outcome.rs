@@ -60,6 +60,8 @@ pub struct Outcome {
     losses: Vec<Loss>,
     /// Whether a loss states the number of files.
     has_told_count: bool,
+    /// Whether a loss states the number of damaged files.
+    has_told_damage: bool,
 }
 
 impl Outcome {
@@ -95,6 +97,12 @@ impl Outcome {
                 self.problems.push(problem);
             }
         }
+    }
+
+    /// Adds files that are damaged, whose number a loss will state.
+    pub fn add_damaged_files(&mut self, problems: impl IntoIterator<Item = FileProblem>) {
+        self.has_told_damage = true;
+        self.add_files(problems, self.what);
     }
 
     /// Adds what the engine could not read of an archive.
@@ -212,7 +220,11 @@ impl Outcome {
 
     /// The lines about what is missing.
     pub fn loss_lines(&self) -> Vec<String> {
-        let lines = problems_lines(&self.problems, self.what).into_iter();
+        let is_told = |problem: &FileProblem| {
+            self.has_told_damage && problem.kind == FileProblemKind::Damaged
+        };
+        let untold = self.problems.iter().filter(|problem| !is_told(problem));
+        let lines = problems_lines(untold, self.what).into_iter();
         let lines = lines.map(|line| match self.label.as_str() {
             "" => line,
             label => format!("{label}: {line}"),

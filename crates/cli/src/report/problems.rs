@@ -132,9 +132,13 @@ impl FileProblem {
 
 /// Lines that sum up the failures among `problems`: `3 files left out: 2 unreadable, 1 vanished`,
 /// where `what` is what happened to the files, and how many exist.
-pub fn problems_lines(problems: &[FileProblem], what: &str) -> Vec<String> {
+pub fn problems_lines<'a>(
+    problems: impl IntoIterator<Item = &'a FileProblem>,
+    what: &str,
+) -> Vec<String> {
     let mut kinds: BTreeMap<FileProblemKind, u64> = BTreeMap::new();
-    for problem in problems.iter().filter(|problem| problem.is_failure()) {
+    let problems = problems.into_iter();
+    for problem in problems.filter(|problem| problem.is_failure()) {
         *kinds.entry(problem.kind).or_default() += 1;
     }
     let existing = kinds.remove(&FileProblemKind::Existing);

@@ -178,7 +178,13 @@ impl<'a> Report<'a> {
         // A signal decides the code, whatever failed because of it.
         if let Some(exit) = self.session.signal_exit() {
             self.exit = exit;
-        } else if self.exit == Exit::Io && self.has_delivered {
+        }
+        self.finish_service()
+    }
+
+    /// The same for a service, which a signal asks to end.
+    pub fn finish_service(mut self) -> Exit {
+        if self.exit == Exit::Io && self.has_delivered {
             self.exit = Exit::Exceptions;
         }
         if self.args.json && self.data_to != DataTo::Lines {

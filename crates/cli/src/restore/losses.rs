@@ -53,9 +53,15 @@ impl Losses {
         self.files_asked += 1;
     }
 
-    /// Counts files that were asked for and are damaged in the archive.
-    pub fn expect_damaged(&mut self, files: u64) {
-        self.files_asked = self.files_asked.saturating_add(files);
+    /// Counts members that are files, were asked for and are damaged in the archive. Entries were
+    /// counted when they were found.
+    pub fn expect_damaged(&mut self, members: u64) {
+        self.files_asked = self.files_asked.saturating_add(members);
+    }
+
+    /// The number of files that were asked for.
+    pub fn files_asked(&self) -> u64 {
+        self.files_asked
     }
 
     /// Passes on what should have been restored and was not.

@@ -23,8 +23,8 @@ use crate::plan::{
     ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, LeftOut, writes_stdout,
 };
 use crate::report::{
-    Copied, DataTo, FileProblem, Meter, Outcome, Report, SizeEstimate, Sizes, Total,
-    compressed_line,
+    Copied, DataTo, FileCount, FileProblem, FileProblemKind, Meter, Outcome, Report, SizeEstimate,
+    Sizes, Total, compressed_line,
 };
 use crate::selection::{PathList, WalkSelection};
 use crate::session::Session;
@@ -95,7 +95,7 @@ fn compress(
             metadata: None,
         });
     }
-    let (sizes, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
+    let (sizes, stored, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
     let copied = match sink.is_stored() {
         true => Copied::Whole,
         false => Copied::Elsewhere,
@@ -115,6 +115,20 @@ fn compress(
         .iter()
         .map(|(member, problem)| file_problem(&archive.inputs, *member, problem))
         .collect::<Vec<_>>();
+    if let Some(stored) = stored {
+        let count = |kinds: &[FileProblemKind]| {
+            let found = problems
+                .iter()
+                .filter(|problem| kinds.contains(&problem.kind));
+            found.count() as u64
+        };
+        let missing = count(&[FileProblemKind::Unreadable, FileProblemKind::Vanished]);
+        outcome.set_files(FileCount {
+            asked: stored.saturating_add(missing),
+            delivered: stored.saturating_sub(count(&[FileProblemKind::Changed])),
+            done: "stored",
+        });
+    }
     outcome.add_files(problems, "left out or changed");
     if plan.removes_sources {
         let sources = archive.inputs.iter();
@@ -315,16 +329,20 @@ fn in_turn_if_shared(members: Vec<MemberInput>, inputs: &[CompressInput]) -> Vec
         .collect()
 }
 
-/// Writes the archive in the planned format. Returns its sizes, and further values for scripts.
+/// Writes the archive in the planned format. Returns its sizes, the number of files in it if that
+/// is known, and further values for scripts.
 fn encode(
     plan: &CompressPlan,
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
     label: &str,
     meter: &Meter,
-) -> Result<(Sizes, Value)> {
+) -> Result<(Sizes, Option<u64>, Value)> {
     match &plan.format {
-        ArchiveFormat::Lrzip(format) => format.compress(members, sink, label, meter),
+        ArchiveFormat::Lrzip(format) => {
+            let (sizes, json) = format.compress(members, sink, label, meter)?;
+            Ok((sizes, None, json))
+        }
         ArchiveFormat::Native(options) => encode_native(options, members, sink, label, meter),
     }
 }
@@ -335,19 +353,20 @@ fn encode_native(
     sink: &mut dyn Sink,
     label: &str,
     meter: &Meter,
-) -> Result<(Sizes, Value)> {
+) -> Result<(Sizes, Option<u64>, Value)> {
     let summary = refrain::compress(members, sink, options, meter)
         .map_err(|error| Failure::engine(label, error))?;
     let sizes = Sizes {
         content_bytes: summary.content_bytes,
         archive_bytes: summary.archive_bytes,
     };
-    Ok((sizes, summary_json(&summary)))
+    Ok((sizes, Some(summary.files), summary_json(&summary)))
 }
 
 fn summary_json(summary: &CompressSummary) -> Value {
     json!({
         "members": summary.members,
+        "files": summary.files,
         "store_bytes": summary.store_bytes,
         "matched_bytes": summary.matched_bytes,
         "run_bytes": summary.run_bytes,

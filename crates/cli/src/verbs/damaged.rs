@@ -1,6 +1,6 @@
 //! What verbs that look into an archive say of its damage.
 
-use refrain::{Archive, DamagedPlace};
+use refrain::Archive;
 
 use crate::exit::Exit;
 use crate::report::{Outcome, place_texts};
@@ -14,13 +14,8 @@ pub struct Damaged {
 impl Damaged {
     /// What is known of an archive that was just opened: all, if a scan has found its frames.
     pub fn of(archive: &Archive) -> Damaged {
-        Damaged::at(&archive.damaged_places())
-    }
-
-    /// Damage at these places.
-    pub fn at(places: &[DamagedPlace]) -> Damaged {
         Damaged {
-            texts: place_texts(places),
+            texts: place_texts(&archive.damaged_places()),
         }
     }
 
@@ -32,14 +27,6 @@ impl Damaged {
     /// Adds a message.
     pub fn add(&mut self, text: String) {
         self.texts.push(text);
-    }
-
-    /// Adds to the last message what helps.
-    pub fn add_remedy(&mut self, remedy: &str) {
-        if let Some(last) = self.texts.last_mut() {
-            last.push_str("; ");
-            last.push_str(remedy);
-        }
     }
 
     /// Reports all of it.

@@ -397,7 +397,8 @@ fn outcome(item: &RestorePlan, extraction: Extraction, is_part: bool, report: &R
         archive_bytes: summary.archive_bytes,
     };
     let mut losses = restore.take_losses();
-    losses.expect_damaged(damage.file_count);
+    let members_damaged = damage.files.iter().filter(|file| file.path.is_none());
+    losses.expect_damaged(members_damaged.count() as u64);
     if let Some(remark) = losses.remark(&printable(label)) {
         report.remark(&remark);
     }
@@ -416,8 +417,9 @@ fn outcome(item: &RestorePlan, extraction: Extraction, is_part: bool, report: &R
     let damage = DamageReport {
         path,
         members,
-        files: summary.entries.max(summary.members as u64),
+        files: losses.files_asked(),
         damage: &damage,
+        is_test: false,
     };
     json["damage"] = damage.to_json();
     let success = match is_part {

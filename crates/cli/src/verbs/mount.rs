@@ -7,6 +7,7 @@ use refrain_server::http::HttpDoor;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
+use super::damaged::Damaged;
 use super::entries::tell_unread;
 use super::input::open_for_service;
 use super::serve::http_settings;
@@ -34,10 +35,10 @@ pub fn run(args: &MountArgs, session: &Session) -> Exit {
     let result = MountPlan::new(args).and_then(|plan| mount(args, plan, &report));
     let is_unmounted = result.is_ok();
     report.add(result);
-    match (report.finish(), is_unmounted) {
+    match is_unmounted {
         // A signal is a way to unmount.
-        (_, true) => Exit::Done,
-        (exit, false) => exit,
+        true => report.finish_service(),
+        false => report.finish(),
     }
 }
 
@@ -55,7 +56,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let service = Service::new(archive, Arc::new(reporter));
     let failed = |error| failure(&label, error);
     let memory_bytes = plan.options.memory_bytes;
-    let unread_of = Arc::clone(service.archive());
+    let archive = Arc::clone(service.archive());
     let _listening = listen(args, &service, memory_bytes)?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
@@ -65,7 +66,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
         ));
     }
     let directory = plan.directory.display().to_string();
-    tell_unread(unread_of, &label, move |text: &str| {
+    tell_unread(Arc::clone(&archive), &label, move |text: &str| {
         messages::tell(program, text)
     });
     let (shown, on) = (printable(&label), printable(&directory));
@@ -77,10 +78,10 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
         }
     });
     mount.serve().map_err(failed)?;
-    Ok(Outcome::complete(
-        String::new(),
-        json!({ "file": label, "directory": directory }),
-    ))
+    let json = json!({ "file": label, "directory": directory });
+    let mut outcome = Outcome::new(&label, String::new(), json);
+    Damaged::of(&archive).report(&mut outcome);
+    Ok(outcome)
 }
 
 /// Serves the archive over HTTP, too, until the result is dropped.

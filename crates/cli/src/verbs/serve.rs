@@ -12,6 +12,7 @@ use refrain_server::statistics::Metric;
 use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
 
+use super::damaged::Damaged;
 use super::entries::tell_unread;
 use super::input::open_for_service;
 use crate::args::ServeArgs;
@@ -45,9 +46,10 @@ pub fn run(args: &ServeArgs, session: &Session) -> Exit {
     let result = ServePlan::new(args).and_then(|plan| serve(args, &plan, &report));
     let is_done = result.is_ok();
     report.add(result);
-    let exit = report.finish();
-    // A service that was asked to end has done what it should.
-    if is_done { Exit::Done } else { exit }
+    match is_done {
+        true => report.finish_service(),
+        false => report.finish(),
+    }
 }
 
 fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome> {
@@ -60,7 +62,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     let service = Service::new(archive, reporter(session));
     let program = session.program;
     let archive = Arc::clone(service.archive());
-    tell_unread(archive, label, move |text: &str| {
+    tell_unread(Arc::clone(&archive), label, move |text: &str| {
         messages::tell(program, text)
     });
     let mut waiter = Waiter::new(args.service.idle_exit)?;
@@ -76,14 +78,14 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     clients.stop();
     let is_clean = wait_until(GRACE, &|| clients.count() == 0);
     clients.disconnect();
-    Ok(Outcome::complete(
-        String::new(),
-        json!({
-            "file": label,
-            "clients": clients.count_since_start(),
-            "all_replies_sent": is_clean,
-        }),
-    ))
+    let json = json!({
+        "file": label,
+        "clients": clients.count_since_start(),
+        "all_replies_sent": is_clean,
+    });
+    let mut outcome = Outcome::new(label, String::new(), json);
+    Damaged::of(&archive).report(&mut outcome);
+    Ok(outcome)
 }
 
 /// Prints lines about the service.

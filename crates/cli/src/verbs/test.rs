@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{Dialect, ErrorKind};
+use refrain::{Archive, Damage, Dialect, Entry, EntryKind, ErrorKind};
 use serde_json::json;
 
-use super::damaged::Damaged;
+use super::entries::{for_each, for_each_member, has_entries};
 use super::input::{ArchiveContent, open_content, read_total};
 use super::recognise;
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
-use crate::report::{DataTo, Outcome, Report, Sizes, places_json, tested_line};
+use crate::report::{DamageReport, DataTo, Meter, Outcome, Report, Sizes, tested_line};
 use crate::session::Session;
 
 /// Runs the verb.
@@ -58,7 +58,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     };
     let summary = match (summary, source) {
         (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
-            return damaged(error, &*source, label, plan);
+            return damaged(error, &source, archive, plan, &meter);
         }
         (summary, _) => summary.map_err(|error| Failure::engine(label, error))?,
     };
@@ -82,31 +82,64 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     Ok(outcome)
 }
 
-/// The result for an archive that is damaged: where, and what helps. The error, if all of its
-/// frames are intact.
+/// The result for an archive that is damaged: where, which files that affects, and what helps. The
+/// error, if all of its frames are intact.
 fn damaged(
     error: refrain::Error,
-    source: &dyn Source,
-    label: &str,
+    source: &Arc<dyn Source>,
+    archive: &ArchiveInput,
     plan: &TestPlan,
+    meter: &Meter,
 ) -> Result<Outcome> {
-    let found = match Dialect::of(source) {
-        Ok(Dialect::Native) => refrain::damaged_places(source, &plan.options),
-        _ => Ok(Vec::new()),
+    let label = &archive.label;
+    let found = match Dialect::of(&**source) {
+        Ok(Dialect::Native) => refrain::damaged_files(source, &plan.options, meter),
+        _ => Ok(Damage::default()),
     };
-    let places = found.unwrap_or_default();
-    if places.is_empty() {
+    let damage = match found {
+        Err(error) if error.kind == ErrorKind::Cancelled => {
+            return Err(Failure::engine(label, error));
+        }
+        // As it does if nothing can be found.
+        found => found.unwrap_or_default(),
+    };
+    if damage.places.is_empty() {
         return Err(Failure::engine(label, error));
     }
+    meter.erase();
     let failure = Failure::engine(label, error);
-    let json = json!({
-        "file": label,
-        "damage": { "places": places_json(&places) },
-        "error": failure.to_json(),
-    });
+    let (members, files) = counts(source, plan, label).unwrap_or_default();
+    let told = DamageReport {
+        path: &archive.path,
+        members,
+        files,
+        damage: &damage,
+        is_test: true,
+    };
+    let json = json!({ "file": label, "damage": told.to_json(), "error": failure.to_json() });
     let mut outcome = Outcome::new(label, String::new(), json);
-    let mut damage = Damaged::at(&places);
-    damage.add_remedy("`refrain decompress` restores what is whole");
-    damage.report(&mut outcome);
+    told.report(&mut outcome);
     Ok(outcome)
+}
+
+/// The number of members, and that of files, as far as entries are left.
+fn counts(source: &Arc<dyn Source>, plan: &TestPlan, label: &str) -> Result<(usize, u64)> {
+    let opened = Archive::open_or_scan(Arc::clone(source), &plan.options);
+    let archive = opened.map_err(|error| Failure::engine(label, error))?;
+    let mut files = 0;
+    for_each_member(&archive, label, |index, member| {
+        if !has_entries(member) {
+            files += 1;
+            return Ok(());
+        }
+        let count = |entry: &Entry| {
+            files += u64::from(entry.kind != EntryKind::Directory);
+            Ok(())
+        };
+        match for_each(&archive, index, label, count) {
+            Err(failure) if failure.exit() == Exit::Damaged => Ok(()),
+            counted => counted,
+        }
+    })?;
+    Ok((archive.member_count(), files))
 }

@@ -3,7 +3,7 @@
 use refrain::storage::MemorySink;
 use refrain::{CompressOptions, Content, MemberInput, Unwatched};
 
-use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture};
 
 #[test]
 fn formats_that_are_not_read_are_named() {
@@ -180,4 +180,94 @@ fn limits_for_forged_archives_name_their_options() {
     // A part is no more than its length.
     case.ok("cat --content-max 10 x.rfn --range 50000..50010");
     case.ok("decompress --content-max 200000 --work-max 1 -o out tree.rfn");
+}
+
+#[test]
+fn one_thing_has_one_size() {
+    let case = Case::new();
+    case.write("d/a", &mixture(100_000));
+    case.write("d/b", b"short");
+    let size = |line: &str| {
+        let result = &json(&case.ok(line).stdout)["results"][0];
+        result["content_bytes"].as_u64().unwrap()
+    };
+    let compressed = size("compress --json d");
+    for line in [
+        "test --json d.rfn",
+        "info --json d.rfn",
+        "decompress --json d.rfn -o out",
+    ] {
+        assert_eq!(size(line), compressed, "{line}");
+    }
+    let piped = expect(
+        case.pipe(REFRAIN, "test --json -", &case.read("d.rfn")),
+        0,
+        "a pipe",
+    );
+    assert_eq!(
+        json(&piped.stdout)["results"][0]["content_bytes"],
+        compressed
+    );
+}
+
+#[test]
+fn a_test_names_the_files_that_are_affected() {
+    let case = Case::new();
+    for number in 0..20 {
+        case.write(&format!("d/f{number:02}"), &incompressible(number, 100_000));
+    }
+    case.write("other", &incompressible(99, 100_000));
+    case.ok("compress -q d -o one.rfn");
+    case.ok("compress -q d other -o several.rfn");
+    for (archive, prefix, files) in [("one", "", 20), ("several", "d/", 21)] {
+        let name = format!("{archive}.rfn");
+        let mut bytes = case.read(&name);
+        // In the first file that is not at the edge of a page of 64 KiB.
+        bytes[1_000_000] ^= 1;
+        case.write(&name, &bytes);
+        let tested = case.fails(&format!("test {name}"), 2);
+        let restored = case.fails(&format!("decompress {name} -o out-{archive}"), 2);
+        let named = |told: &str| {
+            let lines = told.lines().filter(|line| line.contains(" are missing"));
+            let names = lines.filter_map(|line| line.split(": ").nth(1));
+            names.map(str::to_string).collect::<Vec<_>>()
+        };
+        let names = named(&tested);
+        assert!(!names.is_empty() && names.len() < 3, "{tested}");
+        assert!(names[0].starts_with(&format!("{prefix}f")), "{tested}");
+        assert_eq!(named(&restored).len(), names.len(), "{restored}");
+        let count = format!("{} of {files} files affected", names.len());
+        let last = tested.lines().last().unwrap();
+        assert!(
+            last.contains("block 0 damaged (bytes ") && last.contains(&count),
+            "{last}"
+        );
+        assert!(restored.contains(&count), "{restored}");
+        let whole = format!("{} of {files} files restored", files - names.len());
+        assert!(restored.contains(&whole), "{restored}");
+        // Nothing was written.
+        assert!(!case.exists("d.rfn") && !case.exists("out"));
+    }
+}
+
+#[test]
+fn what_is_left_out_is_counted_and_named() {
+    let case = Case::new();
+    case.write("a", b"a");
+    let told = case.fails("compress a missing -o x.rfn", 4);
+    assert!(told.contains("1 of 2 files stored"), "{told}");
+    assert!(
+        told.contains("missing: cannot be opened: No such file"),
+        "{told}"
+    );
+    let told = case.fails("compress one two -o y.rfn", 6);
+    for name in ["one", "two"] {
+        assert!(
+            told.contains(&format!("cannot open {name}: No such file")),
+            "{told}"
+        );
+    }
+    assert!(!case.exists("y.rfn"));
+    let told = case.fails("test missing.rfn", 6);
+    assert!(told.contains("missing.rfn: No such file"), "{told}");
 }

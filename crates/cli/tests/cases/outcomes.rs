@@ -423,8 +423,9 @@ fn the_page_of_a_trace_shows_the_run() {
     assert_eq!(opened.console, Vec::<String>::new());
     let has = |text: &str| assert!(opened.elements.contains(text), "{text}");
     has("Timeline &lt;t&gt;");
-    // The page tells the same in words of its own.
-    has(words.split_once(':').unwrap().0);
+    // The page tells the same in the same words.
+    let verdict = words.split("; try ").next().unwrap();
+    has(&format!("<p id=\"verdict\">{verdict}."));
     // The table of what the visible part took has the stages, and so has the legend.
     for stage in ["scan", "encode", "match", "read disk"] {
         has(&format!("<td>{stage}</td>"));

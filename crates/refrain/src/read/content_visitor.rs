@@ -43,6 +43,8 @@ pub(crate) trait ContentVisitor {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct WalkTotals {
     pub content_bytes: u64,
+    /// Bytes of all members, of directories as tar streams.
+    pub view_bytes: u64,
     pub archive_bytes: u64,
     pub members: usize,
     pub entries: u64,

@@ -14,7 +14,7 @@ use super::words::{about_samples, findings, stage_name};
 
 const STYLE: &str = "
 td:first-child { max-width: 34rem; overflow: hidden; text-overflow: ellipsis; }
-@media (max-width: 600px) { td:first-child { max-width: 13rem; white-space: normal; overflow-wrap: anywhere; } }
+@media (max-width: 600px) { td:first-child { min-width: 8rem; max-width: 13rem; white-space: normal; overflow-wrap: anywhere; } }
 svg.flame { margin-top: .5rem; }
 svg.flame svg { background: none; border: 0; border-radius: 0; max-width: none; }
 ";

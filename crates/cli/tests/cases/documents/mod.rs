@@ -136,6 +136,7 @@ fn put_files(server: &HttpServer, directory: &Path, url_path: &str) {
 }
 
 /// Runs a script in `work`; what it said, if it failed.
+#[allow(clippy::print_stderr)] // What a test does not prove must be reported.
 fn shell(case: &Case, script: &str, server: &HttpServer) -> Option<String> {
     let path = case.write("script", script.as_bytes());
     let home = case.path("home");

@@ -492,6 +492,7 @@ impl Walk<'_, '_, '_> {
     /// Counts content that is about to be delivered.
     fn count(&mut self, content_bytes: u64) -> Result<()> {
         self.totals.content_bytes += content_bytes;
+        self.totals.view_bytes += content_bytes;
         self.content_limit.check(self.totals.content_bytes)
     }
 

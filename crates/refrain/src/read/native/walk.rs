@@ -275,6 +275,7 @@ impl Walk<'_, '_, '_> {
         }
         Ok(WalkTotals {
             content_bytes: self.before.content_bytes + self.totals.content_bytes,
+            view_bytes: (self.before.view_bytes).saturating_add(self.totals.view_bytes),
             archive_bytes: self.archive_offset(),
             members: self.before.members + self.totals.members,
             entries: self.before.entries + self.totals.entries,
@@ -766,6 +767,7 @@ impl Walk<'_, '_, '_> {
             }
         };
         self.totals.members += 1;
+        self.totals.view_bytes = self.totals.view_bytes.saturating_add(end.view_bytes);
         self.name_files();
         if !start.kind.has_entries() {
             self.watch.files(&start.name, &[Vec::new()]);

@@ -78,7 +78,7 @@ pub(crate) fn inside(ranges: &[Range<u64>], of: &Range<u64>) -> Vec<Range<u64>> 
 }
 
 /// Ranges of a member's content as ranges of the file that an entry is.
-fn in_file(entry: &Entry, missing: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn in_file(entry: &Entry, missing: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = vec![];
     let mut stored_at = entry.content_offset;
     let all = 0..entry.size_bytes;

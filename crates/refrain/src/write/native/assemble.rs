@@ -262,6 +262,11 @@ impl<'a> Assembler<'a> {
         }
     }
 
+    /// The number of files of the members that have ended.
+    pub(crate) fn file_count(&self) -> u64 {
+        self.members.iter().map(|member| member.file_count).sum()
+    }
+
     fn push(&mut self, frame: Frame) {
         self.frames_added(frame.bytes_max());
         self.output.push(frame);

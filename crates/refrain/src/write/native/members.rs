@@ -17,6 +17,8 @@ pub(crate) struct MemberWriter {
     entries: Option<SharedEntries>,
     /// Hashers of further digests.
     digests: Vec<DigestHasher>,
+    /// The number of its files, once it has ended.
+    pub file_count: u64,
 }
 
 impl MemberWriter {
@@ -31,6 +33,7 @@ impl MemberWriter {
                 None => digests::hashers(digests),
             },
             entries: plan.entries,
+            file_count: 0,
         }
     }
 
@@ -91,6 +94,7 @@ impl MemberWriter {
         }
         let mut list = list.filter(|_| has_entries);
         let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
+        self.file_count = list.as_ref().map_or(1, |list| list.file_count);
         let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);
         let entries_hash = list.as_ref().map(|list| list.entries_hash);
         let slices = list.as_mut().map(|list| std::mem::take(&mut list.slices));

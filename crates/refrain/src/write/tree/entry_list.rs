@@ -15,7 +15,7 @@ use refrain_tree::tar::TarView;
 use refrain_tree::{EntryKind, ascend, compare_paths};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::progress::file_paths;
+use crate::progress::{file_paths, files};
 use crate::store::coding::coding;
 use crate::write::tree::order::{PackedFrame, RunSlice, slices};
 use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
@@ -52,6 +52,7 @@ struct PackedList {
     /// The order of the entries of a tree by path.
     order: Vec<RunSlice>,
     entry_count: u64,
+    file_count: u64,
     view_bytes: u64,
     is_unsorted: bool,
     hasher: EntriesHasher,
@@ -108,6 +109,8 @@ pub(crate) struct SharedEntries(Arc<Lock<PackedList>>);
 pub(crate) struct CompleteList {
     pub frames: Vec<EntriesFrame>,
     pub entry_count: u64,
+    /// The number of those that are no directories.
+    pub file_count: u64,
     /// The path order of a tree whose frames are not in it.
     pub slices: Vec<IndexSlice>,
     /// Whether all paths ascend, frame by frame.
@@ -150,6 +153,7 @@ impl SharedEntries {
             },
             frames,
             entry_count: list.entry_count,
+            file_count: list.file_count,
             is_sorted: list.entry_count > 0 && !list.is_unsorted,
             entries_hash: list.hasher.value(),
             view_bytes: list.view_bytes,
@@ -367,6 +371,7 @@ impl PackJob {
         let view_bytes = self.view_bytes(&entries)?;
         let mut packed = self.packed.0.lock();
         packed.view_bytes += view_bytes;
+        packed.file_count += files(&entries).count() as u64;
         if let Some(run) = packed.run(self.run) {
             run.frames = Some(frames);
         }

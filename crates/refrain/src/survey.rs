@@ -1,0 +1,107 @@
+//! Which files of a damaged archive are not whole, found without writing any.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_storage::Source;
+use refrain_tree::tar::TarView;
+
+use crate::archive::Archive;
+use crate::archive_info::{Member, MemberKind, MemberStart};
+use crate::damage::{Damage, DamagedFile, push_range};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ReadOptions;
+use crate::progress::Watch;
+use crate::read::tree::recovery::{in_file, inside};
+use crate::recover::recover;
+use crate::targets::{Target, Targets};
+
+/// Reads all of an archive and names every file that is not whole, as [`recover`] would, with the
+/// ranges that are missing.
+///
+/// # Errors
+/// As [`recover`].
+pub fn damaged_files(
+    source: &Arc<dyn Source>,
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<Damage> {
+    let found = recover(source.clone(), None, &mut Nowhere, true, options, watch)?;
+    let (_, mut damage) = found;
+    let archive = Archive::open_or_scan(source.clone(), options)?;
+    for file in std::mem::take(&mut damage.files) {
+        let member = archive.member(file.member)?;
+        match member.kind {
+            MemberKind::Tree | MemberKind::Tar if file.path.is_none() => {
+                damage.file_count -= 1;
+                add_entries(&archive, &member, file, &mut damage)?;
+            }
+            _ => damage.files.push(file),
+        }
+    }
+    Ok(damage)
+}
+
+/// Reads everything and keeps nothing.
+struct Nowhere;
+
+impl Targets for Nowhere {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+        Ok(Target::Nowhere)
+    }
+
+    fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Adds the entries of a member that need what is missing of its tar stream.
+fn add_entries(
+    archive: &Archive,
+    member: &Member,
+    stream: DamagedFile,
+    damage: &mut Damage,
+) -> Result<()> {
+    let mut view = match member.kind {
+        MemberKind::Tar => TarView::recorded(),
+        _ => TarView::canonical(),
+    };
+    let mut at = 0_u64;
+    for frame in 0..archive.entry_frame_count(stream.member)? {
+        view.restart();
+        let entries = match archive.entries_of_frame(stream.member, frame) {
+            // It is among what is lost.
+            Err(error) if error.kind == ErrorKind::Damaged => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let item = view.entry(&entry);
+            let item = item.map_err(|error| Error::damaged(error.to_string()))?;
+            let start = at.saturating_add(item.header.len() as u64);
+            at = at.saturating_add(item.view_bytes());
+            let missing = in_content(&stream.missing, start, &item.content);
+            if !missing.is_empty() {
+                damage.add_file(DamagedFile {
+                    path: Some(entry.path.clone()),
+                    size_bytes: entry.size_bytes,
+                    missing: in_file(&entry, &missing),
+                    is_kept: false,
+                    delivered_bytes: 0,
+                    ..stream.clone()
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ranges that are missing of a tar stream as ranges of the content that is at `start` of it.
+fn in_content(missing: &[Range<u64>], start: u64, content: &Range<u64>) -> Vec<Range<u64>> {
+    let length_bytes = content.end.saturating_sub(content.start);
+    let mut found = Vec::new();
+    for lost in inside(missing, &(start..start.saturating_add(length_bytes))) {
+        let first = content.start + (lost.start - start);
+        push_range(&mut found, first..first + (lost.end - lost.start));
+    }
+    found
+}
