@@ -5,6 +5,8 @@
 //! - [`ContentHash`]: BLAKE3 of the content of a member, appended from front to back.
 //! - [`segment_hash`] and [`ContentHasher`]: the same BLAKE3 hash, computed per segment on any
 //!   thread.
+//! - [`SparseHasher`]: the hash of a member that is mostly zeros, which are left out of it;
+//!   [`MemberHasher`]: whichever of the two a member has.
 //! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
 //! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one interface, for digests that users compare.
 //! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
@@ -39,6 +41,8 @@ pub use hash::blake3::{
     ContentHash, ContentHasher, HASH_BYTES, SEGMENT_BYTES, SegmentError, SegmentHash, content_hash,
     segment_hash,
 };
+pub use hash::member::{HashKind, MemberHasher, MemberSegment};
+pub use hash::sparse::{SPARSE_PIECE_BYTES, SparseHasher, SparseSegment};
 pub use hash::xxh3::{
     CHECKSUM_CHUNK_BYTES, Checksum64, checksum64, chunked_checksum64, join_chunk_checksums,
 };

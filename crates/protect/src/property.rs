@@ -2,7 +2,10 @@
 //! panics if its property does not hold.
 #![allow(clippy::expect_used, clippy::panic)]
 
-use crate::hash::blake3::{ContentHasher, SEGMENT_BYTES, content_hash, segment_hash};
+use crate::hash::blake3::{
+    ContentHash, ContentHasher, SEGMENT_BYTES, content_hash, segment_hash,
+};
+use crate::hash::sparse::{SPARSE_PIECE_BYTES, SparseHasher, SparseSegment};
 use crate::hash::xxh3::{Checksum64, checksum64};
 use crate::md5::reference::md5_reference;
 use crate::md5::{Md5, finish_many, md5, update_many};
@@ -64,6 +67,48 @@ pub fn parts_hash_like_the_whole(content: &[u8], cuts: impl Iterator<Item = usiz
             so_far.len()
         );
     }
+}
+
+/// The hash of sparse content is the one that the document of the format defines, however it is
+/// appended: as segments, bytes or zeros. `cuts` are the lengths of the parts.
+///
+/// # Panics
+/// If they differ.
+pub fn sparse_hash_matches_the_definition(content: &[u8], cuts: impl Iterator<Item = usize>) {
+    let mut records = ContentHash::with_context("refrain 1.0 sparse content");
+    for (number, piece) in (0_u64..).zip(content.chunks(SPARSE_PIECE_BYTES)) {
+        if piece.iter().any(|byte| *byte != 0) {
+            records.update(&number.to_le_bytes());
+            records.update(&content_hash(piece));
+        }
+    }
+    records.update(&(content.len() as u64).to_le_bytes());
+    let mut hasher = SparseHasher::default();
+    let mut rest = content;
+    for cut in cuts.chain([content.len()]) {
+        let (part, later) = rest.split_at(cut.min(rest.len()));
+        let is_aligned = |at: u64| at.is_multiple_of(SPARSE_PIECE_BYTES as u64);
+        let (start, end) = (
+            hasher.content_bytes(),
+            hasher.content_bytes() + part.len() as u64,
+        );
+        if part.iter().all(|byte| *byte == 0) {
+            hasher.push_zeros(part.len() as u64).expect("in order");
+        } else if is_aligned(start) && (is_aligned(end) || later.is_empty()) {
+            let segment = SparseSegment::new(start, part).expect("an aligned segment");
+            hasher.push(&segment).expect("segments in order");
+        } else {
+            hasher.push_bytes(part).expect("no short segment");
+        }
+        rest = later;
+    }
+    assert_eq!(hasher.content_bytes(), content.len() as u64);
+    assert_eq!(
+        hasher.value(),
+        records.value(),
+        "{} bytes of content",
+        content.len()
+    );
 }
 
 /// The MD5 of an input that arrives in parts matches the reference implementation.

@@ -1,4 +1,6 @@
 //! The hash functions, one file each.
 
 pub mod blake3;
+pub mod member;
+pub mod sparse;
 pub mod xxh3;
