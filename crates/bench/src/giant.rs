@@ -238,6 +238,7 @@ impl GiantWriter {
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            is_sparse: false,
             extensions: Vec::new(),
         };
         let frame = self.assembler.member_start(&start).map_err(text)?;

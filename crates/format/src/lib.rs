@@ -118,7 +118,7 @@ pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
 pub use payload_hasher::PayloadHasher;
 /// The functions behind the checksum and hash fields.
-pub use refrain_protect::{checksum64, chunked_checksum64, content_hash};
+pub use refrain_protect::{ContentHash, checksum64, chunked_checksum64, content_hash};
 pub use refrain_tree::{Entry, EntryKind, Timestamp, compare_paths};
 pub use root_hash::{EntriesHasher, RootHasher, member_hash};
 pub use walk::walk_archive;

@@ -1,5 +1,6 @@
 //! The MemberStart and MemberEnd frames: the start and the end of a named byte sequence.
 
+use refrain_protect::HashKind;
 use refrain_tree::Timestamp;
 
 use crate::bytes::{ByteReader, put_varint, unzigzag, zigzag};
@@ -19,6 +20,7 @@ const HAS_ENTRIES: u64 = 2;
 const HAS_MODE: u64 = 1;
 const HAS_MODIFIED: u64 = 2;
 const HAS_CONTENT_BYTES: u64 = 4;
+const IS_SPARSE: u64 = 8;
 
 /// The largest mode: permission bits, set-id bits and the sticky bit.
 const MODE_MAX: u32 = 0o7777;
@@ -92,6 +94,8 @@ pub struct MemberStart {
     pub modified: Option<Timestamp>,
     /// The expected length, if it was known in advance; MemberEnd states the true one.
     pub content_bytes_hint: Option<u64>,
+    /// Whether the hash of its content leaves zeros out ([`HashKind::Sparse`]); of files only.
+    pub is_sparse: bool,
     /// Extensions of later versions, as they are stored; empty in this version.
     pub extensions: Vec<u8>,
 }
@@ -120,6 +124,7 @@ impl MemberStart {
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            is_sparse: is_present(IS_SPARSE),
             extensions: Vec::new(),
         };
         if is_present(HAS_MODE) {
@@ -177,6 +182,16 @@ impl MemberStart {
         bit(self.mode.is_some(), HAS_MODE)
             | bit(self.modified.is_some(), HAS_MODIFIED)
             | bit(self.content_bytes_hint.is_some(), HAS_CONTENT_BYTES)
+            | bit(self.is_sparse, IS_SPARSE)
+    }
+
+    /// How its content is hashed.
+    #[must_use]
+    pub fn hash_kind(&self) -> HashKind {
+        match self.is_sparse {
+            true => HashKind::Sparse,
+            false => HashKind::Plain,
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -191,6 +206,13 @@ impl MemberStart {
         }
         if let Some(modified) = self.modified {
             check_timestamp(modified)?;
+        }
+        if self.is_sparse && self.kind != MemberKind::File {
+            return Err(FormatError::Value {
+                what: "kind of a sparse member",
+                value: u64::from(self.kind.id()),
+                rule: "1, a file",
+            });
         }
         Ok(())
     }
@@ -258,7 +280,8 @@ pub struct MemberEnd {
     /// The hash of the entries ([`EntriesHasher`](crate::root_hash::EntriesHasher)), exactly if
     /// members of the kind have entries.
     pub entries_hash: Option<[u8; 32]>,
-    /// BLAKE3 of the content.
+    /// BLAKE3 of the content; of a sparse member, that of
+    /// [`SparseHasher`](refrain_protect::SparseHasher).
     pub blake3: [u8; 32],
     /// Whether there are entries and their paths ascend strictly by
     /// [`refrain_tree::compare_paths`] (entries without a path do not count), so that one is found
@@ -403,7 +426,7 @@ fn take_flags(reader: &mut ByteReader<'_>) -> Result<u64> {
 }
 
 fn check_present(present: u64) -> Result<()> {
-    match present & !(HAS_MODE | HAS_MODIFIED | HAS_CONTENT_BYTES) {
+    match present & !(HAS_MODE | HAS_MODIFIED | HAS_CONTENT_BYTES | IS_SPARSE) {
         0 => Ok(()),
         unknown => Err(FormatError::Reserved {
             what: "member start presence bits",
@@ -456,6 +479,7 @@ mod tests {
                 nanoseconds: 999_999_999,
             }),
             content_bytes_hint: None,
+            is_sparse: false,
             extensions: Vec::new(),
         }
     }
@@ -488,6 +512,12 @@ mod tests {
         let payload = start().to_payload().unwrap();
         assert_eq!(payload.len(), 6 + 7 + 2 + 1 + 5);
         assert_eq!(MemberStart::parse(&payload), Ok(start()));
+        let sparse = MemberStart {
+            is_sparse: true,
+            ..start()
+        };
+        let payload = sparse.to_payload().unwrap();
+        assert_eq!(MemberStart::parse(&payload), Ok(sparse));
     }
 
     #[test]
@@ -507,6 +537,9 @@ mod tests {
             });
         }));
         assert!(is_rejected(|start| start.mode = Some(0o10_000)));
+        assert!(is_rejected(|start| {
+            (start.is_sparse, start.kind) = (true, MemberKind::Stream);
+        }));
     }
 
     #[test]
@@ -516,7 +549,7 @@ mod tests {
         let class = |payload: &[u8]| MemberStart::parse(payload).unwrap_err().class();
         assert_eq!(class(&payload), ErrorClass::Unsupported);
         payload[3] = 1;
-        payload[4] |= 8;
+        payload[4] |= 16;
         assert_eq!(class(&payload), ErrorClass::Unsupported);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! root ─┬─ member 0 ─┬─ kind, name, mode, time, length, further digests
-//!       │            ├─ content: BLAKE3 of the bytes
+//!       │            ├─ content: BLAKE3 of the bytes; of a sparse file, without zeros
 //!       │            └─ entries: path, owner, time, attributes … of each, in their order
 //!       └─ member 1 …
 //! ```
@@ -77,7 +77,9 @@ pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
     let mut bytes = Vec::new();
     put_varint(&mut bytes, u64::from(start.kind.id()));
     put_text(&mut bytes, &start.name);
-    let present = u64::from(start.mode.is_some()) | u64::from(start.modified.is_some()) << 1;
+    let present = u64::from(start.mode.is_some())
+        | u64::from(start.modified.is_some()) << 1
+        | u64::from(start.is_sparse) << 3;
     put_varint(&mut bytes, present);
     if let Some(mode) = start.mode {
         put_varint(&mut bytes, u64::from(mode));

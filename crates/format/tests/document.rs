@@ -154,6 +154,7 @@ fn example_archive() -> Vec<u8> {
             nanoseconds: 0,
         }),
         content_bytes_hint: Some(CONTENT.len() as u64),
+        is_sparse: false,
         extensions: Vec::new(),
     };
     bytes.extend(assembler.member_start(&start).unwrap());

@@ -52,6 +52,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// One zero byte.
+    pub const ZERO: Pattern = Pattern {
+        length: 1,
+        bytes: [0; PERIOD_MAX],
+    };
+
     /// Creates the pattern of these bytes; `None` unless there are 1 to [`PERIOD_MAX`].
     pub fn new(bytes: &[u8]) -> Option<Pattern> {
         let mut pattern = Pattern {

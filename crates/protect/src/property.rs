@@ -2,9 +2,7 @@
 //! panics if its property does not hold.
 #![allow(clippy::expect_used, clippy::panic)]
 
-use crate::hash::blake3::{
-    ContentHash, ContentHasher, SEGMENT_BYTES, content_hash, segment_hash,
-};
+use crate::hash::blake3::{ContentHash, ContentHasher, SEGMENT_BYTES, content_hash, segment_hash};
 use crate::hash::sparse::{SPARSE_PIECE_BYTES, SparseHasher, SparseSegment};
 use crate::hash::xxh3::{Checksum64, checksum64};
 use crate::md5::reference::md5_reference;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_protect::SPARSE_PIECE_BYTES;
 use refrain_storage::{Sink, Source};
 use refrain_tree::restore::TreeRestore;
 use refrain_tree::{Entry, EntryKind, Problem, Selection};
@@ -27,6 +28,9 @@ use crate::read::tree::view::{ViewOutput, read_view, write_view};
 
 /// The bytes that are read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
+
+/// The zeros of a sparse member that are written at once, in bytes: the sink may be a pipe.
+const ZEROS_BYTES_MAX: u64 = 1 << 30;
 
 /// An archive opened for random access. Many threads may share it.
 ///
@@ -332,8 +336,30 @@ impl Archive {
         let mut offset = 0;
         let mut missing = vec![];
         let lost_end = self.opened.lost_end(member)?;
+        let report = |offset| {
+            watch.progress(&Progress {
+                content_bytes_done: offset,
+                content_bytes_total: Some(total_bytes),
+                archive_bytes: 0,
+            });
+            match is_cancelled(watch) {
+                true => Err(Error::cancelled()),
+                false => Ok(()),
+            }
+        };
         while offset < total_bytes {
-            let (count, lost, error) = self.read_piece(member, offset, &mut buffer)?;
+            let mut wanted = buffer.len();
+            if stated.is_sparse {
+                let (is_zeros, length_bytes) = self.run_of_sparse(member, offset..total_bytes)?;
+                if is_zeros {
+                    sink.write_zeros(length_bytes)?;
+                    offset += length_bytes;
+                    report(offset)?;
+                    continue;
+                }
+                wanted = wanted.min(usize::try_from(length_bytes).unwrap_or(wanted));
+            }
+            let (count, lost, error) = self.read_piece(member, offset, &mut buffer[..wanted])?;
             let is_kept = recovery.is_some_and(|recovery| recovery.keep_broken);
             let first = lost.first().map_or(u64::MAX, |first| first.start - offset);
             let written = match is_kept {
@@ -361,14 +387,7 @@ impl Archive {
                     }
                 }
             }
-            watch.progress(&Progress {
-                content_bytes_done: offset,
-                content_bytes_total: Some(total_bytes),
-                archive_bytes: 0,
-            });
-            if is_cancelled(watch) {
-                return Err(Error::cancelled());
-            }
+            report(offset)?;
         }
         if let Some(lost) = lost_end {
             push_range(&mut missing, lost);
@@ -384,6 +403,31 @@ impl Archive {
         let is_checked = check.is_some();
         check.map_or(Ok(()), ContentCheck::finish)?;
         Ok(is_checked)
+    }
+
+    /// Whether a range of a sparse member begins with long zeros, and the length of these, or of
+    /// what is before the next ones. At most what is delivered before the user may stop it.
+    fn run_of_sparse(&self, member: usize, range: Range<u64>) -> Result<(bool, u64)> {
+        let (mut first, mut length_bytes) = (None, 0);
+        let found = self.opened.for_each_run(member, range, &mut |run| {
+            let is_zeros = run.is_zero && run.length_bytes >= SPARSE_PIECE_BYTES as u64;
+            if *first.get_or_insert(is_zeros) != is_zeros {
+                return false;
+            }
+            length_bytes += run.length_bytes;
+            length_bytes
+                < if is_zeros {
+                    ZEROS_BYTES_MAX
+                } else {
+                    READ_BYTES as u64
+                }
+        });
+        match found {
+            Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
+            // Reading says what of it is damaged or missing.
+            _ if length_bytes == 0 => Ok((false, READ_BYTES as u64)),
+            _ => Ok((first.unwrap_or(false), length_bytes.min(ZEROS_BYTES_MAX))),
+        }
     }
 
     /// Reads the next piece of a member, as far as it can be read. Returns its length, the ranges

@@ -4,7 +4,7 @@ use refrain_codec::{CodecId, FilterStep};
 use refrain_format::{
     BlockHeader, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
 };
-use refrain_protect::{DigestAlgorithm, DigestValue};
+use refrain_protect::{DigestAlgorithm, DigestValue, HashKind, MemberHasher};
 use refrain_tree::Timestamp;
 
 use crate::digests::stated;
@@ -55,8 +55,11 @@ pub struct Member {
     pub modified: Option<Timestamp>,
     /// Length in bytes; of a directory, that of its tar stream.
     pub content_bytes: u64,
-    /// BLAKE3 of the content; zeros if the archive does not have it.
+    /// BLAKE3 of the content; zeros if the archive does not have it. Of a sparse member it is that
+    /// of the content without zeros, as the document of the format says.
     pub blake3: [u8; 32],
+    /// Whether it is a file with so many holes that its hash leaves zeros out.
+    pub is_sparse: bool,
     /// Further digests of the content that were stored on request.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
     /// Number of entries of a directory or tar stream; 0 for others.
@@ -254,6 +257,16 @@ fn kind(kind: FormatKind) -> MemberKind {
     }
 }
 
+impl Member {
+    /// A hasher that makes [`Member::blake3`] of the content.
+    pub(crate) fn hasher(&self) -> MemberHasher {
+        MemberHasher::new(match self.is_sparse {
+            true => HashKind::Sparse,
+            false => HashKind::Plain,
+        })
+    }
+}
+
 pub(crate) fn member_start(start: &FormatStart) -> MemberStart {
     MemberStart {
         index: start.member_id as usize,
@@ -273,6 +286,7 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         modified: start.modified,
         content_bytes: end.view_bytes,
         blake3: end.blake3,
+        is_sparse: start.is_sparse,
         digests: stated(end),
         entries: end.entry_count,
     }

@@ -14,6 +14,7 @@ use crate::progress::{Progress, Watch};
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
+use crate::write::native::holes::epoch_bytes_max;
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::repeats::{repeat_window, repeats_bytes};
@@ -126,6 +127,7 @@ pub(crate) fn compress_in_runs(
         inputs,
         temporary: options.temporary.as_ref().filter(|_| inputs.spills()),
         reach_bytes,
+        sparse_bytes: prepared.sparse_bytes,
         digests: &options.digests,
         watch,
     };
@@ -206,6 +208,8 @@ struct Run<'a> {
     /// Where old pages go that no source can supply.
     temporary: Option<&'a TemporarySpace>,
     reach_bytes: u64,
+    /// The size of the largest sparse member.
+    sparse_bytes: u64,
     /// Further digests of every member.
     digests: &'a [DigestAlgorithm],
     watch: &'a dyn Watch,
@@ -302,7 +306,10 @@ impl Run<'_> {
             required_features: 0,
             level: self.tuning.level,
             segment_bytes: SEGMENT_BYTES as u64,
-            epoch_bytes: self.budget.epoch_bytes + SEGMENT_BYTES as u64,
+            epoch_bytes: epoch_bytes_max(
+                self.budget.epoch_bytes + SEGMENT_BYTES as u64,
+                self.sparse_bytes,
+            ),
             block_bytes_max: self.tuning.rules.block_bytes,
             memory_budget_bytes: self.tuning.memory_bytes,
             reach_bytes: self.reach_bytes,

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use refrain_protect::{ContentHash, DigestHasher};
+use refrain_protect::{DigestHasher, MemberHasher};
 use refrain_storage::{Sink, Source, in_zero_pieces};
 
 use crate::archive::Archive;
@@ -258,7 +258,7 @@ struct CheckedSink<'a> {
     inner: Option<&'a mut dyn Sink>,
     member: &'a Member,
     /// `None` for a directory: what is written is not its content.
-    hash: Option<ContentHash>,
+    hash: Option<MemberHasher>,
     hashers: Vec<DigestHasher>,
 }
 
@@ -269,7 +269,7 @@ impl<'a> CheckedSink<'a> {
         CheckedSink {
             inner,
             member,
-            hash: is_content.then(ContentHash::new),
+            hash: is_content.then(|| member.hasher()),
             hashers: match member.kind {
                 MemberKind::Tree => Vec::new(),
                 _ => hashers(&algorithms.collect::<Vec<_>>()),
@@ -310,7 +310,7 @@ impl<'a> CheckedSink<'a> {
 impl Sink for CheckedSink<'_> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(hash) = &mut self.hash {
-            hash.update(bytes);
+            hash.push_bytes(bytes).map_err(io::Error::other)?;
         }
         self.hashers
             .iter_mut()
@@ -322,7 +322,19 @@ impl Sink for CheckedSink<'_> {
     }
 
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
-        in_zero_pieces(length_bytes, |zeros| self.write_all(zeros))
+        if let Some(hash) = &mut self.hash {
+            hash.push_zeros(length_bytes).map_err(io::Error::other)?;
+        }
+        for hasher in &mut self.hashers {
+            in_zero_pieces(length_bytes, |zeros| {
+                hasher.update(zeros);
+                Ok::<_, io::Error>(())
+            })?;
+        }
+        match &mut self.inner {
+            Some(inner) => inner.write_zeros(length_bytes),
+            None => Ok(()),
+        }
     }
 
     fn publish(&mut self) -> io::Result<()> {

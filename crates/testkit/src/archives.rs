@@ -1,6 +1,7 @@
 //! Random valid archives, built frame by frame and uncoded, so that no codec is needed to decode
 //! them.
 
+use crate::decoder::stated_hash;
 use crate::entry_lists::{entries_hash, tar_entries, tree_entries, view_bytes};
 use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
@@ -8,10 +9,9 @@ use crate::slices::slices_of;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, Digest, EntriesHeader, Entry, EpochSums,
     Extent, ExtentsHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameKind, IndexSlice, MemberEnd,
-    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, entries_are_sorted, pack_entries,
-    pack_extents,
+    MemberKind, MemberStart, Pattern, REACH_UNLIMITED, Timestamp, checksum64, entries_are_sorted,
+    pack_entries, pack_extents,
 };
-use refrain_format::{checksum64, content_hash};
 
 /// An archive and its members.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ pub fn sample_archive(seed: u64) -> SampleArchive {
     let member_count = rng.below(5) as usize;
     let mut spaces = ContentAndStore::default();
     let epochs = random_epochs(member_count, &mut spaces, &mut rng);
-    let plans = random_members(member_count, spaces.content.len(), &mut rng);
+    let plans = random_members(seed, member_count, spaces.content.len(), &mut rng);
     let bytes = ArchiveWriter::new(seed, &spaces, &mut rng).write(&epochs, &plans);
     let members = plans
         .into_iter()
@@ -167,7 +167,14 @@ fn random_extent(store_bytes: usize, content_start: usize, rng: &mut Rng) -> Ext
     }
 }
 
-fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<MemberPlan> {
+fn random_members(
+    archive_seed: u64,
+    count: usize,
+    content_bytes: usize,
+    rng: &mut Rng,
+) -> Vec<MemberPlan> {
+    // The archives of small seeds are older than sparse members, and some are golden.
+    let may_be_sparse = archive_seed >> 16 != 0;
     let mut cuts: Vec<usize> = (1..count).map(|_| rng.length(0, content_bytes)).collect();
     cuts.extend([0, content_bytes]);
     cuts.sort_unstable();
@@ -198,6 +205,9 @@ fn random_members(count: usize, content_bytes: usize, rng: &mut Rng) -> Vec<Memb
                         nanoseconds: rng.below(1_000_000_000) as u32,
                     }),
                     content_bytes_hint: rng.once_in(2).then_some(content_bytes),
+                    is_sparse: may_be_sparse
+                        && kind == MemberKind::File
+                        && content_bytes.is_multiple_of(2),
                     extensions: Vec::new(),
                 },
                 content_end: cuts[id + 1],
@@ -422,7 +432,7 @@ impl<'a> ArchiveWriter<'a> {
             },
             entry_count: plan.entries.len() as u64,
             entries_hash: kind.has_entries().then(|| entries_hash(&plan.entries)),
-            blake3: content_hash(content),
+            blake3: stated_hash(&plan.start, content),
             entries_are_sorted: entries_are_sorted(&frames.concat()),
             digests,
             extensions: Vec::new(),

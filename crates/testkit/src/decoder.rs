@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use refrain_format::content_hash;
 use refrain_format::{
-    ArchiveEnd, Coding, EntriesHasher, Entry, EntryListChecker, EpochSums, Extent, FormatError,
-    Index, IndexNode, IndexSlice, IndexTree, Limits, MAGIC, MemberEnd, MemberKind, MemberStart,
-    NodeSource, Payload, StreamChecker, TAIL_BYTES, check_magic, compare_paths, entries_are_sorted,
-    read_frame, unpack_entries, unpack_extents,
+    ArchiveEnd, Coding, ContentHash, EntriesHasher, Entry, EntryListChecker, EpochSums, Extent,
+    FormatError, Index, IndexNode, IndexSlice, IndexTree, Limits, MAGIC, MemberEnd, MemberKind,
+    MemberStart, NodeSource, Payload, StreamChecker, TAIL_BYTES, check_magic, compare_paths,
+    content_hash, entries_are_sorted, read_frame, unpack_entries, unpack_extents,
 };
 
 use crate::archives::SampleMember;
@@ -73,12 +72,28 @@ fn finish(
     Ok(state.members)
 }
 
+/// The hash of a member's content, as the document defines it.
+pub(crate) fn stated_hash(start: &MemberStart, content: &[u8]) -> [u8; 32] {
+    if !start.is_sparse {
+        return content_hash(content);
+    }
+    let mut records = ContentHash::with_context("refrain 1.0 sparse content");
+    for (number, piece) in (0_u64..).zip(content.chunks(65_536)) {
+        if piece.iter().any(|byte| *byte != 0) {
+            records.update(&number.to_le_bytes());
+            records.update(&content_hash(piece));
+        }
+    }
+    records.update(&(content.len() as u64).to_le_bytes());
+    records.value()
+}
+
 fn member(end: &MemberEnd, state: &mut DecodedState) -> Result<(), String> {
     let id = end.member_id as usize;
     let start = state.starts[id].clone();
     let from = start.content_start as usize;
     let content = state.content[from..from + end.content_bytes as usize].to_vec();
-    if content_hash(&content) != end.blake3 {
+    if stated_hash(&start, &content) != end.blake3 {
         return Err("the hash of the content differs".into());
     }
     let frames = std::mem::take(&mut state.entries[id]);
@@ -308,7 +323,7 @@ fn member_by_index(
     let member = &index.members[id];
     let from = member.start.content_start as usize;
     let content = content[from..from + member.end.content_bytes as usize].to_vec();
-    if content_hash(&content) != member.end.blake3 {
+    if stated_hash(&member.start, &content) != member.end.blake3 {
         return Err("the hash of the content differs".into());
     }
     let mut frames = Vec::new();

@@ -216,6 +216,7 @@ fn member_start(kind: MemberKind) -> MemberStart {
         mode: None,
         modified: None,
         content_bytes_hint: None,
+        is_sparse: false,
         extensions: Vec::new(),
     }
 }

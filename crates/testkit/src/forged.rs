@@ -40,6 +40,16 @@ impl ForgedArchive {
     /// Begins an archive with one member. Blocks and extents are coded by `encode`.
     #[must_use]
     pub fn new(kind: MemberKind, encode: Encode) -> ForgedArchive {
+        Self::begin(kind, false, encode)
+    }
+
+    /// Begins an archive with one sparse file.
+    #[must_use]
+    pub fn sparse(encode: Encode) -> ForgedArchive {
+        Self::begin(MemberKind::File, true, encode)
+    }
+
+    fn begin(kind: MemberKind, is_sparse: bool, encode: Encode) -> ForgedArchive {
         let header = ArchiveHeader {
             version: (FORMAT_MAJOR, FORMAT_MINOR),
             required_features: 0,
@@ -61,6 +71,7 @@ impl ForgedArchive {
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            is_sparse,
             extensions: Vec::new(),
         };
         bytes.extend(assembler.member_start(&start).expect("in order"));

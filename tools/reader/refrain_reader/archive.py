@@ -287,7 +287,7 @@ class Indexed(Archive, Resolver):
             need(row in self.index.named(row.start.name), "the index: a name is missing")
             self.check_frames(row)
             member = Member(row.start, row.end)
-            sums = Sums()
+            sums = Sums(row.start)
             for piece in self.contents.of(member):
                 sums.add(piece)
             sums.check(row.start, row.end)

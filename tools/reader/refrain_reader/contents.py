@@ -19,6 +19,7 @@ from .heads import TREE, MemberEnd, MemberStart
 from .limits import CONTENT_BYTES_READ
 from .store import Store, content
 
+SPARSE_PIECE = 65536
 DIGESTS = {1: "md5", 2: "sha1", 3: "sha256", 4: "sha512"}
 
 
@@ -78,19 +79,47 @@ class Contents:
         return self.read(first + start, first + (member.size if end is None else end))
 
 
+class SparseHash:
+    """Content_Hash of a sparse member (section 6.3)."""
+
+    def __init__(self) -> None:
+        self.records = hasher("sparse content")
+        self.number = 0
+        self.piece = b""
+
+    def update(self, data: bytes) -> None:
+        """The next bytes."""
+        self.piece += data
+        while len(self.piece) >= SPARSE_PIECE:
+            self.record(self.piece[:SPARSE_PIECE])
+            self.piece = self.piece[SPARSE_PIECE:]
+            self.number += 1
+
+    def record(self, piece: bytes) -> None:
+        """A piece counts if it is not all zeros."""
+        if any(piece):
+            self.records.update(self.number.to_bytes(8, "little") + blake3(piece).digest())
+
+    def digest(self) -> bytes:
+        """The hash of all content."""
+        self.record(self.piece)
+        length = self.number * SPARSE_PIECE + len(self.piece)
+        return self.records.update(length.to_bytes(8, "little")).digest()
+
+
 class Sums:
     """Length, hash and further digests of the content of a member (section 4.3)."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: MemberStart) -> None:
         self.length = 0
-        self.blake3 = blake3()
+        self.content_hash = SparseHash() if start.is_sparse else blake3()
         self.digests = {n: hashlib.new(name) for n, name in DIGESTS.items()}
         self.crc = 0
 
     def add(self, piece: bytes) -> None:
         """The next bytes."""
         self.length += len(piece)
-        self.blake3.update(piece)
+        self.content_hash.update(piece)
         for digest in self.digests.values():
             digest.update(piece)
         self.crc = zlib.crc32(piece, self.crc)
@@ -99,7 +128,7 @@ class Sums:
         """Compares with MemberEnd."""
         where = f"member {start.member_id}"
         need(self.length == end.content_bytes, f"{where}: Content_Bytes")
-        need(self.blake3.digest() == end.content_hash, f"{where}: wrong Content_Hash")
+        need(self.content_hash.digest() == end.content_hash, f"{where}: wrong Content_Hash")
         for number, expected in end.digests:
             if number == 5:
                 need(self.crc.to_bytes(4, "little") == expected, f"{where}: wrong CRC-32")

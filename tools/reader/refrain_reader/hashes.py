@@ -57,7 +57,7 @@ def attributes_bytes(meta: Class) -> bytes:
 
 def member_hash(start: MemberStart, end: MemberEnd) -> bytes:
     """The hash of a member: everything about it but how it was compressed."""
-    out = [numbers(start.kind), text(start.name), numbers(start.present & 3)]
+    out = [numbers(start.kind), text(start.name), numbers(start.present & 11)]
     if start.mode is not None:
         out.append(numbers(start.mode))
     if start.seconds is not None and start.nanoseconds is not None:

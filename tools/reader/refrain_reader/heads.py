@@ -43,6 +43,11 @@ class MemberStart:
     nanoseconds: int | None
     content_bytes_hint: int | None
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether its Content_Hash leaves zeros out."""
+        return bool(self.present & 8)
+
 
 @dataclass(frozen=True)
 class MemberEnd:
@@ -199,8 +204,9 @@ def parse_member_start(frame: Frame) -> MemberStart:
     if not FILE <= kind <= TAR:
         raise Unsupported(f"{cursor.name}: Member_Kind {kind}")
     present = cursor.varint()
-    if present & ~7:
+    if present & ~15:
         raise Unsupported(f"{cursor.name}: Present {present:#x}")
+    need(not present & 8 or kind == FILE, f"{cursor.name}: a sparse member that is no file")
     name = cursor.take(cursor.limited(limits.NAME_BYTES_MAX, "Name_Bytes"))
     need(b"\0" not in name, f"{cursor.name}: the name has a zero byte")
     mode = seconds = nanoseconds = hint = None

@@ -149,7 +149,7 @@ class Sequence:
         else:
             need(start.content_start == 0, f"{name}: Content_Start")
         self.members.append(Member(start))
-        self.sums.append(Sums())
+        self.sums.append(Sums(start))
         self.seen.starts.append(frame)
         self.entry_counts[start.member_id] = 0
         self.hold(frame, lambda _: None)

@@ -213,8 +213,8 @@ pub fn member_text(path: &Path, member: &Member) -> String {
         "member",
         format!("{name} ({kind}), {}", exact(member.content_bytes)),
     );
-    if let Some(value) = blake3_text(member) {
-        rows.add("", format!("blake3 {value}"));
+    if let Some((name, value)) = blake3_text(member) {
+        rows.add("", format!("{name} {value}"));
     }
     for (algorithm, value) in &member.digests {
         rows.add("", format!("{} {value}", algorithm.name()));

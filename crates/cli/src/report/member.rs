@@ -19,9 +19,14 @@ pub fn kind_name(kind: MemberKind) -> &'static str {
     }
 }
 
-/// The BLAKE3 hash, if the archive has it.
-pub fn blake3_text(member: &Member) -> Option<String> {
-    (member.blake3 != [0; 32]).then(|| hex(&member.blake3))
+/// The BLAKE3 hash and its name, if the archive has it. That of a sparse file is not the one that
+/// other programs compute.
+pub fn blake3_text(member: &Member) -> Option<(&'static str, String)> {
+    let name = match member.is_sparse {
+        true => "blake3_sparse",
+        false => "blake3",
+    };
+    (member.blake3 != [0; 32]).then(|| (name, hex(&member.blake3)))
 }
 
 /// A member, for scripts.
@@ -37,9 +42,12 @@ pub fn member_json(archive: &Path, member: &Member) -> Value {
         "modified_seconds": member.modified.map(|time| time.seconds),
         "modified_nanoseconds": member.modified.map(|time| time.nanoseconds),
         "content_bytes": member.content_bytes,
-        "blake3": blake3_text(member),
+        "blake3": Value::Null,
         "digests": digests_json(member),
     });
+    if let Some((name, value)) = blake3_text(member) {
+        json[name] = json!(value);
+    }
     add_bytes(&mut json, "name_bytes", Some(&name));
     json
 }

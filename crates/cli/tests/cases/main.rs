@@ -86,6 +86,7 @@ mod serve_http;
 mod serve_nbd;
 #[cfg(feature = "remote")]
 mod sources;
+mod sparse;
 mod store;
 mod support;
 mod tar;

@@ -208,6 +208,7 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            is_sparse: false,
             extensions: Vec::new(),
         },
         end: MemberEnd {

@@ -121,6 +121,11 @@ impl SparseHasher {
                 });
             }
             let (part, rest) = bytes.split_at(bytes.len().min(SPARSE_PIECE_BYTES - inside));
+            bytes = rest;
+            if part.len() == SPARSE_PIECE_BYTES && is_zero(part) {
+                self.advance(PIECE);
+                continue;
+            }
             let open = self.open.get_or_insert_with(|| {
                 Box::new(OpenPiece {
                     hash: ContentHash::new(),
@@ -133,7 +138,6 @@ impl SparseHasher {
             if self.content_bytes.is_multiple_of(PIECE) {
                 self.end_piece();
             }
-            bytes = rest;
         }
         Ok(())
     }

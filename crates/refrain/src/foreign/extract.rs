@@ -165,6 +165,7 @@ fn member(start: &MemberStart, summary: &ExtractSummary) -> Member {
         modified: start.modified,
         content_bytes: summary.content_bytes,
         blake3: [0; 32],
+        is_sparse: false,
         digests: Vec::new(),
         entries: summary.entries,
     }

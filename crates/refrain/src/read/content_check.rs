@@ -1,9 +1,9 @@
 //! The check of content whose archive has digests of all of it only.
 
-use refrain_protect::{ContentHash, HASH_BYTES};
+use refrain_protect::{HASH_BYTES, MemberHasher};
 
 use crate::archive_info::Member;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Compares all content of a member with what the archive states.
 pub(crate) trait CheckContent: Send {
@@ -44,7 +44,7 @@ impl ContentCheck {
 
 /// Compares content with its BLAKE3 hash.
 pub(crate) struct HashCheck {
-    hash: ContentHash,
+    hash: MemberHasher,
     stated: [u8; HASH_BYTES],
     name: String,
 }
@@ -53,7 +53,7 @@ impl HashCheck {
     /// The check of all content of a member.
     pub(crate) fn new(member: &Member) -> HashCheck {
         HashCheck {
-            hash: ContentHash::new(),
+            hash: member.hasher(),
             stated: member.blake3,
             name: String::from_utf8_lossy(&member.name).into_owned(),
         }
@@ -62,8 +62,8 @@ impl HashCheck {
 
 impl CheckContent for HashCheck {
     fn update(&mut self, bytes: &[u8]) -> Result<()> {
-        self.hash.update(bytes);
-        Ok(())
+        let added = self.hash.push_bytes(bytes);
+        added.map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

@@ -80,6 +80,17 @@ impl EpochMap {
         &self.patterns[number as usize]
     }
 
+    /// The number of bytes from the beginning of `range`, which is inside the epoch, that are in a
+    /// fill of zeros.
+    pub(crate) fn zeros_from(&self, range: Range<u64>) -> u64 {
+        match self.origins(range).next() {
+            Some((Origin::Fill { pattern, .. }, length)) if self.pattern(pattern).is_zero() => {
+                length
+            }
+            _ => 0,
+        }
+    }
+
     /// The number of the extent that holds the content at `at`, which is inside the epoch.
     pub(super) fn extent_at(&self, at: u64) -> usize {
         let offset = at - self.content.start;

@@ -24,6 +24,7 @@ use crate::store::source_stream::SourceStream;
 use crate::write::ending_early::EndingEarly;
 use crate::write::log_memory::LogMemory;
 use crate::write::pipeline::history_policy::MemberSources;
+use crate::write::pipeline::holes::is_sparse;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
 use crate::write::tree::content::ContentWriter;
 use crate::write::tree::entry_list::{EntryList, SharedEntries, ViewKind};
@@ -163,6 +164,8 @@ pub(crate) struct PreparedMembers {
     pub sources: Vec<Option<Arc<dyn Source>>>,
     content_bytes_total: Option<u64>,
     has_unknown_length: bool,
+    /// The size of the largest sparse member.
+    pub sparse_bytes: u64,
     /// Whether a member that cannot be read to its end ends there, for the sake of the others.
     is_one_of_many: bool,
     /// What is asked after the run whether it changed, with the numbers of the members.
@@ -308,6 +311,7 @@ impl PreparedMembers {
             mode,
             modified,
             content_bytes_hint: None,
+            is_sparse: false,
             extensions: Vec::new(),
         };
         let mut entries = None;
@@ -332,7 +336,10 @@ impl PreparedMembers {
                     }
                     (false, Some(size_bytes)) => {
                         start.content_bytes_hint = Some(size_bytes);
-                        self.add_file(source, size_bytes);
+                        // The other dialect has one hash of all bytes.
+                        start.is_sparse =
+                            !self.directories_as_tar && is_sparse(&*source, size_bytes);
+                        self.add_file(source, size_bytes, start.is_sparse);
                     }
                     (false, None) => {
                         let stream = SourceStream::new(source.clone(), 0);
@@ -391,12 +398,16 @@ impl PreparedMembers {
         }
     }
 
-    fn add_file(&mut self, source: Arc<dyn Source>, size_bytes: u64) {
+    fn add_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, is_sparse: bool) {
+        if is_sparse {
+            self.sparse_bytes = self.sparse_bytes.max(size_bytes);
+        }
         self.content_bytes_total = Some(self.content_bytes_total.unwrap_or(0) + size_bytes);
         self.sources.push(Some(source.clone()));
         self.intake.push(IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Source(source)),
             size_bytes,
+            is_sparse,
             is_independent: false,
         });
     }
@@ -434,6 +445,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Content(Box::new(feed)),
             size_bytes: 0,
+            is_sparse: false,
             is_independent: false,
         });
     }
@@ -460,6 +472,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Content(Box::new(feed)),
             size_bytes: 0,
+            is_sparse: false,
             is_independent: false,
         });
         Ok(())
@@ -489,6 +502,7 @@ impl PreparedMembers {
         self.intake.push(IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(Some(stream))))),
             size_bytes: 0,
+            is_sparse: false,
             is_independent: false,
         });
     }

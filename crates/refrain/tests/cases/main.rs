@@ -17,6 +17,7 @@
 //! | `round_trip` | every kind of input, output and reading |
 //! | `scan` | damaged archives, read by their frames |
 //! | `second_reader` | the reader of `tools/reader` agrees |
+//! | `sparse` | holes of single files |
 //! | `temporary` | temporary files change no content |
 //! | `trees` | directories and tar streams |
 //! | `whole` | small archives |
@@ -47,6 +48,7 @@ mod repeats;
 mod round_trip;
 mod scan;
 mod second_reader;
+mod sparse;
 mod temporary;
 mod trees;
 mod whole;

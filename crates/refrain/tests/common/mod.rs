@@ -15,6 +15,7 @@ use refrain::{
 
 pub mod appendix;
 pub mod heap;
+pub mod holes;
 pub mod one_block;
 
 pub const MIB: usize = 1 << 20;

@@ -57,6 +57,7 @@ fn start() -> MemberStart {
         mode: None,
         modified: None,
         content_bytes_hint: None,
+        is_sparse: false,
         extensions: Vec::new(),
     }
 }

@@ -87,6 +87,7 @@ mod tests {
             modified: None,
             content_bytes: 10,
             blake3,
+            is_sparse: false,
             digests: vec![],
             entries: 1,
         }

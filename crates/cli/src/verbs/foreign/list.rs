@@ -104,6 +104,7 @@ fn member(content_bytes: u64) -> Member {
         modified: None,
         content_bytes,
         blake3: [0; 32],
+        is_sparse: false,
         digests: Vec::new(),
         entries: 0,
     }

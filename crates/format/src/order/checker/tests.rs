@@ -57,6 +57,7 @@ impl Feeder {
             mode: None,
             modified: None,
             content_bytes_hint: None,
+            is_sparse: false,
             extensions: Vec::new(),
         };
         self.feed(FrameKind::MemberStart, &Payload::MemberStart(start))

@@ -14,6 +14,7 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
         mode: None,
         modified: None,
         content_bytes_hint: content_bytes,
+        is_sparse: false,
         extensions: Vec::new(),
     }
 }

@@ -171,6 +171,7 @@ mod tests {
                 mode: None,
                 modified: None,
                 content_bytes_hint: None,
+                is_sparse: false,
                 extensions: Vec::new(),
             };
             let mut stated = hashers(algorithms);

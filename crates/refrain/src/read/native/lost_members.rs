@@ -66,6 +66,7 @@ fn lost_start(
         mode: None,
         modified: None,
         content_bytes_hint: None,
+        is_sparse: false,
         extensions: Vec::new(),
     }
 }

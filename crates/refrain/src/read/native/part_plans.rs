@@ -1,20 +1,28 @@
 //! The content that is to be decoded, divided into parts: one segment of a member each, or less.
+//! Long zeros of a sparse member are one part, because nobody hashes them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_protect::SEGMENT_BYTES;
+use refrain_protect::{HashKind, SEGMENT_BYTES, SPARSE_PIECE_BYTES};
 
 use crate::read::epoch_map::EpochMap;
 
-/// A content range to decode: one segment of a member, or a part of it.
+/// The longest zeros of a part, in bytes: they may go to a pipe, and the user may want to stop.
+const ZEROS_BYTES_MAX: u64 = 1 << 30;
+
+const PIECE_BYTES: u64 = SPARSE_PIECE_BYTES as u64;
+
+/// A content range to decode: one segment of a member, or a part of it, or zeros.
 pub(super) struct PartPlan {
     pub part: u64,
     pub map: Arc<EpochMap>,
     pub content: Range<u64>,
-    /// Its offset in its member if it is a whole segment.
-    pub segment_at: Option<u64>,
+    /// Its offset in its member, and how that is hashed, if it is a whole segment.
+    pub segment_at: Option<(HashKind, u64)>,
+    /// Whether it is whole pieces of zeros of a sparse member.
+    pub is_zeros: bool,
     /// Jobs with lower numbers decode the blocks that it needs.
     pub after_decoding: u64,
     /// The decoded size of all blocks before its extents.
@@ -40,8 +48,9 @@ pub(super) struct PartPlans {
     maps_bytes: u64,
     /// The number of parts so far.
     parts: u64,
-    /// The content offsets at which members begin, from the one that is being divided.
-    begun: VecDeque<u64>,
+    /// The content offsets at which members begin, from the one that is being divided, and how they
+    /// are hashed.
+    begun: VecDeque<(u64, HashKind)>,
 }
 
 impl PartPlans {
@@ -78,8 +87,8 @@ impl PartPlans {
     }
 
     /// A member begins at this offset in the content. No content of it was added before.
-    pub(super) fn member_starts(&mut self, content_start: u64) {
-        self.begun.push_back(content_start);
+    pub(super) fn member_starts(&mut self, content_start: u64, hash: HashKind) {
+        self.begun.push_back((content_start, hash));
     }
 
     /// Adds the content of an epoch. For the numbers see [`PartPlan`].
@@ -122,35 +131,98 @@ impl PartPlans {
         }
     }
 
-    /// Takes the next part of an epoch, which is inside one segment of its member.
+    /// Takes the next part of an epoch, which is inside one segment of its member, or zeros.
     fn next_part_of(&mut self, epoch: &mut UndividedEpoch) -> PartPlan {
         let at = epoch.content.start;
         // The member that holds `at` is the last one that begins at or before it.
-        while self.begun.get(1).is_some_and(|&next| next <= at) {
+        while self.begun.get(1).is_some_and(|&(next, _)| next <= at) {
             self.begun.pop_front();
         }
-        let member_start = self.begun.front().copied().unwrap_or(0);
-        let member_end = self.begun.get(1).copied().unwrap_or(u64::MAX);
+        let (member_start, hash) = self.begun.front().copied().unwrap_or_default();
+        let member_end = self.begun.get(1).map_or(u64::MAX, |&(next, _)| next);
         let offset_in_member = at - member_start;
-        let inside_segment = offset_in_member % SEGMENT_BYTES as u64;
-        let segment_left = SEGMENT_BYTES as u64 - inside_segment;
-        let end = (at + segment_left).min(member_end).min(epoch.content.end);
-        let is_whole = inside_segment == 0 && (end - at == segment_left || end == member_end);
+        let part_end = member_end.min(epoch.content.end);
+        let cut = match hash {
+            HashKind::Plain => segment_from(offset_in_member, part_end - at),
+            HashKind::Sparse => sparse_part(&epoch.map, at..part_end, offset_in_member),
+        };
+        let end = at + cut.length_bytes;
+        let is_whole = cut.is_whole || (cut.begins_whole && end == member_end);
         epoch.content.start = end;
         self.parts += 1;
         PartPlan {
             part: self.parts - 1,
             map: epoch.map.clone(),
             content: at..end,
-            segment_at: is_whole.then_some(offset_in_member),
+            segment_at: (is_whole && !cut.is_zeros).then_some((hash, offset_in_member)),
+            is_zeros: cut.is_zeros,
             after_decoding: epoch.after_decoding,
             blocks_bytes: epoch.blocks_bytes,
         }
     }
 }
 
+/// What is cut off the beginning of an epoch.
+struct Cut {
+    length_bytes: u64,
+    /// Whether it begins where what is hashed at once begins.
+    begins_whole: bool,
+    /// Whether it also ends there.
+    is_whole: bool,
+    is_zeros: bool,
+}
+
+/// The rest of the segment, of which there are at most `left_bytes`.
+fn segment_from(offset_in_member: u64, left_bytes: u64) -> Cut {
+    let inside = offset_in_member % SEGMENT_BYTES as u64;
+    let segment_left = SEGMENT_BYTES as u64 - inside;
+    Cut {
+        length_bytes: segment_left.min(left_bytes),
+        begins_whole: inside == 0,
+        is_whole: inside == 0 && segment_left <= left_bytes,
+        is_zeros: false,
+    }
+}
+
+/// The zeros with which `range` of a sparse member begins, or the rest of its segment without whole
+/// pieces of zeros at the end.
+fn sparse_part(map: &EpochMap, range: Range<u64>, offset_in_member: u64) -> Cut {
+    let is_aligned = |at: u64| (offset_in_member + at).is_multiple_of(PIECE_BYTES);
+    let zeros = map.zeros_from(range.clone());
+    let whole = zeros.min(ZEROS_BYTES_MAX) / PIECE_BYTES * PIECE_BYTES;
+    if is_aligned(0) && whole > 0 {
+        return Cut {
+            length_bytes: whole,
+            begins_whole: true,
+            is_whole: true,
+            is_zeros: true,
+        };
+    }
+    let segment = segment_from(offset_in_member, range.end - range.start).length_bytes;
+    let mut length_bytes = segment;
+    let mut at = 0;
+    for (_, length) in map.origins(range.start..range.start + segment) {
+        // To the next piece, where zeros may begin that are a part of their own.
+        let next = (offset_in_member + at).next_multiple_of(PIECE_BYTES) - offset_in_member;
+        let zeros = map.zeros_from(range.start + at..range.end);
+        if at + zeros >= next + PIECE_BYTES && next > 0 && next < segment {
+            length_bytes = next;
+            break;
+        }
+        at += length;
+    }
+    Cut {
+        length_bytes,
+        begins_whole: is_aligned(0),
+        is_whole: is_aligned(0) && is_aligned(length_bytes),
+        is_zeros: false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use refrain_format::Pattern;
+
     use super::*;
 
     const SEGMENT: u64 = SEGMENT_BYTES as u64;
@@ -164,8 +236,8 @@ mod tests {
     #[test]
     fn parts_end_at_segments_members_and_epochs() {
         let mut plans = PartPlans::new(2);
-        plans.member_starts(0);
-        plans.member_starts(SEGMENT + 10);
+        plans.member_starts(0, HashKind::Plain);
+        plans.member_starts(SEGMENT + 10, HashKind::Plain);
         plans.add_epoch(map(0..2 * SEGMENT), 0, 0);
         plans.add_epoch(map(2 * SEGMENT..2 * SEGMENT), 0, 0);
         plans.add_epoch(map(2 * SEGMENT..2 * SEGMENT + 7), 3, 0);
@@ -175,8 +247,8 @@ mod tests {
             parts.push((plan.part, plan.content, plan.segment_at));
         }
         let expected = [
-            (0, 0..SEGMENT, Some(0)),
-            (1, SEGMENT..SEGMENT + 10, Some(SEGMENT)),
+            (0, 0..SEGMENT, Some((HashKind::Plain, 0))),
+            (1, SEGMENT..SEGMENT + 10, Some((HashKind::Plain, SEGMENT))),
             (2, SEGMENT + 10..2 * SEGMENT, None),
         ];
         assert_eq!(parts, expected);
@@ -190,7 +262,7 @@ mod tests {
     #[test]
     fn of_a_long_epoch_few_parts_exist() {
         let mut plans = PartPlans::new(5);
-        plans.member_starts(0);
+        plans.member_starts(0, HashKind::Plain);
         plans.add_epoch(map(0..1 << 50), 0, 0);
         for part in 0..100 {
             assert_eq!(plans.next.len(), 5);
@@ -198,5 +270,56 @@ mod tests {
             assert_eq!(plan.content, part * SEGMENT..(part + 1) * SEGMENT);
             assert_eq!(plans.maps_bytes(), plan.map.memory_bytes() as u64);
         }
+    }
+
+    #[test]
+    fn zeros_of_a_sparse_member_are_parts_of_their_own() {
+        const PIECE: u64 = PIECE_BYTES;
+        // Data, zeros that begin and end inside pieces, data to the end of the member.
+        let lengths = [
+            (false, 5),
+            (true, SEGMENT + 7 * PIECE),
+            (false, 2 * SEGMENT),
+            (true, 3 << 30),
+            (false, 9),
+        ];
+        let mut map = EpochMap::empty(100);
+        for (is_zeros, length) in lengths {
+            match is_zeros {
+                true => map.append_fill(&Pattern::new(&[0]).unwrap(), 0, length),
+                false => map.append(0, length),
+            }
+        }
+        let content = map.content();
+        let mut plans = PartPlans::new(3);
+        plans.member_starts(100, HashKind::Sparse);
+        plans.member_starts(content.end, HashKind::Plain);
+        plans.add_epoch(Arc::new(map), 0, 0);
+        let (mut at, mut zeros) = (100, vec![]);
+        while let Some(plan) = plans.pop_if_after(0) {
+            assert_eq!(plan.content.start, at);
+            at = plan.content.end;
+            let offset = plan.content.start - 100;
+            let length = at - plan.content.start;
+            if plan.is_zeros {
+                zeros.push((offset, length));
+                assert_eq!((offset % PIECE, length % PIECE), (0, 0));
+            } else {
+                // Every part is whole, for the epoch has all of the member.
+                assert_eq!(plan.segment_at, Some((HashKind::Sparse, offset)));
+                assert!(length <= SEGMENT && offset / SEGMENT == (at - 101) / SEGMENT);
+            }
+        }
+        assert_eq!(at, content.end);
+        let data_end = 3 * SEGMENT + 7 * PIECE + 5;
+        let long = data_end.next_multiple_of(PIECE);
+        let rest = (data_end + (3 << 30)) / PIECE * PIECE - long;
+        let expected = [
+            (PIECE, SEGMENT + 6 * PIECE),
+            (long, 1 << 30),
+            (long + (1 << 30), 1 << 30),
+            (long + (2 << 30), rest - (2 << 30)),
+        ];
+        assert_eq!(zeros, expected);
     }
 }

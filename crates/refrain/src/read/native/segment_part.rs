@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use refrain_pool::BufferPool;
-use refrain_protect::{ContentHasher, SEGMENT_BYTES, SegmentError, SegmentHash, segment_hash};
-use refrain_storage::in_zero_pieces;
+use refrain_protect::{HashKind, MemberHasher, MemberSegment, SEGMENT_BYTES, SegmentError};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::epoch_map::{EpochMap, Origin};
+use crate::read::epoch_map::EpochMap;
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
 
@@ -16,7 +15,7 @@ pub(crate) struct SegmentPart {
     pub bytes: PartContent,
     pub length_bytes: u64,
     /// The hash of a whole segment. A part of a segment is hashed at its delivery.
-    hash: Option<SegmentHash>,
+    hash: Option<MemberSegment>,
 }
 
 /// A part that could not be decoded as a whole.
@@ -33,14 +32,23 @@ pub(crate) enum PartContent {
 }
 
 impl SegmentPart {
+    /// Zeros, which are hashed at their delivery.
+    pub(crate) fn zeros(length_bytes: u64) -> SegmentPart {
+        SegmentPart {
+            bytes: PartContent::Zeros,
+            length_bytes,
+            hash: None,
+        }
+    }
+
     /// Decodes the content range `content`, which `map` covers. `segment_at` is its offset in its
-    /// member if it is a whole segment. What is decoded counts on `meter`.
+    /// member, and how that is hashed, if it is a whole segment. What is decoded counts on `meter`.
     pub(crate) fn decode(
         (store, meter): (&StoreReader, &WorkMeter),
         buffers: &BufferPool,
         map: &EpochMap,
         content: Range<u64>,
-        segment_at: Option<u64>,
+        segment_at: Option<(HashKind, u64)>,
     ) -> std::result::Result<SegmentPart, Box<BrokenPart>> {
         let range = content.clone();
         let decoded = SegmentPart::decode_all((store, meter), buffers, map, content, segment_at);
@@ -58,7 +66,7 @@ impl SegmentPart {
         buffers: &BufferPool,
         map: &EpochMap,
         content: Range<u64>,
-        segment_at: Option<u64>,
+        segment_at: Option<(HashKind, u64)>,
     ) -> Result<SegmentPart> {
         let length_bytes = content.end - content.start;
         // Only buffers of whole segments retain their length in the pool: extending the buffer of a
@@ -73,15 +81,11 @@ impl SegmentPart {
         };
         let mut bytes = bytes?;
         store.fill(map, content.start, &mut bytes, Depth::Whole, Some(meter))?;
-        let hash = segment_at.map(|offset| segment_hash(offset, &bytes));
+        let hash = segment_at.map(|(kind, offset)| kind.segment(offset, &bytes));
         let hash = hash
             .transpose()
             .map_err(|error| Error::damaged(error.to_string()))?;
-        let mut origins = map.origins(content);
-        let is_zeros = match (origins.next(), origins.next()) {
-            (Some((Origin::Fill { pattern, .. }, _)), None) => map.pattern(pattern).is_zero(),
-            _ => false,
-        };
+        let is_zeros = map.zeros_from(content.clone()) == length_bytes;
         let decoded = if is_zeros {
             buffers.put(bytes);
             PartContent::Zeros
@@ -98,14 +102,12 @@ impl SegmentPart {
     /// Appends the content to the hash of its member.
     pub(crate) fn hash_into(
         &self,
-        hasher: &mut ContentHasher,
+        hasher: &mut MemberHasher,
     ) -> std::result::Result<(), SegmentError> {
         match (&self.hash, &self.bytes) {
             (Some(hash), _) => hasher.push(hash),
             (None, PartContent::Bytes(bytes)) => hasher.push_bytes(bytes),
-            (None, PartContent::Zeros) => {
-                in_zero_pieces(self.length_bytes, |zeros| hasher.push_bytes(zeros))
-            }
+            (None, PartContent::Zeros) => hasher.push_zeros(self.length_bytes),
         }
     }
 }

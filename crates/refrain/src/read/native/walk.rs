@@ -16,7 +16,7 @@ use refrain_format::{
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane};
-use refrain_protect::{ContentHasher, SEGMENT_BYTES};
+use refrain_protect::{MemberHasher, SEGMENT_BYTES};
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
@@ -63,7 +63,7 @@ type DecodedPart = std::result::Result<SegmentPart, Box<BrokenPart>>;
 /// A member whose content is being delivered or is still to be delivered.
 struct PendingMember {
     start: MemberStart,
-    hasher: ContentHasher,
+    hasher: MemberHasher,
     is_started: bool,
     /// `None` for kinds of members that have none.
     entries: Option<Box<MemberEntries>>,
@@ -257,7 +257,10 @@ impl Walk<'_, '_, '_> {
                 }
             }
             self.deliver()?;
-            self.start_parts();
+            // Zeros are there at once: no event says so.
+            while self.start_parts() && !is_cancelled(self.watch) {
+                self.deliver()?;
+            }
             if is_cancelled(self.watch) {
                 return Err(Error::cancelled());
             }
@@ -488,11 +491,12 @@ impl Walk<'_, '_, '_> {
             (Some(total), Some(hint)) => total.checked_add(hint),
             _ => None,
         };
-        self.plans.member_starts(start.content_start);
+        let hash = start.hash_kind();
+        self.plans.member_starts(start.content_start, hash);
         let member = PendingMember {
             entries: MemberEntries::of(start.kind, self.options.memory_bytes),
             start,
-            hasher: ContentHasher::new(),
+            hasher: MemberHasher::new(hash),
             is_started: false,
         };
         self.starts_bytes += member.memory_bytes();
@@ -614,25 +618,33 @@ impl Walk<'_, '_, '_> {
         self.check_pending("extents", self.plans.maps_bytes())
     }
 
-    /// Submits the decoding of parts up to the limit.
-    fn start_parts(&mut self) {
+    /// Submits the decoding of parts up to the limit. Returns whether some need none.
+    fn start_parts(&mut self) -> bool {
+        let mut has_zeros = false;
         while self.parts_in_flight < self.shares.parts_max {
             let first_decoding = self
                 .decoding
                 .first_key_value()
                 .map_or(u64::MAX, |(&first, _)| first);
             let Some(plan) = self.plans.pop_if_after(first_decoding) else {
-                return;
+                break;
             };
             let PartPlan {
                 part,
                 map,
                 content,
                 segment_at,
+                is_zeros,
                 ..
             } = plan;
-            let context = self.context.clone();
             self.parts_in_flight += 1;
+            if is_zeros {
+                let zeros = SegmentPart::zeros(content.end - content.start);
+                self.decoded.insert(part, Ok(zeros));
+                has_zeros = true;
+                continue;
+            }
+            let context = self.context.clone();
             self.crew.submit(Lane::Normal, move || {
                 let buffers = &context.buffers;
                 let store = (&context.store, &*context.meter);
@@ -641,6 +653,7 @@ impl Walk<'_, '_, '_> {
                 Event(JobResult::Part { part, decoded })
             });
         }
+        has_zeros
     }
 
     /// The content offset of the end of the first pending member, if it is known.

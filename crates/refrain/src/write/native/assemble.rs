@@ -20,6 +20,7 @@ use crate::store::block::{EncodedBlock, UnencodedBlock};
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
 use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
+use crate::write::native::holes::{EpochPart, Hole, with_holes};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
 use crate::write::native::repeats::RepeatFinder;
@@ -41,6 +42,9 @@ const WAITING_BYTES_MAX: u64 = HELD_BYTES_MAX / 2;
 
 /// An upper bound of the size of an Extents frame without its section.
 const EXTENTS_HEADS_BYTES_MAX: u64 = 4096;
+
+/// The same of the frame of a hole: it has one extent, and there may be many in an epoch.
+const HOLE_HEADS_BYTES_MAX: u64 = 256;
 
 /// An epoch that is not complete.
 struct WaitingEpoch {
@@ -219,6 +223,8 @@ pub(crate) struct Assembler<'a> {
     content_read: u64,
     /// The last member with content.
     last_member: usize,
+    /// The holes of the epoch that was read last.
+    holes: Vec<Hole>,
 }
 
 impl<'a> Assembler<'a> {
@@ -259,6 +265,7 @@ impl<'a> Assembler<'a> {
             store_committed: 0,
             content_read: 0,
             last_member: 0,
+            holes: Vec::new(),
         }
     }
 
@@ -314,8 +321,8 @@ impl<'a> Assembler<'a> {
         vec![]
     }
 
-    /// Writes the extents of an epoch.
-    fn write_extents(&mut self, epoch: &EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
+    /// Writes the extents of an epoch, and its holes.
+    fn write_extents(&mut self, epoch: EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
         let store_end = epoch.store_start + epoch.fresh_bytes;
         if store_end > self.open_block.store_start {
             self.waiting.epochs.push_back(WaitingEpoch {
@@ -323,13 +330,31 @@ impl<'a> Assembler<'a> {
                 frames_bytes_max: 0,
             });
         }
-        let jobs = epoch.frames(&mut self.repeats, &mut self.extents_frames);
-        for job in jobs.collect::<Vec<_>>() {
-            let bytes_max = EXTENTS_HEADS_BYTES_MAX + job.section_bytes_max();
-            self.frames_added(bytes_max);
-            let ticket = self.output.reserve();
-            start(NativeEncodeJob::Extents { ticket, job });
+        for part in with_holes(epoch, &std::mem::take(&mut self.holes)) {
+            let (repeats, next_id) = (&mut self.repeats, &mut self.extents_frames);
+            match part {
+                EpochPart::Extents(extents) => {
+                    for job in extents.frames(repeats, next_id).collect::<Vec<_>>() {
+                        self.write_frame(job, EXTENTS_HEADS_BYTES_MAX, start);
+                    }
+                }
+                EpochPart::Hole(hole) => {
+                    let job = hole.hole_frame(repeats, next_id);
+                    self.write_frame(job, HOLE_HEADS_BYTES_MAX, start);
+                }
+            }
         }
+    }
+
+    fn write_frame(
+        &mut self,
+        job: UnencodedExtents,
+        heads_bytes_max: u64,
+        start: &mut dyn FnMut(NativeEncodeJob),
+    ) {
+        self.frames_added(heads_bytes_max + job.section_bytes_max());
+        let ticket = self.output.reserve();
+        start(NativeEncodeJob::Extents { ticket, job });
     }
 
     fn add_page(&mut self, page: FilledPage, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
@@ -437,9 +462,19 @@ impl Assembly for Assembler<'_> {
     }
 
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
+        let mut at = 0;
         for segment in &data.segments {
             self.start_members(segment.member);
+            if segment.hole_bytes > 0 {
+                self.members[segment.member].push_hole(segment.hole_bytes)?;
+                self.content_read += segment.hole_bytes;
+                self.holes.push(Hole {
+                    at,
+                    length_bytes: segment.hole_bytes,
+                });
+            }
             self.members[segment.member].push(&segment.hash, &segment.bytes)?;
+            at += segment.bytes.len() as u64;
             self.content_read += segment.bytes.len() as u64;
             self.last_member = segment.member;
         }
@@ -456,17 +491,19 @@ impl Assembly for Assembler<'_> {
         if committed.content_bytes == 0 {
             return Ok(());
         }
-        self.content_committed += committed.content_bytes;
+        let content_start = self.content_committed;
+        let holes_bytes: u64 = self.holes.iter().map(|hole| hole.length_bytes).sum();
+        self.content_committed += committed.content_bytes + holes_bytes;
         self.store_committed = committed.store_start + committed.fresh_bytes;
         self.has_repeats = [committed.has_repeats, self.has_repeats[0]];
         self.near_repeats = committed.has_near_repeats;
         let extents = EpochExtents {
-            content_start: self.content_committed - committed.content_bytes,
+            content_start,
             store_start: committed.store_start,
             fresh_bytes: committed.fresh_bytes,
             extents: Arc::new(std::mem::take(&mut committed.extents)),
         };
-        self.write_extents(&extents, start);
+        self.write_extents(extents, start);
         let mut frames = self.member_ends(self.last_member);
         if let Some(member) = self.members.get(self.last_member) {
             frames.extend(member.next_entries(self.watch));

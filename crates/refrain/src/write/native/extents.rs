@@ -15,7 +15,8 @@ use crate::write::native::repeats::{Item, RepeatFinder};
 /// extents; so many take less than 1 MiB however dense they are.
 const EXTENTS_PER_FRAME: usize = 1 << 14;
 
-/// The extents of an epoch of the pipeline.
+/// The extents of an epoch of the pipeline, or of a part of it.
+#[derive(Debug)]
 pub(crate) struct EpochExtents {
     pub content_start: u64,
     pub store_start: u64,
@@ -24,6 +25,27 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
+    /// The frame of a hole, the only extent. No repeat refers to it, and it is none.
+    pub(crate) fn hole_frame(
+        self,
+        repeats: &mut RepeatFinder,
+        next_epoch_id: &mut u64,
+    ) -> UnencodedExtents {
+        repeats.skip_one(self.content_start);
+        let job = UnencodedExtents {
+            epoch_id: *next_epoch_id,
+            content_start: self.content_start,
+            content_bytes: self.extents.iter().map(Extent::length).sum(),
+            store_start: self.store_start,
+            fresh_bytes: 0,
+            range: 0..self.extents.len(),
+            items: vec![Item::Direct(0..self.extents.len())],
+            epoch: self.extents,
+        };
+        *next_epoch_id += 1;
+        job
+    }
+
     /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id`
     /// counts them.
     pub(crate) fn frames(
@@ -167,7 +189,15 @@ fn extent_bytes_max(extent: &Extent) -> u64 {
     match extent {
         Extent::Fresh { .. } => 1 + 5,
         Extent::Copy { .. } => COPY_BYTES_MAX,
-        Extent::Fill { pattern, .. } => 1 + 5 + 1 + pattern.bytes().len() as u64,
+        // That of a hole may be longer.
+        Extent::Fill { length, pattern } => {
+            let length_bytes = if length >> 35 == 0 {
+                5
+            } else {
+                VARINT_BYTES_MAX
+            };
+            1 + length_bytes + 1 + pattern.bytes().len() as u64
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The members of a native archive while it is written: their hashes, entries and ends.
 
 use refrain_format::{MemberEnd, MemberKind, MemberStart};
-use refrain_protect::{ContentHasher, DigestAlgorithm, DigestHasher, SegmentHash};
+use refrain_protect::{DigestAlgorithm, DigestHasher, MemberHasher, MemberSegment};
+use refrain_storage::in_zero_pieces;
 
 use crate::digests;
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +14,7 @@ use crate::write::tree::entry_list::{EntriesFrame, SharedEntries, StreamKind};
 /// A member that is being written.
 pub(crate) struct MemberWriter {
     pub start: MemberStart,
-    hasher: ContentHasher,
+    hasher: MemberHasher,
     entries: Option<SharedEntries>,
     /// Hashers of further digests.
     digests: Vec<DigestHasher>,
@@ -24,8 +25,8 @@ pub(crate) struct MemberWriter {
 impl MemberWriter {
     pub(crate) fn new(plan: MemberPlan, digests: &[DigestAlgorithm]) -> MemberWriter {
         MemberWriter {
+            hasher: MemberHasher::new(plan.start.hash_kind()),
             start: plan.start,
-            hasher: ContentHasher::new(),
             // The digests of a stream are made where it is read, because what is taken apart is not
             // its content.
             digests: match plan.entries {
@@ -48,12 +49,25 @@ impl MemberWriter {
     }
 
     /// Appends the next segment of the member.
-    pub(crate) fn push(&mut self, hash: &SegmentHash, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn push(&mut self, hash: &MemberSegment, bytes: &[u8]) -> Result<()> {
         self.digests
             .iter_mut()
             .for_each(|hasher| hasher.update(bytes));
         self.hasher
             .push(hash)
+            .map_err(|error| Error::new(ErrorKind::Internal, error))
+    }
+
+    /// Appends a hole. Its zeros cost time if they are digested.
+    pub(crate) fn push_hole(&mut self, length_bytes: u64) -> Result<()> {
+        for hasher in &mut self.digests {
+            in_zero_pieces(length_bytes, |zeros| {
+                hasher.update(zeros);
+                Ok::<_, Error>(())
+            })?;
+        }
+        self.hasher
+            .push_zeros(length_bytes)
             .map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 

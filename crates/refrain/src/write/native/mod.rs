@@ -3,6 +3,7 @@
 pub(crate) mod archive_bytes;
 pub(crate) mod assemble;
 pub(crate) mod extents;
+pub(crate) mod holes;
 pub(crate) mod mask;
 pub(crate) mod members;
 pub(crate) mod output;

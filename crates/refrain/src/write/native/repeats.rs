@@ -170,6 +170,19 @@ impl RepeatFinder {
         frames
     }
 
+    /// An epoch with one extent follows, which repeats nothing and is not repeated. It counts in
+    /// the window all the same.
+    pub(crate) fn skip_one(&mut self, content_start: u64) {
+        self.add(Described {
+            content_start,
+            first: self.next,
+            origins: vec![Origin::Other.number()],
+            starts: vec![0, 1],
+            depths: vec![0],
+        });
+        self.expected += 1;
+    }
+
     fn describe(&self, content_start: u64, store_start: u64, extents: &[Extent]) -> Described {
         let mut described = Described {
             content_start,

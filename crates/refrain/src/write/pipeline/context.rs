@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_longmatch::{SegmentScan, scan_segment};
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Lock};
-use refrain_protect::{SEGMENT_BYTES, segment_hash};
+use refrain_protect::SEGMENT_BYTES;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::workspaces::Workspaces;
@@ -55,11 +55,12 @@ impl PipelineContext {
         let _stage = stage("scan", bytes.len() as u64);
         let mut scan = self.scans.lock().pop().unwrap_or_default();
         scan_segment(&bytes, &self.tuning.rules, &mut scan);
-        let hash = segment_hash(plan.offset_in_member, &bytes)
+        let hash = (plan.hash.segment(plan.offset_in_member, &bytes))
             .map_err(|error| Error::new(ErrorKind::Internal, error))?;
         Ok(ReadSegment {
             member: plan.member,
             offset_in_member: plan.offset_in_member,
+            hole_bytes: plan.hole_bytes,
             bytes,
             scan,
             hash,

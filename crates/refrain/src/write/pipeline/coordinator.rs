@@ -203,10 +203,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
         let epoch = self.first_open + self.open.len() as u64 - 1;
         self.uncommitted_bytes += plan.length_bytes as u64;
-        let slot = self
-            .open
-            .back_mut()
-            .map(|open| open.plan(plan.length_bytes));
+        let slot = self.open.back_mut().map(|open| open.plan(plan));
         (epoch, slot.unwrap_or_default())
     }
 
@@ -363,11 +360,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     /// The segments of an epoch, without those that follow an early end of their member.
     fn in_sequence(&mut self, open: OpenEpoch) -> Vec<ReadSegment> {
         let accept = |segment: &ReadSegment| {
-            self.intake.accept(
-                segment.member,
-                segment.offset_in_member,
-                segment.bytes.len(),
-            )
+            let end = segment.offset_in_member + segment.bytes.len() as u64;
+            let start = segment.offset_in_member - segment.hole_bytes;
+            self.intake.accept(segment.member, start..end)
         };
         open.into_segments().filter(accept).collect()
     }

@@ -2,23 +2,26 @@
 //!
 //! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its
 //! member, so that segments are subtrees of the member's BLAKE3 hash. The segments of a member do
-//! not depend on whether it is a file or a stream.
+//! not depend on whether it is a file or a stream. Those of a sparse file begin at any piece of its
+//! hash, and leave holes out.
 //!
 //! While the member whose turn it is waits, later members that are independent are read, as far as
 //! there is memory for that. Their segments wait until it is their turn, so the order of segments
 //! does not depend on who was faster.
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_pool::{Lane, Lock};
-use refrain_protect::SEGMENT_BYTES;
+use refrain_protect::{HashKind, SEGMENT_BYTES};
 use refrain_storage::Source;
 
 use crate::error::Result;
 use crate::write::pipeline::ahead::{Ahead, MEMBER_BYTES_MIN};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::pipeline::holes::HoleFinder;
 use crate::write::pipeline::segments::SegmentPlan;
 
 /// Where a segment's bytes are read.
@@ -46,6 +49,8 @@ pub(crate) struct IntakeMember {
     pub feed: MemberFeed,
     /// The number of bytes to read from a source: its size when the run began. Unused for streams.
     pub size_bytes: u64,
+    /// Whether it is a source whose holes are left out.
+    pub is_sparse: bool,
     /// Whether its content may be read before its turn.
     pub is_independent: bool,
 }
@@ -56,6 +61,7 @@ impl From<IntakeMember> for MemberState {
             ahead: member.is_independent.then(Ahead::default),
             feed: Some(member.feed),
             size_bytes: member.size_bytes,
+            holes: (member.is_sparse).then(|| HoleFinder::new(member.size_bytes)),
         }
     }
 }
@@ -65,6 +71,8 @@ struct MemberState {
     /// `None` when nothing more is read of it.
     feed: Option<MemberFeed>,
     size_bytes: u64,
+    /// Of a sparse source.
+    holes: Option<HoleFinder>,
     /// What was read before its turn; `None` if that is not done.
     ahead: Option<Ahead>,
 }
@@ -140,7 +148,9 @@ impl Intake {
                 Some(MemberFeed::Segments(_)) if room_bytes == 0 => return Ok(NextSegment::Wait),
                 Some(MemberFeed::Segments(feed)) => {
                     let feed = feed.clone();
-                    self.next_segment(feed, size_bytes)
+                    let (range, hash) =
+                        next_range(&feed, &mut member.holes, self.offset, size_bytes);
+                    self.next_segment(feed, range, hash)
                 }
                 Some(MemberFeed::Content(feed)) => {
                     let step = feed.next(room_bytes, context)?;
@@ -192,21 +202,24 @@ impl Intake {
         Ok(NextSegment::Wait)
     }
 
-    /// Plans the next segment of the member; `None` at its end.
-    fn next_segment(&mut self, feed: SegmentFeed, size_bytes: u64) -> Option<NextSegment> {
-        let length_bytes = match feed {
-            SegmentFeed::Stream(_) => SEGMENT_BYTES,
-            SegmentFeed::Source(_) => (size_bytes - self.offset).min(SEGMENT_BYTES as u64) as usize,
-        };
-        if length_bytes == 0 {
+    /// Plans the next segment of the member, which is at `range`; `None` if that is empty.
+    fn next_segment(
+        &mut self,
+        feed: SegmentFeed,
+        range: Range<u64>,
+        hash: HashKind,
+    ) -> Option<NextSegment> {
+        if range.is_empty() {
             return None;
         }
         let plan = SegmentPlan {
             member: self.member,
-            offset_in_member: self.offset,
-            length_bytes,
+            offset_in_member: range.start,
+            length_bytes: (range.end - range.start) as usize,
+            hole_bytes: range.start - self.offset,
+            hash,
         };
-        self.offset += length_bytes as u64;
+        self.offset = range.end;
         self.stream_is_busy = matches!(feed, SegmentFeed::Stream(_));
         Some(NextSegment::Segment(plan, feed))
     }
@@ -232,20 +245,15 @@ impl Intake {
         }
     }
 
-    /// Whether a segment belongs to the content. Segments are planned by the size that a member
-    /// had, and the member may become shorter while it is read. Must be called in the order of
-    /// content.
-    pub(crate) fn accept(
-        &mut self,
-        member: usize,
-        offset_in_member: u64,
-        length_bytes: usize,
-    ) -> bool {
+    /// Whether a segment belongs to the content; `range` is where it and the hole before it are in
+    /// their member. Segments are planned by the size that a member had, and the member may become
+    /// shorter while it is read. Must be called in the order of content.
+    pub(crate) fn accept(&mut self, member: usize, range: Range<u64>) -> bool {
         let (expected_member, expected_offset) = self.expected;
-        let follows = member > expected_member && offset_in_member == 0;
-        let continues = member == expected_member && offset_in_member == expected_offset;
+        let follows = member > expected_member && range.start == 0;
+        let continues = member == expected_member && range.start == expected_offset;
         if follows || continues {
-            self.expected = (member, offset_in_member + length_bytes as u64);
+            self.expected = (member, range.end);
         }
         follows || continues
     }
@@ -263,12 +271,32 @@ impl Intake {
     }
 }
 
+/// Where the next segment of a member is, at or after `offset`, and how it is hashed. It is empty
+/// at the end of a source.
+fn next_range(
+    feed: &SegmentFeed,
+    holes: &mut Option<HoleFinder>,
+    offset: u64,
+    size_bytes: u64,
+) -> (Range<u64>, HashKind) {
+    let end = offset + SEGMENT_BYTES as u64;
+    match (feed, holes) {
+        (SegmentFeed::Stream(_), _) => (offset..end, HashKind::Plain),
+        (SegmentFeed::Source(source), Some(holes)) if offset < size_bytes => {
+            (holes.next(&**source, offset), HashKind::Sparse)
+        }
+        (SegmentFeed::Source(_), _) => (offset..end.min(size_bytes), HashKind::Plain),
+    }
+}
+
 /// A segment of a member whose bytes are there.
 fn filled(member: usize, offset_in_member: u64, bytes: Vec<u8>) -> NextSegment {
     let plan = SegmentPlan {
         member,
         offset_in_member,
         length_bytes: bytes.len(),
+        hole_bytes: 0,
+        hash: HashKind::Plain,
     };
     NextSegment::Filled(plan, bytes)
 }
@@ -284,6 +312,7 @@ mod tests {
         IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Source(source)),
             size_bytes: size as u64,
+            is_sparse: false,
             is_independent: false,
         }
     }
@@ -293,6 +322,7 @@ mod tests {
         IntakeMember {
             feed: MemberFeed::Segments(SegmentFeed::Stream(Arc::new(Lock::new(Some(stream))))),
             size_bytes: 0,
+            is_sparse: false,
             is_independent: false,
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod encode_queue;
 pub(crate) mod feed;
 pub(crate) mod history;
 pub(crate) mod history_policy;
+pub(crate) mod holes;
 pub(crate) mod intake;
 pub(crate) mod page_cache;
 pub(crate) mod page_spill;

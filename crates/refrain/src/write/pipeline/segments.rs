@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
-use refrain_protect::SegmentHash;
+use refrain_protect::{HashKind, MemberSegment};
 
 /// An epoch is full when it holds this much content, in bytes, or less if the archive's reach is
 /// small.
@@ -16,6 +16,10 @@ pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 /// An epoch is full when it has this many segments, because members may be tiny.
 pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;
 
+/// A hole counts as much content of its epoch, in bytes: an epoch with too many of them would have
+/// too many bytes of frames that a reader holds back.
+const HOLE_COUNTS_BYTES: u64 = 64 << 10;
+
 /// The next segment to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentPlan {
@@ -23,15 +27,21 @@ pub(crate) struct SegmentPlan {
     pub offset_in_member: u64,
     /// The number of bytes to read; a stream may end earlier.
     pub length_bytes: usize,
+    /// The zeros before it that are not read.
+    pub hole_bytes: u64,
+    /// How its member is hashed.
+    pub hash: HashKind,
 }
 
 /// A segment that was read, hashed and scanned.
 pub(crate) struct ReadSegment {
     pub member: usize,
     pub offset_in_member: u64,
+    /// The zeros before it that were not read.
+    pub hole_bytes: u64,
     pub bytes: Vec<u8>,
     pub scan: SegmentScan,
-    pub hash: SegmentHash,
+    pub hash: MemberSegment,
 }
 
 /// An epoch whose segments are being read.
@@ -39,15 +49,17 @@ pub(crate) struct ReadSegment {
 pub(crate) struct OpenEpoch {
     slots: Vec<Option<ReadSegment>>,
     planned_bytes: u64,
+    holes: u64,
     /// Slots whose segment was not read yet.
     missing: usize,
 }
 
 impl OpenEpoch {
     /// Reserves a slot for the next segment. Returns its number.
-    pub(crate) fn plan(&mut self, length_bytes: usize) -> usize {
+    pub(crate) fn plan(&mut self, plan: &SegmentPlan) -> usize {
         self.slots.push(None);
-        self.planned_bytes += length_bytes as u64;
+        self.planned_bytes += plan.length_bytes as u64;
+        self.holes += u64::from(plan.hole_bytes > 0);
         self.missing += 1;
         self.slots.len() - 1
     }
@@ -67,7 +79,8 @@ impl OpenEpoch {
 
     /// Whether no further segment belongs to this epoch, which is full with so much content.
     pub(crate) fn is_full(&self, epoch_bytes: u64) -> bool {
-        self.planned_bytes >= epoch_bytes || self.slots.len() >= EPOCH_SEGMENTS_MAX
+        let counted_bytes = self.planned_bytes + self.holes * HOLE_COUNTS_BYTES;
+        counted_bytes >= epoch_bytes || self.slots.len() >= EPOCH_SEGMENTS_MAX
     }
 
     /// Whether every planned segment was read.
@@ -184,10 +197,11 @@ mod tests {
     use super::*;
 
     fn segment(member: usize, offset_in_member: u64, bytes: &[u8]) -> ReadSegment {
-        let hash = refrain_protect::segment_hash(0, bytes).expect("short");
+        let hash = HashKind::Plain.segment(0, bytes).expect("short");
         ReadSegment {
             member,
             offset_in_member,
+            hole_bytes: 0,
             bytes: bytes.to_vec(),
             scan: SegmentScan::default(),
             hash,
@@ -220,7 +234,14 @@ mod tests {
     #[test]
     fn an_epoch_is_complete_when_every_slot_is_filled() {
         let mut open = OpenEpoch::default();
-        let (a, b) = (open.plan(3), open.plan(10));
+        let plan = |length_bytes| SegmentPlan {
+            member: 0,
+            offset_in_member: 0,
+            length_bytes,
+            hole_bytes: 0,
+            hash: HashKind::Plain,
+        };
+        let (a, b) = (open.plan(&plan(3)), open.plan(&plan(10)));
         assert!(open.is_full(13) && !open.is_full(14));
         open.put(b, segment(0, 3, b""));
         assert!(!open.is_complete());
