@@ -131,12 +131,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::open`], where a scan finds nothing either.
     pub fn open_or_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        let opened = Archive::open(source.clone(), options);
-        let checked = opened.and_then(|archive| {
-            archive.opened.check_index()?;
-            Ok(archive)
-        });
-        match checked {
+        match Archive::open_checked(source.clone(), options) {
             Err(error) if error.kind == ErrorKind::Damaged => {
                 match Archive::open_by_scan(source, options) {
                     Err(other) if other.kind == ErrorKind::Damaged => Err(error),
@@ -145,6 +140,13 @@ impl Archive {
             }
             checked => checked,
         }
+    }
+
+    /// Opens an archive by its index, all of which is read.
+    pub(crate) fn open_checked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let archive = Archive::open(source, options)?;
+        archive.opened.check_index()?;
+        Ok(archive)
     }
 
     /// What is damaged or missing, as far as it is known: after a scan, all that it found; else

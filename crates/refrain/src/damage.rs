@@ -95,7 +95,11 @@ impl Damage {
         cut.map(|place| place.bytes.end)
     }
 
-    pub(crate) fn add_file(&mut self, file: DamagedFile) {
+    pub(crate) fn add_file(&mut self, mut file: DamagedFile) {
+        // What is missing may be known from the start of a member whose end is lost.
+        let ends = file.missing.last().map(|last| last.end);
+        let known = ends.filter(|&end| end < u64::MAX).unwrap_or(0);
+        file.size_bytes = file.size_bytes.max(known);
         self.file_count += 1;
         if self.files.len() < FILES_MAX {
             self.files.push(file);
@@ -193,6 +197,24 @@ mod tests {
         );
         assert_eq!(damage.cut_off_at(), Some(1000));
         assert!(!damage.is_none() && !damage.has_losses());
+    }
+
+    #[test]
+    fn a_file_is_as_long_as_what_is_missing_of_it() {
+        let mut damage = Damage::default();
+        for missing in [vec![70..150], vec![70..u64::MAX], vec![]] {
+            damage.add_file(DamagedFile {
+                member: 0,
+                member_name: vec![],
+                path: None,
+                size_bytes: 80,
+                missing,
+                is_kept: false,
+                delivered_bytes: 70,
+            });
+        }
+        let sizes: Vec<u64> = damage.files.iter().map(|file| file.size_bytes).collect();
+        assert_eq!(sizes, [150, 80, 80]);
     }
 
     #[test]

@@ -5,11 +5,13 @@ pub mod lrzip;
 use std::io::Cursor;
 use std::sync::Arc;
 
+use refrain_protect::ContentHash;
+
 use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
     Archive, CodecChoice, CompressOptions, Content, ErrorKind, Level, Member, MemberInput,
-    MemberStart, Purpose, ReadOptions, Result, Target, Targets, Unwatched, codec_names, extract,
-    extract_stream,
+    MemberKind, MemberStart, Purpose, ReadOptions, Result, Target, Targets, Unwatched, codec_names,
+    extract, extract_stream, recover, recover_stream,
 };
 
 /// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can
@@ -167,6 +169,40 @@ fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     }
 }
 
+/// Whatever is recovered of arbitrary bytes is what its hash says, and an archive that is not whole
+/// is not taken for one.
+///
+/// # Panics
+/// When the property does not hold.
+pub fn recovery_survives(bytes: &[u8]) {
+    for (as_pipe, keep_broken) in [(false, false), (false, true), (true, false)] {
+        let mut taken = CollectedMembers {
+            is_pipe: as_pipe,
+            ..CollectedMembers::default()
+        };
+        let recovered = if as_pipe {
+            let stream = Box::new(Cursor::new(bytes.to_vec()));
+            recover_stream(stream, &mut taken, keep_broken, &SMALL, &Unwatched)
+        } else {
+            let source = Arc::new(MemorySource::new(bytes.to_vec()));
+            recover(source, None, &mut taken, keep_broken, &SMALL, &Unwatched)
+        };
+        for (member, content) in &taken.members {
+            let is_content = matches!(member.kind, MemberKind::File | MemberKind::Stream);
+            if is_content && member.blake3 != [0; 32] {
+                let mut hash = ContentHash::new();
+                hash.update(content);
+                assert_eq!(hash.value(), member.blake3, "other content was recovered");
+            }
+        }
+        if recovered.is_ok_and(|(_, damage)| damage.is_none()) {
+            let (members, is_sound) = walked(bytes, as_pipe, &SMALL);
+            assert!(is_sound, "a damaged archive was taken for whole");
+            assert!(members == taken.members, "another content was recovered");
+        }
+    }
+}
+
 /// Instructions from arbitrary bytes; zeros at the end.
 struct Instructions<'a>(&'a [u8]);
 
@@ -318,8 +354,10 @@ mod tests {
         fn broken_samples_are_read_or_refused(seed in 0_u64..1000, skip in 0_usize..100) {
             let sample = sample_archive(seed);
             archive_survives(&sample.bytes);
+            recovery_survives(&sample.bytes);
             for mutation in mutations(&sample.bytes, seed).skip(skip).step_by(100) {
                 archive_survives(&mutation.bytes);
+                recovery_survives(&mutation.bytes);
             }
         }
     }

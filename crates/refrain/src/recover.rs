@@ -95,7 +95,13 @@ fn go_on(
     archive.use_memory_for_blocks();
     let on = Some((&going_on, begun));
     let summary = extract_members(&archive, &source, targets, on, options, watch)?;
-    Ok((summary, going_on.into_damage()))
+    let mut damage = going_on.into_damage();
+    if archive.is_scanned() && damage.is_none() {
+        // All frames are there, and contradict each other.
+        let opened = Archive::open_checked(source, options);
+        damage.add_places(opened.err().as_ref().map(place_of));
+    }
+    Ok((summary, damage))
 }
 
 /// What of the archives of a file is damaged or missing, by a search for all frames. Decodes no

@@ -416,6 +416,40 @@ fn damage_is_an_error_of_its_range_alone() {
 }
 
 #[test]
+fn of_a_cut_archive_what_stands_before_the_cut_is_seen() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    let mut files = vec![];
+    for number in 0..40 {
+        let content = incompressible(number, 1 << 20);
+        case.write(&format!("docs/f{number:02}"), &content);
+        files.push(content);
+    }
+    case.ok("compress -q -1 docs");
+    let archive = case.read("docs.rfn");
+    case.write("cut.rfn", &archive[..archive.len() * 3 / 4]);
+    let mounted = Mounted::new(&case, "mount cut.rfn");
+    let (mut whole, mut seen) = (0, 0);
+    for (number, content) in files.iter().enumerate() {
+        let path = case.path(&format!("mnt/docs/f{number:02}"));
+        if !path.exists() {
+            continue;
+        }
+        seen += 1;
+        let pages = readable_pages(&path, content);
+        whole += usize::from(pages.iter().all(|is_readable| *is_readable));
+    }
+    let message = mounted.unmount();
+    assert!((15..=30).contains(&whole), "{whole} of {seen}: {message}");
+    assert!(
+        message.contains("cut.rfn: archive is cut off at "),
+        "{message}"
+    );
+}
+
+#[test]
 fn signals_unmount() {
     if !can_mount() {
         return;

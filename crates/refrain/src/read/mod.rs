@@ -7,6 +7,7 @@ pub(crate) mod content_limit;
 pub(crate) mod content_visitor;
 pub(crate) mod damage_log;
 pub(crate) mod epoch_map;
+mod failed_blocks;
 pub(crate) mod foreign;
 pub(crate) mod layout;
 pub(crate) mod lost_entries;

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
 use crate::read::cache_shards::CacheShards;
 use crate::read::epoch_map::{EpochMap, Origin};
+use crate::read::failed_blocks::FailedBlocks;
 use crate::read::read_statistics::{ReadCounters, count};
 use crate::read::work_meter::WorkMeter;
 use crate::store::compressed_copy::{CompressedCopy, DecodedPages};
@@ -102,6 +103,7 @@ pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
     pub(super) resources: DecodeResources,
     decoded_pages: DecodedPages,
+    failed: FailedBlocks,
     pub(super) counters: ReadCounters,
 }
 
@@ -131,6 +133,7 @@ impl StoreReader {
                 cache: CacheShards::new(cache_bytes_max, block_bytes_max, codecs),
             },
             decoded_pages: DecodedPages::default(),
+            failed: FailedBlocks::default(),
             counters: ReadCounters::default(),
         }
     }
@@ -240,9 +243,11 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Forgets what was decoded of a damaged block, so that the next read looks at it again.
+    /// Forgets what was decoded of a damaged block if the next read is to look at it again.
     fn forget(&self, error: &Error) {
-        if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block) {
+        if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block)
+            && self.failed.add(block)
+        {
             self.resources.cache.of(block).lock().remove(block);
         }
     }
@@ -365,6 +370,11 @@ impl StoreReader {
             }
         };
         drop(cache);
+        if cell.get().is_none() && self.failed.is_lost(location.block) {
+            return Err(Error::damaged("the block is damaged")
+                .at_offset(location.frame_offset)
+                .in_block(location.block));
+        }
         let decoded = cell.get_or_try_init(|| {
             if let Some(meter) = meter {
                 meter.allow_reading()?;
@@ -403,7 +413,11 @@ impl StoreReader {
     }
 
     fn decode(&self, location: &BlockLocation, wanted: u64) -> Result<Vec<u8>> {
-        let decoded = self.blocks.decode(location, wanted, &self.resources)?;
+        let decoded = self.blocks.decode(location, wanted, &self.resources);
+        let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged;
+        let is_lost = decoded.as_ref().err().is_some_and(is_damaged);
+        self.failed.decoded(location.block, is_lost);
+        let decoded = decoded?;
         if decoded.is_slow_to_repeat {
             let shard = self.resources.cache.of(location.block);
             shard.lock().mark_slow(location.block);
