@@ -58,10 +58,41 @@ impl Attributes {
                 owner: None,
                 modified,
                 size_bytes: member.content_bytes,
-                stored_bytes: member.content_bytes,
+                // Programs ask for holes only of a file that takes less room than its size. An
+                // eighth of a sparse file is holes at least.
+                stored_bytes: match member.is_sparse {
+                    true => member.content_bytes - member.content_bytes / 8,
+                    false => member.content_bytes,
+                },
                 links: 1,
                 device: (0, 0),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain::MemberKind;
+
+    use super::*;
+
+    #[test]
+    fn a_sparse_member_takes_less_room_than_its_size() {
+        let stored_bytes = |is_sparse| {
+            let member = Member {
+                name: b"disk".to_vec(),
+                kind: MemberKind::File,
+                mode: None,
+                modified: None,
+                content_bytes: 8000,
+                blake3: [0; 32],
+                is_sparse,
+                digests: Vec::new(),
+                entries: 0,
+            };
+            Attributes::of_member(&member, false).stored_bytes
+        };
+        assert_eq!((stored_bytes(true), stored_bytes(false)), (7000, 8000));
     }
 }

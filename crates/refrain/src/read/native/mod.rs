@@ -19,6 +19,7 @@ pub(crate) mod member_content;
 mod member_entries;
 mod packed_map;
 mod part_plans;
+mod pending_member;
 mod remains;
 mod repeats;
 pub(crate) mod salvage;

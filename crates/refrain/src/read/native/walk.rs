@@ -16,7 +16,7 @@ use refrain_format::{
 };
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane};
-use refrain_protect::{MemberHasher, SEGMENT_BYTES};
+use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::Source;
 
 use crate::archive_info::BlockInfo;
@@ -26,8 +26,8 @@ use crate::progress::{Progress, Watch, file_paths, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
-use crate::read::native::member_entries::MemberEntries;
 use crate::read::native::part_plans::{PartPlan, PartPlans};
+use crate::read::native::pending_member::PendingMember;
 use crate::read::native::repeats::{RepeatHistory, StatedMap};
 use crate::read::native::segment_part::{BrokenPart, PartContent, SegmentPart};
 use crate::read::native::streamed_blocks::StreamedBlocks;
@@ -59,29 +59,6 @@ enum JobResult {
 }
 
 type DecodedPart = std::result::Result<SegmentPart, Box<BrokenPart>>;
-
-/// A member whose content is being delivered or is still to be delivered.
-struct PendingMember {
-    start: MemberStart,
-    hasher: MemberHasher,
-    is_started: bool,
-    /// `None` for kinds of members that have none.
-    entries: Option<Box<MemberEntries>>,
-}
-
-impl PendingMember {
-    /// Its memory, in bytes.
-    fn memory_bytes(&self) -> u64 {
-        let entries = self.entries.as_ref();
-        let own = size_of::<PendingMember>() + self.start.name.len();
-        own as u64 + entries.map_or(0, |entries| entries.memory_bytes())
-    }
-
-    /// The name, for errors.
-    fn label(&self) -> String {
-        String::from_utf8_lossy(&self.start.name).into_owned()
-    }
-}
 
 /// The end of an epoch.
 struct PlannedEpoch {
@@ -493,12 +470,7 @@ impl Walk<'_, '_, '_> {
         };
         let hash = start.hash_kind();
         self.plans.member_starts(start.content_start, hash);
-        let member = PendingMember {
-            entries: MemberEntries::of(start.kind, self.options.memory_bytes),
-            start,
-            hasher: MemberHasher::new(hash),
-            is_started: false,
-        };
+        let member = PendingMember::new(start, self.options.memory_bytes);
         self.starts_bytes += member.memory_bytes();
         self.open.push_back(member);
         self.check_pending("members", self.starts_bytes)
@@ -753,23 +725,8 @@ impl Walk<'_, '_, '_> {
         };
         self.starts_bytes -= member.memory_bytes();
         let label = member.label();
-        let PendingMember {
-            start,
-            hasher,
-            entries,
-            ..
-        } = member;
-        if hasher.content_bytes() != end.content_bytes {
-            let message = format!(
-                "the content has {} bytes, the archive states {}",
-                hasher.content_bytes(),
-                end.content_bytes
-            );
-            return Err(Error::damaged(message).in_file(label));
-        }
-        if hasher.value() != end.blake3 {
-            return Err(Error::damaged("the content does not match its BLAKE3 hash").in_file(label));
-        }
+        member.compare(end)?;
+        let PendingMember { start, entries, .. } = member;
         let entries = match entries {
             None => Vec::new(),
             Some(entries) => {
