@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::terminal::BinaryContent;
-use crate::text::printable;
+use crate::text::{printable, without_error_numbers};
 use crate::units::bytes_text;
 
 /// The message about an output that already exists.
@@ -164,7 +164,7 @@ impl fmt::Display for Failure {
             Failure::Storage(error) => error.to_string(),
             Failure::Exists { file } => format!("{file}: {EXISTS_TEXT}"),
         };
-        f.write_str(&printable(&text))
+        f.write_str(&without_error_numbers(&printable(&text)))
     }
 }
 
@@ -272,6 +272,26 @@ mod tests {
         let error = refrain::Error::new(ErrorKind::Limit, "the content limit is 7");
         let text = Failure::engine("x", error).to_string();
         assert!(text.ends_with(" (option --content-max)"), "{text}");
+    }
+
+    #[test]
+    fn messages_have_the_words_of_the_system_without_its_numbers() {
+        let text = |file: &str| {
+            let (file, action) = (file.to_owned(), "open");
+            let error = io::Error::from_raw_os_error(2);
+            Failure::Io {
+                file,
+                action,
+                error,
+            }
+            .to_string()
+        };
+        assert_eq!(text("x"), "cannot open x: No such file or directory");
+        let odd = text("a (os error b) c");
+        assert_eq!(
+            odd,
+            "cannot open a (os error b) c: No such file or directory"
+        );
     }
 
     #[test]

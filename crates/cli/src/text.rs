@@ -7,6 +7,24 @@ use std::os::unix::ffi::OsStrExt;
 
 pub use refrain_page::{json_text, printable, printable_lines};
 
+/// A message without the numbers of the system's errors, whose words stand before them.
+pub fn without_error_numbers(text: &str) -> String {
+    const BEGIN: &str = " (os error ";
+    let mut parts = text.split(BEGIN);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        match part.get(digits..).and_then(|rest| rest.strip_prefix(')')) {
+            Some(rest) if digits > 0 => kept.push_str(rest),
+            _ => {
+                kept.push_str(BEGIN);
+                kept.push_str(part);
+            }
+        }
+    }
+    kept
+}
+
 /// Returns a name of any bytes as text from which [`unescaped`] makes the same bytes again: control
 /// characters and bytes that are not UTF-8 become `\ooo` with three octal digits, a backslash
 /// becomes two.

@@ -14,7 +14,7 @@ use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::going_on::{GoingOn, close_broken};
 use crate::options::ReadOptions;
-use crate::progress::Watch;
+use crate::progress::{MemberWatch, Watch};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::frame_check::check_frames;
 use crate::read::tree::recovery::Recovery;
@@ -152,7 +152,15 @@ impl MemberExtraction<'_> {
         target: &mut Target,
         recovery: Option<&Recovery<'_>>,
     ) -> Result<bool> {
-        let (archive, meter, watch) = (self.archive, &self.meter, self.watch);
+        let (archive, meter) = (self.archive, &self.meter);
+        let watch = &MemberWatch {
+            inner: self.watch,
+            number,
+            name: match archive.member_count() {
+                1 => b"",
+                _ => &member.name,
+            },
+        };
         let sink: Option<&mut dyn Sink> = match target {
             Target::Tree(tree) => {
                 let selection = tree.selection.as_ref();

@@ -51,6 +51,45 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
+/// A watch of one of several members, whose name stands before the paths of its entries.
+pub(crate) struct MemberWatch<'a> {
+    pub inner: &'a dyn Watch,
+    pub number: usize,
+    /// Empty for the only member.
+    pub name: &'a [u8],
+}
+
+impl Watch for MemberWatch<'_> {
+    fn progress(&self, progress: &Progress) {
+        self.inner.progress(progress);
+    }
+
+    fn notice(&self, notice: &str) {
+        self.inner.notice(notice);
+    }
+
+    fn problem(&self, _member: usize, problem: &Problem) {
+        let path = match (self.name, &problem.path[..]) {
+            ([], path) => path.to_vec(),
+            (name, []) => name.to_vec(),
+            (name, path) => [name, b"/", path].concat(),
+        };
+        let problem = Problem {
+            path,
+            ..problem.clone()
+        };
+        self.inner.problem(self.number, &problem);
+    }
+
+    fn block(&self, block: &BlockInfo) {
+        self.inner.block(block);
+    }
+
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        self.inner.cancel_flag()
+    }
+}
+
 /// The progress of a verb.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::problems::{FileProblem, FileProblemKind, problems_lines};
 use crate::exit::Exit;
-use crate::text::{counted, printable};
+use crate::text::{counted, printable, without_error_numbers};
 
 /// So many existing files are named one by one.
 const EXISTING_NAMED_MAX: usize = 10;
@@ -124,6 +124,7 @@ impl Outcome {
 
     /// Adds something that is missing and no file of its own.
     pub fn add_loss(&mut self, exit: Exit, text: &str) {
+        let text = &without_error_numbers(text)[..];
         let text = match self.label.as_str() {
             "" => printable(text),
             // It may name the only source itself.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::listing::add_bytes;
 use crate::exit::Exit;
-use crate::text::{counted, escaped};
+use crate::text::{counted, escaped, without_error_numbers};
 
 /// What is wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,7 +114,11 @@ impl FileProblem {
 
     /// The line for people.
     pub fn line(&self) -> String {
-        format!("{}: {}", escaped(&self.path), self.text)
+        format!(
+            "{}: {}",
+            escaped(&self.path),
+            without_error_numbers(&self.text)
+        )
     }
 
     /// The problem, for scripts.

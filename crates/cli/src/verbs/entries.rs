@@ -7,7 +7,7 @@ use refrain::directory::Problem;
 use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, Entry, ErrorKind, Member, MemberKind};
 
-use crate::entry_paths::{inside, normalized, prefix_of};
+use crate::entry_paths::{full_path, inside, normalized, prefix_of};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::names;
@@ -71,7 +71,19 @@ pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
     for_each_member(archive, label, |index, member| {
         if member.kind == MemberKind::Tar {
             let found = archive.tar_problems(index);
-            problems.extend(found.map_err(|error| Failure::engine(label, error))?);
+            let found = found.map_err(|error| Failure::engine(label, error))?;
+            let prefix = path_prefix(archive, member);
+            problems.extend(
+                found
+                    .into_iter()
+                    .map(|problem| match problem.path.is_empty() {
+                        true => problem,
+                        false => Problem {
+                            path: full_path(&prefix, &problem.path),
+                            ..problem
+                        },
+                    }),
+            );
         }
         Ok(())
     })?;

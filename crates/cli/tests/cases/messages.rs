@@ -271,3 +271,33 @@ fn what_is_left_out_is_counted_and_named() {
     let told = case.fails("test missing.rfn", 6);
     assert!(told.contains("missing.rfn: No such file"), "{told}");
 }
+
+/// A tar stream with a file of a kind that nobody knows.
+fn tar_with_an_unknown_kind(case: &Case, name: &str) {
+    case.write("entry", b"content");
+    let line = format!("-cf {name} entry");
+    expect(case.command("tar", &line).output().unwrap(), 0, &line);
+    let mut tar = case.read(name);
+    tar[156] = b'Z';
+    tar[148..156].fill(b' ');
+    let sum: u32 = tar[..512].iter().map(|&byte| u32::from(byte)).sum();
+    tar[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    case.write(name, &tar);
+}
+
+#[test]
+fn entries_of_several_members_are_named_with_their_member() {
+    let case = Case::new();
+    tar_with_an_unknown_kind(&case, "a.tar");
+    tar_with_an_unknown_kind(&case, "b.tar");
+    case.ok("compress -q a.tar");
+    case.ok("compress -q a.tar b.tar -o two.rfn");
+    let told = |line: &str| String::from_utf8(case.ok(line).stderr).unwrap();
+    let one = told("decompress a.tar.rfn entry -o one");
+    assert!(one.contains("refrain: entry: of an unknown kind"), "{one}");
+    let two = told("decompress two.rfn a.tar b.tar/entry -o two/");
+    for name in ["a.tar", "b.tar"] {
+        let line = format!("refrain: {name}/entry: of an unknown kind");
+        assert!(two.contains(&line), "{two}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::messages;
 use crate::report::{self, Meter};
 use crate::session::Session;
 use crate::standard::TextOutput;
-use crate::text::{json_text, printable, printable_lines};
+use crate::text::{json_text, printable, printable_lines, without_error_numbers};
 
 /// The code of md5sum when something did not match or could not be read; scripts rely on it. Its
 /// number is that of `usage` in other verbs.
@@ -127,9 +127,5 @@ impl<'a> HashOutput<'a> {
 
 /// The system's message without the error number, as md5sum prints it.
 pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" (os error ") {
-        Some((reason, _)) => reason.to_string(),
-        None => text,
-    }
+    without_error_numbers(&error.to_string())
 }
