@@ -19,7 +19,6 @@
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
 //! | [`whole`] | small archives as a single frame |
-//! | [`sealed`], [`generation`] | seams for encryption and appending; not used yet |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
 //! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`].
@@ -64,7 +63,6 @@ pub mod entries;
 pub mod error;
 pub mod extents;
 pub mod frame;
-pub mod generation;
 pub mod head;
 pub mod identity;
 pub mod index;
@@ -78,7 +76,6 @@ pub mod parity;
 pub mod payload;
 pub mod payload_hasher;
 pub mod root_hash;
-pub mod sealed;
 pub mod walk;
 pub mod whole;
 

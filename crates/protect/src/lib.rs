@@ -1,4 +1,4 @@
-//! Integrity and confidentiality of an archive's bytes: hashes, ciphers and recovery data.
+//! Integrity and confidentiality of an archive's bytes: hashes and ciphers.
 //!
 //! - [`checksum64`] and [`Checksum64`]: XXH3-64, the checksum of every frame and block. It detects
 //!   accidents, not forgery.
@@ -10,7 +10,6 @@
 //! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
 //! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one interface, for digests that users compare.
 //! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
-//! - [`recovery`]: the interface for recovery frames, which nothing implements yet.
 //!
 //! Everything is a pure function of its input: no files, threads, clocks or randomness. The crate
 //! depends on no other crate of the project.
@@ -34,7 +33,6 @@ pub mod hash;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
 pub mod md5;
-pub mod recovery;
 
 pub use digest::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use hash::blake3::{

@@ -18,8 +18,6 @@
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
 //! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read meanwhile |
 //! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
-//! | [`async_source`] | [`AsyncSource`]: range reads that complete later; no implementation yet |
-//! | [`cache_tier`] | [`CacheTier`]: one level of a block cache; no tier exists yet |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
 //! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: simulated failures |
 //!
@@ -42,10 +40,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod async_source;
 pub mod atomic_file;
 pub mod blocking;
-pub mod cache_tier;
 pub mod confined;
 pub mod descriptor_reader;
 pub mod faulty;
@@ -71,10 +67,8 @@ mod leftovers;
 mod remove_tree;
 mod transfer;
 
-pub use async_source::{AsyncSource, BlockingSource, Completion, ReadId};
 pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
 pub use blocking::Blocking;
-pub use cache_tier::{Admission, BlockKey, CacheTier, EmptyTier, TierSize};
 pub use confined::ConfinedDirectory;
 pub use descriptor_reader::DescriptorReader;
 pub use failure::Failure;
