@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
+use crate::open_at::open_at;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -144,7 +145,7 @@ impl Directory {
     fn open_child(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags =
             crate::directory::OPEN_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(parent, name, flags, Mode::empty())
+        open_at(parent, name, flags, Mode::empty())
     }
 }
 

@@ -9,8 +9,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::open_at::open_at;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// The longest file name that all common file systems accept.
 const NAME_BYTES_MAX: usize = 255;
@@ -78,7 +79,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<ResolvedPath> {
 impl Directory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OPEN_FLAGS | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        let descriptor = open_at(CWD, path, flags, Mode::empty())?;
         Ok(Directory { descriptor })
     }
 
@@ -97,7 +98,7 @@ impl Directory {
     #[cfg(target_os = "linux")]
     pub(crate) fn create_unnamed(&self, mode: Mode) -> io::Result<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.descriptor, ".", flags, mode)?);
+        let file = File::from(open_at(&self.descriptor, ".", flags, mode)?);
         // Naming it later needs /proc.
         rustix::fs::stat(descriptor_path(&file))?;
         Ok(file)
@@ -126,7 +127,7 @@ impl Directory {
     fn create_hidden_with(&self, name: &OsStr, mode: Mode) -> io::Result<(File, OsString)> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         self.with_hidden_name(name, |hidden| {
-            let file = rustix::fs::openat(&self.descriptor, hidden, flags, mode)?;
+            let file = open_at(&self.descriptor, hidden, flags, mode)?;
             Ok(File::from(file))
         })
     }
@@ -207,10 +208,10 @@ impl Directory {
     /// cannot be opened for this; then only the file itself is synced.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.descriptor, ".", flags, Mode::empty()) {
+        match open_at(&self.descriptor, ".", flags, Mode::empty()) {
             Err(Errno::ACCESS) => Ok(()),
             Err(error) => Err(error.into()),
-            Ok(directory) => match rustix::fs::fsync(&directory) {
+            Ok(directory) => match retry_on_intr(|| rustix::fs::fsync(&directory)) {
                 // Some file systems do not support this for directories.
                 Ok(()) | Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
                 Err(error) => Err(error.into()),

@@ -64,6 +64,7 @@ mod appender;
 mod directory;
 mod failure;
 mod leftovers;
+mod open_at;
 mod remove_tree;
 mod transfer;
 
@@ -77,6 +78,7 @@ pub use file::{FileIdentity, FileSource};
 pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};
+pub use open_at::open_at;
 pub use output::create_output;
 pub use ranged_file::{Positional, RangedFile, Sharing};
 pub use redirected::descriptor_output;

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
+use crate::open_at::open_at;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -81,7 +82,7 @@ fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> rust
 
 /// Opens a directory and allows its owner to change it.
 fn open_for_removal(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty());
+    let open = || open_at(parent, name, DIRECTORY_FLAGS, Mode::empty());
     let opened = match open() {
         Err(Errno::ACCESS) => {
             rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::empty())?;
@@ -145,8 +146,7 @@ mod tests {
         let mut directory = OwnedFd::from(fs::File::open(&root).unwrap());
         for _ in 0..3000 {
             rustix::fs::mkdirat(&directory, "d", Mode::RWXU).unwrap();
-            directory =
-                rustix::fs::openat(&directory, "d", DIRECTORY_FLAGS, Mode::empty()).unwrap();
+            directory = open_at(&directory, "d", DIRECTORY_FLAGS, Mode::empty()).unwrap();
         }
         remove_tree(parent.as_fd(), OsStr::new("root")).unwrap();
         let left: Vec<_> = fs::read_dir(temporary.path()).unwrap().collect();

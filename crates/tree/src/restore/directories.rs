@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use refrain_pool::Lock;
+use refrain_storage::open_at;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -276,11 +277,11 @@ impl Directories {
 
 /// Opens a directory that may be one that the user can search and not list.
 fn open_directory(parent: &Directory, name: &OsStr) -> rustix::io::Result<OwnedFd> {
-    match rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
+    match open_at(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
         #[cfg(target_os = "linux")]
         Err(Errno::ACCESS) => {
             let flags = DIRECTORY_FLAGS.union(OFlags::PATH);
-            rustix::fs::openat(parent, name, flags, Mode::empty())
+            open_at(parent, name, flags, Mode::empty())
         }
         opened => opened,
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refrain_pool::trace::{Device, writing};
+use refrain_storage::open_at;
 use refrain_storage::{RangedFile, Sharing};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
@@ -309,7 +310,7 @@ impl Drop for RestoredFile {
 /// Creates a file under its final name, which nobody sees before the target is published.
 fn create_named(shared: &Shared, place: &Place<'_>, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = |name: &OsStr| rustix::fs::openat(&place.directory, name, flags, mode);
+    let create = |name: &OsStr| open_at(&place.directory, name, flags, mode);
     Ok(File::from(shared.create(place, create)?.0))
 }
 

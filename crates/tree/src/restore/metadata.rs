@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use refrain_storage::open_at;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
@@ -287,7 +288,7 @@ fn attribute_error(attribute: &ExtendedAttribute, error: Errno) -> io::Error {
 #[cfg(target_os = "linux")]
 fn set_name_mode(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let file = open_at(directory, name, flags, Mode::empty())?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     match rustix::fs::chmodat(rustix::fs::CWD, path, mode, AtFlags::empty()) {
         // Without /proc: a link that another process put here meanwhile would be followed.

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use refrain_storage::confined::LINK_TEXT;
+use refrain_storage::open_at;
 use refrain_storage::{ConfinedDirectory, Leftover, remove_tree};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -79,7 +80,7 @@ impl Target {
         let kind = found.map(|found| FileType::from_raw_mode(found.st_mode));
         match kind {
             Ok(FileType::Directory) => {
-                let opened = rustix::fs::openat(&parent, &name, DIRECTORY_FLAGS, Mode::empty());
+                let opened = open_at(&parent, &name, DIRECTORY_FLAGS, Mode::empty());
                 let opened = opened.map_err(io::Error::from);
                 Ok((Target::Existing, opened.map_err(named("open", &path))?))
             }
@@ -89,7 +90,7 @@ impl Target {
             }
             Ok(_) => Err(no_directory(&path)),
             Err(Errno::NOENT) => {
-                let listed = rustix::fs::openat(&parent, ".", DIRECTORY_FLAGS, Mode::empty());
+                let listed = open_at(&parent, ".", DIRECTORY_FLAGS, Mode::empty());
                 let listed = listed.map_err(io::Error::from);
                 stage_in(listed.map_err(named("open", &path))?, &name, &path)
             }
@@ -181,7 +182,7 @@ fn create_locked(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Opt
         Err(Errno::EXIST) => return Ok(None),
         created => created?,
     }
-    let opened = match rustix::fs::openat(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
+    let opened = match open_at(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
         opened => opened?,
     };
@@ -192,7 +193,7 @@ fn create_locked(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Opt
 /// the restore does not depend on it.
 fn remove_abandoned(parent: BorrowedFd<'_>, name: &OsStr) {
     for found in temporary_names(parent, Some(name), SUFFIX) {
-        let opened = rustix::fs::openat(parent, &found, DIRECTORY_FLAGS, Mode::empty());
+        let opened = open_at(parent, &found, DIRECTORY_FLAGS, Mode::empty());
         if let Ok(opened) = opened
             && claim_abandoned(parent, &found, &opened)
         {

@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
 #[cfg(target_os = "linux")]
+use refrain_storage::open_at;
 use rustix::fs::CWD;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -63,7 +64,7 @@ fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
-        let file = rustix::fs::openat(directory, hidden, flags, mode)?;
+        let file = open_at(directory, hidden, flags, mode)?;
         match claim(directory.as_fd(), hidden, &file) {
             true => Ok(file),
             false => Err(Errno::EXIST),
@@ -77,7 +78,7 @@ fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
 fn remove_abandoned(directory: &Directory) {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for found in temporary_names(directory.as_fd(), None, SUFFIX) {
-        let opened = rustix::fs::openat(directory, &found, flags, Mode::empty());
+        let opened = open_at(directory, &found, flags, Mode::empty());
         if let Ok(opened) = opened
             && claim_abandoned(directory.as_fd(), &found, &opened)
         {
@@ -128,7 +129,7 @@ pub(super) fn can_name() -> bool {
 #[cfg(target_os = "linux")]
 fn create_unnamed(place: &Place<'_>, mode: Mode) -> rustix::io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&place.directory, ".", flags, mode)?;
+    let file = open_at(&place.directory, ".", flags, mode)?;
     Ok(File::from(file))
 }
 

@@ -3,6 +3,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use refrain_storage::open_at;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::Names;
@@ -19,7 +20,7 @@ pub(crate) fn is_cache(directory: BorrowedFd<'_>, names: &Names) -> bool {
 
 fn has_signature(directory: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let tag = rustix::fs::openat(directory, TAG_NAME, flags, Mode::empty())?;
+    let tag = open_at(directory, TAG_NAME, flags, Mode::empty())?;
     let mut start = [0; SIGNATURE.len()];
     let read = rustix::io::pread(&tag, &mut start, 0)?;
     Ok(read == start.len() && start == SIGNATURE)

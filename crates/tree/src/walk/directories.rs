@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use refrain_storage::open_at;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::listed::Children;
@@ -121,7 +122,7 @@ impl Directories {
         let root = self.levels.first().and_then(|root| root.file.as_ref());
         let mut file = root.ok_or(io::ErrorKind::NotFound)?.try_clone()?;
         for name in path.split(|byte| *byte == b'/') {
-            file = rustix::fs::openat(&file, name, DIRECTORY_FLAGS, Mode::empty())?;
+            file = open_at(&file, name, DIRECTORY_FLAGS, Mode::empty())?;
         }
         check_id(file, id)
     }
@@ -129,7 +130,7 @@ impl Directories {
 
 /// Opens a directory if it is the expected one.
 fn open_if(at: BorrowedFd<'_>, name: &[u8], id: FileId) -> io::Result<OwnedFd> {
-    let file = rustix::fs::openat(at, name, DIRECTORY_FLAGS, Mode::empty())?;
+    let file = open_at(at, name, DIRECTORY_FLAGS, Mode::empty())?;
     check_id(file, id)
 }
 

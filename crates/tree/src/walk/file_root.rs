@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::trace::{Device, reading};
+use refrain_storage::open_at;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -133,8 +134,8 @@ impl FileRoot {
                 Err(Errno::NOSYS) => self.resolves_without_links.store(false, Ordering::Relaxed),
                 // A sandbox that does not know the call; or the file, which the next call tells.
                 Err(Errno::PERM) if !flags.contains(OFlags::NOATIME) => {}
-                // Renames on the way made the answer uncertain.
-                Err(Errno::AGAIN) => {}
+                // Renames on the way made the answer uncertain, or a signal ended the call.
+                Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
             }
         }
@@ -155,7 +156,7 @@ fn resolve_stepwise(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::i
             None => flags,
         };
         let parent = directory.as_ref().map_or(at, AsFd::as_fd);
-        directory = Some(rustix::fs::openat(parent, name, flags, Mode::empty())?);
+        directory = Some(open_at(parent, name, flags, Mode::empty())?);
     }
     directory.ok_or(Errno::NOENT)
 }

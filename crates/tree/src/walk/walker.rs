@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use refrain_storage::open_at;
 use rustix::fs::{Mode, OFlags};
 
 use super::attributes::{AttributesOf, read_attributes};
@@ -318,7 +319,7 @@ impl Walker {
             return Ok(());
         };
         let name = self.path.get(name_start..).unwrap_or_default();
-        let opened = rustix::fs::openat(at, name, DIRECTORY_FLAGS, Mode::empty());
+        let opened = open_at(at, name, DIRECTORY_FLAGS, Mode::empty());
         let file = match opened {
             Ok(file) => file,
             Err(error @ (rustix::io::Errno::ACCESS | rustix::io::Errno::PERM)) => {

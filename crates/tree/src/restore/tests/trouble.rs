@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
+use refrain_storage::open_at;
 use rustix::fs::{Mode, OFlags};
 
 use super::state::states;
@@ -313,7 +314,7 @@ fn paths_may_be_longer_than_the_limit_of_the_system() {
     assert_eq!(fs::read(out.join("shallow")).unwrap(), b"deep");
     let mut open = rustix::fs::open(&out, OFlags::DIRECTORY, Mode::empty()).unwrap();
     for _ in 0..DEPTH {
-        open = rustix::fs::openat(&open, "directory", OFlags::DIRECTORY, Mode::empty()).unwrap();
+        open = open_at(&open, "directory", OFlags::DIRECTORY, Mode::empty()).unwrap();
     }
     let found = rustix::fs::fstat(&open).unwrap();
     assert_eq!(found.st_mode & 0o7777, 0o711);

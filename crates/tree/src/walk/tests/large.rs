@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
+use refrain_storage::open_at;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::*;
@@ -19,13 +20,13 @@ fn paths_longer_than_the_system_allows_are_walked_and_read() {
         // A file before and after the next directory: the walk comes back to each level.
         for file in ["a", "z"] {
             let flags = OFlags::CREATE | OFlags::WRONLY;
-            let file = rustix::fs::openat(&directory, file, flags, Mode::RUSR).unwrap();
+            let file = open_at(&directory, file, flags, Mode::RUSR).unwrap();
             fs::File::from(file)
                 .write_all(depth.to_string().as_bytes())
                 .unwrap();
         }
         rustix::fs::mkdirat(&directory, &*name, Mode::RWXU).unwrap();
-        directory = rustix::fs::openat(&directory, &*name, flags, Mode::empty()).unwrap();
+        directory = open_at(&directory, &*name, flags, Mode::empty()).unwrap();
     }
     drop(directory);
     let (entries, problems) = walk(root.path(), WalkOptions::default());
