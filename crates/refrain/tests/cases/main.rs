@@ -22,8 +22,8 @@
 //! | `trees` | directories and tar streams |
 //! | `whole` | small archives |
 //!
-//! What counts the heap (`bounds`, `damage`, `memory`) or runs itself again (`killed`) is a binary of
-//! its own beside this one.
+//! What counts the heap (`bounds`, `damage`, `memory`) or runs itself again (`killed`) is a binary
+//! of its own beside this one.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
