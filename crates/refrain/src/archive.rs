@@ -18,6 +18,7 @@ use crate::read::content_check::{ContentCheck, HashCheck};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::range_read::RangeRead;
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
@@ -241,15 +242,54 @@ impl Archive {
         self.opened.content_check(member)
     }
 
-    /// A check of all that [`Archive::read_at`] returns of a member, or [`Archive::read_entry_at`]
-    /// of an entry: pass it the bytes in their order. `None` where the archive has no hash of just
-    /// these bytes: of the tar stream that a directory is seen as, of an entry beside others, and
-    /// of a member whose end is lost.
+    /// Writes a range of what [`Archive::read_at`] reads of a member, or [`Archive::read_entry_at`]
+    /// of an entry, to `sink`, read by many threads: everything before damage. Does not publish the
+    /// sink. All content is compared with its hash, unless the archive has no hash of just these
+    /// bytes: of the tar stream that a directory is seen as, of an entry beside others, of a member
+    /// whose end is lost, and of a part.
     ///
     /// # Errors
-    /// As [`Archive::member`].
-    pub fn hash_check(&self, member: usize, entry: Option<&Entry>) -> Result<Option<ContentCheck>> {
+    /// As [`Archive::read_at`]; `Limit` if the options' limit of content is less than the range;
+    /// `Damaged` if the range ends beyond the end; those of the sink; `Cancelled`.
+    pub fn write_range(
+        &self,
+        member: usize,
+        entry: Option<&Entry>,
+        range: Range<u64>,
+        sink: &mut dyn Sink,
+        watch: &dyn Watch,
+    ) -> Result<()> {
+        self.check_content_limit(range.end.saturating_sub(range.start))?;
+        let read = |offset: u64, buffer: &mut [u8]| match entry {
+            Some(entry) => self.read_entry_at(member, entry, offset, buffer),
+            None => self.read_at(member, offset, buffer),
+        };
+        let read = RangeRead {
+            read: &read,
+            // An archive without hashes of its blocks is one stream.
+            threads: match self.content_check(member) {
+                Some(_) => 0,
+                None => self.threads,
+            },
+            memory_bytes: self.memory_bytes,
+            check: self.range_check(member, entry, &range)?,
+            range,
+        };
+        read.run(watch, &mut |bytes| Ok(sink.write_all(bytes)?))
+    }
+
+    /// The check of a range, if it is all content.
+    fn range_check(
+        &self,
+        member: usize,
+        entry: Option<&Entry>,
+        range: &Range<u64>,
+    ) -> Result<Option<ContentCheck>> {
         let stated = self.member(member)?;
+        let length_bytes = entry.map_or(stated.content_bytes, |entry| entry.size_bytes);
+        if *range != (0..length_bytes) {
+            return Ok(None);
+        }
         let has_entries = matches!(stated.kind, MemberKind::Tree | MemberKind::Tar);
         let is_all = match (entry, self.opened.content(member)?) {
             (None, _) => !has_entries,
@@ -263,7 +303,7 @@ impl Archive {
             return Ok(Some(check));
         }
         let is_known = is_all && stated.blake3 != [0; 32];
-        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::new(&stated)))))
+        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::of_member(&stated)))))
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream

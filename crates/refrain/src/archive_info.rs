@@ -260,10 +260,15 @@ fn kind(kind: FormatKind) -> MemberKind {
 impl Member {
     /// A hasher that makes [`Member::blake3`] of the content.
     pub(crate) fn hasher(&self) -> MemberHasher {
-        MemberHasher::new(match self.is_sparse {
+        MemberHasher::new(self.hash_kind())
+    }
+
+    /// How its content is hashed.
+    pub(crate) fn hash_kind(&self) -> HashKind {
+        match self.is_sparse {
             true => HashKind::Sparse,
             false => HashKind::Plain,
-        })
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 //! what that needs.
 
 use std::cell::RefCell;
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::directory::{Problem, Selection, SelectionBuilder, cut_from};
 use refrain::storage::Sink;
-use refrain::{Archive, ContentCheck, Entry, EntryKind, ErrorKind, Member, Progress, Watch};
+use refrain::{Archive, Entry, EntryKind, ErrorKind, Member, Watch};
 use serde_json::json;
 
 use super::entries::{self, Found};
@@ -24,9 +25,6 @@ use crate::plan::CatPlan;
 use crate::report::{DataTo, Meter, Outcome, Report, place_lines};
 use crate::session::Session;
 use crate::text::{counted, quoted};
-
-/// Bytes requested from the engine at once: several blocks, so that they are decoded in parallel.
-const REQUEST_BYTES_MAX: usize = 8 << 20;
 
 /// Hard links point to files, so one step is enough; the limit stops forged archives.
 const LINK_STEPS_MAX: usize = 1;
@@ -74,7 +72,6 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         range: plan.range,
         label,
         meter: &meter,
-        session: report.session(),
         written: 0..0,
         unread: RefCell::default(),
     };
@@ -164,7 +161,6 @@ struct Copy<'a> {
     range: Option<ByteRange>,
     label: &'a str,
     meter: &'a Meter<'a>,
-    session: &'a Session,
     /// The range of the data that was written; of several the bytes of all.
     written: Range<u64>,
     /// What was not written although it was asked for.
@@ -329,92 +325,67 @@ impl Copy<'_> {
     }
 
     fn pieces(&self, data: &Data, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
-        let length_bytes = range.end - range.start;
-        (self.archive.check_content_limit(length_bytes))
-            .map_err(|error| Failure::engine(self.label, error))?;
-        let request_bytes = usize::try_from(length_bytes).unwrap_or(usize::MAX);
-        let mut buffer = vec![0; request_bytes.min(REQUEST_BYTES_MAX)];
-        let mut check = self.check_of(data, &range)?;
-        let mut offset = range.start;
-        while offset < range.end && !self.session.is_cancelled() {
-            let wanted = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
-            let wanted = wanted.min(buffer.len());
-            let wanted = buffer.get_mut(..wanted).unwrap_or_default();
-            let read = (self.read_up_to_damage(data, offset, wanted))
-                .map_err(|failure| after(failure, offset - range.start))?;
-            if read == 0 {
-                let text = "the content ends before the length that the archive states";
-                return Err(Failure::refused(self.label, text));
-            }
-            let bytes = buffer.get(..read).unwrap_or_default();
-            sink.write_all(bytes).map_err(Failure::Storage)?;
-            if let Some(check) = &mut check {
-                check
-                    .update(bytes)
-                    .map_err(|error| Failure::engine(self.label, error))?;
-            }
-            offset = offset.saturating_add(read as u64);
-            self.meter.progress(&Progress {
-                content_bytes_done: offset - range.start,
-                content_bytes_total: Some(length_bytes),
-                archive_bytes: 0,
-            });
-        }
-        match check {
-            Some(check) if offset == range.end => check
-                .finish()
-                .map_err(|error| Failure::engine(self.label, error)),
-            _ => Ok(()),
-        }
-    }
-
-    /// The check of a range whose bytes are not compared with a hash as they are read. Only all of
-    /// the content can be checked; a part is written with a notice.
-    fn check_of(&self, data: &Data, range: &Range<u64>) -> Result<Option<ContentCheck>> {
-        let is_whole = *range == (0..self.length_bytes(data)?);
         let (member, entry) = match data {
             Data::Member(member) => (*member, None),
             Data::File(member, entry) => (*member, Some(&**entry)),
-            Data::Directory(..) => return Ok(None),
+            Data::Directory(..) => return Ok(()),
         };
-        if is_whole {
-            let check = self.archive.hash_check(member, entry);
-            return check.map_err(|error| Failure::engine(self.label, error));
+        let is_whole = range == (0..self.length_bytes(data)?);
+        let has_digest = entry.is_none() && self.archive.content_check(member).is_some();
+        if has_digest && !is_whole && !range.is_empty() {
+            let text = "the range cannot be compared with the digest, which covers all content: \
+                        `refrain test` compares it";
+            self.meter.notice(text);
         }
-        let check = self.archive.content_check(member);
-        if entry.is_some() || check.is_none() {
-            return Ok(None);
-        }
-        if range.is_empty() {
-            return Ok(None);
-        }
-        let text = "the range cannot be compared with the digest, which covers all content: \
-                    `refrain test` compares it";
-        self.meter.notice(text);
-        Ok(None)
+        let mut sink = Counted {
+            sink,
+            bytes: 0,
+            failure: None,
+        };
+        let written = (self.archive).write_range(member, entry, range, &mut sink, self.meter);
+        written.map_err(|error| match sink.failure {
+            Some(failure) => Failure::Storage(failure),
+            None => after(Failure::engine(self.label, error), sink.bytes),
+        })
     }
+}
 
-    /// Reads what is before damage, if there is something.
-    fn read_up_to_damage(&self, data: &Data, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut wanted = buffer.len();
-        loop {
-            let read = self.read(data, offset, buffer.get_mut(..wanted).unwrap_or_default());
-            match read {
-                Err(Failure::Engine(error)) if error.kind == ErrorKind::Damaged && wanted > 1 => {
-                    wanted /= 2;
-                }
-                _ => return read,
+/// Counts what is written, and keeps the error of the sink apart from those of the archive.
+struct Counted<'a> {
+    sink: &'a mut dyn Sink,
+    bytes: u64,
+    failure: Option<io::Error>,
+}
+
+impl Counted<'_> {
+    fn note(&mut self, written: io::Result<()>, length_bytes: u64) -> io::Result<()> {
+        match written {
+            Ok(()) => {
+                self.bytes += length_bytes;
+                Ok(())
+            }
+            Err(error) => {
+                let kind = error.kind();
+                self.failure = Some(error);
+                Err(kind.into())
             }
         }
     }
+}
 
-    fn read(&self, data: &Data, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let read = match data {
-            Data::Member(member) => self.archive.read_at(*member, offset, buffer),
-            Data::File(member, entry) => self.archive.read_entry_at(*member, entry, offset, buffer),
-            Data::Directory(..) => return Ok(0),
-        };
-        read.map_err(|error| Failure::engine(self.label, error))
+impl Sink for Counted<'_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.sink.write_all(bytes);
+        self.note(written, bytes.len() as u64)
+    }
+
+    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        let written = self.sink.write_zeros(length_bytes);
+        self.note(written, length_bytes)
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.sink.publish()
     }
 }
 

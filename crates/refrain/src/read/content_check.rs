@@ -1,6 +1,6 @@
 //! The check of content whose archive has digests of all of it only.
 
-use refrain_protect::{HASH_BYTES, MemberHasher};
+use refrain_protect::{HASH_BYTES, HashKind, MemberHasher, MemberSegment};
 
 use crate::archive_info::Member;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,6 +9,15 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) trait CheckContent: Send {
     /// Receives the next content.
     fn update(&mut self, bytes: &[u8]) -> Result<()>;
+    /// The kind of the hashes of segments, which any thread computes, that it takes instead of the
+    /// content; `None` if it takes the content only.
+    fn segment_kind(&self) -> Option<HashKind> {
+        None
+    }
+    /// Receives the hashes of the next segments.
+    fn push(&mut self, _segments: &[MemberSegment]) -> Result<()> {
+        Ok(())
+    }
 
     /// Ends the content.
     fn finish(self: Box<Self>) -> Result<()>;
@@ -33,6 +42,16 @@ impl ContentCheck {
         self.0.update(bytes)
     }
 
+    /// The kind of the hashes of segments that it takes instead of the content, if it does.
+    pub(crate) fn segment_kind(&self) -> Option<HashKind> {
+        self.0.segment_kind()
+    }
+
+    /// Adds the hashes of the next segments.
+    pub(crate) fn push(&mut self, segments: &[MemberSegment]) -> Result<()> {
+        self.0.push(segments)
+    }
+
     /// Compares the digests at the end of the content.
     ///
     /// # Errors
@@ -45,18 +64,26 @@ impl ContentCheck {
 /// Compares content with its BLAKE3 hash.
 pub(crate) struct HashCheck {
     hash: MemberHasher,
+    kind: HashKind,
     stated: [u8; HASH_BYTES],
     name: String,
 }
 
 impl HashCheck {
-    /// The check of all content of a member.
-    pub(crate) fn new(member: &Member) -> HashCheck {
+    /// The check of all content that has this hash. `name` is what an error calls it.
+    pub(crate) fn new(kind: HashKind, stated: [u8; HASH_BYTES], name: String) -> HashCheck {
         HashCheck {
-            hash: member.hasher(),
-            stated: member.blake3,
-            name: String::from_utf8_lossy(&member.name).into_owned(),
+            hash: MemberHasher::new(kind),
+            kind,
+            stated,
+            name,
         }
+    }
+
+    /// The check of all content of a member.
+    pub(crate) fn of_member(member: &Member) -> HashCheck {
+        let name = String::from_utf8_lossy(&member.name).into_owned();
+        HashCheck::new(member.hash_kind(), member.blake3, name)
     }
 }
 
@@ -64,6 +91,16 @@ impl CheckContent for HashCheck {
     fn update(&mut self, bytes: &[u8]) -> Result<()> {
         let added = self.hash.push_bytes(bytes);
         added.map_err(|error| Error::new(ErrorKind::Internal, error))
+    }
+
+    fn segment_kind(&self) -> Option<HashKind> {
+        Some(self.kind)
+    }
+
+    fn push(&mut self, segments: &[MemberSegment]) -> Result<()> {
+        let mut pushed = segments.iter().map(|segment| self.hash.push(segment));
+        (pushed.try_for_each(|pushed| pushed))
+            .map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
