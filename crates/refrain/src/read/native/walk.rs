@@ -501,8 +501,7 @@ impl Walk<'_, '_, '_> {
         let retained = match self.context.blocks.spills() {
             false => retained,
             true => {
-                // An eighth less than without a temporary file, for what is being written.
-                let bytes_max = self.options.memory_bytes / 8 * 3;
+                let bytes_max = self.shares.frames_bytes_max(self.options.memory_bytes);
                 self.context.blocks.spill_all_but(bytes_max)?;
                 retained.min(bytes_max)
             }
