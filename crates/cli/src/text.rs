@@ -29,6 +29,12 @@ pub fn without_error_numbers(text: &str) -> String {
 /// characters and bytes that are not UTF-8 become `\ooo` with three octal digits, a backslash
 /// becomes two.
 pub fn escaped(name: &[u8]) -> String {
+    // Most names are plain: a seventh of the time of `list` was spent on their characters. The fold
+    // looks at many bytes at once, which a search that may end early does not.
+    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
+    if name.iter().fold(true, |all, byte| all & is_plain(byte)) {
+        return String::from_utf8_lossy(name).into_owned();
+    }
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -152,6 +158,7 @@ mod tests {
     #[test]
     fn escaped_names_are_text_for_one_line_and_keep_every_byte() {
         assert_eq!(escaped("grün".as_bytes()), "grün");
+        assert_eq!(escaped(b" a/~\x7f"), " a/~\\177");
         assert_eq!(escaped(b"a\nb\xff\\c\x1b"), "a\\012b\\377\\\\c\\033");
         assert_eq!(escaped("\u{9b}".as_bytes()), "\\302\\233");
         let all: Vec<u8> = (0..=255).chain(0..=255).collect();
