@@ -515,10 +515,9 @@ impl Walk<'_, '_, '_> {
             )));
         }
         if !self.can_reread() {
-            let left = (self.options.memory_bytes / 8 * 3).saturating_sub(retained);
-            self.context
-                .store
-                .set_cache_bytes(self.shares.cache_bytes + left);
+            let memory_bytes = self.options.memory_bytes;
+            let cache_bytes = self.shares.cache_beside(retained, memory_bytes);
+            self.context.store.set_cache_bytes(cache_bytes);
         }
         self.decode_ahead(location);
         Ok(())

@@ -9,6 +9,12 @@ use crate::read::store_reader::codec_share_bytes;
 /// tree with 128 MiB took 73 s of processor time where frames filled the memory.
 const CACHE_BYTES_WANTED: u64 = 256 << 20;
 
+/// Below, decoded blocks get what larger budgets spend on parts in flight.
+const SMALL_BYTES: u64 = 512 << 20;
+
+/// Bytes for the process itself: code, stacks, lists.
+const PROCESS_BYTES: u64 = 8 << 20;
+
 /// The shares of the memory budget.
 pub(super) struct MemoryShares {
     /// The number of parts in flight, each up to a segment.
@@ -24,13 +30,17 @@ pub(super) struct MemoryShares {
 impl MemoryShares {
     pub(super) fn new(memory_bytes: u64, threads: usize, can_reread: bool) -> MemoryShares {
         let threads = threads as u64;
-        let parts_max = (memory_bytes / 8 / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
+        let parts_bytes = match memory_bytes < SMALL_BYTES {
+            true => memory_bytes / 16,
+            false => memory_bytes / 8,
+        };
+        let parts_max = (parts_bytes / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
         // Two of the largest blocks of any level, at the default budget. Only one at a time would
         // leave cores idle.
         let pending_bytes_max = memory_bytes / 8;
         let maps_bytes = memory_bytes / 16;
         let history_bytes = if can_reread { 0 } else { memory_bytes / 2 };
-        let others = maps_bytes + codec_share_bytes(memory_bytes) + history_bytes;
+        let others = PROCESS_BYTES + maps_bytes + codec_share_bytes(memory_bytes) + history_bytes;
         // A pipe's history may need less than its half; `walk` adds a part of the rest to
         // the block cache.
         let used = parts_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
@@ -48,6 +58,16 @@ impl MemoryShares {
         let missing = CACHE_BYTES_WANTED.saturating_sub(self.cache_bytes);
         most.saturating_sub(missing).max(memory_bytes / 16)
     }
+
+    /// The memory for decoded blocks while so many bytes of a pipe's frames are in memory.
+    pub(super) fn cache_beside(&self, frames_bytes: u64, memory_bytes: u64) -> u64 {
+        // Small budgets write one frame at a time.
+        let for_both = match memory_bytes < SMALL_BYTES {
+            true => memory_bytes / 16 * 7,
+            false => memory_bytes / 8 * 3,
+        };
+        self.cache_bytes + for_both.saturating_sub(frames_bytes)
+    }
 }
 
 #[cfg(test)]
@@ -57,10 +77,16 @@ mod tests {
     #[test]
     fn frames_that_may_be_written_leave_small_budgets_to_decoded_blocks() {
         const MIB: u64 = 1 << 20;
-        for (memory_mib, frames_mib) in [(128, 8), (256, 16), (512, 40), (4096, 1536)] {
+        for (memory_mib, frames_mib) in [(128, 8), (256, 16), (512, 32), (4096, 1536)] {
             let shares = MemoryShares::new(memory_mib * MIB, 2, false);
             let frames = shares.frames_bytes_max(memory_mib * MIB);
             assert_eq!(frames, frames_mib * MIB, "{memory_mib} MiB");
+            let cache = shares.cache_beside(frames, memory_mib * MIB);
+            let wanted = CACHE_BYTES_WANTED.min(memory_mib * MIB / 2);
+            assert!(cache >= wanted, "{memory_mib} MiB");
+            let parts = shares.parts_max * SEGMENT_BYTES as u64;
+            let all = parts + shares.pending_bytes_max + frames + cache + PROCESS_BYTES;
+            assert!(all <= memory_mib * MIB, "{memory_mib} MiB");
         }
     }
 }
