@@ -568,8 +568,8 @@ impl Archive {
         let mut check = TarCheck::new(&*tree);
         let mut problems = Vec::new();
         for frame in 0..tree.entry_frames()? {
-            for entry in tree.entries_of(frame)? {
-                problems.extend(check.look(&entry)?);
+            for entry in tree.entries_of(frame)?.iter() {
+                problems.extend(check.look(entry)?);
             }
         }
         problems.extend(check.problems());
@@ -587,17 +587,17 @@ impl Archive {
         };
         let mut damaged = None;
         for frame in tree.frames_for_path(path)?.rev() {
-            let mut entries = match tree.entries_of(frame) {
+            let entries = match tree.entries_of(frame) {
                 // It may be in another frame.
                 Err(error) if error.kind == ErrorKind::Damaged => {
                     damaged.get_or_insert(error);
                     continue;
                 }
-                entries => entries?.into_iter().rev(),
+                entries => entries?,
             };
-            let is_wanted = |entry: &Entry| entry.kind != EntryKind::Raw && entry.path == path;
-            if let Some(found) = entries.find(is_wanted) {
-                return Ok(Some(found));
+            let is_wanted = |entry: &&Entry| entry.kind != EntryKind::Raw && entry.path == path;
+            if let Some(found) = entries.iter().rev().find(is_wanted) {
+                return Ok(Some(found.clone()));
             }
         }
         damaged.map_or(Ok(None), Err)
@@ -632,7 +632,7 @@ impl Archive {
         let Some(tree) = self.opened.content(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
-        tree.entries_of(frame)
+        Ok(tree.entries_of(frame)?.into_vec())
     }
 
     /// The frames that may hold the entry with this path, and, of a directory, the first of what is

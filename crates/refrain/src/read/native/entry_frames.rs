@@ -12,6 +12,7 @@ use refrain_storage::Source;
 use refrain_tree::Entry;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
@@ -51,14 +52,14 @@ pub(super) fn check_frame(entries: &[Entry]) -> Result<()> {
 /// The entries of a slice. `next` is the slice after it in path order: with the separators of both
 /// no other slice has a path of this one, and all slices are in path order.
 pub(super) fn slice_of(
-    entries: &[Entry],
+    entries: Arc<Vec<Entry>>,
     slice: &IndexSlice,
     next: Option<&IndexSlice>,
-) -> Result<Vec<Entry>> {
+) -> Result<FrameEntries> {
     let damaged = || Error::damaged("a slice of entries is not as the index states it");
     let start = usize::try_from(slice.first_entry).unwrap_or(usize::MAX);
     let end = start.saturating_add(usize::try_from(slice.entry_count).unwrap_or(usize::MAX));
-    let part = entries.get(start..end).ok_or_else(damaged)?;
+    let part = FrameEntries::slice(entries, start..end).ok_or_else(damaged)?;
     let (Some(first), Some(last)) = (part.first(), part.last()) else {
         return Err(damaged());
     };
@@ -67,7 +68,7 @@ pub(super) fn slice_of(
         order.is_lt() || (next.is_cut() && last.path.starts_with(&next.separator))
     };
     match first.path.starts_with(&slice.separator) && next.is_none_or(is_below) {
-        true => Ok(part.to_vec()),
+        true => Ok(part),
         false => Err(damaged()),
     }
 }

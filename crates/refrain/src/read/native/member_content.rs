@@ -15,6 +15,7 @@ use crate::read::native::frame_index::MemberOutline;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
+use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::work_meter::WorkMeter;
 
 /// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs
@@ -90,7 +91,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     }
 
     /// The entries of a slice.
-    fn slice(&self, slices: &Range<u64>, slice: u64) -> Result<Vec<Entry>> {
+    fn slice(&self, slices: &Range<u64>, slice: u64) -> Result<FrameEntries> {
         let number = slices.start.saturating_add(slice);
         let index = &self.archive.index;
         let row = index
@@ -113,7 +114,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
                 entries
             }
         };
-        slice_of(&entries, &row, next.as_ref())
+        slice_of(entries, &row, next.as_ref())
     }
 }
 
@@ -178,10 +179,13 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         Ok(in_member(found.start)..in_member(found.end))
     }
 
-    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
+    fn entries_of(&self, frame: usize) -> Result<FrameEntries> {
         match &self.slices {
             Some(slices) => self.slice(slices, frame as u64),
-            None => self.frame(self.frames.start.saturating_add(frame as u64)),
+            None => {
+                let number = self.frames.start.saturating_add(frame as u64);
+                self.frame(number).map(FrameEntries::from)
+            }
         }
     }
 

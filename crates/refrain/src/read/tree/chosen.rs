@@ -178,9 +178,9 @@ fn link(path: Vec<u8>, target: &[u8]) -> Entry {
 /// The last entry with this path, if it is a file.
 fn find_file(content: &dyn TreeContent, path: &[u8]) -> Result<Option<Entry>> {
     for frame in content.frames_for_path(path)?.rev() {
-        let mut entries = content.entries_of(frame)?.into_iter().rev();
-        if let Some(found) = entries.find(|entry| entry.path == path) {
-            return Ok(Some(found).filter(|entry| entry.kind == EntryKind::File));
+        let entries = content.entries_of(frame)?;
+        if let Some(found) = entries.iter().rev().find(|entry| entry.path == path) {
+            return Ok((found.kind == EntryKind::File).then(|| found.clone()));
         }
     }
     Ok(None)

@@ -8,6 +8,7 @@ use refrain_tree::Entry;
 use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
+use crate::read::tree::frame_entries::FrameEntries;
 
 /// The content and the entries of one tree member, which many threads read at once.
 pub(crate) trait TreeContent: Sync {
@@ -41,7 +42,7 @@ pub(crate) trait TreeContent: Sync {
     fn entry_frames(&self) -> Result<usize>;
 
     /// The entries of a frame, or of a slice. Their content is inside the member's.
-    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>>;
+    fn entries_of(&self, frame: usize) -> Result<FrameEntries>;
 
     /// The number of all entries and their hash, as the member's end states them; `None` if they
     /// need not be compared, or the end is lost.

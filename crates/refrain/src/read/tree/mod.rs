@@ -4,6 +4,7 @@ pub(crate) mod chosen;
 pub(crate) mod content;
 pub(crate) mod decoded_frames;
 pub(crate) mod entry_data;
+pub(crate) mod frame_entries;
 pub(crate) mod parallel;
 pub(crate) mod part;
 pub(crate) mod path_order;

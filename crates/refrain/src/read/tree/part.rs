@@ -45,7 +45,7 @@ pub(crate) fn write_part<'a>(
     };
     let mut count = 0;
     for frame in 0..content.entry_frames()? {
-        for mut entry in content.entries_of(frame)? {
+        for mut entry in content.entries_of(frame)?.into_vec() {
             if entry.kind == EntryKind::Raw || !is_wanted(&entry) {
                 continue;
             }

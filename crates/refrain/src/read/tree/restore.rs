@@ -91,7 +91,7 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
                 entries => entries?,
             };
             read_entries.add(&entries);
-            for entry in entries {
+            for entry in entries.into_vec() {
                 // What is not whole is left out.
                 match check.look(&entry) {
                     Ok(Some(problem)) => {
@@ -149,7 +149,7 @@ fn expect_others(
     chosen: &mut Chosen<'_>,
 ) -> Result<()> {
     for frame in frames {
-        for entry in plan.content.entries_of(frame)? {
+        for entry in plan.content.entries_of(frame)?.into_vec() {
             chosen.choose(entry, |entry| plan.target.expect(&entry))?;
         }
     }

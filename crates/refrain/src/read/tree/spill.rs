@@ -18,6 +18,7 @@ use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::decoded_frames::DecodedFrames;
+use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
@@ -170,18 +171,18 @@ impl TreeContent for SpilledContent {
         Ok(0..self.entry_frames()?)
     }
 
-    fn entries_of(&self, frame: usize) -> Result<Vec<Entry>> {
+    fn entries_of(&self, frame: usize) -> Result<FrameEntries> {
         let Some(slices) = &self.slices else {
-            return self.frame(frame);
+            return self.frame(frame).map(FrameEntries::from);
         };
         let Some(slice) = slices.get(frame) else {
-            return Ok(vec![]);
+            return Ok(FrameEntries::default());
         };
         let decode = || self.frame(slice.frame as usize);
         let entries = (self.decoded.lock()).get_or_decode(slice.frame, decode)?;
         let start = slice.first_entry as usize;
-        let part = entries.get(start..start + slice.entry_count as usize);
-        Ok(part.unwrap_or_default().to_vec())
+        let part = FrameEntries::slice(entries, start..start + slice.entry_count as usize);
+        Ok(part.unwrap_or_default())
     }
 
     fn is_sorted(&self) -> bool {

@@ -124,7 +124,7 @@ impl<'a> ViewPlanner<'a> {
             entries => {
                 let entries = entries?;
                 self.read_entries.add(&entries);
-                self.entries = entries.into_iter();
+                self.entries = entries.into_vec().into_iter();
             }
         }
         self.next_frame += 1;
