@@ -26,6 +26,8 @@ struct Recovered {
     files: Files,
     /// Members that are broken, as far as they were delivered.
     broken: Files,
+    /// Whether directories are delivered as tar streams.
+    are_streams: bool,
 }
 
 impl Recovered {
@@ -35,6 +37,7 @@ impl Recovered {
             open: None,
             files: Files::new(),
             broken: Files::new(),
+            are_streams: false,
         }
     }
 
@@ -48,7 +51,8 @@ impl Recovered {
 impl Targets for Recovered {
     fn open(&mut self, member: &MemberStart) -> Result<Target> {
         let name = String::from_utf8(member.name.clone()).unwrap();
-        let is_tree = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        let has_entries = matches!(member.kind, MemberKind::Tree | MemberKind::Tar);
+        let is_tree = has_entries && !self.are_streams;
         let sink = MemorySink::new();
         self.open = Some((name.clone(), (!is_tree).then(|| sink.output())));
         if !is_tree {
@@ -103,6 +107,9 @@ fn collect(root: &Path, name: &str, files: &mut Files) {
         }
     }
 }
+
+/// The kind of frames of entries.
+const ENTRIES: u8 = 6;
 
 /// What one pass delivered.
 struct Pass {
@@ -454,6 +461,26 @@ fn a_single_file_is_delivered_up_to_the_damage_and_behind_it_on_request() {
         let is_missing = missing[0].contains(&(at as u64));
         assert!(kept == right || (is_missing && *kept == 0), "byte {at}");
     }
+}
+
+#[test]
+fn the_stream_of_a_cut_directory_ends_at_the_cut_and_nobody_knows_how_long_it_was() {
+    let (_root, input, _) = tree_member("d");
+    let (archive, _) = archive_of(vec![input], &options("none"));
+    let is_entries = |frame: &&std::ops::Range<usize>| archive[frame.start + 8] == ENTRIES;
+    let list = frames_of(&archive).iter().rfind(is_entries).unwrap().end;
+    let mut targets = Recovered::new();
+    targets.are_streams = true;
+    let cut = source(&archive[..list]);
+    let recovered = recover(cut, None, &mut targets, false, &read_options(2), &Unwatched);
+    let (_, damage) = recovered.unwrap();
+    let [file] = &damage.files[..] else {
+        panic!("{damage:?}");
+    };
+    let stream = &targets.broken["d"];
+    assert_eq!(file.delivered_bytes, stream.len() as u64);
+    assert!(stream.len() > 9 << 20, "{}", stream.len());
+    assert_eq!(file.missing, [stream.len() as u64..u64::MAX]);
 }
 
 #[test]

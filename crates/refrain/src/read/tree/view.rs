@@ -340,7 +340,12 @@ fn broken(
         Err(error) if error.kind != ErrorKind::Damaged => return Err(error),
         _ => {}
     }
-    let unwritten = written..total.max(written + 1);
+    // Of a list whose end is lost nobody knows how long the stream was.
+    let end = match total > written && !planner.lost.may_be_more {
+        true => total,
+        false => u64::MAX,
+    };
+    let unwritten = written..end;
     let missing = match recovery.keep_broken {
         true => missing,
         false => vec![unwritten],
