@@ -32,6 +32,9 @@ use crate::write::pipeline::page_spill::PageSpill;
 /// 3.90, 32 MiB 2.61 at level 1.
 const REREAD_CACHE_BYTES: u64 = 64 << 20;
 
+/// Caches of small budgets have fewer bytes than this.
+const SMALL_CACHE_BYTES: u64 = 16 << 20;
+
 /// The context for the jobs of a run, within a budget.
 pub(crate) fn pipeline_context(
     tuning: Tuning,
@@ -67,11 +70,17 @@ pub(crate) fn store_history(
     // Compressed copies replace pages over time, so the buffers of evicted pages must not be
     // retained beside them.
     let buffers_bytes = match (budget.history, &spill) {
+        _ if cache_bytes < SMALL_CACHE_BYTES => 0,
         (HistoryPolicy::Sources, _) => cache_bytes,
         (_, Some(_)) => cache_bytes / 4,
         _ => 0,
     };
-    let buffers = pages(buffers_bytes).max(128);
+    // A small cache does not pay for many empty buffers.
+    let buffers_least = match cache_bytes < SMALL_CACHE_BYTES {
+        true => 32,
+        false => 128,
+    };
+    let buffers = pages(buffers_bytes).max(buffers_least);
     StoreHistory::new(
         budget.history,
         cache_bytes,
