@@ -45,7 +45,7 @@ pub enum MemberHasher {
     /// BLAKE3 of all bytes.
     Plain(ContentHasher),
     /// Without zeros.
-    Sparse(SparseHasher),
+    Sparse(Box<SparseHasher>),
 }
 
 impl MemberHasher {
@@ -54,7 +54,7 @@ impl MemberHasher {
     pub fn new(kind: HashKind) -> MemberHasher {
         match kind {
             HashKind::Plain => MemberHasher::Plain(ContentHasher::new()),
-            HashKind::Sparse => MemberHasher::Sparse(SparseHasher::default()),
+            HashKind::Sparse => MemberHasher::Sparse(Box::default()),
         }
     }
 
