@@ -4,7 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use refrain_protect::property::{md5_in_lanes, md5_in_parts};
 
-fuzz_target!(|input: (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8)| {
+/// Bytes, where they are cut, other inputs, and where those are cut.
+type Input = (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8);
+
+fuzz_target!(|input: Input| {
     let (bytes, cuts, ranges, cut) = input;
     md5_in_parts(&bytes, &cuts);
     let inputs: Vec<&[u8]> = ranges

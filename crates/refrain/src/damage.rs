@@ -167,6 +167,8 @@ pub(crate) fn in_member(ranges: Vec<Range<u64>>, content_start: u64) -> Vec<Rang
 }
 
 #[cfg(test)]
+// Lists of one range are meant.
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 

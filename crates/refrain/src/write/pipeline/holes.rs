@@ -90,6 +90,8 @@ pub(crate) fn is_sparse(source: &dyn Source, size_bytes: u64) -> bool {
 }
 
 #[cfg(test)]
+// Lists of one range are meant.
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use std::io;
 
