@@ -11,5 +11,5 @@ pub(crate) fn refused(text: &str) -> io::Error {
 /// Adds an action and the path it concerns to an error of the operating system.
 pub(crate) fn named(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.display().to_string();
-    move |error| io::Error::new(error.kind(), format!("{action} {path}: {error}"))
+    move |error| io::Error::new(error.kind(), format!("cannot {action} {path}: {error}"))
 }

@@ -9,6 +9,7 @@ import sys
 import traceback
 import unittest
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from blake3 import blake3
@@ -100,9 +101,12 @@ class Golden(unittest.TestCase):
         if path.name in SLOW:
             return
         pairs = [(a, member) for a in indexed for member in a.members()]
-        with_view = [pair for pair in pairs if pair[1].start.kind >= TREE]
-        for (archive, member), expected in zip(with_view, views, strict=True):
-            digest = blake3(b"".join(view.stream(archive, member))).hexdigest()
+        starts = [(a, member, member.start) for a, member in pairs]
+        with_view = [found for found in starts if found[2].kind >= TREE or found[2].is_sparse]
+        for (archive, member, start), expected in zip(with_view, views, strict=True):
+            # Content_Hash of a sparse file leaves its zeros out; its view has them.
+            read = archive.contents.of if start.is_sparse else partial(view.stream, archive)
+            digest = blake3(b"".join(read(member))).hexdigest()
             self.assertEqual(digest, expected)
 
     def test_archives(self) -> None:
