@@ -27,8 +27,8 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 
 /// Bytes for old pages even where other shares leave nothing: without any, a page is read from its
 /// files again for each repeat that is compared with it (86 versions of a package with 128 MiB did
-/// not end in 100 s; with 8 MiB for pages they took 56 s, as with 1 GiB).
-const CACHE_BYTES_LEAST: u64 = 6 << 20;
+/// not end in 100 s; with 3 to 6 MiB for pages they took 9 to 14 s, and 4 s with 1 GiB).
+const CACHE_BYTES_LEAST: u64 = 4 << 20;
 
 /// Bytes for old pages in memory where those that are not in memory are read from a temporary file;
 /// see `REREAD_CACHE_BYTES` in `run.rs`.
