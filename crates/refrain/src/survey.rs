@@ -7,14 +7,14 @@ use refrain_storage::Source;
 use refrain_tree::tar::TarView;
 
 use crate::archive::Archive;
-use crate::archive_info::{Member, MemberKind, MemberStart};
+use crate::archive_info::{Member, MemberKind};
 use crate::damage::{Damage, DamagedFile, push_range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::tree::recovery::{in_file, inside};
 use crate::recover::recover;
-use crate::targets::{Target, Targets};
+use crate::targets::Nowhere;
 
 /// Reads all of an archive and names every file that is not whole, as [`recover`] would, with the
 /// ranges that are missing.
@@ -40,19 +40,6 @@ pub fn damaged_files(
         }
     }
     Ok(damage)
-}
-
-/// Reads everything and keeps nothing.
-struct Nowhere;
-
-impl Targets for Nowhere {
-    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
-        Ok(Target::Nowhere)
-    }
-
-    fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Adds the entries of a member that need what is missing of its tar stream.

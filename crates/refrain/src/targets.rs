@@ -101,6 +101,19 @@ pub trait Targets {
     }
 }
 
+/// Reads everything and keeps nothing.
+pub(crate) struct Nowhere;
+
+impl Targets for Nowhere {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+        Ok(Target::Nowhere)
+    }
+
+    fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
+        Ok(())
+    }
+}
+
 impl From<WalkTotals> for ExtractSummary {
     fn from(totals: WalkTotals) -> ExtractSummary {
         ExtractSummary {

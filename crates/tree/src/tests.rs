@@ -379,22 +379,12 @@ fn a_truncated_stream_restores_what_is_whole_before_the_cut() {
     create_tree(&root);
     let (bytes, _) = stream(&root);
     let files = |root: &Path| -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut open = vec![root.to_path_buf()];
-        while let Some(path) = open.pop() {
-            let kind = fs::symlink_metadata(&path).unwrap().file_type();
-            if kind.is_dir() {
-                open.extend(
-                    fs::read_dir(&path)
-                        .unwrap()
-                        .map(|entry| entry.unwrap().path()),
-                );
-            } else if kind.is_file() {
-                let below = path.strip_prefix(root).unwrap().to_path_buf();
-                found.insert(below, fs::read(&path).unwrap());
-            }
-        }
-        found
+        let is_file = |mode: u32| mode & 0o170_000 == 0o100_000;
+        let found = snapshot(root).into_iter();
+        let files = found.filter(|&(_, mode, ..)| is_file(mode));
+        files
+            .map(|(name, .., content)| (PathBuf::from(name), content))
+            .collect()
     };
     let (new, old) = (temporary.path().join("new"), temporary.path().join("old"));
     let whole = files(&root);

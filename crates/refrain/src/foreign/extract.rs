@@ -12,6 +12,7 @@ use crate::read::foreign::content::{Again, Content, ForeignFeed};
 use crate::read::foreign::pieces::{Delivered, deliver};
 use crate::read::foreign::tar::restore_tar;
 use crate::read::foreign::zip::{Zip, needs_a_file};
+use crate::targets::Nowhere;
 
 /// Extracts the content of a file of another format: one member without a name, a tar member if it
 /// is a tar stream, a directory member if it is a zip file.
@@ -91,15 +92,6 @@ pub fn verify(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    struct Nowhere;
-    impl Targets for Nowhere {
-        fn open(&mut self, _member: &MemberStart) -> Result<Target> {
-            Ok(Target::Nowhere)
-        }
-        fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
-            Ok(())
-        }
-    }
     extract(feed, format, &mut Nowhere, options, watch)
 }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
-use refrain_tree::Entry;
 use refrain_tree::tar::{TarView, ViewItem};
 
 use crate::damage::push_range;
@@ -14,6 +13,7 @@ use crate::read::content_limit::ContentMeter;
 use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 use crate::read::tree::recovery::{Recovery, goes_on};
@@ -52,7 +52,9 @@ pub(crate) struct ViewPlanner<'a> {
     next_frame: usize,
     /// The rest of the frame that was read last. Headers are made as they are needed: those of a
     /// whole frame may take several times its memory.
-    entries: std::vec::IntoIter<Entry>,
+    entries: FrameEntries,
+    /// How many of them are in `parts`.
+    entries_done: usize,
     is_ended: bool,
     read_entries: ReadEntries,
     /// How it goes on after damage; `None`: it does not.
@@ -73,7 +75,8 @@ impl<'a> ViewPlanner<'a> {
                 false => TarView::canonical(),
             },
             next_frame: 0,
-            entries: Vec::new().into_iter(),
+            entries: FrameEntries::default(),
+            entries_done: 0,
             is_ended: false,
             read_entries: ReadEntries::new(),
             recovery: None,
@@ -101,11 +104,12 @@ impl<'a> ViewPlanner<'a> {
 
     /// Adds the next entry, or reads the next entries.
     fn advance(&mut self) -> Result<()> {
-        if let Some(entry) = self.entries.next() {
+        if let Some(entry) = self.entries.get(self.entries_done) {
             let item = self
                 .view
-                .entry(&entry)
+                .entry(entry)
                 .map_err(|error| Error::damaged(error.to_string()))?;
+            self.entries_done += 1;
             self.push(item);
             return Ok(());
         }
@@ -122,9 +126,9 @@ impl<'a> ViewPlanner<'a> {
                 self.lost.count += self.content.stated_count(self.next_frame)?;
             }
             entries => {
-                let entries = entries?;
-                self.read_entries.add(&entries);
-                self.entries = entries.into_vec().into_iter();
+                self.entries = entries?;
+                self.entries_done = 0;
+                self.read_entries.add(&self.entries);
             }
         }
         self.next_frame += 1;
