@@ -99,9 +99,10 @@ pub fn as_lrzip(data: &[u8]) -> Vec<u8> {
     const ARCHIVE_BYTES_MAX: usize = 64 << 10;
     const MINOR_VERSIONS: [u8; 5] = [4, 5, 6, 7, 14];
     let stated = data.get(5).copied().unwrap_or_default();
-    let minor = match MINOR_VERSIONS.contains(&stated) {
-        true => stated,
-        false => MINOR_VERSIONS[usize::from(stated) % MINOR_VERSIONS.len()],
+    let minor = if MINOR_VERSIONS.contains(&stated) {
+        stated
+    } else {
+        MINOR_VERSIONS[usize::from(stated) % MINOR_VERSIONS.len()]
     };
     let mut archive = b"LRZI\0".to_vec();
     archive.push(minor);

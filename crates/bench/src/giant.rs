@@ -97,9 +97,10 @@ impl TreePlan {
     }
 
     fn size_bytes(&self, file: u64) -> u64 {
-        match self.samples.contains(&file) {
-            true => SAMPLE_BYTES.min(self.file_bytes),
-            false => self.file_bytes,
+        if self.samples.contains(&file) {
+            SAMPLE_BYTES.min(self.file_bytes)
+        } else {
+            self.file_bytes
         }
     }
 
@@ -256,9 +257,10 @@ impl GiantWriter {
                 self.extents(epoch, bytes_of(epoch))?;
             }
             for block in batch {
-                match present.contains(&block) {
-                    true => self.present_block(block, bytes_of(block))?,
-                    false => self.absent_block(block, bytes_of(block))?,
+                if present.contains(&block) {
+                    self.present_block(block, bytes_of(block))?
+                } else {
+                    self.absent_block(block, bytes_of(block))?
                 }
             }
         }

@@ -120,10 +120,7 @@ fn names_parent(text: &[u8]) -> bool {
 fn field<const BYTES: usize>(head: &[u8], at: usize, is_big_endian: bool) -> u64 {
     let bytes = head.get(at..at + BYTES).unwrap_or_default().iter();
     let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-    match is_big_endian {
-        true => bytes.fold(0, add),
-        false => bytes.rev().fold(0, add),
-    }
+    if is_big_endian { bytes.fold(0, add) } else { bytes.rev().fold(0, add) }
 }
 
 #[cfg(test)]

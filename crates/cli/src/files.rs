@@ -103,10 +103,7 @@ fn open_without_waiting(path: &Path) -> io::Result<File> {
 
 /// Standard input for `-`, else the file, as a stream.
 pub fn stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
-    match is_dash(path) {
-        true => stdin_stream(session),
-        false => file_stream(path, session),
-    }
+    if is_dash(path) { stdin_stream(session) } else { file_stream(path, session) }
 }
 
 /// Reads up to `count_max` bytes of a stream. Returns them, and a stream that begins with them
@@ -128,10 +125,7 @@ pub fn peek(
 /// What can be read at any offset: a file, or what a URL leads to. Of that, what has no room in
 /// memory is kept in a file in `temporary`.
 pub fn file_or_url(path: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
-    match urls::is_url(path) {
-        true => remote::source(path, temporary),
-        false => source(path),
-    }
+    if urls::is_url(path) { remote::source(path, temporary) } else { source(path) }
 }
 
 /// A file that can be read at any offset.
@@ -159,9 +153,10 @@ pub fn stdout_sink() -> Result<Box<dyn Sink>> {
 /// `force` is set.
 pub fn content_sink(force: bool) -> Result<Box<dyn Sink>> {
     let stdout = stdout_sink()?;
-    match io::stdout().is_terminal() && !force {
-        true => Ok(Box::new(TextSink::new(stdout))),
-        false => Ok(stdout),
+    if io::stdout().is_terminal() && !force {
+        Ok(Box::new(TextSink::new(stdout)))
+    } else {
+        Ok(stdout)
     }
 }
 
@@ -236,16 +231,8 @@ pub fn file_sink_below(
 
 fn output_options(new: NewFile) -> OutputOptions {
     OutputOptions {
-        overwrite: if new.overwrite {
-            Overwrite::Replace
-        } else {
-            Overwrite::Refuse
-        },
-        durability: if new.synced {
-            Durability::Synced
-        } else {
-            Durability::Unsynced
-        },
+        overwrite: if new.overwrite { Overwrite::Replace } else { Overwrite::Refuse },
+        durability: if new.synced { Durability::Synced } else { Durability::Unsynced },
         sparse: true,
         mode: new.mode,
         mode_limit: new.mode_limit,
@@ -293,10 +280,12 @@ pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
 
 /// Makes the output of a sink visible.
 pub fn publish(sink: &mut dyn Sink, path: &Path) -> Result<()> {
-    sink.publish().map_err(|error| match path.is_dir() {
-        // It names the entry that exists.
-        true => Failure::Storage(error),
-        false => storage_failure(path, error),
+    sink.publish().map_err(|error| {
+        if path.is_dir() {
+            Failure::Storage(error)
+        } else {
+            storage_failure(path, error)
+        }
     })
 }
 

@@ -30,9 +30,8 @@ pub fn parser(error: &clap::Error) -> Exit {
         return Exit::Usage;
     }
     let text = error.render();
-    let text = |takes_colours| match takes_colours {
-        true => text.ansi().to_string(),
-        false => text.to_string(),
+    let text = |takes_colours| {
+        if takes_colours { text.ansi().to_string() } else { text.to_string() }
     };
     if error.use_stderr() {
         let _ = standard::write_error(text(standard::takes_colours(&io::stderr())).as_bytes());

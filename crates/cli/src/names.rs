@@ -134,10 +134,7 @@ pub fn relative_name(path: &Path) -> Result<Vec<u8>> {
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    match parts.is_empty() {
-        false => Ok(parts.join(&b'/')),
-        true => base_name(path),
-    }
+    if !parts.is_empty() { Ok(parts.join(&b'/')) } else { base_name(path) }
 }
 
 /// A member name from an archive as a path that stays below the directory that it is joined to.
@@ -174,9 +171,10 @@ pub fn safe_member_path(archive: &str, name: &[u8]) -> Result<PathBuf> {
             Component::RootDir | Component::Prefix(_) => return refuse("is absolute"),
         }
     }
-    match path.as_os_str().is_empty() {
-        true => refuse("is not a file name"),
-        false => Ok(path),
+    if path.as_os_str().is_empty() {
+        refuse("is not a file name")
+    } else {
+        Ok(path)
     }
 }
 

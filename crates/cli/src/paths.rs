@@ -29,10 +29,7 @@ pub fn own_descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let parent = path.parent()?;
-        let parent = match parent.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => parent,
-        };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         let directory = fs::canonicalize(parent).ok()?;
         let name = path.file_name()?.to_owned();
         if tables.iter().flatten().any(|table| *table == directory) {
@@ -156,13 +153,11 @@ pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
 
 /// Refuses an output that is a URL.
 pub fn check_no_url(output: &Path) -> Result<()> {
-    match urls::is_url(output) {
-        true => {
-            let text =
-                "is a URL, and nothing is written to these; write ./ before the name of a file";
-            Err(Failure::usage(label(output), text))
-        }
-        false => Ok(()),
+    if urls::is_url(output) {
+        let text = "is a URL, and nothing is written to these; write ./ before the name of a file";
+        Err(Failure::usage(label(output), text))
+    } else {
+        Ok(())
     }
 }
 

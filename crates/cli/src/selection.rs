@@ -53,20 +53,22 @@ pub fn load_paths(list: &Path, is_null: bool) -> Result<Vec<Vec<u8>>> {
     let end = if is_null { 0 } else { b'\n' };
     let lines = bytes.split(|&byte| byte == end);
     let lines = lines.filter(|line| !line.is_empty());
-    let paths: Vec<Vec<u8>> = match is_null {
-        true => lines.map(<[u8]>::to_vec).collect(),
-        false => lines.map(unescaped).collect(),
+    let paths: Vec<Vec<u8>> = if is_null {
+        lines.map(<[u8]>::to_vec).collect()
+    } else {
+        lines.map(unescaped).collect()
     };
     Ok(paths)
 }
 
 fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = match is_dash(path) {
-        true => standard::input()
+    let read = if is_dash(path) {
+        standard::input()
             .and_then(|stdin| Blocking(stdin).read_to_end(&mut bytes))
-            .map(|_| bytes),
-        false => fs::read(path),
+            .map(|_| bytes)
+    } else {
+        fs::read(path)
     };
     read.map_err(io_failure(path, "read"))
 }
@@ -189,9 +191,10 @@ impl ArchiveSelection {
             Ok(!globs.is_everything() && globs.decide(name, false) == Decision::Include)
         };
         let is_everything = self.paths.is_empty() && self.globs.is_empty();
-        match is_wanted && (is_everything || self.paths.iter().any(is_named) || is_matched()?) {
-            true => Ok(Wanted::Everything),
-            false => Ok(Wanted::Nothing),
+        if is_wanted && (is_everything || self.paths.iter().any(is_named) || is_matched()?) {
+            Ok(Wanted::Everything)
+        } else {
+            Ok(Wanted::Nothing)
         }
     }
 }

@@ -10,12 +10,13 @@ use crate::failure::{Failure, Result};
 
 /// Refuses to write binary data to a terminal unless `force` is set.
 pub fn check_stdout(force: bool) -> Result<()> {
-    match io::stdout().is_terminal() && !force {
-        true => Err(Failure::usage(
+    if io::stdout().is_terminal() && !force {
+        Err(Failure::usage(
             "standard output",
             "is a terminal and the output is binary: redirect it, or use -o FILE or --force",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -102,10 +103,7 @@ impl Sink for TextSink {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        match self.begun.is_empty() {
-            true => self.terminal.publish(),
-            false => self.refuse(),
-        }
+        if self.begun.is_empty() { self.terminal.publish() } else { self.refuse() }
     }
 }
 

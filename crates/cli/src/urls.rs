@@ -58,21 +58,20 @@ pub fn local_name(operand: &Path) -> PathBuf {
         return operand.to_path_buf();
     };
     let is_store = scheme == "s3://";
-    let path = match is_store {
-        true => rest,
-        false => rest.split(['?', '#']).next().unwrap_or_default(),
-    };
+    let path = if is_store { rest } else { rest.split(['?', '#']).next().unwrap_or_default() };
     let name = path.split_once('/').map(|(_, path)| path);
     let name = name.and_then(|path| path.rsplit('/').next());
     let name = name.unwrap_or_default();
-    let name = match is_store {
-        true => name.as_bytes().to_vec(),
-        false => percent_decode_str(name).collect(),
+    let name = if is_store {
+        name.as_bytes().to_vec()
+    } else {
+        percent_decode_str(name).collect()
     };
     let is_name = !name.iter().any(|byte| b"/\0".contains(byte));
-    match is_name && !matches!(&*name, b"" | b"." | b"..") {
-        true => PathBuf::from(OsString::from_vec(name)),
-        false => PathBuf::new(),
+    if is_name && !matches!(&*name, b"" | b"." | b"..") {
+        PathBuf::from(OsString::from_vec(name))
+    } else {
+        PathBuf::new()
     }
 }
 

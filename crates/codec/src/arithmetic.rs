@@ -199,11 +199,7 @@ mod tests {
             .map(|word| {
                 let value = u32::from_le_bytes(*word);
                 let probability = ((value & 0xFFFF) >> ((value >> 16) & 15)).max(1);
-                let flipped = if value >> 20 & 1 == 0 {
-                    probability
-                } else {
-                    65536 - probability
-                };
+                let flipped = if value >> 20 & 1 == 0 { probability } else { 65536 - probability };
                 (value >> 24 < flipped >> 8, flipped.min(65535))
             })
             .collect()

@@ -93,10 +93,7 @@ pub fn encode_memory_bytes(raw_length_bytes: u64, plan: &BlockPlan) -> Result<u6
             .or_else(|| fitting_bytes(&lighter(), raw_length_bytes, plan));
         codec_bytes = codec_bytes.max(needed.unwrap_or(0));
     }
-    let filtered = match plan.filter_trial {
-        true => raw_length_bytes,
-        false => 0,
-    };
+    let filtered = if plan.filter_trial { raw_length_bytes } else { 0 };
     Ok(codec_bytes + filtered)
 }
 
@@ -258,9 +255,10 @@ fn choose_codec(
     workspace.sample = part;
     let [planned_bytes, rival_bytes, lighter_bytes] = sizes;
     let planned_bytes = planned_bytes?;
-    let wanted = match gains {
-        true => planned_bytes - planned_bytes / RIVAL_SAVING_ONE_IN,
-        false => planned_bytes,
+    let wanted = if gains {
+        planned_bytes - planned_bytes / RIVAL_SAVING_ONE_IN
+    } else {
+        planned_bytes
     };
     Ok(match (rival_bytes?, lighter_bytes?) {
         (rival_bytes, lighter_bytes) if rival_bytes.min(lighter_bytes) >= wanted => planned,

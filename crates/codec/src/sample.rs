@@ -149,10 +149,7 @@ const LOG2_FRACTION_BITS: u32 = 12;
 fn log2_fixed(value: u64) -> u64 {
     let whole = value.ilog2();
     // Mantissa in 1.31 fixed point.
-    let mut mantissa = match whole <= 31 {
-        true => value << (31 - whole),
-        false => value >> (whole - 31),
-    };
+    let mut mantissa = if whole <= 31 { value << (31 - whole) } else { value >> (whole - 31) };
     let mut log = u64::from(whole);
     for _ in 0..LOG2_FRACTION_BITS {
         mantissa = (mantissa * mantissa) >> 31;

@@ -34,10 +34,7 @@ fn decodes_prefixes_with_many_escaped_bytes() {
             random
                 .next()
                 .to_le_bytes()
-                .map(|byte| match byte == escape {
-                    true => byte ^ 1,
-                    false => byte,
-                }),
+                .map(|byte| if byte == escape { byte ^ 1 } else { byte }),
         );
     }
     // Then so many other bytes that the byte is the rarest one, and a repeat, since repeats are

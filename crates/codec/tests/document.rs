@@ -84,10 +84,8 @@ fn numbers_names_and_parameters_of_filters_match_the_document() {
             continue;
         };
         let (first, last) = (parameters[0], parameters[parameters.len() - 1]);
-        let documented = match first == last {
-            true => first.to_string(),
-            false => format!("{first} to {last}"),
-        };
+        let documented =
+            if first == last { first.to_string() } else { format!("{first} to {last}") };
         assert!(
             row[2].ends_with(&documented),
             "filter {id}: the document says {:?}, the code {documented}",

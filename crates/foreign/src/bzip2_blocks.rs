@@ -70,14 +70,13 @@ impl StreamCheck {
     /// `Damaged` if the checksum differs.
     pub fn end(&mut self, offset: u64, stated: u32) -> Result<()> {
         let found = std::mem::take(&mut self.crc);
-        match found == stated {
-            true => Ok(()),
-            false => {
-                let what = format!(
-                    "the checksum of the bzip2 stream is {found:08x}, its end states {stated:08x}"
-                );
-                Err(Error::damaged(offset, what))
-            }
+        if found == stated {
+            Ok(())
+        } else {
+            let what = format!(
+                "the checksum of the bzip2 stream is {found:08x}, its end states {stated:08x}"
+            );
+            Err(Error::damaged(offset, what))
         }
     }
 }

@@ -181,9 +181,10 @@ impl Lz4Decoder {
             };
             self.frames += 1;
             self.window_bytes = 0;
-            let room = match header.are_linked {
-                true => WINDOW_BYTES + header.block_bytes_max,
-                false => header.block_bytes_max,
+            let room = if header.are_linked {
+                WINDOW_BYTES + header.block_bytes_max
+            } else {
+                header.block_bytes_max
             };
             self.content.resize(room, 0);
             return Ok(Some(Frame {
@@ -207,14 +208,11 @@ impl Lz4Decoder {
             return Ok(false);
         }
         let is_stored = stated & IS_STORED != 0 && !header.is_legacy;
-        let length = match is_stored {
-            true => stated & !IS_STORED,
-            false => stated,
-        } as usize;
-        let length_max = match header.is_legacy {
-            // What incompressible data become.
-            true => LEGACY_BLOCK_BYTES + LEGACY_BLOCK_BYTES / 255 + 16,
-            false => header.block_bytes_max,
+        let length = if is_stored { stated & !IS_STORED } else { stated } as usize;
+        let length_max = if header.is_legacy {
+            LEGACY_BLOCK_BYTES + LEGACY_BLOCK_BYTES / 255 + 16
+        } else {
+            header.block_bytes_max
         };
         if length > length_max {
             let what = format!("an lz4 block of {length} bytes, where {length_max} is the most");
@@ -303,14 +301,13 @@ impl Lz4Decoder {
         }
         let stated = u32::from_le_bytes(self.input.take(IN_FRAME)?);
         let found = frame.hasher.finish_32();
-        match stated == found {
-            true => Ok(()),
-            false => {
-                let what = format!(
-                    "the checksum of the lz4 frame is {found:08x}, its end states {stated:08x}"
-                );
-                Err(Error::damaged(offset, what))
-            }
+        if stated == found {
+            Ok(())
+        } else {
+            let what = format!(
+                "the checksum of the lz4 frame is {found:08x}, its end states {stated:08x}"
+            );
+            Err(Error::damaged(offset, what))
         }
     }
 }

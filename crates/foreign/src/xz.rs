@@ -80,12 +80,11 @@ impl XzDecoder {
             }
         }
         let padding = self.input.offset() - start;
-        match padding.is_multiple_of(4) {
-            true => Ok(()),
-            false => {
-                let what = format!("{padding} bytes of padding, not a multiple of four");
-                Err(Error::damaged(start, what))
-            }
+        if padding.is_multiple_of(4) {
+            Ok(())
+        } else {
+            let what = format!("{padding} bytes of padding, not a multiple of four");
+            Err(Error::damaged(start, what))
         }
     }
 
@@ -117,10 +116,7 @@ impl Decoder for XzDecoder {
                 }
             };
             self.input.fill()?;
-            let action = match self.input.has_ended() {
-                true => Action::Finish,
-                false => Action::Run,
-            };
+            let action = if self.input.has_ended() { Action::Finish } else { Action::Run };
             let (in_before, out_before) = (stream.total_in(), stream.total_out());
             let status = stream.process(self.input.window(), buffer, action);
             let consumed = usize::try_from(stream.total_in() - in_before).unwrap_or(0);
@@ -173,11 +169,10 @@ fn check_supported(header: &[u8; HEADER_BYTES], offset: u64) -> Result<()> {
         let what = format!("the xz stream flags {reserved:02x}{id:02x} are not supported");
         return Err(Error::unsupported(offset, what));
     }
-    match is_intact && check_name(id).is_none() {
-        false => Ok(()),
-        true => {
-            let what = format!("the integrity check {id} of the xz stream is not supported");
-            Err(Error::unsupported(offset, what))
-        }
+    if !(is_intact && check_name(id).is_none()) {
+        Ok(())
+    } else {
+        let what = format!("the integrity check {id} of the xz stream is not supported");
+        Err(Error::unsupported(offset, what))
     }
 }

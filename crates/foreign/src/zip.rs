@@ -198,16 +198,15 @@ impl<R: Read + Seek> ZipFile<R> {
                 return Ok(());
             }
         }
-        match content_bytes == entry.content_bytes {
-            true => Ok(()),
-            false => {
-                let path = String::from_utf8_lossy(&entry.path).into_owned();
-                let what = format!(
-                    "the entry {path:?} has not the length that the directory states, {} bytes",
-                    entry.content_bytes
-                );
-                Err(Error::damaged(offset, what).into())
-            }
+        if content_bytes == entry.content_bytes {
+            Ok(())
+        } else {
+            let path = String::from_utf8_lossy(&entry.path).into_owned();
+            let what = format!(
+                "the entry {path:?} has not the length that the directory states, {} bytes",
+                entry.content_bytes
+            );
+            Err(Error::damaged(offset, what).into())
         }
     }
 }

@@ -10,11 +10,7 @@ use crate::input::Input;
 /// The most bytes that the header of a frame has.
 pub(crate) const HEADER_BYTES_MAX: usize = 18;
 /// The largest window, which the library accepts on machines with 64 bits: 2 GiB.
-const WINDOW_LOG_MAX: u32 = if cfg!(target_pointer_width = "64") {
-    31
-} else {
-    30
-};
+const WINDOW_LOG_MAX: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
 /// The memory beside the window, in bytes: three blocks and the tables.
 const WORK_BYTES: u64 = 1 << 20;
 const IN_HEADER: &str = "the header of a zstd frame";
@@ -48,10 +44,7 @@ impl FrameStart {
                 || window
                     .get(1..)
                     .is_some_and(|rest| b"\x2a\x4d\x18".starts_with(rest));
-            return match is_start {
-                true => FrameStart::Cut,
-                false => FrameStart::Other,
-            };
+            return if is_start { FrameStart::Cut } else { FrameStart::Other };
         };
         match u32::from_le_bytes(*magic) {
             ZSTD_MAGIC => parse_frame(rest).map_or(FrameStart::Cut, FrameStart::Frame),
@@ -81,13 +74,12 @@ fn parse_frame(rest: &[u8]) -> Option<FrameHeader> {
         Some(taken)
     };
     let is_single = descriptor & 0x20 != 0;
-    let window = match is_single {
-        true => None,
-        false => {
-            let byte = number(take(1)?);
-            let base = 1_u64 << (10 + (byte >> 3));
-            Some(base + base / 8 * (byte & 7))
-        }
+    let window = if is_single {
+        None
+    } else {
+        let byte = number(take(1)?);
+        let base = 1_u64 << (10 + (byte >> 3));
+        Some(base + base / 8 * (byte & 7))
     };
     let dictionary = number(take(match descriptor & 3 {
         0 => 0,
@@ -207,10 +199,7 @@ impl Decoder for ZstdDecoder {
         while !buffer.is_empty() {
             if !self.is_in_frame {
                 self.is_in_frame = self.begin()?;
-                match self.is_in_frame {
-                    true => continue,
-                    false => break,
-                }
+                if self.is_in_frame { continue } else { break }
             }
             self.input.fill()?;
             let mut input = InBuffer::around(self.input.window());

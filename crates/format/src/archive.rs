@@ -142,9 +142,10 @@ fn take_version(reader: &mut ByteReader<'_>) -> Result<u16> {
 }
 
 fn check_version((major, minor): (u16, u16)) -> Result<()> {
-    match major == FORMAT_MAJOR {
-        true => Ok(()),
-        false => Err(FormatError::Version { major, minor }),
+    if major == FORMAT_MAJOR {
+        Ok(())
+    } else {
+        Err(FormatError::Version { major, minor })
     }
 }
 

@@ -15,13 +15,14 @@ pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<
 
 /// Checks that `value` is at most the `setting` of the archive's own Archive frame.
 pub(crate) fn check_own_limit(what: &'static str, value: u64, setting: u64) -> Result<()> {
-    match value > setting {
-        true => Err(FormatError::OverSetting {
+    if value > setting {
+        Err(FormatError::OverSetting {
             what,
             value,
             setting,
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -46,25 +47,27 @@ pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
 
 /// Checks that a value agrees with the expected one.
 pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Result<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(FormatError::Mismatch {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(FormatError::Mismatch {
             what,
             found,
             expected,
-        }),
+        })
     }
 }
 
 /// Checks that a count is at most what another count allows.
 pub(crate) fn check_at_most(what: &'static str, value: u64, most: u64) -> Result<()> {
-    match value <= most {
-        true => Ok(()),
-        false => Err(FormatError::Mismatch {
+    if value <= most {
+        Ok(())
+    } else {
+        Err(FormatError::Mismatch {
             what,
             found: value,
             expected: most,
-        }),
+        })
     }
 }
 
@@ -94,36 +97,39 @@ pub(crate) fn check_raw(
 }
 
 pub(crate) fn check_raw_length(raw: &[u8], raw_bytes: u64) -> Result<()> {
-    match raw.len() as u64 == raw_bytes {
-        true => Ok(()),
-        false => Err(FormatError::Mismatch {
+    if raw.len() as u64 == raw_bytes {
+        Ok(())
+    } else {
+        Err(FormatError::Mismatch {
             what: "length in bytes of decoded data",
             found: raw.len() as u64,
             expected: raw_bytes,
-        }),
+        })
     }
 }
 
 pub(crate) fn check_checksum(what: &'static str, found: u64, expected: u64) -> Result<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(FormatError::Checksum {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(FormatError::Checksum {
             what,
             found,
             expected,
-        }),
+        })
     }
 }
 
 /// Returns `time` if its nanoseconds are in range.
 pub(crate) fn check_timestamp(time: Timestamp) -> Result<Timestamp> {
-    match time.is_valid() {
-        true => Ok(time),
-        false => Err(FormatError::Value {
+    if time.is_valid() {
+        Ok(time)
+    } else {
+        Err(FormatError::Value {
             what: "nanoseconds of a time",
             value: u64::from(time.nanoseconds),
             rule: "below 1,000,000,000",
-        }),
+        })
     }
 }
 

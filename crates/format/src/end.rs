@@ -126,13 +126,14 @@ impl ArchiveEnd {
     /// not the file's.
     pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<(Self, Vec<IndexNode>)> {
         let (end, roots) = Self::from_last_bytes(last_bytes)?;
-        match end.archive_bytes == file_bytes {
-            true => Ok((end, roots)),
-            false => Err(FormatError::Mismatch {
+        if end.archive_bytes == file_bytes {
+            Ok((end, roots))
+        } else {
+            Err(FormatError::Mismatch {
                 what: "archive length in bytes",
                 found: file_bytes,
                 expected: end.archive_bytes,
-            }),
+            })
         }
     }
 
@@ -162,13 +163,14 @@ impl ArchiveEnd {
         let payload = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         header.check_payload(payload)?;
         let (end, roots) = Self::parse(payload)?;
-        match header.sequence.checked_add(1) == Some(end.frame_count) {
-            true => Ok((end, roots)),
-            false => Err(FormatError::Mismatch {
+        if header.sequence.checked_add(1) == Some(end.frame_count) {
+            Ok((end, roots))
+        } else {
+            Err(FormatError::Mismatch {
                 what: "frame count",
                 found: end.frame_count,
                 expected: header.sequence.saturating_add(1),
-            }),
+            })
         }
     }
 
@@ -187,13 +189,14 @@ impl ArchiveEnd {
             self.content_bytes,
         )?;
         let needed_bytes = (FRAME_HEADER_BYTES + TAIL_BYTES) as u64;
-        match self.archive_bytes >= needed_bytes {
-            true => Ok(()),
-            false => Err(FormatError::Truncated {
+        if self.archive_bytes >= needed_bytes {
+            Ok(())
+        } else {
+            Err(FormatError::Truncated {
                 what: "archive with an end frame",
                 needed_bytes,
                 available_bytes: self.archive_bytes,
-            }),
+            })
         }
     }
 
@@ -205,10 +208,7 @@ impl ArchiveEnd {
         let [store_bytes, _] = end_of(IndexList::Blocks);
         let [content_bytes, fresh_bytes] = end_of(IndexList::Epochs);
         let [member_content_bytes, _] = end_of(IndexList::Members);
-        let named = match self.member_count >= NAMES_FROM as u64 {
-            true => self.member_count,
-            false => 0,
-        };
+        let named = if self.member_count >= NAMES_FROM as u64 { self.member_count } else { 0 };
         let facts = [
             ("store bytes of the index", store_bytes, self.store_bytes),
             ("fresh bytes of the index", fresh_bytes, self.store_bytes),
@@ -268,13 +268,14 @@ impl Tail {
             });
         }
         let back_bytes = number & BACK_BYTES_MAX;
-        match back_bytes >= FRAME_HEADER_BYTES as u64 {
-            true => Ok(Self { back_bytes }),
-            false => Err(FormatError::Value {
+        if back_bytes >= FRAME_HEADER_BYTES as u64 {
+            Ok(Self { back_bytes })
+        } else {
+            Err(FormatError::Value {
                 what: "bytes of the last frame",
                 value: back_bytes,
                 rule: "at least a frame header",
-            }),
+            })
         }
     }
 

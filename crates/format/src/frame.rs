@@ -209,20 +209,22 @@ impl FrameHeader {
     fn check_kind(&self) -> Result<()> {
         if self.kind.is_known() || (self.keep && !self.skippable) {
             // A frame that every reader must understand cannot be marked skippable.
-            return match self.skippable || self.keep {
-                true => Err(FormatError::Value {
+            return if self.skippable || self.keep {
+                Err(FormatError::Value {
                     what: "flags of a frame that is not skippable",
                     value: u64::from(self.kind.id()),
                     rule: "clear",
-                }),
-                false => Ok(()),
+                })
+            } else {
+                Ok(())
             };
         }
-        match self.skippable {
-            true => Ok(()),
-            false => Err(FormatError::Kind {
+        if self.skippable {
+            Ok(())
+        } else {
+            Err(FormatError::Kind {
                 kind: self.kind.id(),
-            }),
+            })
         }
     }
 
@@ -261,10 +263,7 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
 /// [`FormatError::Truncated`] or [`FormatError::Magic`].
 pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
     let found: [u8; 8] = ByteReader::new("archive magic", start_of_file).array()?;
-    match found == MAGIC {
-        true => Ok(()),
-        false => Err(FormatError::Magic { found }),
-    }
+    if found == MAGIC { Ok(()) } else { Err(FormatError::Magic { found }) }
 }
 
 /// Returns the checksum of a payload: the XXH3-64 of its head and of the XXH3-64s (little endian)

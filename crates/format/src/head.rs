@@ -55,12 +55,13 @@ impl<'a> SplitPayload<'a> {
 /// Bytes follow the head, or those of [`SplitPayload::new`].
 pub(crate) fn head_only<'a>(what: &'static str, payload: &'a [u8]) -> Result<ByteReader<'a>> {
     let split = SplitPayload::new(payload)?;
-    match split.data.is_empty() {
-        true => Ok(split.fields(what)),
-        false => Err(FormatError::Trailing {
+    if split.data.is_empty() {
+        Ok(split.fields(what))
+    } else {
+        Err(FormatError::Trailing {
             what,
             extra_bytes: split.data.len() as u64,
-        }),
+        })
     }
 }
 

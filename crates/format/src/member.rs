@@ -188,10 +188,7 @@ impl MemberStart {
     /// How its content is hashed.
     #[must_use]
     pub fn hash_kind(&self) -> HashKind {
-        match self.is_sparse {
-            true => HashKind::Sparse,
-            false => HashKind::Plain,
-        }
+        if self.is_sparse { HashKind::Sparse } else { HashKind::Plain }
     }
 
     fn check(&self) -> Result<()> {

@@ -192,33 +192,28 @@ fn new_entry(rng: &mut Rng, version: usize, at: usize) -> Entry {
         owner: owner_from(rng),
         modified: time_from(rng),
         size_bytes: if kind.has_data() { size_bytes } else { 0 },
-        content_offset: match kind.has_data() || rng.below(9) == 0 {
-            true => rng.below(1 << 40),
-            false => 0,
-        },
-        data_ranges: match kind.has_data() && rng.below(8) == 0 {
-            true => Some(ranges_from(rng, size_bytes)),
-            false => None,
+        content_offset: if kind.has_data() || rng.below(9) == 0 { rng.below(1 << 40) } else { 0 },
+        data_ranges: if kind.has_data() && rng.below(8) == 0 {
+            Some(ranges_from(rng, size_bytes))
+        } else {
+            None
         },
         link_target: match kind {
             EntryKind::Symlink => Some(format!("../{}", rng.below(3)).into_bytes()),
             EntryKind::Hardlink => Some([&path[..path.len() - 1], b"x"].concat()),
             _ => None,
         },
-        device: match kind.is_device() {
-            true => (rng.below(300) as u32, rng.any() as u32),
-            false => (0, 0),
+        device: if kind.is_device() {
+            (rng.below(300) as u32, rng.any() as u32)
+        } else {
+            (0, 0)
         },
         attributes: attributes_from(rng),
         header_recipe: match rng.below(6) {
             0 => (0..rng.below(9)).map(|_| rng.any() as u8).collect(),
             _ => Vec::new(),
         },
-        path: if kind == EntryKind::Raw {
-            Vec::new()
-        } else {
-            path
-        },
+        path: if kind == EntryKind::Raw { Vec::new() } else { path },
     }
 }
 

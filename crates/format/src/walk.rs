@@ -34,12 +34,13 @@ pub fn walk_archive<'a>(
         visit(offset as u64, &header, &payload)?;
         offset = usize::try_from(checker.offset()).unwrap_or(usize::MAX);
     }
-    match checker.is_complete() {
-        true => Ok(checker),
-        false => Err(FormatError::Truncated {
+    if checker.is_complete() {
+        Ok(checker)
+    } else {
+        Err(FormatError::Truncated {
             what: "archive without an End frame and a tail",
             needed_bytes: (offset as u64).saturating_add(1),
             available_bytes: archive.len() as u64,
-        }),
+        })
     }
 }

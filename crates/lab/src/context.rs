@@ -56,18 +56,16 @@ impl Context {
     /// # Errors
     /// [`Error::Cancelled`].
     pub fn check(&self) -> Result<()> {
-        match self.cancelled.load(Ordering::Relaxed) {
-            true => Err(Error::Cancelled),
-            false => Ok(()),
+        if self.cancelled.load(Ordering::Relaxed) {
+            Err(Error::Cancelled)
+        } else {
+            Ok(())
         }
     }
 
     /// `thorough`, or `quick` in a quick run.
     pub(crate) fn time(&self, quick_ms: u64, thorough_ms: u64) -> Duration {
-        Duration::from_millis(match self.is_quick {
-            true => quick_ms,
-            false => thorough_ms,
-        })
+        Duration::from_millis(if self.is_quick { quick_ms } else { thorough_ms })
     }
 
     /// Calls `round` until `time` is over, at least once, and returns how often it was called and

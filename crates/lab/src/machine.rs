@@ -45,9 +45,10 @@ impl Machine {
             .iter()
             .map(|cache| format!("L{} {}", cache.level, size_text(cache.bytes as f64)))
             .collect();
-        let caches = match caches.is_empty() {
-            true => "caches not stated".to_owned(),
-            false => caches.join(", "),
+        let caches = if caches.is_empty() {
+            "caches not stated".to_owned()
+        } else {
+            caches.join(", ")
         };
         let processors = match self.processors {
             1 => "1 processor".to_owned(),

@@ -56,9 +56,10 @@ pub enum Cell {
 
 impl From<f64> for Cell {
     fn from(value: f64) -> Cell {
-        match value.is_finite() {
-            true => Cell::Number(value),
-            false => Cell::NotAvailable("no value".into()),
+        if value.is_finite() {
+            Cell::Number(value)
+        } else {
+            Cell::NotAvailable("no value".into())
         }
     }
 }

@@ -32,9 +32,10 @@ fn body(machine: &Machine, context: &Context, reports: &[Report]) -> String {
          programs that ran at the same time are in the numbers.</p>\n<nav>",
         escaped(&machine.text()),
         escaped(&context.directory.to_string_lossy()),
-        match context.is_quick {
-            true => "Measured quickly (<code>--quick</code>): expect noise.",
-            false => "",
+        if context.is_quick {
+            "Measured quickly (<code>--quick</code>): expect noise."
+        } else {
+            ""
         }
     );
     // Writing to a string cannot fail.

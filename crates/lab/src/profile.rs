@@ -109,9 +109,8 @@ impl Profile {
         }
         let model = document["model"].as_str();
         let model = model.ok_or_else(|| malformed(format!("model is {}", document["model"])))?;
-        let optional = |name: &str| match document[name].is_null() {
-            true => Ok(None),
-            false => number(name).map(Some),
+        let optional = |name: &str| {
+            if document[name].is_null() { Ok(None) } else { number(name).map(Some) }
         };
         let pipe_bytes = optional("pipe_bytes")?;
         if let Some(bytes) = pipe_bytes.filter(|bytes| !PIPE_BYTES.contains(bytes)) {
@@ -137,10 +136,8 @@ impl Profile {
 
     /// The kind of pages for tables.
     pub fn pages(&self) -> Option<Pages> {
-        self.huge_pages.map(|huge| match huge {
-            true => Pages::Huge,
-            false => Pages::Ordinary,
-        })
+        self.huge_pages
+            .map(|huge| if huge { Pages::Huge } else { Pages::Ordinary })
     }
 
     /// Sets for this process what is set for processes: the pages of tables, and how long threads

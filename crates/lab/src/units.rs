@@ -29,9 +29,10 @@ pub(crate) fn size_text(bytes: f64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    match value.fract() == 0.0 {
-        true => format!("{value} {}", UNITS[unit]),
-        false => format!("{value:.1} {}", UNITS[unit]),
+    if value.fract() == 0.0 {
+        format!("{value} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
     }
 }
 

@@ -40,13 +40,14 @@ pub(crate) fn require_space(directory: &Path, needed_bytes: u64) -> Result<()> {
     let found =
         rustix::fs::statvfs(directory).map_err(|error| at("examine", directory)(error.into()))?;
     let available_bytes = found.f_bavail.saturating_mul(found.f_frsize);
-    match available_bytes < needed_bytes {
-        true => Err(Error::NoSpace {
+    if available_bytes < needed_bytes {
+        Err(Error::NoSpace {
             directory: directory.to_owned(),
             needed_bytes,
             available_bytes,
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 

@@ -256,11 +256,7 @@ impl SegmentMatcher<'_> {
     /// [`flatten`](crate::flatten) joins the two and judges the whole.
     fn is_long_enough(&self, position: usize, found: &Agreement) -> bool {
         let touches_edge = position == found.before || position + found.after == self.bytes.len();
-        let needed = if touches_edge {
-            FINGERPRINT_BYTES
-        } else {
-            self.rules.far_min as usize
-        };
+        let needed = if touches_edge { FINGERPRINT_BYTES } else { self.rules.far_min as usize };
         found.length() >= needed
     }
 
@@ -426,9 +422,10 @@ impl SegmentMatcher<'_> {
     ) -> Agreement {
         let after = self.agree_forward(position, limit, MatchSource::Store(offset));
         // A false candidate differs at once; only true ones are worth comparing backwards.
-        let before = match after >= BACKWARD_MIN {
-            true => self.agree_backward(position, floor, offset),
-            false => 0,
+        let before = if after >= BACKWARD_MIN {
+            self.agree_backward(position, floor, offset)
+        } else {
+            0
         };
         Agreement {
             before,

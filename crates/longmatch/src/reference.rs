@@ -133,13 +133,7 @@ impl ReferenceMatcher {
                     continue;
                 };
                 let edge = at - before == segment_start || at + after == segment_end;
-                if before + after
-                    >= if edge {
-                        FINGERPRINT_BYTES
-                    } else {
-                        rules.far_min as usize
-                    }
-                {
+                if before + after >= if edge { FINGERPRINT_BYTES } else { rules.far_min as usize } {
                     let found = Repeat {
                         start: at - before,
                         end: at + after,
@@ -282,10 +276,7 @@ impl ReferenceMatcher {
         let from = from + (last.end - last.start);
         let here = content[last.end..limit].first_chunk()?;
         let there: &[u8; RESUME_WINDOW_BYTES] = source.get(from..)?.first_chunk()?;
-        let gap_max = match is_text(here) {
-            true => RESUME_GAP_IN_TEXT_MAX,
-            false => RESUME_GAP_MAX,
-        };
+        let gap_max = if is_text(here) { RESUME_GAP_IN_TEXT_MAX } else { RESUME_GAP_MAX };
         let agrees = |gap: &usize| here[*gap..gap + RESUME_MIN] == there[*gap..gap + RESUME_MIN];
         let gap = (0..=gap_max).find(agrees)?;
         let start = last.end + gap;

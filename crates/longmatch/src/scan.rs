@@ -49,9 +49,10 @@ pub fn scan_segment(bytes: &[u8], rules: &Rules, scan: &mut SegmentScan) {
     );
     scan.clear();
     run::find(bytes, rules.run_min, &mut scan.runs);
-    let anchor_bits = match incompressible::is_incompressible(bytes) {
-        true => (rules.anchor_bits + INCOMPRESSIBLE_ANCHOR_BITS).min(ANCHOR_BITS_MAX),
-        false => rules.anchor_bits,
+    let anchor_bits = if incompressible::is_incompressible(bytes) {
+        (rules.anchor_bits + INCOMPRESSIBLE_ANCHOR_BITS).min(ANCHOR_BITS_MAX)
+    } else {
+        rules.anchor_bits
     };
     let mut positions = std::mem::take(&mut scan.positions);
     for (start, end) in scan.gaps(bytes.len()) {

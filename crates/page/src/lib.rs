@@ -105,12 +105,10 @@ pub fn json_text(json: impl Display) -> String {
     }
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
-        match is_command(character) {
-            // They occur in strings only.
-            true => {
-                let _ = write!(text, "\\u{:04x}", u32::from(character));
-            }
-            false => text.push(character),
+        if is_command(character) {
+            let _ = write!(text, "\\u{:04x}", u32::from(character));
+        } else {
+            text.push(character)
         }
     }
     text

@@ -29,9 +29,10 @@ pub fn set_default_pages(pages: Pages) {
 
 /// What [`HugeBuffer::zeroed`] asks for.
 pub fn default_pages() -> Pages {
-    match ASKS_FOR_HUGE_PAGES.load(Ordering::Relaxed) {
-        true => Pages::Huge,
-        false => Pages::Ordinary,
+    if ASKS_FOR_HUGE_PAGES.load(Ordering::Relaxed) {
+        Pages::Huge
+    } else {
+        Pages::Ordinary
     }
 }
 

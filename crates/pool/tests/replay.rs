@@ -44,10 +44,7 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
                 std::hint::black_box(step);
                 checkpoint();
             }
-            match is_over.load(Ordering::Relaxed) {
-                true => Step::Done,
-                false => Step::Again,
-            }
+            if is_over.load(Ordering::Relaxed) { Step::Done } else { Step::Again }
         });
     }
     // No flow ends before all have begun, so the first ones are queued again, however the machine

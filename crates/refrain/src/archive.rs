@@ -384,10 +384,7 @@ impl Archive {
                 content_bytes_total: Some(total_bytes),
                 archive_bytes: 0,
             });
-            match is_cancelled(watch) {
-                true => Err(Error::cancelled()),
-                false => Ok(()),
-            }
+            if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
         };
         while offset < total_bytes {
             let mut wanted = buffer.len();
@@ -404,9 +401,10 @@ impl Archive {
             let (count, lost, error) = self.read_piece(member, offset, &mut buffer[..wanted])?;
             let is_kept = recovery.is_some_and(|recovery| recovery.keep_broken);
             let first = lost.first().map_or(u64::MAX, |first| first.start - offset);
-            let written = match is_kept {
-                true => count,
-                false => count.min(usize::try_from(first).unwrap_or(usize::MAX)),
+            let written = if is_kept {
+                count
+            } else {
+                count.min(usize::try_from(first).unwrap_or(usize::MAX))
             };
             let bytes = &buffer[..written];
             if let Some(check) = check.as_mut().filter(|_| error.is_none()) {
@@ -457,12 +455,7 @@ impl Archive {
                 return false;
             }
             length_bytes += run.length_bytes;
-            length_bytes
-                < if is_zeros {
-                    ZEROS_BYTES_MAX
-                } else {
-                    READ_BYTES as u64
-                }
+            length_bytes < if is_zeros { ZEROS_BYTES_MAX } else { READ_BYTES as u64 }
         });
         match found {
             Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
@@ -542,9 +535,10 @@ impl Archive {
             let mut named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
             named.try_for_each(&mut *each)?;
         }
-        let compared = match is_incomplete {
-            true => Err(Error::damaged(lost.to_string())),
-            false => read.compare(&*tree),
+        let compared = if is_incomplete {
+            Err(Error::damaged(lost.to_string()))
+        } else {
+            read.compare(&*tree)
         };
         compared.map_err(|error| {
             let found = self.member(member).map(|found| found.name);

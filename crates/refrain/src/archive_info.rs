@@ -265,10 +265,7 @@ impl Member {
 
     /// How its content is hashed.
     pub(crate) fn hash_kind(&self) -> HashKind {
-        match self.is_sparse {
-            true => HashKind::Sparse,
-            false => HashKind::Plain,
-        }
+        if self.is_sparse { HashKind::Sparse } else { HashKind::Plain }
     }
 }
 

@@ -106,10 +106,7 @@ pub(crate) fn compress_in_runs(
         reach_bytes,
         epoch_bytes,
     } = reach(options, &tuning, inputs, history)?;
-    let frames_bytes = match history.retains_frames() {
-        true => reach_bytes,
-        false => 0,
-    };
+    let frames_bytes = if history.retains_frames() { reach_bytes } else { 0 };
     let retained_bytes = prepared.tree_bytes() + frames_bytes + repeats_bytes(tuning.memory_bytes);
     let run = Run {
         tuning,
@@ -157,9 +154,10 @@ fn reach(
     history: HistoryPolicy,
 ) -> Result<Reach> {
     let is_limited = !inputs.sink_reads_back && inputs.members != MemberSources::Seekable;
-    let default = match is_limited {
-        true => piped_reach_bytes(tuning.memory_bytes),
-        false => REACH_UNLIMITED,
+    let default = if is_limited {
+        piped_reach_bytes(tuning.memory_bytes)
+    } else {
+        REACH_UNLIMITED
     };
     let reach = options.reach_bytes.unwrap_or(default);
     let reach_max = tuning.memory_bytes / 2;
@@ -195,9 +193,10 @@ fn reach(
 /// the copies were not found. Half of the memory would leave too little to encode with.
 fn piped_reach_bytes(memory_bytes: u64) -> u64 {
     const ORDINARY_BYTES: u64 = 1 << 30;
-    match memory_bytes >= ORDINARY_BYTES {
-        true => memory_bytes / 8 * 3,
-        false => memory_bytes / 4,
+    if memory_bytes >= ORDINARY_BYTES {
+        memory_bytes / 8 * 3
+    } else {
+        memory_bytes / 4
     }
 }
 

@@ -17,9 +17,10 @@ use crate::damage::CutOff;
 /// Bytes of memory in the unit of messages: `128 MiB`, `0.5 MiB`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
-    match tenths.is_multiple_of(10) || tenths > 1000 {
-        true => format!("{} MiB", bytes.div_ceil(1 << 20)),
-        false => format!("{}.{} MiB", tenths / 10, tenths % 10),
+    if tenths.is_multiple_of(10) || tenths > 1000 {
+        format!("{} MiB", bytes.div_ceil(1 << 20))
+    } else {
+        format!("{}.{} MiB", tenths / 10, tenths % 10)
     }
 }
 

@@ -196,9 +196,10 @@ impl MemberExtraction<'_> {
         match (checked, self.going_on) {
             (Err(error), Some(going_on)) if error.kind == ErrorKind::Damaged => {
                 self.is_verified = true;
-                match going_on.add_places_of(&**self.source, self.options)? {
-                    true => Ok(()),
-                    false => Err(error),
+                if going_on.add_places_of(&**self.source, self.options)? {
+                    Ok(())
+                } else {
+                    Err(error)
                 }
             }
             (checked, _) => checked,

@@ -66,9 +66,10 @@ impl FromStr for CodecChoice {
         match level {
             Some(level) if !levels.contains(&level) => {
                 let (first, last) = (levels.start(), levels.end());
-                Err(usage(match first == last {
-                    true => format!("codec {name} has only level {first}, not {level}"),
-                    false => format!("codec {name} has levels {first} to {last}, not {level}"),
+                Err(usage(if first == last {
+                    format!("codec {name} has only level {first}, not {level}")
+                } else {
+                    format!("codec {name} has levels {first} to {last}, not {level}")
                 }))
             }
             _ => Ok(CodecChoice {
@@ -99,9 +100,10 @@ pub fn codec_usages() -> impl Iterator<Item = String> {
     codecs().map(|codec| {
         let codec = codec.describe();
         let (first, last) = (codec.levels.start(), codec.levels.end());
-        match first == last {
-            true => codec.name.to_owned(),
-            false => format!("{}[:{first}..{last}]", codec.name),
+        if first == last {
+            codec.name.to_owned()
+        } else {
+            format!("{}[:{first}..{last}]", codec.name)
         }
     })
 }

@@ -123,10 +123,13 @@ pub(crate) fn next_event<E>(
 ) -> Result<Option<std::result::Result<E, JobPanicked>>> {
     loop {
         match crew.next_within(CANCEL_INTERVAL) {
-            None if crew.in_flight() > 0 => match is_cancelled(watch) {
-                true => return Err(Error::cancelled()),
-                false => continue,
-            },
+            None if crew.in_flight() > 0 => {
+                if is_cancelled(watch) {
+                    return Err(Error::cancelled());
+                } else {
+                    continue;
+                }
+            }
             event => return Ok(event),
         }
     }

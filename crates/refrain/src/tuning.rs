@@ -182,9 +182,10 @@ fn block_bytes(
         };
         // Two small blocks are encoded in half the time of a large one.
         return Ok(
-            match !is_room_for_two(block_bytes, 6)? && is_room_for_two(block_bytes / 2, 7)? {
-                true => block_bytes / 2,
-                false => block_bytes,
+            if !is_room_for_two(block_bytes, 6)? && is_room_for_two(block_bytes / 2, 7)? {
+                block_bytes / 2
+            } else {
+                block_bytes
             },
         );
     };

@@ -128,9 +128,10 @@ impl Sink for CountingSink {
 
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
         let before = self.bytes.fetch_add(length_bytes, Ordering::Relaxed);
-        match before + length_bytes <= self.bytes_max {
-            true => Ok(()),
-            false => Err(io::Error::from(io::ErrorKind::StorageFull)),
+        if before + length_bytes <= self.bytes_max {
+            Ok(())
+        } else {
+            Err(io::Error::from(io::ErrorKind::StorageFull))
         }
     }
 
@@ -608,16 +609,18 @@ fn paths_that_share_their_bytes_need_memory_in_the_budget_or_are_refused() {
         let read = || refrain::verify(source(&archive), &options, &Unwatched);
         let (verified, cost) = measured(read);
         assert!(cost.heap_bytes < memory_bytes as u64, "{}", cost.heap_bytes);
-        match is_refused {
-            true => assert_limit(&verified.unwrap_err(), "memory limit"),
-            false => assert_eq!(verified.unwrap().entries, 40_000),
+        if is_refused {
+            assert_limit(&verified.unwrap_err(), "memory limit")
+        } else {
+            assert_eq!(verified.unwrap().entries, 40_000)
         }
         // The tar stream has three times the bytes of the paths.
         extract_both(&archive, &options, |result, targets, cost| {
             assert!(cost.heap_bytes < memory_bytes as u64, "{}", cost.heap_bytes);
-            match is_refused {
-                true => assert_limit(&result.unwrap_err(), "memory limit"),
-                false => assert_eq!((targets.bytes(), result.is_ok()), (view, true)),
+            if is_refused {
+                assert_limit(&result.unwrap_err(), "memory limit")
+            } else {
+                assert_eq!((targets.bytes(), result.is_ok()), (view, true))
             }
         });
     }

@@ -250,12 +250,7 @@ fn check_all(sample: &Arc<Sample>, mutations: impl Iterator<Item = Mutation>) {
             });
         });
         // A forged fill is valid content, which the targets of this test hold in memory.
-        let allowed = allowed
-            + if is_forged {
-                2 * CONTENT_BYTES_MAX as usize
-            } else {
-                0
-            };
+        let allowed = allowed + if is_forged { 2 * CONTENT_BYTES_MAX as usize } else { 0 };
         assert!(
             peak <= allowed,
             "{what}: {peak} bytes of memory, allowed are {allowed}"

@@ -48,10 +48,7 @@ pub fn tree(
         let mut at = root.on(Label::Stage(row.stage));
         at.count.add(row.count);
         let has_work = start < functions.len();
-        let mut rest = match has_work {
-            true => &functions[start..],
-            false => &functions[..],
-        };
+        let mut rest = if has_work { &functions[start..] } else { &functions[..] };
         // Who does nothing but begin, or look for work, is shown.
         if !has_work && rest.iter().any(|&function| is_scheduler(function)) {
             rest = &[];
@@ -59,15 +56,12 @@ pub fn tree(
             at.count.add(row.count);
         }
         while let Some((&function, after)) = rest.split_first() {
-            let label = match is_scheduler(function) {
-                false => {
-                    rest = after;
-                    Label::Function(function)
-                }
-                true => {
-                    rest = &after[after.iter().take_while(is_servant).count()..];
-                    Label::Scheduler
-                }
+            let label = if !is_scheduler(function) {
+                rest = after;
+                Label::Function(function)
+            } else {
+                rest = &after[after.iter().take_while(is_servant).count()..];
+                Label::Scheduler
             };
             at = at.on(label);
             at.count.add(row.count);

@@ -79,16 +79,15 @@ impl Clients {
     /// How long there has been no client.
     pub fn idle_time(&self) -> Duration {
         let connected = self.0.connected.lock();
-        match connected.sockets.is_empty() {
-            true => {
-                let idle_ns = self
-                    .0
-                    .clock
-                    .now_ns()
-                    .saturating_sub(connected.idle_since_ns);
-                Duration::from_nanos(idle_ns)
-            }
-            false => Duration::ZERO,
+        if connected.sockets.is_empty() {
+            let idle_ns = self
+                .0
+                .clock
+                .now_ns()
+                .saturating_sub(connected.idle_since_ns);
+            Duration::from_nanos(idle_ns)
+        } else {
+            Duration::ZERO
         }
     }
 

@@ -37,9 +37,10 @@ impl Address {
     /// `Refused` for something else.
     pub fn parse(text: &str) -> Result<Address> {
         if let Some(path) = text.strip_prefix(UNIX_PREFIX) {
-            return match path.is_empty() {
-                true => Err(Error::Refused("unix: needs a path".to_owned())),
-                false => Ok(Address::Unix(PathBuf::from(path))),
+            return if path.is_empty() {
+                Err(Error::Refused("unix: needs a path".to_owned()))
+            } else {
+                Ok(Address::Unix(PathBuf::from(path)))
             };
         }
         match text.rsplit_once(':') {
@@ -176,12 +177,13 @@ impl Listener {
         let (keep, watched) = UnixStream::pair().map_err(failed)?;
         let path = self.path.take();
         let run = move || self.accept_all(&watched, &door, &clients, &*reporter);
-        match start_detached("listener", SignalDelivery::OwnFaults, run) {
-            true => Ok(StopSignal {
+        if start_detached("listener", SignalDelivery::OwnFaults, run) {
+            Ok(StopSignal {
                 _path: path,
                 _keep: keep,
-            }),
-            false => Err(failed(io::ErrorKind::OutOfMemory.into())),
+            })
+        } else {
+            Err(failed(io::ErrorKind::OutOfMemory.into()))
         }
     }
 

@@ -71,14 +71,13 @@ impl Passes {
         };
         pass.used = self.clock;
         let step = read.start.wrapping_sub(pass.last.start) as i64;
-        match step == pass.step {
-            true => pass.reads += 1,
-            false => {
-                pass.step = step;
-                pass.reads = 1;
-                pass.window_bytes = WINDOW_BYTES_MIN;
-                pass.ahead = if step < 0 { read.start } else { read.end };
-            }
+        if step == pass.step {
+            pass.reads += 1
+        } else {
+            pass.step = step;
+            pass.reads = 1;
+            pass.window_bytes = WINDOW_BYTES_MIN;
+            pass.ahead = if step < 0 { read.start } else { read.end };
         }
         let is_contiguous = read.start == pass.last.end || read.end == pass.last.start;
         pass.last = read;
@@ -143,11 +142,7 @@ impl Pass {
 
     /// The next reads of the same step; only the last one is new, after the first time.
     fn steps(&mut self, length_bytes: u64, size_bytes: u64) -> Vec<Range<u64>> {
-        let first = if self.reads == READS_TO_BELIEVE {
-            1
-        } else {
-            STEPS_AHEAD
-        };
+        let first = if self.reads == READS_TO_BELIEVE { 1 } else { STEPS_AHEAD };
         let next = |number: u64| {
             let start =
                 (self.last.start as i64).checked_add(self.step.checked_mul(number as i64)?)?;

@@ -443,10 +443,7 @@ proptest! {
         starts_well: bool,
     ) {
         let server = Server::new();
-        let mut client = match negotiates {
-            true => server.go(true),
-            false => server.connect(),
-        };
+        let mut client = if negotiates { server.go(true) } else { server.connect() };
         let start: &[u8] = match (starts_well, negotiates) {
             (false, _) => &[],
             (true, true) => &[0x25, 0x60, 0x95, 0x13, 0, 0, 0],

@@ -34,10 +34,7 @@ impl ConfinedDirectory {
     /// # Errors
     /// Those of the system.
     pub fn open(path: &Path) -> io::Result<ConfinedDirectory> {
-        let opened = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
-        };
+        let opened = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         fs::create_dir_all(opened).map_err(at("create directory", opened))?;
         let directory = Directory::open(opened).map_err(at("open", opened))?;
         Ok(ConfinedDirectory {

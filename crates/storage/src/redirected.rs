@@ -67,13 +67,15 @@ impl RedirectedFile {
         let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let flags = rustix::fs::fcntl_getfl(file).ok()?;
         let mut file = file.try_clone().ok()?;
-        let start = match flags.contains(OFlags::APPEND) {
-            true => metadata.len(),
-            false => file.stream_position().ok()?,
+        let start = if flags.contains(OFlags::APPEND) {
+            metadata.len()
+        } else {
+            file.stream_position().ok()?
         };
-        let reader = match flags.contains(OFlags::RDWR) {
-            true => file.try_clone().ok()?,
-            false => reopen(&file)?,
+        let reader = if flags.contains(OFlags::RDWR) {
+            file.try_clone().ok()?
+        } else {
+            reopen(&file)?
         };
         let written = Written {
             reader,
@@ -176,10 +178,7 @@ impl Source for WrittenView {
         });
         let read = read.map_err(at("read back", name))?;
         // Another process may have shortened the file.
-        Ok(match read == in_file {
-            true => in_file + in_tail,
-            false => read,
-        })
+        Ok(if read == in_file { in_file + in_tail } else { read })
     }
 }
 

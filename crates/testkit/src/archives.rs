@@ -316,9 +316,10 @@ impl<'a> ArchiveWriter<'a> {
 
     /// Writes blocks until the store is written up to `end` or up to a little before.
     fn blocks(&mut self, end: usize) {
-        let end = match end == self.spaces.store.len() {
-            true => end,
-            false => end - self.rng.length(0, 20).min(end - self.store_written),
+        let end = if end == self.spaces.store.len() {
+            end
+        } else {
+            end - self.rng.length(0, 20).min(end - self.store_written)
         };
         while self.store_written < end {
             let length = self.rng.length(1, 200).min(end - self.store_written);
@@ -415,20 +416,22 @@ impl<'a> ArchiveWriter<'a> {
         let (frames, slices) = self.frames(plan);
         self.entries(plan, &frames);
         let content = &self.spaces.content[plan.start.content_start as usize..plan.content_end];
-        let digests = match self.rng.once_in(2) {
-            true => vec![Digest {
+        let digests = if self.rng.once_in(2) {
+            vec![Digest {
                 id: 200,
                 bytes: vec![9; 5],
-            }],
-            false => Vec::new(),
+            }]
+        } else {
+            Vec::new()
         };
         let kind = plan.start.kind;
         let end = MemberEnd {
             member_id: plan.start.member_id,
             content_bytes: content.len() as u64,
-            view_bytes: match kind.has_entries() {
-                true => view_bytes(kind, plan.entries.chunks(FRAME_ENTRIES)),
-                false => content.len() as u64,
+            view_bytes: if kind.has_entries() {
+                view_bytes(kind, plan.entries.chunks(FRAME_ENTRIES))
+            } else {
+                content.len() as u64
             },
             entry_count: plan.entries.len() as u64,
             entries_hash: kind.has_entries().then(|| entries_hash(&plan.entries)),

@@ -48,9 +48,10 @@ pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String>
         step(archive, &limits, &mut checker, &mut state)
             .map_err(|error| format!("frame at {}: {error}", checker.offset()))?;
     }
-    match checker.is_complete() {
-        true => finish(state, checker),
-        false => Err("the archive has no End frame".to_owned()),
+    if checker.is_complete() {
+        finish(state, checker)
+    } else {
+        Err("the archive has no End frame".to_owned())
     }
 }
 
@@ -178,13 +179,12 @@ fn checked_entries(
     let mut list = EntryListChecker::new(kind, usize::MAX);
     let frames_are_sorted = frames.iter().all(|frame| entries_are_sorted(frame));
     let is_merged = kind == MemberKind::Tree && !entries_are_sorted(&entries) && frames_are_sorted;
-    match is_merged && !entries.is_empty() {
-        true => {
-            list = EntryListChecker::of_merged_tree(usize::MAX);
-            entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
-            list.feed(&entries)?;
-        }
-        false => frames.iter().try_for_each(|frame| list.feed(frame))?,
+    if is_merged && !entries.is_empty() {
+        list = EntryListChecker::of_merged_tree(usize::MAX);
+        entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
+        list.feed(&entries)?;
+    } else {
+        frames.iter().try_for_each(|frame| list.feed(frame))?
     }
     let mut hasher = EntriesHasher::new();
     hasher.update(&entries);
@@ -199,12 +199,13 @@ fn checked_entries(
 
 /// The data of a frame without its mask.
 fn plain(coding: &Coding, data: &[u8]) -> Result<Vec<u8>, String> {
-    match coding.is_uncoded() {
-        true => Ok(data.iter().map(|byte| byte ^ coding.mask()).collect()),
-        false => Err(format!(
+    if coding.is_uncoded() {
+        Ok(data.iter().map(|byte| byte ^ coding.mask()).collect())
+    } else {
+        Err(format!(
             "codec {} is not supported by the reference decoder",
             coding.codec()
-        )),
+        ))
     }
 }
 

@@ -266,10 +266,7 @@ impl Response {
 
 fn respond(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
     if let Some(Fault::Status(status, header, body)) = fault {
-        let header = match header.is_empty() {
-            true => String::new(),
-            false => format!("{header}\r\n"),
-        };
+        let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
         return Response::new(*status, &header, body.as_bytes());
     }
     let path = request.target.split('?').next().unwrap_or_default();
@@ -312,11 +309,7 @@ fn respond(state: &State, request: &Request, fault: Option<&Fault>) -> Response 
         Some(Fault::WrongRange) => range = range.start.saturating_sub(1)..range.end - 1,
         _ => {}
     }
-    let stated = if fault == Some(&Fault::WrongTotal) {
-        total + 1
-    } else {
-        total
-    };
+    let stated = if fault == Some(&Fault::WrongTotal) { total + 1 } else { total };
     let last = range.end - 1;
     headers.push_str(&format!(
         "Content-Range: bytes {}-{last}/{stated}\r\n",

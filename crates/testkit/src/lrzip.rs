@@ -208,11 +208,7 @@ pub fn encoded_lrzip_archive(
 ) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let content = replay(chunks);
-    let stated = if dialect.to_pipe {
-        0
-    } else {
-        content.len() as u64
-    };
+    let stated = if dialect.to_pipe { 0 } else { content.len() as u64 };
     let mut archive = b"LRZI\0".to_vec();
     archive.push(dialect.minor);
     archive.extend(stated.to_le_bytes());
@@ -299,10 +295,7 @@ fn put_chunk(
         let position = (archive.len() - base) as u64;
         archive[patch[stream]..patch[stream] + header_width]
             .copy_from_slice(&position.to_le_bytes()[..header_width]);
-        let (kind, coded) = match block.is_empty() {
-            true => (3, Vec::new()),
-            false => encode(block),
-        };
+        let (kind, coded) = if block.is_empty() { (3, Vec::new()) } else { encode(block) };
         let lengths = [coded.len(), count];
         put_block_header(archive, header_width, kind, lengths);
         patch[stream] = archive.len() - header_width;
@@ -325,11 +318,7 @@ fn record_bytes(
     crc: u32,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let (length_width, length_max) = if dialect.minor == 4 {
-        (8, usize::MAX)
-    } else {
-        (2, 65535)
-    };
+    let (length_width, length_max) = if dialect.minor == 4 { (8, usize::MAX) } else { (2, 65535) };
     for record in records {
         let (is_match, mut left, distance) = match *record {
             SampleRecord::Literals(length) => (0, length, 0),

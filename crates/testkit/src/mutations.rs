@@ -241,10 +241,7 @@ fn forge_payload(frame: &mut [u8], rng: &mut Rng) -> String {
     if rng.once_in(2) {
         at -= at % width;
     }
-    let value = match rng.once_in(4) {
-        true => rng.any(),
-        false => *rng.choose(&EDGE_VALUES),
-    };
+    let value = if rng.once_in(4) { rng.any() } else { *rng.choose(&EDGE_VALUES) };
     payload[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
     format!("{width} payload bytes at {at} forged to {value:#x}")
 }

@@ -77,10 +77,7 @@ fn accepted_forgeries_have_the_same_members() {
     for seed in 0..seeds(60) {
         let sample = sample_archive(seed);
         for mutation in mutations(&sample.bytes, seed) {
-            match check(&mutation, &sample) {
-                true => rejected += 1,
-                false => harmless += 1,
-            }
+            if check(&mutation, &sample) { rejected += 1 } else { harmless += 1 }
         }
     }
     // Forgeries reach the deeper checks, and changes of fields for information only are harmless.

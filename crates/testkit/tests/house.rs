@@ -491,11 +491,7 @@ fn own_dependencies(manifest: &str) -> Vec<(String, bool)> {
             Some(_) => section.rsplit('.').next().unwrap_or_default(),
             None => line.split(['.', '=', ' ']).next().unwrap_or_default(),
         };
-        let own = if key == "refrain" {
-            Some("refrain")
-        } else {
-            key.strip_prefix("refrain-")
-        };
+        let own = if key == "refrain" { Some("refrain") } else { key.strip_prefix("refrain-") };
         if let Some(name) = own {
             found.push((name.to_string(), section.contains("dev-dependencies")));
         }

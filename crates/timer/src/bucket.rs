@@ -217,11 +217,7 @@ impl Bucket {
         let (mut block, mut left) = self.cursor;
         if left == 0 {
             let is_round_over = block == NO_BLOCK || blocks.at(block).next == NO_BLOCK;
-            block = if is_round_over {
-                self.first
-            } else {
-                blocks.at(block).next
-            };
+            block = if is_round_over { self.first } else { blocks.at(block).next };
             if block == NO_BLOCK {
                 return;
             }

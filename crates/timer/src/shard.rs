@@ -165,9 +165,12 @@ impl<P> Shard<P> {
     pub(crate) fn pending_ids(&self) -> impl Iterator<Item = TimerId> {
         let worker = self.worker;
         let pending = self.records.all_pending();
-        pending.filter_map(move |(key, is_guest)| match is_guest {
-            true => self.guests.get(&key.slot).copied(),
-            false => Some(TimerId { worker, key }),
+        pending.filter_map(move |(key, is_guest)| {
+            if is_guest {
+                self.guests.get(&key.slot).copied()
+            } else {
+                Some(TimerId { worker, key })
+            }
         })
     }
 

@@ -178,11 +178,7 @@ impl Wheel {
         self.occupied[first.level] &= !(1 << first.index);
         let mut bucket = std::mem::replace(&mut self.buckets[first.bucket], Bucket::EMPTY);
         let is_due = first.last_tick <= now_tick || first.level == 0;
-        self.tick = if is_due {
-            first.last_tick
-        } else {
-            first.first_tick
-        };
+        self.tick = if is_due { first.last_tick } else { first.first_tick };
         while let Some((reminders, count)) = bucket.pop_block(&mut self.blocks) {
             for &packed in &reminders[..count] {
                 let Some(sequence) = packed.sequence(live) else {

@@ -157,10 +157,7 @@ pub fn is_on() -> bool {
 
 /// A number for a new flow; 0 while nothing is recorded.
 pub fn new_flow() -> u32 {
-    match is_on() {
-        true => FLOWS.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
-        false => 0,
-    }
+    if is_on() { FLOWS.fetch_add(1, Ordering::Relaxed).wrapping_add(1) } else { 0 }
 }
 
 /// Records an event of the calling thread, if events are recorded.

@@ -71,9 +71,10 @@ impl Ring {
         let mut events: Vec<Option<Event>> = (start..end).map(|number| self.at(number)).collect();
         // The one being written counts as replaced, too.
         let now = self.written.load(Ordering::Acquire);
-        let replaced = match now == end {
-            true => start,
-            false => (now + 1).saturating_sub(self.capacity).clamp(start, end),
+        let replaced = if now == end {
+            start
+        } else {
+            (now + 1).saturating_sub(self.capacity).clamp(start, end)
         };
         events.drain(..(replaced - start) as usize);
         ThreadTrace {

@@ -33,9 +33,10 @@ impl Timestamp {
             return None;
         }
         let whole = Duration::from_secs(self.seconds.unsigned_abs());
-        let seconds = match self.seconds < 0 {
-            true => SystemTime::UNIX_EPOCH.checked_sub(whole)?,
-            false => SystemTime::UNIX_EPOCH.checked_add(whole)?,
+        let seconds = if self.seconds < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(whole)?
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(whole)?
         };
         seconds.checked_add(Duration::from_nanos(self.nanoseconds.into()))
     }

@@ -164,11 +164,7 @@ impl TarHeader {
             GID,
             if self.gid > OCTAL_7_MAX { 0 } else { self.gid },
         );
-        let size = if self.size_bytes > OCTAL_11_MAX {
-            0
-        } else {
-            self.size_bytes
-        };
+        let size = if self.size_bytes > OCTAL_11_MAX { 0 } else { self.size_bytes };
         put_octal(&mut record, SIZE, size);
         put_octal(
             &mut record,
@@ -216,9 +212,10 @@ impl<'a> PlainHeader<'a> {
     pub fn checked(record: &'a [u8; RECORD_BYTES]) -> Result<PlainHeader<'a>, HeaderError> {
         let plain = PlainHeader { record };
         let (computed, stored) = (checksum(record), plain.number(CHECKSUM)?);
-        match has_valid_checksum(record) {
-            true => Ok(plain),
-            false => Err(HeaderError::Checksum { computed, stored }),
+        if has_valid_checksum(record) {
+            Ok(plain)
+        } else {
+            Err(HeaderError::Checksum { computed, stored })
         }
     }
 
@@ -248,11 +245,7 @@ impl<'a> PlainHeader<'a> {
             uid: overrides.uid.map_or_else(|| self.number(UID), Ok)?,
             gid: overrides.gid.map_or_else(|| self.number(GID), Ok)?,
             // Only files have data; some writers state the size of the target for hard links.
-            size_bytes: if kind == EntryKind::File {
-                size_bytes
-            } else {
-                0
-            },
+            size_bytes: if kind == EntryKind::File { size_bytes } else { 0 },
             modified: overrides.modified.unwrap_or(modified),
             link: overrides
                 .link
@@ -263,14 +256,12 @@ impl<'a> PlainHeader<'a> {
 
     fn path(&self) -> Result<Vec<u8>, HeaderError> {
         let name = until_nul(self.field(NAME));
-        let prefix = match self.field(MAGIC).starts_with(USTAR_MAGIC) {
-            true => until_nul(self.field(PREFIX)),
-            false => &[],
+        let prefix = if self.field(MAGIC).starts_with(USTAR_MAGIC) {
+            until_nul(self.field(PREFIX))
+        } else {
+            &[]
         };
-        Ok(match prefix.is_empty() {
-            true => name.to_vec(),
-            false => [prefix, b"/", name].concat(),
-        })
+        Ok(if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() })
     }
 
     fn kind(&self, path: &[u8]) -> Result<EntryKind, HeaderError> {

@@ -351,15 +351,14 @@ impl TarParser {
         let size_bytes = header.size_bytes;
         let has_data = header.kind == EntryKind::File && size_bytes > 0;
         handler.entry(header)?;
-        match has_data {
-            true => {
-                let padding = padding_bytes(size_bytes);
-                self.state = ParserState::Data {
-                    remaining: size_bytes,
-                    padding,
-                };
-            }
-            false => handler.entry_end()?,
+        if has_data {
+            let padding = padding_bytes(size_bytes);
+            self.state = ParserState::Data {
+                remaining: size_bytes,
+                padding,
+            };
+        } else {
+            handler.entry_end()?
         }
         Ok(())
     }

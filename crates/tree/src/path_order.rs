@@ -51,12 +51,12 @@ mod tests {
     /// The definition: split into components, then compare the lists.
     fn compare_components(left: &[u8], right: &[u8]) -> Ordering {
         let components = |path: &[u8]| -> Vec<Vec<u8>> {
-            match path.is_empty() || path == b"." {
-                true => Vec::new(),
-                false => path
-                    .split(|&byte| byte == b'/')
+            if path.is_empty() || path == b"." {
+                Vec::new()
+            } else {
+                path.split(|&byte| byte == b'/')
                     .map(<[u8]>::to_vec)
-                    .collect(),
+                    .collect()
             }
         };
         components(left).cmp(&components(right))

@@ -70,19 +70,11 @@ pub fn piece_length_does_not_matter(stream: &[u8], piece_bytes: usize) {
 pub fn headers_round_trip(path: &[u8], link: &[u8], modified: Timestamp, data: &[u8]) {
     let header = TarHeader {
         path: path.to_vec(),
-        kind: if link.is_empty() {
-            EntryKind::File
-        } else {
-            EntryKind::Symlink
-        },
+        kind: if link.is_empty() { EntryKind::File } else { EntryKind::Symlink },
         mode: 0o640,
         uid: data.len() as u64 * 1_000_003,
         gid: 100,
-        size_bytes: if link.is_empty() {
-            data.len() as u64
-        } else {
-            0
-        },
+        size_bytes: if link.is_empty() { data.len() as u64 } else { 0 },
         modified,
         link: link.to_vec(),
         device: (0, 0),
@@ -103,11 +95,7 @@ pub fn headers_round_trip(path: &[u8], link: &[u8], modified: Timestamp, data: &
     // The end mark, as a count of zeros.
     assert_eq!(untar.push_zeros(1024, &mut log), Ok(()));
     assert_eq!(untar.finish(), Ok(()));
-    let expected_data = if link.is_empty() {
-        data.to_vec()
-    } else {
-        Vec::new()
-    };
+    let expected_data = if link.is_empty() { data.to_vec() } else { Vec::new() };
     assert_eq!(log.entries, [(header, expected_data)]);
     assert_eq!(log.complete, 1);
 }

@@ -266,11 +266,8 @@ impl TreeReader {
             header.kind = EntryKind::Fifo;
         } else {
             let is_block = kind.is_block_device();
-            header.kind = if is_block {
-                EntryKind::BlockDevice
-            } else {
-                EntryKind::CharacterDevice
-            };
+            header.kind =
+                if is_block { EntryKind::BlockDevice } else { EntryKind::CharacterDevice };
             let device = metadata.rdev();
             header.device = (rustix::fs::major(device), rustix::fs::minor(device));
         }
@@ -279,10 +276,10 @@ impl TreeReader {
     }
 
     fn path_in_stream(&self, path: &Path) -> PathBuf {
-        match path.as_os_str().is_empty() {
-            // `join` would append a slash.
-            true => self.prefix.clone(),
-            false => self.prefix.join(path),
+        if path.as_os_str().is_empty() {
+            self.prefix.clone()
+        } else {
+            self.prefix.join(path)
         }
     }
 
@@ -482,11 +479,7 @@ impl DirectoryListing {
 fn header_of(path: &Path, metadata: &Metadata) -> TarHeader {
     let path = path.as_os_str().as_bytes();
     TarHeader {
-        path: if path.is_empty() {
-            ROOT_PATH.to_vec()
-        } else {
-            path.to_vec()
-        },
+        path: if path.is_empty() { ROOT_PATH.to_vec() } else { path.to_vec() },
         kind: EntryKind::File,
         mode: metadata.mode() & 0o7777,
         uid: u64::from(metadata.uid()),

@@ -120,10 +120,7 @@ impl Arriving {
             return Ok(());
         }
         self.buffer.extend_from_slice(bytes);
-        match self.buffer.len() >= BUFFER_BYTES {
-            true => self.flush(),
-            false => Ok(()),
-        }
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn append_zeros(&mut self, length_bytes: u64) -> io::Result<()> {

@@ -504,9 +504,10 @@ fn a_file_that_is_replaced_or_deleted_while_it_is_read_is_whole() {
         let (mut reader, problems) = observed(&temporary.path().join("d"));
         let mut bytes = vec![0; 1_000_000];
         reader.read_exact(&mut bytes).unwrap();
-        match is_replaced {
-            true => fs::rename(&other, &path).unwrap(),
-            false => fs::remove_file(&path).unwrap(),
+        if is_replaced {
+            fs::rename(&other, &path).unwrap()
+        } else {
+            fs::remove_file(&path).unwrap()
         }
         reader.read_to_end(&mut bytes).unwrap();
         let entry = reader.take_entries().pop().unwrap();

@@ -125,11 +125,7 @@ fn compare(name: &str, measured: &[Vec<Times>], simulated: &Report) {
                 group.waited.quantile_ns(permille),
             );
             let ratio = predicted as f64 / real.max(1) as f64;
-            let mark = if (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio) {
-                ' '
-            } else {
-                '!'
-            };
+            let mark = if (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio) { ' ' } else { '!' };
             let micro = |time_ns: u64| time_ns as f64 / 1000.0;
             print!(
                 " {:>12.2} {:>12.2} {ratio:>6.2}{mark}  ",

@@ -41,11 +41,7 @@ impl Loaded {
     pub fn new(has_checkpoints: bool) -> Result<Loaded, refrain_pool::Error> {
         let pool = Pool::start(Options::with_workers(WORKERS))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let class = if has_checkpoints {
-            Class::Normal
-        } else {
-            Class::Idle
-        };
+        let class = if has_checkpoints { Class::Normal } else { Class::Idle };
         for _ in 0..JOBS_PER_WORKER * WORKERS {
             let stop = Arc::clone(&stop);
             pool.flow(Entity::new(class)).submit_steps(move || {
@@ -54,11 +50,7 @@ impl Loaded {
                         checkpoint();
                     }
                 });
-                if stop.load(Ordering::Relaxed) {
-                    Step::Done
-                } else {
-                    Step::Again
-                }
+                if stop.load(Ordering::Relaxed) { Step::Done } else { Step::Again }
             });
         }
         // Wait until deadlines have spread as they do under load.

@@ -86,11 +86,7 @@ fn cancel(order: Order) -> Row {
         id,
         what,
         "ns",
-        if is_random {
-            Target::None
-        } else {
-            Target::AtMost(30.0)
-        },
+        if is_random { Target::None } else { Target::AtMost(30.0) },
     );
     let row = row.with("refrain", move || {
         let (system, mut ids) = filled();

@@ -130,9 +130,10 @@ fn new_password(args: &PasswordArgs) -> PasswordSource {
         Some(path) => password::from_file(path),
         None => {
             let first = password::from_terminal()?;
-            match password::from_terminal()? == first {
-                true => Ok(first),
-                false => Err(std::io::Error::other("the two passwords differ")),
+            if password::from_terminal()? == first {
+                Ok(first)
+            } else {
+                Err(std::io::Error::other("the two passwords differ"))
             }
         }
     })

@@ -33,12 +33,13 @@ impl LrzipArgs {
     /// # Errors
     /// `Usage`.
     pub fn check(&self) -> Result<()> {
-        match self.is_lrzip() {
-            true => Err(Failure::usage(
+        if self.is_lrzip() {
+            Err(Failure::usage(
                 "",
                 "this build cannot write --format lrz: it was compiled without the feature lrzip",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 }

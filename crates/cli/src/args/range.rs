@@ -66,16 +66,8 @@ impl FromStr for ByteRange {
                 ));
             }
         };
-        let start = if start.is_empty() {
-            0
-        } else {
-            start.parse::<Size>()?.bytes
-        };
-        let end = if end.is_empty() {
-            None
-        } else {
-            Some(end.parse::<Size>()?.bytes)
-        };
+        let start = if start.is_empty() { 0 } else { start.parse::<Size>()?.bytes };
+        let end = if end.is_empty() { None } else { Some(end.parse::<Size>()?.bytes) };
         match end {
             Some(end) if end < start => Err(format!("range ends at {end}, before {start}")),
             _ => Ok(ByteRange { start, end }),

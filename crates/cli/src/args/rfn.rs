@@ -148,11 +148,7 @@ impl RfnArgs {
             });
         }
         if self.list {
-            let archives = if files.is_empty() {
-                vec![PathBuf::from("-")]
-            } else {
-                files
-            };
+            let archives = if files.is_empty() { vec![PathBuf::from("-")] } else { files };
             return Verb::Info(InfoArgs {
                 opening: OpeningArgs::default(),
                 archives,

@@ -52,9 +52,12 @@ pub fn run(program: Program, arguments: &[OsString]) -> ExitCode {
     let outcome = read_configuration()
         .and_then(|config| Settings::new(program, &config, &command_line.options))
         .map_err(RunError::Message)
-        .and_then(|settings| match program.is_tar() {
-            true => tar::run(program, &settings, &command_line.files),
-            false => files::run(program, &settings, &command_line.files),
+        .and_then(|settings| {
+            if program.is_tar() {
+                tar::run(program, &settings, &command_line.files)
+            } else {
+                files::run(program, &settings, &command_line.files)
+            }
         });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -80,9 +80,10 @@ impl Mount {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (controllers, path) = (parts.next()?, parts.next()?);
-            let is_this = match self.version.usage == TWO.usage {
-                true => controllers.is_empty(),
-                false => controllers.split(',').any(|name| name == "memory"),
+            let is_this = if self.version.usage == TWO.usage {
+                controllers.is_empty()
+            } else {
+                controllers.split(',').any(|name| name == "memory")
             };
             is_this.then_some(Path::new(path))
         })

@@ -135,10 +135,7 @@ fn rounded_down(number: u64) -> u64 {
         return 0;
     };
     let power = 1 << exponent;
-    match power + power / 2 <= number {
-        true => power + power / 2,
-        false => power,
-    }
+    if power + power / 2 <= number { power + power / 2 } else { power }
 }
 
 /// The tightest limit for a process with so many threads.

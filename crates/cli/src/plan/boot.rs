@@ -110,10 +110,7 @@ fn no_option(path: &Path) -> PathBuf {
     let is_plain = path.is_absolute()
         || !(path.as_os_str().as_encoded_bytes()).contains(&b':')
             && !path.as_os_str().as_encoded_bytes().starts_with(b"-");
-    match is_plain {
-        true => path.to_owned(),
-        false => Path::new(".").join(path),
-    }
+    if is_plain { path.to_owned() } else { Path::new(".").join(path) }
 }
 
 /// A path in a list of QEMU's options: a comma is written twice.

@@ -122,9 +122,10 @@ impl CompressPlan {
                 (ArchiveFormat::Native(Box::new(options)), remark)
             }
         };
-        let files = match args.files.is_empty() && args.walk.files_from.is_some() {
-            true => vec![PathBuf::from(".")],
-            false => or_stdin(&args.files)?,
+        let files = if args.files.is_empty() && args.walk.files_from.is_some() {
+            vec![PathBuf::from(".")]
+        } else {
+            or_stdin(&args.files)?
         };
         effects::check_names(args, &files)?;
         let archives: Vec<_> = match &args.output.output {
@@ -247,10 +248,7 @@ fn archives_below(
             None => names::own_name(&content_path)?,
         };
         taken.insert(name.clone());
-        let input = match is_dash(path) {
-            true => stdin_input(Some(name)),
-            false => path_input(path, name)?,
-        };
+        let input = if is_dash(path) { stdin_input(Some(name)) } else { path_input(path, name)? };
         let suffix = suffix(args, &input);
         check_suffix(path, &content_path, suffix, args)?;
         let file_name = Path::new(OsStr::from_bytes(&input.name)).file_name();
@@ -332,9 +330,12 @@ fn archive_of_all(
     let mut taken: BTreeSet<Vec<u8>> = given_names(args).map_while(|name| name).collect();
     let is_given = !taken.is_empty();
     for (path, given) in paths.iter().zip(given_names(args)) {
-        let own_name = || match names::is_descriptor(path) {
-            true => Ok(names::of_pipe(&taken)),
-            false => name(&content_path(path, args)),
+        let own_name = || {
+            if names::is_descriptor(path) {
+                Ok(names::of_pipe(&taken))
+            } else {
+                name(&content_path(path, args))
+            }
         };
         let input = match (is_dash(path), given) {
             (true, given) => Ok(stdin_input(given)),

@@ -473,11 +473,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
 
 fn decision(verb: &str, option: &str) -> Option<Decision> {
     // The flags -1 to -9 are one option.
-    let option = if option.starts_with("level_") {
-        "level"
-    } else {
-        option
-    };
+    let option = if option.starts_with("level_") { "level" } else { option };
     let fits = |(for_verb, for_option, _): &&(&str, &str, Decision)| {
         (*for_verb == "*" || *for_verb == verb) && *for_option == option
     };

@@ -90,12 +90,13 @@ pub(super) fn check_stdin_is_read_once(walk: &WalkArgs, files: &[PathBuf]) -> Re
     let is_list = usize::from(walk.files_from.as_deref().is_some_and(is_dash));
     let patterns = walk.patterns.exclude_from.iter();
     let patterns = patterns.filter(|path| is_dash(path)).count();
-    match is_content + is_list + patterns > 1 {
-        true => refused(
+    if is_content + is_list + patterns > 1 {
+        refused(
             "standard input",
             "is named more than once (`-`), and can be read once: write one of them to a file",
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 
@@ -159,9 +160,10 @@ fn check_walk(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
         }
     }
     // Inputs that do not exist are reported instead.
-    match inputs.is_some_and(|kinds| !kinds.contains(&InputKind::Directory)) {
-        true => refused(option, "is about directories, and no input is one"),
-        false => Ok(()),
+    if inputs.is_some_and(|kinds| !kinds.contains(&InputKind::Directory)) {
+        refused(option, "is about directories, and no input is one")
+    } else {
+        Ok(())
     }
 }
 

@@ -20,21 +20,18 @@ use crate::urls;
 /// # Errors
 /// `Usage` if standard input would be a terminal.
 pub fn or_stdin(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let paths = if paths.is_empty() {
-        vec![PathBuf::from("-")]
-    } else {
-        paths.to_vec()
-    };
+    let paths = if paths.is_empty() { vec![PathBuf::from("-")] } else { paths.to_vec() };
     let has_stdin = paths.iter().any(|path| is_dash(path));
     if has_stdin {
         check_stdin()?;
     }
-    match has_stdin && io::stdin().is_terminal() {
-        true => Err(Failure::usage(
+    if has_stdin && io::stdin().is_terminal() {
+        Err(Failure::usage(
             "",
             "no FILE given and standard input is a terminal; see --help",
-        )),
-        false => Ok(paths),
+        ))
+    } else {
+        Ok(paths)
     }
 }
 
@@ -66,9 +63,10 @@ impl ArchiveInput {
     /// # Errors
     /// `Io` if there is no such file, `Usage` if it is a directory.
     pub fn new(path: &Path, options: &ReadOptions) -> Result<ArchiveInput> {
-        let metadata = match is_dash(path) || urls::is_url(path) {
-            true => None,
-            false => Some(archive_metadata(path)?),
+        let metadata = if is_dash(path) || urls::is_url(path) {
+            None
+        } else {
+            Some(archive_metadata(path)?)
         };
         Ok(ArchiveInput {
             path: urls::local_name(path),
@@ -127,12 +125,11 @@ impl SeekableInput {
         options: &ReadOptions,
         password: &PasswordArgs,
     ) -> Result<SeekableInput> {
-        let open_path = match is_dash(path) {
-            true => {
-                check_stdin()?;
-                PathBuf::from(STDIN_PATH)
-            }
-            false => path.to_path_buf(),
+        let open_path = if is_dash(path) {
+            check_stdin()?;
+            PathBuf::from(STDIN_PATH)
+        } else {
+            path.to_path_buf()
         };
         let input = SeekableInput {
             path: urls::local_name(path),
@@ -145,9 +142,10 @@ impl SeekableInput {
         if urls::is_url(path) {
             return Ok(input);
         }
-        let metadata = match is_dash(path) {
-            true => fs::metadata(&input.open_path).ok(),
-            false => Some(archive_metadata(path)?),
+        let metadata = if is_dash(path) {
+            fs::metadata(&input.open_path).ok()
+        } else {
+            Some(archive_metadata(path)?)
         };
         if !metadata.as_ref().is_some_and(paths::can_seek) {
             let text = "is not a regular file: this verb reads the archive at any offset";
@@ -172,11 +170,12 @@ impl std::fmt::Debug for SeekableInput {
 
 fn archive_metadata(path: &Path) -> Result<Metadata> {
     let metadata = paths::metadata(path)?;
-    match metadata.is_dir() {
-        true => Err(Failure::usage(
+    if metadata.is_dir() {
+        Err(Failure::usage(
             label(path),
             "is a directory, not an archive",
-        )),
-        false => Ok(metadata),
+        ))
+    } else {
+        Ok(metadata)
     }
 }

@@ -25,10 +25,7 @@ const ROWS_MAX: usize = 20;
 pub(super) fn table(locks: &[LockProfile], rejected: u64) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(locks.iter().take(ROWS_MAX).map(row));
-    let mut text = match locks.is_empty() {
-        true => String::new(),
-        false => aligned(&rows),
-    };
+    let mut text = if locks.is_empty() { String::new() } else { aligned(&rows) };
     if locks.len() > ROWS_MAX {
         text.push_str(&format!("and {} other places\n", locks.len() - ROWS_MAX));
     }

@@ -41,13 +41,12 @@ pub(super) fn finish(path: &Path, facts: &Facts) -> Result<Vec<String>> {
     let mut out = BufWriter::with_capacity(WRITE_BYTES, ToSink(&mut sink));
     let threads = collect();
     let words = summary(&threads, facts.level);
-    let written = match is_page(path) {
-        true => {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let title = format!("Timeline {name}");
-            out.write_all(timeline::page(&title, &words, facts, &threads).as_bytes())
-        }
-        false => write_events(&threads, &mut out),
+    let written = if is_page(path) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let title = format!("Timeline {name}");
+        out.write_all(timeline::page(&title, &words, facts, &threads).as_bytes())
+    } else {
+        write_events(&threads, &mut out)
     };
     let written = written.and_then(|()| out.flush());
     drop(out);

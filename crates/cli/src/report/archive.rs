@@ -112,9 +112,10 @@ fn codecs_text(info: &ArchiveInfo) -> String {
 }
 
 fn codec_name(codec: &CodecUse) -> String {
-    match codec.filters.is_empty() {
-        true => codec.codec.clone(),
-        false => format!("{} + {}", codec.codec, codec.filters),
+    if codec.filters.is_empty() {
+        codec.codec.clone()
+    } else {
+        format!("{} + {}", codec.codec, codec.filters)
     }
 }
 

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 /// The line of a block, for `-vv`.
 pub fn block_line(block: &BlockInfo) -> String {
-    let filters = match block.filters.is_empty() {
-        true => String::new(),
-        false => format!(" + {}", block.filters),
+    let filters = if block.filters.is_empty() {
+        String::new()
+    } else {
+        format!(" + {}", block.filters)
     };
     let fallback = block
         .fallback

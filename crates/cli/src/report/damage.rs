@@ -100,9 +100,10 @@ impl DamageReport<'_> {
             (0, _) => "the end of the list of files is missing".to_string(),
             (count, _) => format!("{} lost with their names", counted(count, "entry")),
         };
-        let hash = match damage.has_losses() && !self.is_test {
-            true => "; what was restored was compared by the checksums of its frames",
-            false => "",
+        let hash = if damage.has_losses() && !self.is_test {
+            "; what was restored was compared by the checksums of its frames"
+        } else {
+            ""
         };
         let parts = [files, lost].into_iter().filter(|part| !part.is_empty());
         format!("{}{hash}", parts.collect::<Vec<_>>().join(", and "))
@@ -233,9 +234,10 @@ fn text(file: &DamagedFile) -> String {
         (false, bytes) => format!(", the first {} were written", bytes_text(bytes)),
     };
     let is_all = file.missing == [all(file)];
-    match is_all {
-        true => format!("all of it is missing{kept}"),
-        false => format!("bytes {}{of} are missing{kept}", ranges.join(", ")),
+    if is_all {
+        format!("all of it is missing{kept}")
+    } else {
+        format!("bytes {}{of} are missing{kept}", ranges.join(", "))
     }
 }
 

@@ -22,10 +22,7 @@ pub fn kind_name(kind: MemberKind) -> &'static str {
 /// The BLAKE3 hash and its name, if the archive has it. That of a sparse file is not the one that
 /// other programs compute.
 pub fn blake3_text(member: &Member) -> Option<(&'static str, String)> {
-    let name = match member.is_sparse {
-        true => "blake3_sparse",
-        false => "blake3",
-    };
+    let name = if member.is_sparse { "blake3_sparse" } else { "blake3" };
     (member.blake3 != [0; 32]).then(|| (name, hex(&member.blake3)))
 }
 

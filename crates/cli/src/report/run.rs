@@ -122,10 +122,7 @@ impl<'a> Report<'a> {
 
     fn add_outcome(&mut self, outcome: Outcome) {
         for (line, is_failure) in outcome.files_to_name(self.args.verbose > 0) {
-            match is_failure {
-                true => self.tell_failure(&line),
-                false => self.remark(&line),
-            }
+            if is_failure { self.tell_failure(&line) } else { self.remark(&line) }
         }
         let is_silent = self.args.quiet || self.args.json;
         if let Some(summary) = outcome.summary().filter(|_| !is_silent) {
@@ -163,9 +160,10 @@ impl<'a> Report<'a> {
             self.is_pipe_broken = true;
             return;
         }
-        match self.session.is_cancelled() {
-            true => self.remark("interrupted"),
-            false => self.tell_failure(&failure.to_string()),
+        if self.session.is_cancelled() {
+            self.remark("interrupted")
+        } else {
+            self.tell_failure(&failure.to_string())
         }
         self.add_result(json!({ "error": failure.to_json(), "complete": false }));
         if self.exit == Exit::Done {

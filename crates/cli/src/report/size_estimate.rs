@@ -86,9 +86,10 @@ impl State {
 /// The header and the content of an entry. Long names and hard links make the true size a little
 /// different.
 fn tar_bytes(metadata: &Metadata) -> u64 {
-    let content_bytes = match metadata.is_file() {
-        true => metadata.len().next_multiple_of(TAR_BLOCK_BYTES),
-        false => 0,
+    let content_bytes = if metadata.is_file() {
+        metadata.len().next_multiple_of(TAR_BLOCK_BYTES)
+    } else {
+        0
     };
     TAR_BLOCK_BYTES + content_bytes
 }

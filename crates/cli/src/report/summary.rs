@@ -57,9 +57,12 @@ pub fn restored_part_line(
 }
 
 fn place_text(place: Option<String>) -> String {
-    place.map_or_else(String::new, |place| match place.ends_with('/') {
-        true => format!(", in {}", printable(&place)),
-        false => format!(", as {}", printable(&place)),
+    place.map_or_else(String::new, |place| {
+        if place.ends_with('/') {
+            format!(", in {}", printable(&place))
+        } else {
+            format!(", as {}", printable(&place))
+        }
     })
 }
 

@@ -94,11 +94,7 @@ impl Placement {
                 let is_tar = path.extension() == Some(OsStr::new("tar"));
                 Place::Below {
                     root: root.clone(),
-                    relative: if is_tar {
-                        path.with_extension("")
-                    } else {
-                        path
-                    },
+                    relative: if is_tar { path.with_extension("") } else { path },
                 }
             }
         })

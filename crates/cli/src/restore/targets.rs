@@ -167,15 +167,8 @@ impl Restore {
             _ => self.placement.directory()?,
         };
         let is_here = path.as_os_str().is_empty();
-        let text = if is_here {
-            ".".into()
-        } else {
-            path.to_string_lossy()
-        };
-        let slash = match is_here || (path.is_dir() && !text.ends_with('/')) {
-            true => "/",
-            false => "",
-        };
+        let text = if is_here { ".".into() } else { path.to_string_lossy() };
+        let slash = if is_here || (path.is_dir() && !text.ends_with('/')) { "/" } else { "" };
         Some(format!("{text}{slash}"))
     }
 
@@ -304,9 +297,10 @@ impl Restore {
             _ if makes_directory => {
                 let restore = self.root.tree(&place, self.restore_options())?;
                 self.observe(&restore, &place);
-                Ok(match has_entries {
-                    true => Target::Tree(Box::new(TreeTarget { restore, selection })),
-                    false => Target::Sink(Box::new(TreeSink::of(restore))),
+                Ok(if has_entries {
+                    Target::Tree(Box::new(TreeTarget { restore, selection }))
+                } else {
+                    Target::Sink(Box::new(TreeSink::of(restore)))
                 })
             }
             _ => self.file_sink(&place, member).map(Target::Sink),
@@ -351,9 +345,10 @@ impl Targets for Restore {
             .members
             .map_or(open.number == 0, |members| members == 1);
         let is_free = fs::symlink_metadata(&path).is_err();
-        let is_wanted = match self.keeps_broken {
-            true => open.is_file && !file.missing.is_empty(),
-            false => open.is_file && is_only && is_free && file.delivered_bytes > 0,
+        let is_wanted = if self.keeps_broken {
+            open.is_file && !file.missing.is_empty()
+        } else {
+            open.is_file && is_only && is_free && file.delivered_bytes > 0
         };
         file.is_kept = is_wanted && self.keeps_broken;
         if !is_wanted || file.missing.is_empty() {

@@ -212,9 +212,8 @@ impl Copy<'_> {
             self.archive_path,
             self.label,
             pattern,
-            &mut |found| match is_file(&found) {
-                true => visit(found),
-                false => Ok(()),
+            &mut |found| {
+                if is_file(&found) { visit(found) } else { Ok(()) }
             },
         )
     }

@@ -31,9 +31,10 @@ use crate::session::Session;
 
 /// Runs the verb.
 pub fn run(args: &CompressArgs, session: &Session) -> Exit {
-    let data_to = match writes_stdout(&args.output, &args.files) {
-        true => DataTo::Stdout,
-        false => DataTo::Elsewhere,
+    let data_to = if writes_stdout(&args.output, &args.files) {
+        DataTo::Stdout
+    } else {
+        DataTo::Elsewhere
     };
     let mut report = Report::new("compress", &args.report, session, data_to);
     match CompressPlan::new(args) {
@@ -96,10 +97,7 @@ fn compress(
         });
     }
     let (sizes, stored, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
-    let copied = match sink.is_stored() {
-        true => Copied::Whole,
-        false => Copied::Elsewhere,
-    };
+    let copied = if sink.is_stored() { Copied::Whole } else { Copied::Elsewhere };
     drop(sink);
     meter.erase();
     json["file"] = json!(archive.label);
@@ -162,12 +160,11 @@ fn total(inputs: &[CompressInput]) -> Total {
     };
     let has_directory = inputs.iter().any(is_of_kind(Metadata::is_dir));
     let is_sized = |metadata: &Metadata| metadata.is_dir() || metadata.is_file();
-    match has_directory && inputs.iter().all(is_of_kind(is_sized)) {
-        true => {
-            let paths = inputs.iter().map(|input| input.path.clone());
-            Total::Estimate(SizeEstimate::start(paths.collect()))
-        }
-        false => Total::Reported,
+    if has_directory && inputs.iter().all(is_of_kind(is_sized)) {
+        let paths = inputs.iter().map(|input| input.path.clone());
+        Total::Estimate(SizeEstimate::start(paths.collect()))
+    } else {
+        Total::Reported
     }
 }
 
@@ -250,10 +247,7 @@ fn problem_of(failure: &Failure) -> Problem {
     let is_missing = error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
     Problem {
         path: Vec::new(),
-        kind: match is_missing {
-            true => ProblemKind::Vanished,
-            false => ProblemKind::Unreadable,
-        },
+        kind: if is_missing { ProblemKind::Vanished } else { ProblemKind::Unreadable },
         text: match cause.or(error) {
             Some(error) => format!("cannot be opened: {error}"),
             None => failure.to_string(),

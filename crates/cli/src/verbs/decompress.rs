@@ -41,9 +41,10 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
         Ok((operands, _)) => &operands.archives,
         Err(_) => &args.operands,
     };
-    let data_to = match writes_stdout(&args.output, archives) {
-        true => DataTo::Stdout,
-        false => DataTo::Elsewhere,
+    let data_to = if writes_stdout(&args.output, archives) {
+        DataTo::Stdout
+    } else {
+        DataTo::Elsewhere
     };
     let mut report = Report::new("decompress", &args.report, session, data_to);
     match plan
@@ -63,12 +64,13 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
 /// The archives, and what of them is wanted.
 fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
     let options = args.password.with(args.resources.read_options());
-    let operands = match args.takes_archives_only {
-        true => Operands {
+    let operands = if args.takes_archives_only {
+        Operands {
             archives: args.operands.clone(),
             paths: Vec::new(),
-        },
-        false => operands::resolve(&args.operands, &args.paths, &options)?,
+        }
+    } else {
+        operands::resolve(&args.operands, &args.paths, &options)?
     };
     let selection = ArchiveSelection::load(&args.patterns, &operands.paths)?;
     Ok((operands, selection))
@@ -422,12 +424,11 @@ fn outcome(item: &RestorePlan, extraction: Extraction, is_part: bool, report: &R
         is_test: false,
     };
     json["damage"] = damage.to_json();
-    let success = match is_part {
-        true => {
-            let count = restore.restored_count();
-            restored_part_line(label, count, restore.place_text(), elapsed)
-        }
-        false => decompressed_line(label, sizes, restore.place_text(), elapsed),
+    let success = if is_part {
+        let count = restore.restored_count();
+        restored_part_line(label, count, restore.place_text(), elapsed)
+    } else {
+        decompressed_line(label, sizes, restore.place_text(), elapsed)
     };
     let mut outcome = Outcome::new(label, success, json);
     losses.report(&mut outcome);

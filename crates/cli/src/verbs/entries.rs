@@ -73,17 +73,16 @@ pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
             let found = archive.tar_problems(index);
             let found = found.map_err(|error| Failure::engine(label, error))?;
             let prefix = path_prefix(archive, member);
-            problems.extend(
-                found
-                    .into_iter()
-                    .map(|problem| match problem.path.is_empty() {
-                        true => problem,
-                        false => Problem {
-                            path: full_path(&prefix, &problem.path),
-                            ..problem
-                        },
-                    }),
-            );
+            problems.extend(found.into_iter().map(|problem| {
+                if problem.path.is_empty() {
+                    problem
+                } else {
+                    Problem {
+                        path: full_path(&prefix, &problem.path),
+                        ..problem
+                    }
+                }
+            }));
         }
         Ok(())
     })?;
@@ -93,10 +92,7 @@ pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
 /// The bytes of a file that belong to no archive.
 pub fn skipped(archive: &Archive) -> Option<Problem> {
     // What a scan found has places.
-    let bytes = match archive.is_scanned() {
-        true => 0,
-        false => archive.skipped_bytes(),
-    };
+    let bytes = if archive.is_scanned() { 0 } else { archive.skipped_bytes() };
     let text = format!("{bytes} bytes of the file are no part of the archive and were ignored");
     (bytes > 0).then(|| Problem::damaged(b"", text))
 }
@@ -108,9 +104,10 @@ pub fn tell_unread(archive: Arc<Archive>, label: &str, tell: impl Fn(&str) + Sen
         // Damage is an error for whoever reads it.
         for problem in unread(&archive, &label).unwrap_or_default() {
             let text = printable(&problem.text);
-            match problem.path.is_empty() {
-                true => tell(&format!("{}: {text}", printable(&label))),
-                false => tell(&format!("{}: {text}", escaped(&problem.path))),
+            if problem.path.is_empty() {
+                tell(&format!("{}: {text}", printable(&label)))
+            } else {
+                tell(&format!("{}: {text}", escaped(&problem.path)))
             }
         }
         match unsafe_paths(&archive, &label) {
@@ -163,13 +160,15 @@ pub fn find(
     let engine_failure = |error| Failure::engine(label, error);
     // A member without a name has that of the archive.
     let is_unnamed = names::of_member(archive_path, b"") == path;
-    let unnamed = match is_unnamed {
-        true => archive.find_member(b"").map_err(engine_failure)?,
-        false => None,
+    let unnamed = if is_unnamed {
+        archive.find_member(b"").map_err(engine_failure)?
+    } else {
+        None
     };
-    let named = match path.is_empty() {
-        true => None,
-        false => archive.find_member(path).map_err(engine_failure)?,
+    let named = if path.is_empty() {
+        None
+    } else {
+        archive.find_member(path).map_err(engine_failure)?
     };
     if let Some(index) = unnamed.into_iter().chain(named).min() {
         return Ok(Some(Found::Member(index)));
@@ -206,14 +205,8 @@ pub fn find_entry(
     path: &[u8],
 ) -> Result<Option<Entry>> {
     let wanted = normalized(path);
-    let plain = match wanted.is_empty() {
-        true => b".".to_vec(),
-        false => wanted.join(&b'/'),
-    };
-    let spellings = match path == plain {
-        true => vec![plain],
-        false => vec![path.to_vec(), plain],
-    };
+    let plain = if wanted.is_empty() { b".".to_vec() } else { wanted.join(&b'/') };
+    let spellings = if path == plain { vec![plain] } else { vec![path.to_vec(), plain] };
     for spelling in spellings {
         let found = archive.find_entry(member, &spelling);
         if let Some(entry) = found.map_err(|error| Failure::engine(label, error))? {

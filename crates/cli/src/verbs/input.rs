@@ -114,10 +114,7 @@ pub fn open_archive(
     meter: &Meter,
     session: &Session,
 ) -> Result<Archive> {
-    let how = match opening.scan {
-        true => Opening::Scan,
-        false => Opening::Index,
-    };
+    let how = if opening.scan { Opening::Scan } else { Opening::Index };
     open_until(input, how, options, meter, session.shared_cancel_flag())
 }
 
@@ -129,10 +126,7 @@ pub fn open_to_read(
     meter: &Meter,
     session: &Session,
 ) -> Result<Archive> {
-    let how = match opening.scan {
-        true => Opening::Scan,
-        false => Opening::Any,
-    };
+    let how = if opening.scan { Opening::Scan } else { Opening::Any };
     open_until(input, how, options, meter, session.shared_cancel_flag())
 }
 
@@ -145,10 +139,7 @@ pub fn open_for_service(
     meter: &Meter,
     report: &Report,
 ) -> Result<Archive> {
-    let how = match opening.scan {
-        true => Opening::Scan,
-        false => Opening::Checked,
-    };
+    let how = if opening.scan { Opening::Scan } else { Opening::Checked };
     let archive = open_until(input, how, options, meter, Arc::default())?;
     for line in place_lines(&input.label, &archive.damaged_places()) {
         report.remark(&line);

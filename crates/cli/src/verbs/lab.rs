@@ -45,10 +45,7 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
     check(args)?;
     let machine = Machine::this(machine::processors());
     let context = context(args, session);
-    let before = match args.compare && !args.save {
-        true => Some(saved_profile(&machine)?),
-        false => None,
-    };
+    let before = if args.compare && !args.save { Some(saved_profile(&machine)?) } else { None };
     let mut reports = Vec::new();
     if is_text(args) {
         print(&format!("{}\n", machine.text()))?;
@@ -86,12 +83,13 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
             page::html(&machine, &context, &reports).as_bytes(),
         )?;
     }
-    match args.json {
-        true => print(&format!(
+    if args.json {
+        print(&format!(
             "{:#}\n",
             report::document(&machine, &context, &reports)
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -196,16 +194,15 @@ fn saved_profile(machine: &Machine) -> Result<Profile> {
         let text = "there is no profile of this machine: `refrain lab --save` makes one";
         return Err(Failure::usage(label(&path), text));
     };
-    match profile.belongs_to(machine) {
-        true => Ok(profile),
-        false => {
-            let text = format!(
-                "this is the profile of another machine ({}, {} processors): \
-                 `refrain lab --save` makes one of this",
-                profile.model, profile.processors
-            );
-            Err(Failure::usage(label(&path), text))
-        }
+    if profile.belongs_to(machine) {
+        Ok(profile)
+    } else {
+        let text = format!(
+            "this is the profile of another machine ({}, {} processors): \
+             `refrain lab --save` makes one of this",
+            profile.model, profile.processors
+        );
+        Err(Failure::usage(label(&path), text))
     }
 }
 

@@ -42,17 +42,19 @@ pub fn for_each_match(
         let name = names::of_member(archive_path, &member.name);
         if !has_entries(member) {
             let mut patterns = selection.of_member(b"", 1)?;
-            return match patterns.wants(&name, false, &mut matched) {
-                true => visit(Match::Member(index)),
-                false => Ok(()),
+            return if patterns.wants(&name, false, &mut matched) {
+                visit(Match::Member(index))
+            } else {
+                Ok(())
             };
         }
         let mut patterns = selection.of_member(&name, count)?;
         for_each(archive, index, label, |entry| {
             let is_directory = entry.kind == EntryKind::Directory;
-            match patterns.wants(&entry.path, is_directory, &mut matched) {
-                true => visit(Match::Entry(index, entry)),
-                false => Ok(()),
+            if patterns.wants(&entry.path, is_directory, &mut matched) {
+                visit(Match::Entry(index, entry))
+            } else {
+                Ok(())
             }
         })
     })

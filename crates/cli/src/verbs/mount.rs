@@ -35,11 +35,7 @@ pub fn run(args: &MountArgs, session: &Session) -> Exit {
     let result = MountPlan::new(args).and_then(|plan| mount(args, plan, &report));
     let is_unmounted = result.is_ok();
     report.add(result);
-    match is_unmounted {
-        // A signal is a way to unmount.
-        true => report.finish_service(),
-        false => report.finish(),
-    }
+    if is_unmounted { report.finish_service() } else { report.finish() }
 }
 
 fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> {

@@ -63,12 +63,13 @@ pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<Str
     let mut near = NearNames::of(path);
     for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
-        match has_entries(member) {
-            false => near.offer(&member.name),
-            true => for_each(archive, index, label, |entry| {
+        if !has_entries(member) {
+            near.offer(&member.name)
+        } else {
+            for_each(archive, index, label, |entry| {
                 near.offer(&full_path(&prefix, &entry.path));
                 Ok(())
-            })?,
+            })?
         }
         Ok(())
     })?;
@@ -88,9 +89,10 @@ fn distance(wanted: &[u8], path: &[u8]) -> Option<usize> {
         return Some(1 + changes);
     }
     let name = last_component(path);
-    match name.len() > 1 && name.eq_ignore_ascii_case(last_component(wanted)) {
-        true => Some(2 + CHANGES_MAX),
-        false => None,
+    if name.len() > 1 && name.eq_ignore_ascii_case(last_component(wanted)) {
+        Some(2 + CHANGES_MAX)
+    } else {
+        None
     }
 }
 

@@ -57,9 +57,10 @@ pub fn write<'a>(
     let mut not_found = part.not_found;
     for index in 0..count {
         let member = part.archive.member(index).map_err(failure)?;
-        let wanted = match has_entries(&member) {
-            true => part.selection.of_tree(&member.name, Some(count))?,
-            false => part.selection.of_file(&member.name)?,
+        let wanted = if has_entries(&member) {
+            part.selection.of_tree(&member.name, Some(count))?
+        } else {
+            part.selection.of_file(&member.name)?
         };
         match wanted {
             Wanted::Nothing => {}

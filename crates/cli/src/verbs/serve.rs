@@ -46,10 +46,7 @@ pub fn run(args: &ServeArgs, session: &Session) -> Exit {
     let result = ServePlan::new(args).and_then(|plan| serve(args, &plan, &report));
     let is_done = result.is_ok();
     report.add(result);
-    match is_done {
-        true => report.finish_service(),
-        false => report.finish(),
-    }
+    if is_done { report.finish_service() } else { report.finish() }
 }
 
 fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome> {
@@ -116,12 +113,13 @@ impl Listeners {
         listeners.take_inherited()?;
         let has_nbd = !listeners.nbd.is_empty();
         check_serve(args, has_nbd, !listeners.http.is_empty())?;
-        match listeners.nbd.is_empty() && listeners.http.is_empty() {
-            true => Err(Failure::usage(
+        if listeners.nbd.is_empty() && listeners.http.is_empty() {
+            Err(Failure::usage(
                 "",
                 "say where clients connect: --nbd or --http with unix:PATH or HOST:PORT",
-            )),
-            false => Ok(listeners),
+            ))
+        } else {
+            Ok(listeners)
         }
     }
 
@@ -208,11 +206,7 @@ fn archive_name(archive: &Path) -> String {
     let label = paths::label(archive);
     let name = label.rsplit('/').next().unwrap_or_default();
     let name = name.split('?').next().unwrap_or_default();
-    if name.is_empty() {
-        label
-    } else {
-        name.to_owned()
-    }
+    if name.is_empty() { label } else { name.to_owned() }
 }
 
 /// The settings of an HTTP door, whose statistics count the clients of all doors.

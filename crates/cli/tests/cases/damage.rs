@@ -129,9 +129,10 @@ fn one_damage_costs_the_files_that_need_it() {
     assert!(message.contains("--keep-broken"), "{message}");
     let mut lost = vec![];
     for (name, content) in &files {
-        match case.exists(&format!("out/d/{name}")) {
-            true => assert!(case.read(&format!("out/d/{name}")) == *content, "{name}"),
-            false => lost.push(name.clone()),
+        if case.exists(&format!("out/d/{name}")) {
+            assert!(case.read(&format!("out/d/{name}")) == *content, "{name}")
+        } else {
+            lost.push(name.clone())
         }
     }
     // One piece of 64 KiB of an uncoded block.

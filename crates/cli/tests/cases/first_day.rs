@@ -227,9 +227,10 @@ fn an_archive_does_not_hold_itself() {
         let names = lines(&case, "list d/in.rfn");
         // The first run replaces the file, and with it the name that the hard link leads to.
         let is_first = line.ends_with(" in.rfn");
-        let expected = match is_first {
-            true => vec![".", "file", "sub", "sub/other"],
-            false => vec![".", "file", "sub", "sub/link", "sub/other"],
+        let expected = if is_first {
+            vec![".", "file", "sub", "sub/other"]
+        } else {
+            vec![".", "file", "sub", "sub/link", "sub/other"]
         };
         assert_eq!(names, expected, "{line}");
         let count = told.matches("it is the output of this run").count();

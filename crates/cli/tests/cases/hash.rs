@@ -50,11 +50,7 @@ fn run(case: &Case, program: &str, line: &str, names: &[&OsStr]) -> Output {
 
 /// The messages on standard error, without the name of the program.
 fn messages(output: &Output, program: &str) -> String {
-    let name = if program == REFRAIN {
-        "refrain: "
-    } else {
-        program
-    };
+    let name = if program == REFRAIN { "refrain: " } else { program };
     let text = String::from_utf8_lossy(&output.stderr).replace(name, "");
     text.lines()
         .map(|line| format!("{}\n", line.trim_start_matches(": ")))

@@ -127,13 +127,12 @@ fn with_bad_header(case: &Case) -> Vec<u8> {
 
 /// The archive of bytes from a file, or from a pipe.
 fn archive(case: &Case, bytes: &[u8], from_pipe: bool) -> Vec<u8> {
-    match from_pipe {
-        true => expect(case.pipe(REFRAIN, "compress -q", bytes), 0, "pipe").stdout,
-        false => {
-            case.write("broken.tar", bytes);
-            case.ok("compress -qf broken.tar -o broken.rfn");
-            case.read("broken.rfn")
-        }
+    if from_pipe {
+        expect(case.pipe(REFRAIN, "compress -q", bytes), 0, "pipe").stdout
+    } else {
+        case.write("broken.tar", bytes);
+        case.ok("compress -qf broken.tar -o broken.rfn");
+        case.read("broken.rfn")
     }
 }
 
@@ -266,10 +265,7 @@ fn whatever_a_reader_loses_is_said_everywhere() {
             assert!(!told.is_empty(), "{name}: list says nothing");
         }
         // With a part, --rm is refused.
-        let rm = match lossy.paths.is_empty() {
-            true => "--rm",
-            false => "",
-        };
+        let rm = if lossy.paths.is_empty() { "--rm" } else { "" };
         let line = format!("decompress -q {rm} --json {name} {} -o out", lossy.paths);
         let output = expect(case.run(&line), lossy.exit, &line);
         assert!(!output.stderr.is_empty(), "{name}: nothing is said");

@@ -31,11 +31,7 @@ fn a_password_that_would_not_be_used_is_refused() {
     let mut lines = vec![];
     for archive in archives {
         for verb in ["test", "info", "list", "decompress", "cat", "rfn"] {
-            let path = if verb == "cat" && archive == "tree.rfn" {
-                " secret"
-            } else {
-                ""
-            };
+            let path = if verb == "cat" && archive == "tree.rfn" { " secret" } else { "" };
             lines.push(format!("{verb} --password-file pw {archive}{path}"));
         }
         lines.push(format!("decompress --password-file none {archive} -o out"));

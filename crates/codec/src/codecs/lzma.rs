@@ -100,10 +100,7 @@ impl Codec for Lzma {
         };
         // Hash chains (levels 0 to 3) need 4 bytes per dictionary byte and binary trees 8; hash
         // heads up to 4 more, the window 1.5; in addition, the fixed tables of liblzma.
-        let per_byte_halves = match clamped_level(self, settings) <= 3 {
-            true => 19,
-            false => 27,
-        };
+        let per_byte_halves = if clamped_level(self, settings) <= 3 { 19 } else { 27 };
         dictionary_bytes * per_byte_halves / 2 + (6 << 20)
     }
 
@@ -199,11 +196,7 @@ impl Dictionary {
             });
         }
         let needed = Self::holding(raw_length_bytes);
-        Ok(if stated.bytes < needed.bytes {
-            stated
-        } else {
-            needed
-        })
+        Ok(if stated.bytes < needed.bytes { stated } else { needed })
     }
 }
 
@@ -220,11 +213,7 @@ fn dictionary(raw_length_bytes: u64, settings: &Settings) -> Result<Dictionary> 
         i64::from(DICTIONARY_LOG_MIN)..=i64::from(DICTIONARY_LOG_MAX),
     )?;
     let asked = Dictionary::holding(1 << log);
-    Ok(if asked.bytes < whole.bytes {
-        asked
-    } else {
-        whole
-    })
+    Ok(if asked.bytes < whole.bytes { asked } else { whole })
 }
 
 fn log2_up(raw_length_bytes: u64) -> u32 {

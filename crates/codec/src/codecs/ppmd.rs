@@ -101,10 +101,7 @@ impl Codec for Ppmd {
         out: &mut [u8],
     ) -> Result<()> {
         let unread = decode_some(params, data, out.len() as u64, out)?;
-        match unread.is_empty() {
-            true => Ok(()),
-            false => Err(damaged("bytes after the end")),
-        }
+        if unread.is_empty() { Ok(()) } else { Err(damaged("bytes after the end")) }
     }
 
     fn decode_prefix(

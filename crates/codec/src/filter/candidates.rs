@@ -41,11 +41,7 @@ fn candidate_x86(sample: &[u8]) -> Option<FilterStep> {
         if window[0] & 0xFE == 0xE8 {
             // Near targets: 00 0x .. or FF Fx .., within 1 MiB.
             let near = matches!((window[4], window[3] >> 4), (0x00, 0x0) | (0xFF, 0xF));
-            *(if near {
-                &mut plausible
-            } else {
-                &mut implausible
-            }) += 1;
+            *(if near { &mut plausible } else { &mut implausible }) += 1;
         }
     }
     let dense = plausible * X86_BYTES_PER_BRANCH_MAX >= sample.len();

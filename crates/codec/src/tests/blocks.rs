@@ -70,11 +70,7 @@ fn round_trips_larger_blocks() {
     for codec in codecs() {
         let description = codec.describe();
         // Some of the slow ones take a second for a megabyte.
-        let length = if codec.is_slow_to_decode() {
-            1 << 17
-        } else {
-            1 << 20
-        } + 17;
+        let length = if codec.is_slow_to_decode() { 1 << 17 } else { 1 << 20 } + 17;
         for (_, raw) in kinds(length) {
             check_round_trip(
                 &mut workspace,
@@ -348,11 +344,7 @@ fn damaged_blocks_are_decoded_up_to_the_damage() {
     for codec in codecs() {
         let described = codec.describe();
         // bzip2 and bwt need more than one of their blocks.
-        let length = if described.name == "cm" {
-            300_000
-        } else {
-            2_000_000
-        };
+        let length = if described.name == "cm" { 300_000 } else { 2_000_000 };
         let raw = &whole[..length];
         let mut data = Vec::new();
         let plan = BlockPlan::plain(described.id, described.default_level);

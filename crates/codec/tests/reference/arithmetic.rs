@@ -57,9 +57,10 @@ impl<'a> Decoder<'a> {
 
     /// Returns an error if bytes are left.
     pub fn finish(self) -> Result<(), Damage> {
-        match self.read_bytes == self.coded.len() {
-            true => Ok(()),
-            false => Err(Damage("bytes left over")),
+        if self.read_bytes == self.coded.len() {
+            Ok(())
+        } else {
+            Err(Damage("bytes left over"))
         }
     }
 }

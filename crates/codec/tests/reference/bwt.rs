@@ -30,9 +30,10 @@ pub fn decode(params: &[u8], data: &[u8], length: usize) -> Result<Vec<u8>, Dama
     }
     let transform = decode_transform(coded, reduced)?;
     let text = invert(&transform, &rows, distance);
-    match reduced == length {
-        true => Ok(text),
-        false => restore_repeats(&text, escape, length),
+    if reduced == length {
+        Ok(text)
+    } else {
+        restore_repeats(&text, escape, length)
     }
 }
 
@@ -286,9 +287,10 @@ impl Model {
 
     /// Symbol and length.
     fn run(&mut self, decoder: &mut Decoder<'_>) -> Result<(usize, usize), Damage> {
-        let symbol = match self.slow_mean_rank > 1600 {
-            true => self.symbol_in_incompressible_data(decoder)?,
-            false => self.symbol(decoder)?,
+        let symbol = if self.slow_mean_rank > 1600 {
+            self.symbol_in_incompressible_data(decoder)?
+        } else {
+            self.symbol(decoder)?
         };
         let rank = self.recency.iter().position(|&b| b == symbol).unwrap_or(32);
         self.recency.retain(|&b| b != symbol);
@@ -334,10 +336,12 @@ impl Model {
         let (mut v, mut path) = (0, Vec::new());
         loop {
             let d = path.len();
-            let [x, y, z] = [0, 1, 2].map(|n: usize| match guesses[n].starts_with(&path) {
-                true => 1 + guesses[n][d],
-                false => 0,
-            });
+            let [x, y, z] =
+                [0, 1, 2].map(
+                    |n: usize| {
+                        if guesses[n].starts_with(&path) { 1 + guesses[n][d] } else { 0 }
+                    },
+                );
             let slots = [
                 self.symbols[0] * 256 + v,
                 near(by_two, v, 5),

@@ -219,10 +219,7 @@ impl ContextState {
         match profile {
             0 => {
                 let above = self.line_above + n - self.line;
-                let above = match above < self.line {
-                    true => u64::from(history[above]),
-                    false => 0,
-                };
+                let above = if above < self.line { u64::from(history[above]) } else { 0 };
                 let column = (n - self.line).min(255) as u64;
                 [
                     o(2),
@@ -266,9 +263,8 @@ impl ContextState {
             }
             stride => {
                 let s = usize::from(stride);
-                let back = |distance| match distance <= n {
-                    true => u64::from(history[n - distance]),
-                    false => 0,
+                let back = |distance| {
+                    if distance <= n { u64::from(history[n - distance]) } else { 0 }
                 };
                 let (c, p1, p2) = ((n % s) as u64, back(s), back(2 * s));
                 [
@@ -347,10 +343,7 @@ impl Match {
         if self.source != 0 {
             let hit = history[self.source] == history[n - 1];
             self.misses = (2 * self.misses + usize::from(!hit)) % 256;
-            self.length = match hit {
-                true => (self.length + 1).min(65535),
-                false => 0,
-            };
+            self.length = if hit { (self.length + 1).min(65535) } else { 0 };
             self.source += 1;
             if self.misses == 255 {
                 self.source = 0;
@@ -665,9 +658,10 @@ impl Model {
             0..4 => 1,
             _ => 16 + (bits.number >> (bits.j - 4)),
         };
-        let r = match self.history.is_empty() && bits.j < 4 {
-            true => 0,
-            false => hash(self.context_state.o(3) * 256 + y as u64, 0) >> 24,
+        let r = if self.history.is_empty() && bits.j < 4 {
+            0
+        } else {
+            hash(self.context_state.o(3) * 256 + y as u64, 0) >> 24
         };
         let u = logit.clamp(-1920, 1919) + 1920;
         let (i, s) = ((u >> 8) as usize, u & 255);

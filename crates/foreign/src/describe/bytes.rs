@@ -46,12 +46,13 @@ pub(super) fn fill(
     what: &'static str,
 ) -> Result<()> {
     let count = file.read_at(offset, buffer)?;
-    match count == buffer.len() {
-        true => Ok(()),
-        false => Err(Error::Truncated {
+    if count == buffer.len() {
+        Ok(())
+    } else {
+        Err(Error::Truncated {
             offset: offset.saturating_add(count as u64),
             what,
-        }),
+        })
     }
 }
 

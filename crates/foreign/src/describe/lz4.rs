@@ -44,12 +44,13 @@ pub(super) fn describe(file: &dyn Bytes, mut description: Description) -> Result
         }
         offset = pass_blocks(file, offset, &header, &mut description)?;
     }
-    match offset > description.file_bytes {
-        false => Ok(description),
-        true => Err(Error::Truncated {
+    if offset <= description.file_bytes {
+        Ok(description)
+    } else {
+        Err(Error::Truncated {
             offset: description.file_bytes,
             what: IN_FRAME,
-        }),
+        })
     }
 }
 
@@ -70,10 +71,7 @@ fn pass_blocks(
         if stated == 0 && !header.is_legacy {
             return Ok(offset + if header.has_checksum { 4 } else { 0 });
         }
-        let length = match header.is_legacy {
-            true => stated,
-            false => stated & !IS_STORED,
-        };
+        let length = if header.is_legacy { stated } else { stated & !IS_STORED };
         offset += u64::from(length) + if header.has_block_checksums { 4 } else { 0 };
         description.blocks = description.blocks.map(|count| count + 1);
     }

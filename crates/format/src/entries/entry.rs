@@ -93,13 +93,14 @@ pub(super) fn check_own_fields(entry: &Entry) -> Result<()> {
 
 fn check_path(entry: &Entry) -> Result<()> {
     check_text("entry path", &entry.path, PATH_BYTES_MAX)?;
-    match entry.path.is_empty() == (entry.kind == EntryKind::Raw) {
-        true => Ok(()),
-        false => Err(FormatError::Value {
+    if entry.path.is_empty() == (entry.kind == EntryKind::Raw) {
+        Ok(())
+    } else {
+        Err(FormatError::Value {
             what: "entry path bytes",
             value: entry.path.len() as u64,
             rule: "at least 1, but 0 for raw bytes of a tar stream",
-        }),
+        })
     }
 }
 

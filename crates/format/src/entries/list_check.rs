@@ -170,9 +170,10 @@ impl EntryListChecker {
             if self.is_tree {
                 return Err(broken(
                     number,
-                    match order.is_eq() {
-                        true => "a path occurs once in a tree",
-                        false => "the paths of a tree ascend strictly",
+                    if order.is_eq() {
+                        "a path occurs once in a tree"
+                    } else {
+                        "the paths of a tree ascend strictly"
                     },
                 ));
             }
@@ -260,9 +261,10 @@ fn check_tree_entry(number: u64, entry: &Entry) -> Result<()> {
     }
     let target = entry.link_target.as_ref();
     let leads_on = target.is_some_and(|target| compare_paths(target, &entry.path).is_ge());
-    match entry.kind == EntryKind::Hardlink && leads_on {
-        true => Err(broken(number, LINK_RULE)),
-        false => Ok(()),
+    if entry.kind == EntryKind::Hardlink && leads_on {
+        Err(broken(number, LINK_RULE))
+    } else {
+        Ok(())
     }
 }
 
@@ -279,10 +281,7 @@ fn is_below(path: &[u8], above: &[u8]) -> bool {
 
 /// The view of a member's entries: each frame is independent of those before it.
 fn tar_view(is_tree: bool) -> TarView {
-    match is_tree {
-        true => TarView::canonical(),
-        false => TarView::recorded(),
-    }
+    if is_tree { TarView::canonical() } else { TarView::recorded() }
 }
 
 fn broken(entry: u64, rule: &'static str) -> FormatError {

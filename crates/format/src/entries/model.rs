@@ -177,9 +177,10 @@ impl Model {
             states_size: has_data && entry.size_bytes != from.size_bytes,
             states_recipe: !are_equal(&entry.header_recipe, &from.header_recipe),
             time: self.time_state(entry.modified, from.modified),
-            content: match has_data {
-                true => self.content_state(entry.content_offset, reference),
-                false => self.content_state_without_data(entry.content_offset),
+            content: if has_data {
+                self.content_state(entry.content_offset, reference)
+            } else {
+                self.content_state_without_data(entry.content_offset)
             },
             link: match (&from.link_target, &entry.link_target) {
                 (_, None) => LinkState::Reference,
@@ -259,10 +260,10 @@ impl Model {
             return;
         };
         let from = self.reference(entries, reference);
-        let step = match entry.kind.has_data() && entry.content_offset != from.entry.content_offset
-        {
-            true => entry.content_offset.wrapping_sub(from.entry.content_offset),
-            false => from.trail.step,
+        let step = if entry.kind.has_data() && entry.content_offset != from.entry.content_offset {
+            entry.content_offset.wrapping_sub(from.entry.content_offset)
+        } else {
+            from.trail.step
         };
         if shape.reference != ReferenceState::Previous {
             if shape.states_path {

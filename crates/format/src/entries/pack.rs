@@ -215,9 +215,10 @@ impl Fields<'_> {
         let (previous, likely) = self.model.previous_path(self.entries);
         let prefix = shared_prefix(previous, path);
         let rest = path.get(prefix..).unwrap_or_default();
-        let suffix = match self.reference.is_previous {
-            true => 0,
-            false => shared_suffix(rest, &self.reference.entry.path),
+        let suffix = if self.reference.is_previous {
+            0
+        } else {
+            shared_suffix(rest, &self.reference.entry.path)
         };
         let own = rest.get(..rest.len() - suffix).unwrap_or_default();
         let prefix = difference(prefix as u64, likely as u64);
@@ -251,9 +252,10 @@ impl Fields<'_> {
 
     fn put_size(&mut self) {
         let size = self.entry.size_bytes;
-        let value = match self.reference.is_previous {
-            true => size,
-            false => difference(size, self.reference.entry.size_bytes),
+        let value = if self.reference.is_previous {
+            size
+        } else {
+            difference(size, self.reference.entry.size_bytes)
         };
         self.columns.put(Column::Sizes, value);
     }

@@ -38,13 +38,14 @@ pub fn unpack_entries_within(
     header.check_raw(raw)?;
     let bytes_max = limits.entry_bytes_per_frame_max;
     let entries = unpack_section(header.entry_count, raw, bytes_max, |_| ())?;
-    match first_path(&entries) == header.first_path {
-        true => Ok(entries),
-        false => Err(FormatError::Value {
+    if first_path(&entries) == header.first_path {
+        Ok(entries)
+    } else {
+        Err(FormatError::Value {
             what: "bytes of the first path of a frame of entries",
             value: header.first_path.len() as u64,
             rule: "those of the path of the first entry",
-        }),
+        })
     }
 }
 
@@ -103,9 +104,10 @@ impl Unpacker<'_> {
         let shape = self.take_shape()?;
         let at = self.take_reference(shape)?;
         let reference = self.model.reference(entries, at);
-        let class = match shape.states_class {
-            true => self.classes.take(&mut self.columns)?,
-            false => reference.trail.class,
+        let class = if shape.states_class {
+            self.classes.take(&mut self.columns)?
+        } else {
+            reference.trail.class
         };
         let mut entry = self.classes.entry(class)?;
         let mut fields = Fields {
@@ -191,17 +193,15 @@ struct Fields<'a, 'raw> {
 impl Fields<'_, '_> {
     fn take(&mut self, shape: Shape, entry: &mut Entry) -> Result<()> {
         let from = self.reference.entry;
-        entry.path = match shape.states_path {
-            true => self.take_path()?,
-            false => self.replaced("path", &from.path)?,
+        entry.path = if shape.states_path {
+            self.take_path()?
+        } else {
+            self.replaced("path", &from.path)?
         };
         entry.modified = self.take_time(shape.time)?;
         entry.content_offset = self.take_offset(shape.content, entry.kind.has_data())?;
         if entry.kind.has_data() {
-            entry.size_bytes = match shape.states_size {
-                true => self.take_size()?,
-                false => from.size_bytes,
-            };
+            entry.size_bytes = if shape.states_size { self.take_size()? } else { from.size_bytes };
             entry.data_ranges = match shape.ranges {
                 RangesState::Reference => from.data_ranges.clone(),
                 RangesState::Whole => None,
@@ -222,9 +222,10 @@ impl Fields<'_, '_> {
                 self.columns.u32(Column::Devices, "device number")?,
             );
         }
-        entry.header_recipe = match shape.states_recipe {
-            true => self.columns.bytes(Column::Recipes)?.to_vec(),
-            false => from.header_recipe.clone(),
+        entry.header_recipe = if shape.states_recipe {
+            self.columns.bytes(Column::Recipes)?.to_vec()
+        } else {
+            from.header_recipe.clone()
         };
         Ok(())
     }
@@ -239,14 +240,16 @@ impl Fields<'_, '_> {
     fn take_path(&mut self) -> Result<Vec<u8>> {
         let (previous, likely) = self.model.previous_path(self.entries);
         // Of the previous path only the beginning is shared; the codec knows its ending.
-        let from = match self.reference.is_previous {
-            true => &[][..],
-            false => self.reference.entry.path.as_slice(),
+        let from = if self.reference.is_previous {
+            &[][..]
+        } else {
+            self.reference.entry.path.as_slice()
         };
         let prefix = add_difference(likely as u64, self.columns.varint(Column::PathPrefixes)?);
-        let suffix = match self.reference.is_previous {
-            true => 0,
-            false => self.columns.varint(Column::PathSuffixes)?,
+        let suffix = if self.reference.is_previous {
+            0
+        } else {
+            self.columns.varint(Column::PathSuffixes)?
         };
         let own = self.columns.column(Column::PathBytes)?.take_until_zero()?;
         check_text_bytes(prefix, suffix, own.len() as u64)?;
@@ -308,9 +311,10 @@ impl Fields<'_, '_> {
 
     fn take_size(&mut self) -> Result<u64> {
         let value = self.columns.varint(Column::Sizes)?;
-        Ok(match self.reference.is_previous {
-            true => value,
-            false => add_difference(self.reference.entry.size_bytes, value),
+        Ok(if self.reference.is_previous {
+            value
+        } else {
+            add_difference(self.reference.entry.size_bytes, value)
         })
     }
 
@@ -349,13 +353,14 @@ impl Fields<'_, '_> {
         check_text_bytes(prefix, 0, own.len() as u64)?;
         let first = path.get(..prefix as usize).unwrap_or_default();
         let target = [first, own].concat();
-        match first.len() as u64 == prefix && shared_prefix(path, &target) == first.len() {
-            true => Ok(target),
-            false => Err(FormatError::Value {
+        if first.len() as u64 == prefix && shared_prefix(path, &target) == first.len() {
+            Ok(target)
+        } else {
+            Err(FormatError::Value {
                 what: "shared bytes of a link target",
                 value: prefix,
                 rule: "those that it has in common with the path",
-            }),
+            })
         }
     }
 }

@@ -60,10 +60,8 @@ impl ExtentsHeader {
             packed_checksum: 0,
             coding: Coding::parse(&mut reader)?,
         };
-        header.packed_checksum = match header.coding.is_uncoded() {
-            true => checksum64(split.data),
-            false => reader.u64()?,
-        };
+        header.packed_checksum =
+            if header.coding.is_uncoded() { checksum64(split.data) } else { reader.u64()? };
         take_extensions(reader)?;
         header.check(split.data.len(), &limits.capped())?;
         Ok((header, split.data))

@@ -120,13 +120,14 @@ impl Pointers {
     /// source.
     fn check_repeat(&self, offset_in_content: u64, length: u64) -> Result<u64> {
         let end = offset_in_content.saturating_add(length);
-        match end <= self.content_start {
-            true => Ok(end),
-            false => Err(FormatError::Value {
+        if end <= self.content_start {
+            Ok(end)
+        } else {
+            Err(FormatError::Value {
                 what: "end of a repeat's source",
                 value: end,
                 rule: "at or before the start of the epoch",
-            }),
+            })
         }
     }
 
@@ -134,13 +135,14 @@ impl Pointers {
     /// the end of its source.
     fn check_source(&self, offset_in_store: u64, length: u64) -> Result<u64> {
         let end = offset_in_store.saturating_add(length);
-        match end <= self.introduced_end {
-            true => Ok(end),
-            false => Err(FormatError::Value {
+        if end <= self.introduced_end {
+            Ok(end)
+        } else {
+            Err(FormatError::Value {
                 what: "end of a copy's source",
                 value: end,
                 rule: "in the part of the store that earlier extents have introduced",
-            }),
+            })
         }
     }
 }
@@ -148,13 +150,14 @@ impl Pointers {
 /// Returns `start + length`. The header of no epoch states a sum outside the address space.
 fn sum(what: &'static str, start: u64, length: u64) -> Result<u64> {
     let end = start.saturating_add(length);
-    match end <= ADDRESS_BYTES_MAX {
-        true => Ok(end),
-        false => Err(FormatError::Value {
+    if end <= ADDRESS_BYTES_MAX {
+        Ok(end)
+    } else {
+        Err(FormatError::Value {
             what,
             value: end,
             rule: "at most 2^61",
-        }),
+        })
     }
 }
 

@@ -177,11 +177,7 @@ impl LevelBuilder {
         let before = self.open.rows.len();
         let mut coder = self.coder.clone();
         put(&mut coder, &mut self.open.rows)?;
-        let rows_min = if self.open.depth == 0 {
-            1
-        } else {
-            CHILDREN_MIN
-        };
+        let rows_min = if self.open.depth == 0 { 1 } else { CHILDREN_MIN };
         if self.open.rows.len() > self.node_bytes && self.open.row_count >= rows_min {
             self.open.rows.truncate(before);
             self.open.rows.shrink_to_fit();

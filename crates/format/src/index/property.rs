@@ -154,9 +154,10 @@ pub fn index_from_seed(seed: u64, rows_max: u64) -> Index {
     let member_count = rng.below(rows_max / 2 + 2);
     let mut content_start = 0;
     for id in 0..member_count {
-        let length = match id + 1 == member_count {
-            true => content_bytes - content_start,
-            false => rng.below(content_bytes - content_start + 1),
+        let length = if id + 1 == member_count {
+            content_bytes - content_start
+        } else {
+            rng.below(content_bytes - content_start + 1)
         };
         let mut member = member_of(&mut rng, id, (content_start, length));
         (member.start_frame_offset, _) = next_span(&mut rng);
@@ -200,10 +201,7 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
         start: MemberStart {
             member_id: id,
             content_start,
-            kind: match has_entries {
-                true => MemberKind::Tree,
-                false => MemberKind::File,
-            },
+            kind: if has_entries { MemberKind::Tree } else { MemberKind::File },
             name,
             mode: None,
             modified: None,

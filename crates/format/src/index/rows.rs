@@ -151,13 +151,14 @@ impl IndexSlice {
     pub(crate) fn check_follows(&self, before: &[u8]) -> Result<()> {
         let order = compare_paths(before, &self.separator);
         let follows = order.is_lt() || (order.is_eq() && self.is_cut());
-        match self.separator.is_empty() || follows {
-            true => Ok(()),
-            false => Err(FormatError::Value {
+        if self.separator.is_empty() || follows {
+            Ok(())
+        } else {
+            Err(FormatError::Value {
                 what: "bytes of a path of a slice of entries in the index",
                 value: self.separator.len() as u64,
                 rule: "above the path before it",
-            }),
+            })
         }
     }
 
@@ -204,13 +205,14 @@ impl IndexName {
 
     /// Checks that this row may follow the one before it, if there is one.
     pub(crate) fn check_follows(self, before: Option<Self>) -> Result<()> {
-        match before.is_none_or(|before| before < self) {
-            true => Ok(()),
-            false => Err(FormatError::Value {
+        if before.is_none_or(|before| before < self) {
+            Ok(())
+        } else {
+            Err(FormatError::Value {
                 what: "checksum of a name in the index",
                 value: self.checksum,
                 rule: "above the one before it (or the member id is)",
-            }),
+            })
         }
     }
 }

@@ -309,10 +309,7 @@ fn parse_next(minor: u8, mut reader: ByteReader) -> Result<Header> {
         content_bytes: content_bytes(version, stated)?,
         lzma: LzmaProperties {
             packed: 0x5D,
-            dictionary_bytes: match is_lzma {
-                true => lzma2_dictionary_bytes(properties)?,
-                false => 0,
-            },
+            dictionary_bytes: if is_lzma { lzma2_dictionary_bytes(properties)? } else { 0 },
         },
         digest,
         cipher: None,

@@ -39,9 +39,10 @@ impl SliceCheck {
     pub(super) fn take(&mut self, rows: &[IndexSlice]) -> Result<()> {
         for row in rows {
             // The first slice of a member has no path.
-            match row.separator.is_empty() {
-                true => self.frames.0 = self.frames.1,
-                false => check_positive("frames before a slice with a path", self.frames.1)?,
+            if row.separator.is_empty() {
+                self.frames.0 = self.frames.1
+            } else {
+                check_positive("frames before a slice with a path", self.frames.1)?
             }
             row.check_follows(&self.separator)?;
             if row.frame < self.frames.0 {
@@ -73,24 +74,26 @@ impl SliceCheck {
 
     /// Compares the rows with those that were observed, if those of all members were.
     pub(super) fn check_observed(&self) -> Result<()> {
-        match !self.unobserved.is_empty() || self.rows == self.observed {
-            true => Ok(()),
-            false => Err(FormatError::Checksum {
+        if !self.unobserved.is_empty() || self.rows == self.observed {
+            Ok(())
+        } else {
+            Err(FormatError::Checksum {
                 what: "slices of the index, compared with the order of the paths:",
                 found: self.rows.value(),
                 expected: self.observed.value(),
-            }),
+            })
         }
     }
 
     pub(super) fn finish(&self) -> Result<()> {
-        match !self.is_used || self.found == self.expected {
-            true => Ok(()),
-            false => Err(FormatError::Checksum {
+        if !self.is_used || self.found == self.expected {
+            Ok(())
+        } else {
+            Err(FormatError::Checksum {
                 what: "slices of the index, compared with the frames before it:",
                 found: self.found,
                 expected: self.expected,
-            }),
+            })
         }
     }
 }

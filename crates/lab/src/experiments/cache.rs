@@ -47,21 +47,18 @@ impl Experiment for Cache {
         let mut ladder = Vec::new();
         let mut table_bytes = SMALLEST_BYTES;
         while table_bytes <= LARGEST_BYTES {
-            let cell = match fits(context, table_bytes) {
-                true => {
-                    let table = cycle(context, Pages::Huge, table_bytes, LINE_WORDS)?;
-                    let ns = access_ns(context, &table, context.time(25, 150))?;
-                    ladder.push((table_bytes, ns));
-                    ns.into()
-                }
-                false => Cell::not_available("more than the memory of the run"),
+            let cell = if fits(context, table_bytes) {
+                let table = cycle(context, Pages::Huge, table_bytes, LINE_WORDS)?;
+                let ns = access_ns(context, &table, context.time(25, 150))?;
+                ladder.push((table_bytes, ns));
+                ns.into()
+            } else {
+                Cell::not_available("more than the memory of the run")
             };
             section.push([table_bytes.into(), cell]);
             // Half steps of a doubling are where caches end.
-            table_bytes += match table_bytes.is_power_of_two() {
-                true => table_bytes / 2,
-                false => table_bytes / 3,
-            };
+            table_bytes +=
+                if table_bytes.is_power_of_two() { table_bytes / 2 } else { table_bytes / 3 };
         }
         Ok(Outcome {
             findings: findings(&ladder, &Machine::this(context.processors)),

@@ -103,9 +103,10 @@ impl Experiment for Disk {
                  as from the page cache{}.",
                 value_text(cold, Unit::Nanoseconds),
                 cold / cached,
-                match cold < cached * 3.0 {
-                    true => ", so something below still had it in memory",
-                    false => "",
+                if cold < cached * 3.0 {
+                    ", so something below still had it in memory"
+                } else {
+                    ""
                 }
             ));
         }
@@ -166,10 +167,7 @@ fn reads(
     })?;
     // Later reads of a small file would find what earlier ones fetched.
     let distinct = (file_bytes / READ_BYTES as u64 / 4) as usize;
-    times.truncate(match is_cached {
-        true => usize::MAX,
-        false => distinct.max(1),
-    });
+    times.truncate(if is_cached { usize::MAX } else { distinct.max(1) });
     Ok((median(&mut times).unwrap_or(f64::NAN), times))
 }
 

@@ -200,10 +200,7 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
             }
             acquisitions += ACQUISITIONS;
             // Alone the others would be faster, so all end with the first.
-            match is_over.load(Ordering::Relaxed) {
-                true => Err(Error::Cancelled),
-                false => Ok(()),
-            }
+            if is_over.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
         });
         is_over.store(true, Ordering::Relaxed);
         let taken_ns = (context.now_ns() - start_ns).max(1);

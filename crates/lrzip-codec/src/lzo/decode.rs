@@ -127,9 +127,10 @@ impl LzoStage {
             } => {
                 let distance = usize::from(u16::from_le_bytes([low, byte]) >> 2);
                 // A far match of distance 0 ends the stream.
-                match partial.base == FAR_BASE && distance == 0 {
-                    true => State::End,
-                    false => self.copy(partial.base + distance, partial.length, low & 3)?,
+                if partial.base == FAR_BASE && distance == 0 {
+                    State::End
+                } else {
+                    self.copy(partial.base + distance, partial.length, low & 3)?
                 }
             }
             State::Copy { .. } | State::Literals { .. } | State::End => self.state,

@@ -116,12 +116,11 @@ impl InstructionWriter<'_> {
             self.out.push((back >> 3) as u8);
             return;
         }
-        let (kind, length_max, offset) = match distance <= MIDDLE_MAX {
-            true => (32, 33, back),
-            false => {
-                let offset = distance - MIDDLE_MAX;
-                (16 | (offset >> 14) << 3, 9, offset & (MIDDLE_MAX - 1))
-            }
+        let (kind, length_max, offset) = if distance <= MIDDLE_MAX {
+            (32, 33, back)
+        } else {
+            let offset = distance - MIDDLE_MAX;
+            (16 | (offset >> 14) << 3, 9, offset & (MIDDLE_MAX - 1))
         };
         if length <= length_max {
             self.out.push((kind | (length - 2)) as u8);

@@ -224,11 +224,7 @@ mod tests {
             let random_bytes = random_bytes(80, seed << 8 | u64::from(opcode));
             let before = random_bytes.iter().copied().filter(is_straight).take(20);
             let arguments = |opcode: u8| {
-                if opcode % 8 == 7 {
-                    vec![opcode, random_bytes[0]]
-                } else {
-                    vec![opcode]
-                }
+                if opcode % 8 == 7 { vec![opcode, random_bytes[0]] } else { vec![opcode] }
             };
             let mut program: Vec<u8> = before.chain([opcode]).flat_map(arguments).collect();
             program.extend(OUTPUT_STATE);

@@ -188,9 +188,10 @@ impl ZpaqStage {
         }
         // Frees the memory of the previous block first.
         self.block = None;
-        let predictor = match header.components.is_empty() {
-            true => None,
-            false => Some(Box::new(Predictor::new(&header)?)),
+        let predictor = if header.components.is_empty() {
+            None
+        } else {
+            Some(Box::new(Predictor::new(&header)?))
         };
         self.block = Some(BlockDecoder {
             predictor,

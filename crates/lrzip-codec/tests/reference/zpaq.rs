@@ -586,10 +586,8 @@ pub fn decode(data: &[u8], wanted: usize) -> Result<Vec<u8>, Damage> {
         decoder.input = decoder.input.strip_prefix(&TAG).unwrap_or(decoder.input);
         let (block, length) = Block::parse(decoder.input)?;
         decoder.input = &decoder.input[length..];
-        let mut predictor = match block.components.is_empty() {
-            true => None,
-            false => Some(Predictor::new(&block)),
-        };
+        let mut predictor =
+            if block.components.is_empty() { None } else { Some(Predictor::new(&block)) };
         let mut post = Post::Unknown;
         loop {
             match decoder.byte()? {

@@ -143,11 +143,7 @@ impl Zpaql {
                 }
             }
             64..=119 | 128..=239 => {
-                let value = if x == 7 {
-                    u32::from(self.next()?)
-                } else {
-                    self.get(x)
-                };
+                let value = if x == 7 { u32::from(self.next()?) } else { self.get(x) };
                 let a = self.a;
                 match row {
                     8..=14 => self.put(row - 8, value),

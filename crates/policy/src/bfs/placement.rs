@@ -58,10 +58,7 @@ impl Bfs {
         cpu: CpuId,
         view: &impl View,
     ) -> Placement {
-        let idle = match view.has_idle() {
-            false => None,
-            true => best_idle(cpu, &view.idle(), entity, view),
-        };
+        let idle = if !view.has_idle() { None } else { best_idle(cpu, &view.idle(), entity, view) };
         let own = self.rank(self.key(entity, view), view);
         let takes_another = || {
             let next = self.pick_stripe(cpu, &CpuMask::EMPTY, view);

@@ -56,11 +56,7 @@ impl Bfs {
     }
 
     pub(super) fn tenant_of(&self, entity: &Entity) -> TenantId {
-        if self.has_tenants {
-            entity.tenant
-        } else {
-            TenantId::default()
-        }
+        if self.has_tenants { entity.tenant } else { TenantId::default() }
     }
 
     /// The current virtual time of the flow's tenant and class.

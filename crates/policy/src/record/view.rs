@@ -149,11 +149,7 @@ impl View for ReplayView<'_> {
     fn now_ns(&self) -> u64 {
         self.answer(
             |query| {
-                if let Query::Now(time) = query {
-                    Some(time)
-                } else {
-                    None
-                }
+                if let Query::Now(time) = query { Some(time) } else { None }
             },
             0,
         )
@@ -163,11 +159,7 @@ impl View for ReplayView<'_> {
     }
     fn idle(&self) -> CpuMask {
         let matches = |query| {
-            if let Query::Idle(mask) = query {
-                Some(mask)
-            } else {
-                None
-            }
+            if let Query::Idle(mask) = query { Some(mask) } else { None }
         };
         self.answer(matches, CpuMask::EMPTY)
     }
@@ -195,11 +187,7 @@ impl View for ReplayView<'_> {
     fn stripes(&self) -> usize {
         self.answer(
             |query| {
-                if let Query::Stripes(count) = query {
-                    Some(count)
-                } else {
-                    None
-                }
+                if let Query::Stripes(count) = query { Some(count) } else { None }
             },
             1,
         )
@@ -254,11 +242,7 @@ impl View for ReplayView<'_> {
     }
     fn is_iso_refractory(&self) -> bool {
         let matches = |query| {
-            if let Query::IsIsoRefractory(is) = query {
-                Some(is)
-            } else {
-                None
-            }
+            if let Query::IsIsoRefractory(is) = query { Some(is) } else { None }
         };
         self.answer(matches, false)
     }

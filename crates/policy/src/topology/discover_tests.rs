@@ -154,11 +154,7 @@ fn speeds_follow_capacity_or_frequency() {
     };
     for cpu in 0..8 {
         let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
-        let (full, now) = if cpu < 4 {
-            ("4000000", "1000000")
-        } else {
-            ("2000000", "2000000")
-        };
+        let (full, now) = if cpu < 4 { ("4000000", "1000000") } else { ("2000000", "2000000") };
         tree.write(&format!("{directory}/cpuinfo_max_freq"), full);
         tree.write(&format!("{directory}/scaling_cur_freq"), now);
     }

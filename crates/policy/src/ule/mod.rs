@@ -166,11 +166,8 @@ impl Policy for Ule {
     ) -> Charge {
         score::ran(&mut entity.history, ran_ns);
         // Only voluntary sleep counts; 0 means that the flow does not sleep.
-        entity.history.asleep_since_ns = if why == Stop::Blocked {
-            view.now_ns().max(1)
-        } else {
-            0
-        };
+        entity.history.asleep_since_ns =
+            if why == Stop::Blocked { view.now_ns().max(1) } else { 0 };
         plain_charge(entity, ran_ns, view)
     }
 }

@@ -99,11 +99,7 @@ impl Ule {
         for other in topology.all().iter().filter(|other| *other != cpu) {
             let stripe = view.stripe_of(other);
             let (level, waiting) = (topology.locality(cpu, other), view.queued(stripe));
-            let least = if level == Locality::Sibling {
-                STEAL_FROM_SIBLING
-            } else {
-                STEAL_FROM
-            };
+            let least = if level == Locality::Sibling { STEAL_FROM_SIBLING } else { STEAL_FROM };
             // A flow that waits at an idle CPU is about to run there, but has not been taken yet.
             let is_worth_it = waiting >= least || (waiting > 0 && load(other, view) > waiting);
             let is_better = best

@@ -69,11 +69,8 @@ fn decayed(mut history: History) -> History {
     if sum_ns > 2 * HISTORY_MAX_NS {
         let has_run_more = history.ran_ns > history.slept_ns;
         let (larger, smaller) = (HISTORY_MAX_NS, 1);
-        (history.ran_ns, history.slept_ns) = if has_run_more {
-            (larger, smaller)
-        } else {
-            (smaller, larger)
-        };
+        (history.ran_ns, history.slept_ns) =
+            if has_run_more { (larger, smaller) } else { (smaller, larger) };
     } else if sum_ns > HISTORY_MAX_NS / 5 * 6 {
         history.ran_ns /= 2;
         history.slept_ns /= 2;

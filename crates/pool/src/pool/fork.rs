@@ -200,11 +200,7 @@ mod tests {
         for (fork, position) in values.into_iter().zip(positions).rev() {
             let is_back = forks.take_back(position);
             assert_eq!(is_back, position >= 2);
-            results.push(if is_back {
-                fork.run_here()
-            } else {
-                fork.into_result()
-            });
+            results.push(if is_back { fork.run_here() } else { fork.into_result() });
         }
         assert_eq!(results, [3, 2, 1, 0]);
         assert!(forks.share_oldest().is_none());

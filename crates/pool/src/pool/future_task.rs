@@ -117,10 +117,7 @@ impl<T: Send + 'static> FutureTask<T> {
         let result = match polled {
             Ok(Poll::Pending) => {
                 drop(slot);
-                return match self.state.pending() {
-                    true => Step::Again,
-                    false => Step::Done,
-                };
+                return if self.state.pending() { Step::Again } else { Step::Done };
             }
             Ok(Poll::Ready(value)) => Ok(value),
             Err(error) => Err(error),

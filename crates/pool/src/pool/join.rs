@@ -79,11 +79,7 @@ where
     let a = a();
     let is_mine = pending.take_back_or_wait();
     std::mem::forget(pending);
-    let b = if is_mine {
-        fork.run_here()
-    } else {
-        fork.into_result()
-    };
+    let b = if is_mine { fork.run_here() } else { fork.into_result() };
     (a, b)
 }
 

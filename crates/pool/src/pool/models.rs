@@ -288,10 +288,7 @@ fn a_thread_that_waits_for_a_job_is_woken_at_its_end() {
                     body();
                 }
             });
-            let expected = match is_dropped {
-                true => Err(job::JobError::Cancelled),
-                false => Ok(5),
-            };
+            let expected = if is_dropped { Err(job::JobError::Cancelled) } else { Ok(5) };
             assert_eq!(handle.wait(), expected);
             worker.join().unwrap();
         });

@@ -34,21 +34,21 @@ impl<'env> Scope<'_, 'env> {
     pub fn spawn(&self, job: impl FnOnce() + Send + 'env) {
         let state = Arc::clone(&self.state);
         let mut job = Some(job);
-        let body = self.borrowed.without_lifetime(Box::new(move || {
-            let Some(job) = job.take() else {
-                return Step::Done;
-            };
-            // Its drop may panic as well.
-            let job = AssertUnwindSafe(|| match state.cancellation.is_cancelled() {
-                true => drop(job),
-                false => job(),
-            });
-            if let Err(payload) = catch_unwind(job) {
-                state.cancellation.cancel();
-                lock(&state.panic).get_or_insert(payload);
-            }
-            Step::Done
-        }));
+        let body =
+            self.borrowed.without_lifetime(Box::new(move || {
+                let Some(job) = job.take() else {
+                    return Step::Done;
+                };
+                // Its drop may panic as well.
+                let job = AssertUnwindSafe(|| {
+                    if state.cancellation.is_cancelled() { drop(job) } else { job() }
+                });
+                if let Err(payload) = catch_unwind(job) {
+                    state.cancellation.cancel();
+                    lock(&state.panic).get_or_insert(payload);
+                }
+                Step::Done
+            }));
         with_current(
             |worker| match worker.and_then(|worker| Some((worker, worker.flow()?))) {
                 Some((worker, flow)) => worker.share(&flow, TaskBody::ScopeJob(body)),

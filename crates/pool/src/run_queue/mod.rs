@@ -16,11 +16,7 @@ use refrain_timer::sync::{Padded, ShortGuard, ShortLock};
 
 /// The number of spins, of some 12 ns each, between attempts to take the lock. None under loom, to
 /// which a spin is no progress.
-const WAITS_SPINS: &[u32] = if cfg!(loom) {
-    &[]
-} else {
-    &[256, 512, 1024, 2048, 4096, 8192]
-};
+const WAITS_SPINS: &[u32] = if cfg!(loom) { &[] } else { &[256, 512, 1024, 2048, 4096, 8192] };
 
 /// A queued entry and its position in the order: by key, and in the order of arrival among equal
 /// keys.

@@ -26,9 +26,10 @@ pub(crate) fn is_idle_class(thread: ThreadId) -> bool {
 
 /// The class of the calling thread.
 pub(crate) fn current_class() -> KernelClass {
-    match is_idle_class(this_thread()) {
-        true => KernelClass::Idle,
-        false => KernelClass::Normal,
+    if is_idle_class(this_thread()) {
+        KernelClass::Idle
+    } else {
+        KernelClass::Normal
     }
 }
 

@@ -50,11 +50,7 @@ impl ThreadSettings {
         let is_background =
             IS_BACKGROUND_PROCESS.load(Ordering::Relaxed) || system::is_idle_class(main);
         ThreadSettings {
-            class: if is_background {
-                KernelClass::Idle
-            } else {
-                class
-            },
+            class: if is_background { KernelClass::Idle } else { class },
             is_batch: system::is_batch(main),
             nice: system::nice_of(main).unwrap_or(0),
             processors: system::processors_of(main),

@@ -42,10 +42,7 @@ pub fn extract(
     let start = MemberStart {
         index: 0,
         name: Vec::new(),
-        kind: match content.is_tar()? {
-            true => MemberKind::Tar,
-            false => MemberKind::Stream,
-        },
+        kind: if content.is_tar()? { MemberKind::Tar } else { MemberKind::Stream },
         mode: None,
         modified: None,
         content_bytes: None,
@@ -101,9 +98,10 @@ const HOLE_BYTES: usize = 32 << 10;
 /// Writes content, of which long runs of zeros become holes where the sink has them.
 fn write_sparse(sink: &mut dyn Sink, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(HOLE_BYTES) {
-        match piece.iter().all(|byte| *byte == 0) {
-            true => sink.write_zeros(piece.len() as u64)?,
-            false => sink.write_all(piece)?,
+        if piece.iter().all(|byte| *byte == 0) {
+            sink.write_zeros(piece.len() as u64)?
+        } else {
+            sink.write_all(piece)?
         }
     }
     Ok(())

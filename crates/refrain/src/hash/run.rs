@@ -86,8 +86,9 @@ fn submit<'env>(
 /// way.
 fn slots(inputs: &dyn HashInputs, batches: usize) -> usize {
     let count = inputs.count();
-    match (0..count).any(|index| inputs.algorithm(index) == DigestAlgorithm::Md5) {
-        true => count.div_ceil(batches).clamp(1, LANES_MAX),
-        false => 1,
+    if (0..count).any(|index| inputs.algorithm(index) == DigestAlgorithm::Md5) {
+        count.div_ceil(batches).clamp(1, LANES_MAX)
+    } else {
+        1
     }
 }

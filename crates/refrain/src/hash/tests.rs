@@ -76,11 +76,7 @@ impl HashInputs for Lengths {
             MISSING => Err(io::ErrorKind::NotFound.into()),
             BROKEN => Ok(Box::new(Broken)),
             _ => {
-                let sip = if index.is_multiple_of(3) {
-                    1000 + index
-                } else {
-                    usize::MAX
-                };
+                let sip = if index.is_multiple_of(3) { 1000 + index } else { usize::MAX };
                 Ok(Box::new(Sips(
                     io::Cursor::new(self.content(index).to_vec()),
                     sip,
@@ -180,11 +176,7 @@ fn an_error_of_the_callback_ends_the_run() {
         let mut seen = 0;
         let result = hash(&inputs, threads, &Unwatched, &mut |_, _| {
             seen += 1;
-            if seen == 3 {
-                Err(Error::limit("enough"))
-            } else {
-                Ok(())
-            }
+            if seen == 3 { Err(Error::limit("enough")) } else { Ok(()) }
         });
         assert_eq!(
             (result.unwrap_err().kind, seen),

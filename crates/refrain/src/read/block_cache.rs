@@ -136,9 +136,10 @@ impl BlockCache {
 
     /// The compressed copy of a block, unless the block is decoded as well.
     pub(crate) fn compressed(&self, block: u64) -> Option<Arc<CompressedCopy>> {
-        match self.blocks.contains_key(&block) {
-            true => None,
-            false => self.compressed.get(&hash_of(block)).cloned(),
+        if self.blocks.contains_key(&block) {
+            None
+        } else {
+            self.compressed.get(&hash_of(block)).cloned()
         }
     }
 
@@ -190,10 +191,7 @@ impl BlockCache {
         let found = (open.cell.clone(), open.bytes);
         open.came_at_use = self.came;
         if !open.is_being_compressed {
-            let queue = match open.is_protected {
-                true => &mut self.protected,
-                false => &mut self.probation,
-            };
+            let queue = if open.is_protected { &mut self.protected } else { &mut self.probation };
             queue.remove(&open.used);
             queue.insert(self.clock, block);
             open.used = self.clock;
@@ -229,14 +227,11 @@ impl BlockCache {
 
     /// Removes a block from its queue.
     fn dequeue(&mut self, used: u64, is_protected: bool, bytes: u64) {
-        match is_protected {
-            true => {
-                self.protected.remove(&used);
-                self.protected_bytes -= bytes;
-            }
-            false => {
-                self.probation.remove(&used);
-            }
+        if is_protected {
+            self.protected.remove(&used);
+            self.protected_bytes -= bytes;
+        } else {
+            self.probation.remove(&used);
         }
         self.bytes -= bytes;
     }

@@ -60,10 +60,7 @@ impl CacheShards {
     /// Records that a block is about to be decoded with `codec_bytes` of codec memory. All shards
     /// give way to a codec.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
-        let noted = match is_slow {
-            true => &self.slow_codec_bytes_noted,
-            false => &self.codec_bytes_noted,
-        };
+        let noted = if is_slow { &self.slow_codec_bytes_noted } else { &self.codec_bytes_noted };
         // Nearly all blocks need as much as those before.
         let needed = codec_bytes.saturating_add(1);
         if noted.load(Ordering::Relaxed) >= needed {

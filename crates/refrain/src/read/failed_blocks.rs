@@ -45,15 +45,12 @@ impl FailedBlocks {
             return;
         }
         let mut blocks = self.blocks.lock();
-        match is_lost {
-            true if blocks.len() < BLOCKS_MAX => {
-                self.has_any.store(true, Ordering::Release);
-                blocks.entry(block).or_default().is_lost = true;
-            }
-            _ => {
-                if let Some(failures) = blocks.get_mut(&block) {
-                    failures.is_lost = is_lost;
-                }
+        if is_lost && blocks.len() < BLOCKS_MAX {
+            self.has_any.store(true, Ordering::Release);
+            blocks.entry(block).or_default().is_lost = true;
+        } else {
+            if let Some(failures) = blocks.get_mut(&block) {
+                failures.is_lost = is_lost;
             }
         }
     }

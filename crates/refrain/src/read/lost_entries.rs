@@ -25,9 +25,10 @@ impl fmt::Display for LostEntries {
             1 => write!(f, "1 entry is missing"),
             count => write!(f, "{count} entries are missing"),
         }?;
-        match self.may_be_more && self.count > 0 {
-            true => write!(f, ", and the end of the list"),
-            false => Ok(()),
+        if self.may_be_more && self.count > 0 {
+            write!(f, ", and the end of the list")
+        } else {
+            Ok(())
         }
     }
 }

@@ -63,9 +63,10 @@ pub(crate) trait OpenedArchive: Send + Sync {
         buffer: &mut [u8],
         control: &ReadControl,
     ) -> Result<Option<usize>> {
-        match control.memory_only {
-            true => Ok(None),
-            false => self.read_at(member, offset, buffer).map(Some),
+        if control.memory_only {
+            Ok(None)
+        } else {
+            self.read_at(member, offset, buffer).map(Some)
         }
     }
 
@@ -175,11 +176,7 @@ pub(crate) trait OpenedArchive: Send + Sync {
         }
         buffer[right..].fill(0);
         let missing = offset + right as u64..offset + buffer.len() as u64;
-        Ok(if missing.is_empty() {
-            vec![]
-        } else {
-            vec![missing]
-        })
+        Ok(if missing.is_empty() { vec![] } else { vec![missing] })
     }
 
     /// The number of bytes that belong to no part of the archive that was recognized.

@@ -121,10 +121,7 @@ impl RangeRead<'_> {
             content_bytes_total: Some(self.range.end - self.range.start),
             archive_bytes: 0,
         });
-        match is_cancelled(watch) {
-            true => Err(Error::cancelled()),
-            false => Ok(piece.bytes),
-        }
+        if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(piece.bytes) }
     }
 }
 
@@ -214,9 +211,10 @@ mod tests {
         let mut delivered = Vec::new();
         let source = |offset: u64, buffer: &mut [u8]| {
             let start = offset as usize;
-            match start + buffer.len() > damage {
-                true => return Err(Error::damaged("here")),
-                false => buffer.copy_from_slice(&bytes[start..start + buffer.len()]),
+            if start + buffer.len() > damage {
+                return Err(Error::damaged("here"));
+            } else {
+                buffer.copy_from_slice(&bytes[start..start + buffer.len()])
             }
             Ok(buffer.len())
         };

@@ -432,10 +432,7 @@ const SMALL_READ_BYTES: usize = 256 << 10;
 impl Depth {
     /// For a single read of so many bytes.
     pub(crate) fn of_read(length_bytes: usize) -> Depth {
-        match length_bytes <= SMALL_READ_BYTES {
-            true => Depth::Prefix,
-            false => Depth::Whole,
-        }
+        if length_bytes <= SMALL_READ_BYTES { Depth::Prefix } else { Depth::Whole }
     }
 }
 

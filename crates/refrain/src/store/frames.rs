@@ -183,9 +183,10 @@ impl FrameReader {
         if header.kind == FrameKind::End {
             self.next = Next::AfterArchive;
         }
-        let payload = match header.skippable {
-            true => self.skip_payload(&header).map(|()| Vec::new())?,
-            false => self.payload(&header)?,
+        let payload = if header.skippable {
+            self.skip_payload(&header).map(|()| Vec::new())?
+        } else {
+            self.payload(&header)?
         };
         let tail = match header.kind {
             FrameKind::End => Some(self.tail()?),
@@ -296,9 +297,10 @@ impl FrameReader {
                 && (header.archive_id, header.sequence) == (self.last.archive_id, sequence)
         });
         let Some(header) = header else {
-            return Err(Error::damaged(match is_in_appendix {
-                true => "what follows the archive has no end: its tail is missing",
-                false => "data that belongs to no archive follows the archive",
+            return Err(Error::damaged(if is_in_appendix {
+                "what follows the archive has no end: its tail is missing"
+            } else {
+                "data that belongs to no archive follows the archive"
             }));
         };
         self.last.sequence = sequence;
@@ -320,10 +322,7 @@ impl FrameReader {
         let mut tail = [0; TAIL_BYTES];
         let count = self.fill(&mut tail)?;
         self.offset += count as u64;
-        match count < TAIL_BYTES {
-            true => Err(cut_off(self.offset)),
-            false => Ok(tail),
-        }
+        if count < TAIL_BYTES { Err(cut_off(self.offset)) } else { Ok(tail) }
     }
 
     fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {
@@ -433,26 +432,23 @@ pub(crate) fn read_any_frame_at(
         let header =
             UntrustedFrameHeader::parse(&header[..count])?.check(limits, Some(bytes_left))?;
         let mut is_mended = false;
-        let payload = match header.skippable {
-            true => {
-                let mut at = after;
-                let read = |buffer: &mut [u8]| {
-                    let count = source.read_at(at, buffer)?;
-                    at += count as u64;
-                    Ok(count)
-                };
-                check_skipped_payload(&header, read).map(|()| Vec::new())?
+        let payload = if header.skippable {
+            let mut at = after;
+            let read = |buffer: &mut [u8]| {
+                let count = source.read_at(at, buffer)?;
+                at += count as u64;
+                Ok(count)
+            };
+            check_skipped_payload(&header, read).map(|()| Vec::new())?
+        } else {
+            // At most what is left of the file: the header was checked against that.
+            let mut payload = vec![0; header.payload_bytes as usize];
+            let count = source.read_at(after, &mut payload)?;
+            if let Err(error) = header.check_payload(&payload[..count]) {
+                payload = mended_payload(&header, &payload[..count]).ok_or(error)?;
+                is_mended = true;
             }
-            false => {
-                // At most what is left of the file: the header was checked against that.
-                let mut payload = vec![0; header.payload_bytes as usize];
-                let count = source.read_at(after, &mut payload)?;
-                if let Err(error) = header.check_payload(&payload[..count]) {
-                    payload = mended_payload(&header, &payload[..count]).ok_or(error)?;
-                    is_mended = true;
-                }
-                payload
-            }
+            payload
         };
         Ok(CheckedFrame {
             offset,

@@ -37,12 +37,11 @@ pub(crate) fn read_source(
     let end = offset.saturating_add(buffer.len() as u64);
     let data = source.next_data(offset)?;
     let is_hole = data.is_none_or(|(start, _)| start >= end);
-    match is_hole && source.size_bytes()? >= end {
-        true => {
-            buffer.fill(0);
-            Ok(buffer.len())
-        }
-        false => source.read_at(offset, buffer),
+    if is_hole && source.size_bytes()? >= end {
+        buffer.fill(0);
+        Ok(buffer.len())
+    } else {
+        source.read_at(offset, buffer)
     }
 }
 

@@ -244,13 +244,12 @@ impl PreparedMembers {
             None => 0,
             Some(_) => self.memory_bytes / LOG_SHARE,
         };
-        let of_entries = match self.may_have_entries {
-            false => 0,
-            true => {
-                2 * (self.memory_bytes / WINDOW_SHARE)
-                    + self.memory_bytes / KNOWN_SHARE
-                    + WHOLE_BYTES_MAX
-            }
+        let of_entries = if !self.may_have_entries {
+            0
+        } else {
+            2 * (self.memory_bytes / WINDOW_SHARE)
+                + self.memory_bytes / KNOWN_SHARE
+                + WHOLE_BYTES_MAX
         };
         of_logs + of_entries
     }
@@ -316,10 +315,7 @@ impl PreparedMembers {
         };
         let mut entries = None;
         let is_independent = matches!(content, Content::Pipe(_));
-        let content = match self.is_one_of_many {
-            true => self.ending_early(content),
-            false => content,
-        };
+        let content = if self.is_one_of_many { self.ending_early(content) } else { content };
         match content {
             Content::Source(source) => {
                 let read = ReadSource::new(source.clone());

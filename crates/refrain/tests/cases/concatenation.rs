@@ -44,12 +44,11 @@ fn three() -> (Vec<Vec<u8>>, Vec<Published>) {
 fn until_error(archive: &[u8], by_pipe: bool) -> (Vec<Published>, refrain::Error) {
     let mut targets = Collect::default();
     let options = read_options(2);
-    let result = match by_pipe {
-        true => {
-            let stream = Box::new(Cursor::new(archive.to_vec()));
-            refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
-        }
-        false => refrain::extract(source(archive), &mut targets, &options, &Unwatched),
+    let result = if by_pipe {
+        let stream = Box::new(Cursor::new(archive.to_vec()));
+        refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
+    } else {
+        refrain::extract(source(archive), &mut targets, &options, &Unwatched)
     };
     (targets.published, result.unwrap_err())
 }

@@ -101,12 +101,13 @@ fn of_several_members_one_that_cannot_be_read_ends_early_and_is_named() {
         for is_stream in [false, true] {
             let what = format!("read {call}, a stream: {is_stream}");
             let plan = FaultPlan::new(1).fail_read(call, io::ErrorKind::TimedOut);
-            let content = match is_stream {
-                true => Content::Stream(Box::new(FaultyStream::new(
+            let content = if is_stream {
+                Content::Stream(Box::new(FaultyStream::new(
                     io::Cursor::new(bytes.clone()),
                     plan,
-                ))),
-                false => Content::Source(faulty(&bytes, plan)),
+                )))
+            } else {
+                Content::Source(faulty(&bytes, plan))
             };
             let members = vec![
                 file("first", b"1"),
@@ -377,10 +378,7 @@ fn a_source_that_changes_its_size_is_archived_as_read_and_named() {
             as_published("other", b"other"),
         ];
         assert_reads(&archive, &expected, &what);
-        let text = match then < first {
-            true => "shrank while it was read",
-            false => "grew while it was read",
-        };
+        let text = if then < first { "shrank while it was read" } else { "grew while it was read" };
         assert_eq!(problems, [(0, text.to_string())], "{what}");
     }
 }

@@ -221,9 +221,10 @@ fn filtered_by_arm64(bytes: &[u8]) -> Vec<u8> {
                 let is_small = (offset.wrapping_add(1 << 17) & 0x1f_ffff) < 1 << 18;
                 let sum = offset.wrapping_add(at / 1024) & 0x3_ffff;
                 let extended = if sum >> 17 == 1 { sum | 0x1c_0000 } else { sum };
-                match is_small {
-                    true => page & 0x9f00_001f | (extended & 3) << 29 | (extended >> 2) << 5,
-                    false => page,
+                if is_small {
+                    page & 0x9f00_001f | (extended & 3) << 29 | (extended >> 2) << 5
+                } else {
+                    page
                 }
             }
             other => other,

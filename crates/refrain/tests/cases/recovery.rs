@@ -101,9 +101,10 @@ fn collect(root: &Path, name: &str, files: &mut Files) {
     for entry in fs::read_dir(root).unwrap() {
         let path = entry.unwrap().path();
         let name = format!("{name}/{}", path.file_name().unwrap().to_str().unwrap());
-        match path.is_dir() {
-            true => collect(&path, &name, files),
-            false => drop(files.insert(name, fs::read(&path).unwrap())),
+        if path.is_dir() {
+            collect(&path, &name, files)
+        } else {
+            drop(files.insert(name, fs::read(&path).unwrap()))
         }
     }
 }

@@ -301,10 +301,7 @@ fn the_right_pieces_of_damaged_blocks_are_read() {
             right += count;
         }
         let lost = content.len() - right;
-        let most = match is_coded {
-            true => (hit.raw_bytes as usize) * 5 / 8 + 2 * PIECE,
-            false => 4 * PIECE,
-        };
+        let most = if is_coded { (hit.raw_bytes as usize) * 5 / 8 + 2 * PIECE } else { 4 * PIECE };
         assert!(lost > 0 && lost <= most, "{codec}: {lost} bytes are lost");
     }
 }

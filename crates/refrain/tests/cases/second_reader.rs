@@ -301,9 +301,10 @@ fn odd_tar(samples: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let is_header = |record: &usize| tar[512 * record + 257..].starts_with(b"ustar");
     let headers: Vec<_> = (0..tar.len() / 512).filter(is_header).collect();
     for _ in 0..rng.below(12) {
-        let record = match rng.once_in(6) || headers.is_empty() {
-            true => rng.below(tar.len() as u64 / 512) as usize,
-            false => *rng.choose(&headers),
+        let record = if rng.once_in(6) || headers.is_empty() {
+            rng.below(tar.len() as u64 / 512) as usize
+        } else {
+            *rng.choose(&headers)
         };
         let at = 512 * record + rng.below(512) as usize;
         tar[at] = match rng.below(3) {

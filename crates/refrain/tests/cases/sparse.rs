@@ -91,12 +91,11 @@ fn holes_are_neither_read_nor_written() {
     let read = |from_pipe: bool| {
         let mut targets = NonZeros::default();
         let (options, written) = (read_options(2), targets.0.clone());
-        let summary = match from_pipe {
-            true => {
-                let stream = Box::new(Cursor::new(archive.clone()));
-                refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
-            }
-            false => refrain::extract(source(&archive), &mut targets, &options, &Unwatched),
+        let summary = if from_pipe {
+            let stream = Box::new(Cursor::new(archive.clone()));
+            refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
+        } else {
+            refrain::extract(source(&archive), &mut targets, &options, &Unwatched)
         };
         assert_eq!(summary.unwrap().content_bytes, holey.size_bytes);
         let written = written.lock().unwrap();
@@ -175,11 +174,7 @@ struct Shrinking {
 impl Source for Shrinking {
     fn size_bytes(&self) -> io::Result<u64> {
         let is_first = self.sizes_asked.fetch_add(1, Ordering::Relaxed) < 2;
-        Ok(if is_first {
-            self.holey.size_bytes
-        } else {
-            self.end_bytes
-        })
+        Ok(if is_first { self.holey.size_bytes } else { self.end_bytes })
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

@@ -43,13 +43,12 @@ fn files(root: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            match path.symlink_metadata().unwrap().is_dir() {
-                true => directories.push(path),
-                false => {
-                    let relative = path.strip_prefix(root).unwrap();
-                    let name = relative.as_os_str().as_bytes().to_vec();
-                    found.push((name, fs::read(&path).unwrap()));
-                }
+            if path.symlink_metadata().unwrap().is_dir() {
+                directories.push(path)
+            } else {
+                let relative = path.strip_prefix(root).unwrap();
+                let name = relative.as_os_str().as_bytes().to_vec();
+                found.push((name, fs::read(&path).unwrap()));
             }
         }
     }
@@ -61,11 +60,7 @@ fn files(root: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn write_versions(root: &Path) {
     for version in 0..12 {
         for number in 0..40 {
-            let seed = if number % 4 == 0 {
-                version * 100 + number
-            } else {
-                number
-            };
+            let seed = if number % 4 == 0 { version * 100 + number } else { number };
             let path = format!("pkg-1.{version}/lib/part{number}.txt");
             write(root, &path, &data::text(3000 + number as usize * 100, seed));
         }

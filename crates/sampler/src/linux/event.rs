@@ -100,10 +100,7 @@ impl Event {
         thread_id: u32,
         processor: usize,
     ) -> io::Result<Event> {
-        let user_only = match sampling.with_kernel {
-            true => 0,
-            false => EXCLUDE_KERNEL,
-        };
+        let user_only = if sampling.with_kernel { 0 } else { EXCLUDE_KERNEL };
         let (config, names) = match kind {
             Kind::CpuClock => (0, NAMES),
             Kind::PageFaults => (2, 0),

@@ -66,10 +66,7 @@ impl Modules {
         for (name, mapping) in mappings(&maps) {
             let is_program = Path::new(&name) == program;
             // The file may have been removed or replaced since.
-            let path = match is_program {
-                true => "/proc/self/exe",
-                false => name.as_str(),
-            };
+            let path = if is_program { "/proc/self/exe" } else { name.as_str() };
             if name == KERNEL_PAGE {
                 let content = own_memory(&mapping.range)?;
                 modules.extend(read_module(name, false, &mapping, &*content, unwinder));

@@ -359,16 +359,16 @@ impl Filesystem for Door {
         let mut is_end = true;
         let mut add = |node: NodeId, offset, name: &OsStr, kind| {
             is_end = false;
-            let (found, hold) = match offset <= OWN_OFFSETS {
-                // The kernel looks at the type and the number of these only.
-                true => (
+            let (found, hold) = if offset <= OWN_OFFSETS {
+                (
                     FileAttr {
                         kind: FileType::Directory,
                         ..nothing(node)
                     },
                     ONCE,
-                ),
-                false => self.listed_attributes(node, kind),
+                )
+            } else {
+                self.listed_attributes(node, kind)
             };
             reply.add(INodeNo(node.0), offset, name, &hold, &found, Generation(0))
         };

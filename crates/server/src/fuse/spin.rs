@@ -42,9 +42,10 @@ impl Score {
     }
 
     fn note(&mut self, came: bool) {
-        self.value = match came {
-            true => (self.value + GAIN).min(SCORE_MAX),
-            false => self.value.saturating_sub(LOSS),
+        self.value = if came {
+            (self.value + GAIN).min(SCORE_MAX)
+        } else {
+            self.value.saturating_sub(LOSS)
         };
     }
 }

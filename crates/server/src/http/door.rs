@@ -141,9 +141,10 @@ impl HttpDoor {
             client: &mut client,
         };
         let names = &self.shared.settings.host_names;
-        let served = match !self.is_loopback || is_local_name(head, names) {
-            true => answer(&mut exchange),
-            false => exchange.text(Status(421), REFUSED, &[]),
+        let served = if !self.is_loopback || is_local_name(head, names) {
+            answer(&mut exchange)
+        } else {
+            exchange.text(Status(421), REFUSED, &[])
         };
         let Served {
             operation,
@@ -151,10 +152,7 @@ impl HttpDoor {
             is_kept_alive,
         } = served;
         self.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let outcome = match is_failure {
-            true => Outcome::Failed,
-            false => Outcome::Bytes(client.body_bytes),
-        };
+        let outcome = if is_failure { Outcome::Failed } else { Outcome::Bytes(client.body_bytes) };
         statistics.record(operation, started_ns, outcome);
         is_kept_alive
     }
@@ -173,9 +171,10 @@ impl HttpDoor {
     /// Ends the connection so that the client can still receive the response.
     fn linger(&self, reader: &mut RequestReader, connection: &mut impl Connection) {
         if connection.shutdown_write().is_ok() {
-            let wait = match self.shared.is_stopping() || connection.is_stopping() {
-                true => Duration::ZERO,
-                false => LINGER,
+            let wait = if self.shared.is_stopping() || connection.is_stopping() {
+                Duration::ZERO
+            } else {
+                LINGER
             };
             reader.skip_body(connection, BODY_BYTES_MAX, (&self.shared.clock, wait));
         }

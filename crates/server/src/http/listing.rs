@@ -32,9 +32,10 @@ impl ListFormat {
     /// The format that a client prefers by its field Accept.
     pub(super) fn of(accept: Option<&[u8]>) -> ListFormat {
         let accept = String::from_utf8_lossy(accept.unwrap_or_default()).to_ascii_lowercase();
-        match accept.contains("application/json") && !accept.contains("text/html") {
-            true => ListFormat::Json,
-            false => ListFormat::Html,
+        if accept.contains("application/json") && !accept.contains("text/html") {
+            ListFormat::Json
+        } else {
+            ListFormat::Html
         }
     }
 
@@ -152,9 +153,10 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
                     let text = bytes_text(size);
                     format!("<span title=\"{size} bytes\">{text}</span>")
                 });
-                let tar = match row.is_tar {
-                    true => format!("<a href=\"{}?tar\">tar</a>", escaped(&row.link)),
-                    false => String::new(),
+                let tar = if row.is_tar {
+                    format!("<a href=\"{}?tar\">tar</a>", escaped(&row.link))
+                } else {
+                    String::new()
                 };
                 let arrow = target.map(|target| format!(" \u{2192} {}", escaped(&target)));
                 let modified = modified.map(|time| time.replace('T', " ").replace('Z', ""));

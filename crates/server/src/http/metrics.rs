@@ -46,11 +46,7 @@ pub(super) fn text(statistics: &Statistics, metrics: &[Metric]) -> String {
         value: statistics.now_ns() as f64 / NANOSECONDS,
     };
     for metric in metrics.iter().chain([&uptime]) {
-        let kind = if metric.is_counter() {
-            "counter"
-        } else {
-            "gauge"
-        };
+        let kind = if metric.is_counter() { "counter" } else { "gauge" };
         describe(&mut text, metric.name, metric.help, kind);
         text.push_str(&format!("refrain_{} {}\n", metric.name, metric.value));
     }

@@ -79,10 +79,7 @@ impl<'a, 'c, C: Connection> PageWriter<'a, 'c, C> {
     pub(super) fn put(&mut self, text: fmt::Arguments<'_>) -> Result<(), PageError> {
         // Writing to memory does not fail.
         self.buffer.write_fmt(text)?;
-        match self.buffer.len() < CHUNK_BYTES {
-            true => Ok(()),
-            false => self.send(),
-        }
+        if self.buffer.len() < CHUNK_BYTES { Ok(()) } else { self.send() }
     }
 
     fn send(&mut self) -> Result<(), PageError> {

@@ -87,12 +87,13 @@ fn walk(tree: &Tree, path: &[u8]) -> Result<Walk> {
             None => return through_link(tree, node, &names, depth),
         };
     }
-    match names.is_empty() {
-        true => Ok(Walk::Found(node)),
-        false => match through_link(tree, node, &names, names.len())? {
+    if names.is_empty() {
+        Ok(Walk::Found(node))
+    } else {
+        match through_link(tree, node, &names, names.len())? {
             Walk::Missing => Ok(Walk::Found(node)),
             found => Ok(found),
-        },
+        }
     }
 }
 
@@ -143,9 +144,10 @@ fn redirect(target: &Target, above: &[Vec<u8>], link: &[u8], rest: &[Vec<u8>]) -
 /// The query with its question mark, if there is one.
 fn query_of(target: &Target) -> String {
     let is_plain = target.query.iter().all(|byte| byte.is_ascii_graphic());
-    match target.query.is_empty() || !is_plain {
-        true => String::new(),
-        false => format!("?{}", String::from_utf8_lossy(&target.query)),
+    if target.query.is_empty() || !is_plain {
+        String::new()
+    } else {
+        format!("?{}", String::from_utf8_lossy(&target.query))
     }
 }
 
@@ -154,9 +156,10 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     let tree = &shared.tree;
     let has_slash = target.path.ends_with(b"/") || target.path.is_empty();
     if let Some(content) = tree.content(node)? {
-        return Ok(match has_slash {
-            true => Resource::Missing("it is a file, no directory".into()),
-            false => Resource::File(content),
+        return Ok(if has_slash {
+            Resource::Missing("it is a file, no directory".into())
+        } else {
+            Resource::File(content)
         });
     }
     let entry = tree.entry(node)?;
@@ -202,10 +205,7 @@ fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
 /// The directory or tar member with this name.
 pub(super) fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
     let archive = shared.service.archive();
-    let mut found = match name.is_empty() {
-        true => None,
-        false => archive.find_member(name)?,
-    };
+    let mut found = if name.is_empty() { None } else { archive.find_member(name)? };
     if found.is_none() && name == shared.settings.unnamed_member {
         found = archive.find_member(b"")?;
     }

@@ -49,9 +49,10 @@ pub(super) fn extents(
 /// Adds zeros: a hole between multiples of the granularity, data at its edges.
 fn add_zeros(extents: &mut Vec<(u32, u32)>, zeros: Range<u64>, size_bytes: u64) {
     let start = zeros.start.next_multiple_of(GRANULARITY_BYTES);
-    let end = match zeros.end == size_bytes {
-        true => zeros.end,
-        false => zeros.end / GRANULARITY_BYTES * GRANULARITY_BYTES,
+    let end = if zeros.end == size_bytes {
+        zeros.end
+    } else {
+        zeros.end / GRANULARITY_BYTES * GRANULARITY_BYTES
     };
     if start >= end {
         return add(extents, zeros.end - zeros.start, 0);

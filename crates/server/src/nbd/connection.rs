@@ -236,9 +236,10 @@ impl Connection {
 
     fn read(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<Outcome> {
         if !self.contains(request) || request.length_bytes > REQUEST_BYTES_MAX {
-            let (error, text) = match self.contains(request) {
-                true => (error_number::OVERFLOW, "the request is longer than 32 MiB"),
-                false => (error_number::INVALID, "the range ends beyond the end"),
+            let (error, text) = if self.contains(request) {
+                (error_number::OVERFLOW, "the request is longer than 32 MiB")
+            } else {
+                (error_number::INVALID, "the range ends beyond the end")
             };
             self.fail(request, error, text)?;
             return Ok(Outcome::Failed);
@@ -247,17 +248,16 @@ impl Connection {
         let is_in_chunks = self.is_structured
             && request.flags & FLAG_DONT_FRAGMENT == 0
             && length_bytes > CHUNK_BYTES;
-        match is_in_chunks {
-            true => self.read_in_chunks(request, buffer),
-            false => {
-                let _memory = (length_bytes > CHUNK_BYTES)
-                    .then(|| self.shared.reply_memory.acquire(length_bytes));
-                let outcome = self.read_at_once(request, buffer);
-                if length_bytes > CHUNK_BYTES {
-                    *buffer = vec![];
-                }
-                outcome
+        if is_in_chunks {
+            self.read_in_chunks(request, buffer)
+        } else {
+            let _memory = (length_bytes > CHUNK_BYTES)
+                .then(|| self.shared.reply_memory.acquire(length_bytes));
+            let outcome = self.read_at_once(request, buffer);
+            if length_bytes > CHUNK_BYTES {
+                *buffer = vec![];
             }
+            outcome
         }
     }
 
@@ -398,12 +398,13 @@ impl Connection {
 
     /// The reply to a request that has no data.
     fn reply_empty(&self, request: &Request) -> io::Result<()> {
-        match self.is_structured {
-            true => self.send(
+        if self.is_structured {
+            self.send(
                 &chunk_head(chunk::DONE, chunk::NONE, request.cookie, 0),
                 &[],
-            ),
-            false => self.send(&simple_reply(request.cookie, 0), &[]),
+            )
+        } else {
+            self.send(&simple_reply(request.cookie, 0), &[])
         }
     }
 

@@ -118,12 +118,13 @@ impl Exports {
 
     /// Why there is no such export.
     pub(crate) fn unknown_text(&self, name: &[u8]) -> String {
-        match name.is_empty() {
-            true => "name an export: the archive does not hold exactly one file".to_owned(),
-            false => format!(
+        if name.is_empty() {
+            "name an export: the archive does not hold exactly one file".to_owned()
+        } else {
+            format!(
                 "the archive holds no file {:?}",
                 String::from_utf8_lossy(name)
-            ),
+            )
         }
     }
 }

@@ -85,10 +85,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_file_iter(path).map_err(|why| refused(&why))?;
     let found: std::result::Result<Vec<_>, _> = found.collect();
     let found = found.map_err(|why| refused(&why))?;
-    match found.is_empty() {
-        true => Err(refused(&"holds no certificate")),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(refused(&"holds no certificate")) } else { Ok(found) }
 }
 
 /// A connection through TLS.

@@ -47,12 +47,13 @@ impl Attributes {
     /// Those of a member: a file, or a directory if it has entries.
     pub(super) fn of_member(member: &Member, has_entries: bool) -> Attributes {
         let modified = member.modified.unwrap_or_default();
-        match has_entries {
-            true => Attributes {
+        if has_entries {
+            Attributes {
                 mode: member.mode.unwrap_or(IMPLIED_DIRECTORY_MODE) & 0o7777,
                 ..Attributes::implied_directory(modified)
-            },
-            false => Attributes {
+            }
+        } else {
+            Attributes {
                 kind: EntryKind::File,
                 mode: member.mode.unwrap_or(FILE_MODE) & 0o7777,
                 owner: None,
@@ -60,13 +61,14 @@ impl Attributes {
                 size_bytes: member.content_bytes,
                 // Programs ask for holes only of a file that takes less room than its size. An
                 // eighth of a sparse file is holes at least.
-                stored_bytes: match member.is_sparse {
-                    true => member.content_bytes - member.content_bytes / 8,
-                    false => member.content_bytes,
+                stored_bytes: if member.is_sparse {
+                    member.content_bytes - member.content_bytes / 8
+                } else {
+                    member.content_bytes
                 },
                 links: 1,
                 device: (0, 0),
-            },
+            }
         }
     }
 }

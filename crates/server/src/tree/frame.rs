@@ -71,10 +71,7 @@ impl EntryFrame {
         self.rows.push(Row {
             path_end: self.paths.len() as u32,
             owner: (self.owners.len() - 1) as u32,
-            rarities: match rare.is_none() {
-                true => 0,
-                false => self.rarities.len() as u32 + 1,
-            },
+            rarities: if rare.is_none() { 0 } else { self.rarities.len() as u32 + 1 },
             mode: entry.mode,
             modified_nanoseconds: entry.modified.nanoseconds,
             kind: entry.kind,
@@ -112,10 +109,7 @@ impl EntryFrame {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
-            match is_below(self.path(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if is_below(self.path(middle)) { low = middle + 1 } else { high = middle }
         }
         low
     }

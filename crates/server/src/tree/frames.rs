@@ -138,9 +138,8 @@ impl Held {
                 .iter()
                 .filter(|(key, slot)| **key != keep && slot.bytes > 0);
             let Some(oldest) = others.next().map(|first| {
-                others.fold(first, |oldest, each| match each.1.used < oldest.1.used {
-                    true => each,
-                    false => oldest,
+                others.fold(first, |oldest, each| {
+                    if each.1.used < oldest.1.used { each } else { oldest }
                 })
             }) else {
                 return;
@@ -162,9 +161,10 @@ pub(super) struct FrameList<'a> {
 
 impl PathList for FrameList<'_> {
     fn page(&self, page: usize) -> Result<Option<Page>> {
-        match page < self.frame_count {
-            true => Ok(Some(Page::Frame(self.frames.get(self.member, page)?))),
-            false => Ok(None),
+        if page < self.frame_count {
+            Ok(Some(Page::Frame(self.frames.get(self.member, page)?)))
+        } else {
+            Ok(None)
         }
     }
 

@@ -62,12 +62,11 @@ impl Members {
         let mut totals = (0_u64, 0_u64);
         archive.for_each_member(&mut |number, member| {
             let name = spelled(&member.name, &options.unnamed);
-            match name.is_empty() {
-                true => unnameable += 1,
-                false => {
-                    let added = names.add(&name, number as u64);
-                    failure = failure.take().or(added.err());
-                }
+            if name.is_empty() {
+                unnameable += 1
+            } else {
+                let added = names.add(&name, number as u64);
+                failure = failure.take().or(added.err());
             }
             totals.0 = totals.0.saturating_add(1).saturating_add(member.entries);
             totals.1 = totals.1.saturating_add(member.content_bytes);
@@ -194,9 +193,10 @@ fn below_others(names: &PathTable) -> u64 {
     let (mut top, mut count): (&[u8], u64) = (&[], 0);
     for row in 0..names.len() {
         let name = names.path(row);
-        match !top.is_empty() && below(top, name).is_some() {
-            true => count += 1,
-            false => top = name,
+        if !top.is_empty() && below(top, name).is_some() {
+            count += 1
+        } else {
+            top = name
         }
     }
     count

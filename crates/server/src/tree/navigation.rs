@@ -29,13 +29,14 @@ impl Tree {
         let Some(list) = self.members.list(member) else {
             return Err(no_node());
         };
-        match list.is_sorted {
-            true => work(&FrameList {
+        if list.is_sorted {
+            work(&FrameList {
                 frames: &self.frames,
                 member,
                 frame_count: list.frame_count,
-            }),
-            false => work(self.members.table(&self.archive, member, list)?),
+            })
+        } else {
+            work(self.members.table(&self.archive, member, list)?)
         }
     }
 
@@ -197,21 +198,21 @@ impl Tree {
         position: Position,
     ) -> Result<(Arc<EntryFrame>, usize)> {
         let list = self.members.list(member).ok_or_else(no_node)?;
-        let in_frames = match list.is_sorted {
-            true => position,
-            false => {
-                let table = self.members.table(&self.archive, member, list)?;
-                let row = usize::try_from(position.number()).unwrap_or(usize::MAX);
-                Position::from_number(table.number(row).ok_or_else(no_node)?)
-            }
+        let in_frames = if list.is_sorted {
+            position
+        } else {
+            let table = self.members.table(&self.archive, member, list)?;
+            let row = usize::try_from(position.number()).unwrap_or(usize::MAX);
+            Position::from_number(table.number(row).ok_or_else(no_node)?)
         };
         if in_frames.page() >= list.frame_count {
             return Err(no_node());
         }
         let frame = self.frames.get(member, in_frames.page())?;
-        match in_frames.row() < frame.len() {
-            true => Ok((frame, in_frames.row())),
-            false => Err(no_node()),
+        if in_frames.row() < frame.len() {
+            Ok((frame, in_frames.row()))
+        } else {
+            Err(no_node())
         }
     }
 
@@ -257,9 +258,10 @@ impl Tree {
     pub(super) fn names_of(&self, member: usize, path: &[u8]) -> Result<u64> {
         let list = self.members.list(member).ok_or_else(no_node)?;
         let links = self.members.links(&self.archive, member, list)?;
-        Ok(match links.is_empty() {
-            true => 1,
-            false => links.names_of(&normal_form(path).unwrap_or_default()),
+        Ok(if links.is_empty() {
+            1
+        } else {
+            links.names_of(&normal_form(path).unwrap_or_default())
         })
     }
 

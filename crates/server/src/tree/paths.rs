@@ -44,10 +44,7 @@ impl Page {
         let mut high = (low + step - 1).min(end);
         while low < high {
             let middle = low.midpoint(high);
-            match is_before(self.path(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if is_before(self.path(middle)) { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -127,9 +124,10 @@ pub(super) fn child_named(
     directory: &[u8],
     name: &[u8],
 ) -> Result<Option<Found>> {
-    let wanted = match directory.is_empty() {
-        true => name.to_vec(),
-        false => [directory, b"/", name].concat(),
+    let wanted = if directory.is_empty() {
+        name.to_vec()
+    } else {
+        [directory, b"/", name].concat()
     };
     let at = list.seek(&wanted)?;
     let found = first_child(list, directory, at)?;
@@ -200,9 +198,10 @@ pub(super) fn after_child(list: &dyn PathList, child: &Found) -> Result<Position
 
 /// The part of `path` below a directory (empty for the root); `None` if it is elsewhere.
 pub(super) fn below<'a>(directory: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
-    match directory.is_empty() {
-        true => Some(path),
-        false => path.strip_prefix(directory)?.strip_prefix(b"/"),
+    if directory.is_empty() {
+        Some(path)
+    } else {
+        path.strip_prefix(directory)?.strip_prefix(b"/")
     }
 }
 

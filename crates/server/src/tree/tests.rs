@@ -259,10 +259,7 @@ proptest! {
         page in 1..9_usize,
     ) {
         // The index of a tree states the order of its paths, that of a tar stream does not.
-        let (kind, entries) = match is_sorted {
-            true => (MemberKind::Tree, sorted(entries)),
-            false => (MemberKind::Tar, entries),
-        };
+        let (kind, entries) = if is_sorted { (MemberKind::Tree, sorted(entries)) } else { (MemberKind::Tar, entries) };
         let tree = tree_of(kind, &entries, frame_entries);
         let root = tree.resolve(b"listed").unwrap().unwrap();
         for (path, (node, _)) in walk(&tree, root, page) {

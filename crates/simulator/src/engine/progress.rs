@@ -15,11 +15,7 @@ impl<P: Policy> Engine<'_, P> {
         let is_busy = |other: &CpuId| *other != cpu && self.cpus[other.index()].running.is_some();
         let has_busy_sibling = topology.core_of(cpu).iter().any(|other| is_busy(&other));
         let full = u64::from(PERMILLE);
-        let shared = if has_busy_sibling {
-            u64::from(self.costs.sibling_permille)
-        } else {
-            full
-        };
+        let shared = if has_busy_sibling { u64::from(self.costs.sibling_permille) } else { full };
         let scaled = match self.costs.governor {
             Some(governor) if self.machine.slow.contains(cpu) => u64::from(governor.slow_permille),
             _ => full,

@@ -76,11 +76,8 @@ impl Running {
                 .saturating_mul(speed_permille)
                 .div_ceil(u64::from(PERMILLE));
             let reached_ns = job.done_ns.saturating_add(work_ns);
-            let checkpoint_ns = if group.is_whole && !must_yield {
-                u64::MAX
-            } else {
-                group.checkpoint_ns
-            };
+            let checkpoint_ns =
+                if group.is_whole && !must_yield { u64::MAX } else { group.checkpoint_ns };
             let stop_ns = reached_ns
                 .checked_next_multiple_of(checkpoint_ns.max(1))
                 .unwrap_or(u64::MAX);

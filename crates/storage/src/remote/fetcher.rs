@@ -192,11 +192,7 @@ impl Fetcher {
         }
         let now = (count as f64 / took.as_secs_f64().max(1e-6)) as u64;
         let before = self.rate.load(Relaxed);
-        let rate = if before == 0 {
-            now
-        } else {
-            before / 4 * 3 + now / 4
-        };
+        let rate = if before == 0 { now } else { before / 4 * 3 + now / 4 };
         self.rate.store(rate.max(1), Relaxed);
     }
 }

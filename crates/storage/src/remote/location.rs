@@ -117,10 +117,7 @@ impl Location {
         let is_in_path = options.path_style;
         let is_in_path =
             is_in_path.unwrap_or_else(|| options.endpoint.is_some() || bucket.contains('.'));
-        let style = match is_in_path {
-            true => UrlStyle::Path,
-            false => UrlStyle::VirtualHost,
-        };
+        let style = if is_in_path { UrlStyle::Path } else { UrlStyle::VirtualHost };
         let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region.to_owned());
         let bucket = Box::new(bucket.map_err(|error| invalid(&error.to_string()))?);
         let credentials = options.credentials.clone().map(|given| {

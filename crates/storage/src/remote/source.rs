@@ -181,9 +181,10 @@ impl Shared {
                     self.state.lock().runs.remove(&run);
                     // What a helper failed to do ahead of time has its own time now.
                     let is_final = self.fetcher.check_not_replaced().is_err();
-                    match run.origin == Origin::Ahead && !is_final {
-                        true => continue,
-                        false => return Err(failure),
+                    if run.origin == Origin::Ahead && !is_final {
+                        continue;
+                    } else {
+                        return Err(failure);
                     }
                 }
             };
@@ -215,10 +216,7 @@ impl Shared {
         let mut needed = Vec::new();
         for missing in state.runs.missing(self.with_tail(range)) {
             for (part, is_spilled) in self.spill.parts(missing) {
-                let origin = match is_spilled {
-                    true => Origin::Spilled,
-                    false => Origin::Asked,
-                };
+                let origin = if is_spilled { Origin::Spilled } else { Origin::Asked };
                 let pieces = pieces(part, request_bytes);
                 needed.extend(pieces.map(|piece| state.runs.add(piece, origin)));
             }
@@ -252,10 +250,7 @@ impl Shared {
     fn with_tail(&self, range: &Range<u64>) -> Range<u64> {
         let pages = self.length_bytes.div_ceil(PAGE_BYTES);
         let tail = pages.saturating_sub(TAIL_PAGES) * PAGE_BYTES;
-        match range.start >= tail {
-            true => tail..self.length_bytes,
-            false => range.clone(),
-        }
+        if range.start >= tail { tail..self.length_bytes } else { range.clone() }
     }
 
     /// The run that holds the byte at `at` of a read, made if it was forgotten meanwhile.

@@ -102,9 +102,10 @@ impl Spill {
             _ => false,
         };
         let mut pages = self.pages.lock();
-        match written {
-            true => (first..end).for_each(|page| pages.add(page)),
-            false => pages.is_full = true,
+        if written {
+            (first..end).for_each(|page| pages.add(page))
+        } else {
+            pages.is_full = true
         }
     }
 

@@ -106,10 +106,7 @@ mod portable {
 
         pub(super) fn wake(&self, all: bool) {
             let _checking = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
-            match all {
-                true => self.changed.notify_all(),
-                false => self.changed.notify_one(),
-            }
+            if all { self.changed.notify_all() } else { self.changed.notify_one() }
         }
     }
 }

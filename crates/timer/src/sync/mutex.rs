@@ -166,13 +166,12 @@ impl<T> RwLock<T> {
     #[track_caller]
     pub fn read(&self) -> ReadGuard<'_, T> {
         let (place, name) = (Location::caller(), std::any::type_name::<T>);
-        let hold = match self.raw.try_read() {
-            true => profile::uncontended(place, name),
-            false => {
-                let wait = Wait::begin();
-                self.raw.read_contended();
-                wait.end(place, name)
-            }
+        let hold = if self.raw.try_read() {
+            profile::uncontended(place, name)
+        } else {
+            let wait = Wait::begin();
+            self.raw.read_contended();
+            wait.end(place, name)
         };
         ReadGuard {
             lock: self,
@@ -186,13 +185,12 @@ impl<T> RwLock<T> {
     #[track_caller]
     pub fn write(&self) -> WriteGuard<'_, T> {
         let (place, name) = (Location::caller(), std::any::type_name::<T>);
-        let hold = match self.raw.try_write() {
-            true => profile::uncontended(place, name),
-            false => {
-                let wait = Wait::begin();
-                self.raw.write_contended();
-                wait.end(place, name)
-            }
+        let hold = if self.raw.try_write() {
+            profile::uncontended(place, name)
+        } else {
+            let wait = Wait::begin();
+            self.raw.write_contended();
+            wait.end(place, name)
         };
         WriteGuard {
             lock: self,

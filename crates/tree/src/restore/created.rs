@@ -185,9 +185,10 @@ impl Created {
         if !shard.is_some_and(|shard| shard.lock().insert(hash)) {
             return Ok(());
         }
-        match self.known_count.fetch_add(1, Ordering::Relaxed) < self.known_max {
-            true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::OutOfMemory, TOO_MANY)),
+        if self.known_count.fetch_add(1, Ordering::Relaxed) < self.known_max {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::OutOfMemory, TOO_MANY))
         }
     }
 }

@@ -102,12 +102,13 @@ impl RestoredFile {
         let layout = Layout::of(entry)?;
         let place = shared.place(&path)?;
         let metadata = Metadata::of(entry);
-        let (file, named) = match shared.target_is_new {
-            true => (
+        let (file, named) = if shared.target_is_new {
+            (
                 create_named(shared, &place, metadata.first_mode())?,
                 Some(place.name.to_owned()),
-            ),
-            false => unnamed::create(shared, &place, metadata.first_mode())?,
+            )
+        } else {
+            unnamed::create(shared, &place, metadata.first_mode())?
         };
         let found = rustix::fs::fstat(&file)?;
         let file = RangedFile::empty(file, Sharing::Ranges);

@@ -119,9 +119,10 @@ impl Applier {
         let attributed = self.set_attributes(metadata, set);
         let mode = self.permitted_mode(metadata, ownership);
         let is_changed = has_acl || !metadata.attributes.is_empty();
-        let moded = match is_changed || mode != found.st_mode & MODE_BITS {
-            true => self.moded(rustix::fs::fchmod(file, mode_of(mode))),
-            false => Ok(()),
+        let moded = if is_changed || mode != found.st_mode & MODE_BITS {
+            self.moded(rustix::fs::fchmod(file, mode_of(mode)))
+        } else {
+            Ok(())
         };
         let timed = timed(rustix::fs::futimens(file, &times(metadata.modified)));
         owned.and(attributed).and(moded).and(timed)

@@ -19,9 +19,10 @@ pub(super) fn create(shared: &Shared, entry: &Entry, path: &ConfinedPath) -> io:
     let place = shared.place(path)?;
     let placed = match shared.create(&place, |name| create_new(&place, name, entry)) {
         Err(error) if is_omission(&error) => {
-            shared.tally.omission(match entry.kind.is_device() {
-                true => Omission::Device,
-                false => Omission::SpecialFile,
+            shared.tally.omission(if entry.kind.is_device() {
+                Omission::Device
+            } else {
+                Omission::SpecialFile
             });
             return Ok(());
         }
@@ -57,10 +58,7 @@ fn create_new(place: &Place<'_>, name: &OsStr, entry: &Entry) -> rustix::io::Res
         EntryKind::BlockDevice => FileType::BlockDevice,
         _ => FileType::Fifo,
     };
-    let (major, minor) = match entry.kind.is_device() {
-        true => entry.device,
-        false => (0, 0),
-    };
+    let (major, minor) = if entry.kind.is_device() { entry.device } else { (0, 0) };
     let device = rustix::fs::makedev(major, minor);
     rustix::fs::mknodat(directory, name, kind, Mode::RUSR | Mode::WUSR, device)
 }

@@ -136,10 +136,7 @@ fn stage(path: &Path) -> io::Result<(Target, OwnedFd)> {
         let text = format!("{}: the path does not end with a name", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     };
-    let parent = match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
-    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     fs::create_dir_all(parent).map_err(named("create directory", parent))?;
     let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
     let directory = rustix::fs::open(parent, flags, Mode::empty());

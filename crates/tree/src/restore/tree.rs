@@ -319,10 +319,7 @@ impl TreeRestore {
             if record.is_new {
                 self.remove(
                     path,
-                    match record.is_created_directory {
-                        true => AtFlags::REMOVEDIR,
-                        false => AtFlags::empty(),
-                    },
+                    if record.is_created_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() },
                 );
             }
         });
@@ -346,9 +343,6 @@ impl Drop for TreeRestore {
             return;
         }
         self.shared.end();
-        match self.target.is_new() {
-            true => self.target.discard(),
-            false => self.remove_created(),
-        }
+        if self.target.is_new() { self.target.discard() } else { self.remove_created() }
     }
 }

@@ -65,9 +65,10 @@ fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
     let mode = Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
         let file = open_at(directory, hidden, flags, mode)?;
-        match claim(directory.as_fd(), hidden, &file) {
-            true => Ok(file),
-            false => Err(Errno::EXIST),
+        if claim(directory.as_fd(), hidden, &file) {
+            Ok(file)
+        } else {
+            Err(Errno::EXIST)
         }
     })?;
     Ok((File::from(file), name))

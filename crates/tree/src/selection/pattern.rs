@@ -106,9 +106,10 @@ impl Pattern {
             return Err(SelectionError::Empty { pattern: shown() });
         }
         let is_escaped = std::str::from_utf8(path).is_err();
-        let escaped = match is_escaped {
-            true => escape_bytes(path),
-            false => String::from_utf8_lossy(path).into_owned(),
+        let escaped = if is_escaped {
+            escape_bytes(path)
+        } else {
+            String::from_utf8_lossy(path).into_owned()
         };
         let malformed = |reason: &str| SelectionError::Malformed {
             pattern: shown(),
@@ -198,9 +199,10 @@ pub(super) fn escape_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            match is_escape(character) {
-                true => push_escapes(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes()),
-                false => text.push(character),
+            if is_escape(character) {
+                push_escapes(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes())
+            } else {
+                text.push(character)
             }
         }
         push_escapes(&mut text, chunk.invalid());

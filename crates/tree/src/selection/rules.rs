@@ -55,13 +55,12 @@ impl Rules {
             return Verdict::NotMatched;
         }
         let plain = self.plain.last_match(path, is_directory, &self.patterns);
-        let escaped = match self.escaped.numbers.is_empty() {
-            true => None,
-            false => {
-                let path = escape_bytes(path);
-                let path = path.as_bytes();
-                self.escaped.last_match(path, is_directory, &self.patterns)
-            }
+        let escaped = if self.escaped.numbers.is_empty() {
+            None
+        } else {
+            let path = escape_bytes(path);
+            let path = path.as_bytes();
+            self.escaped.last_match(path, is_directory, &self.patterns)
         };
         match plain.max(escaped).and_then(|last| self.patterns.get(last)) {
             None => Verdict::NotMatched,

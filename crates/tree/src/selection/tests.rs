@@ -83,15 +83,14 @@ fn matches(pattern: &[u8], path: &[u8], is_directory: bool) -> bool {
         None => (pattern, false),
     };
     let names: Vec<_> = path.split(|byte| *byte == b'/').collect();
-    let is_match = match pattern.contains(&b'/') {
-        true => {
-            let pattern = pattern.strip_prefix(b"/").unwrap_or(pattern);
-            matches_names(
-                &pattern.split(|byte| *byte == b'/').collect::<Vec<_>>(),
-                &names,
-            )
-        }
-        false => matches_text(pattern, names.last().unwrap()),
+    let is_match = if pattern.contains(&b'/') {
+        let pattern = pattern.strip_prefix(b"/").unwrap_or(pattern);
+        matches_names(
+            &pattern.split(|byte| *byte == b'/').collect::<Vec<_>>(),
+            &names,
+        )
+    } else {
+        matches_text(pattern, names.last().unwrap())
     };
     is_match && (is_directory || !is_for_directories)
 }

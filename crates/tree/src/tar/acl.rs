@@ -36,11 +36,7 @@ pub(crate) fn text(value: &[u8]) -> Option<Vec<u8>> {
         if !text.is_empty() {
             text.push(b',');
         }
-        let id = if has_id {
-            id.to_string()
-        } else {
-            String::new()
-        };
+        let id = if has_id { id.to_string() } else { String::new() };
         let sign = |bit: u8, sign: char| if permissions & bit != 0 { sign } else { '-' };
         let (read, write, execute) = (sign(4, 'r'), sign(2, 'w'), sign(1, 'x'));
         let entry = format!("{name}:{id}:{read}{write}{execute}");

@@ -158,9 +158,10 @@ fn main_record(entry: &Entry, path: &[u8], stored_bytes: u64) -> Record {
 /// Minor numbers of Linux have up to 20 bits; larger numbers, for which pax has no record, are
 /// written in base 256.
 fn put_device_number(record: &mut Record, field: Field, number: u32) {
-    match u64::from(number) > OCTAL_7_MAX {
-        true => put_base_256(field_mut(record, field), i128::from(number)),
-        false => put_octal(record, field, u64::from(number)),
+    if u64::from(number) > OCTAL_7_MAX {
+        put_base_256(field_mut(record, field), i128::from(number))
+    } else {
+        put_octal(record, field, u64::from(number))
     }
 }
 

@@ -324,22 +324,17 @@ fn kind(flag: u8, path: &[u8]) -> EntryKind {
 /// The path in the plain header.
 pub(crate) fn plain_path(record: &Record) -> Vec<u8> {
     let name = text(record, NAME);
-    let prefix = match field(record, MAGIC).starts_with(USTAR_MAGIC) {
-        true => text(record, prefix_field(record)),
-        false => &[],
+    let prefix = if field(record, MAGIC).starts_with(USTAR_MAGIC) {
+        text(record, prefix_field(record))
+    } else {
+        &[]
     };
-    match prefix.is_empty() {
-        true => name.to_vec(),
-        false => [prefix, b"/", name].concat(),
-    }
+    if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() }
 }
 
 /// The field of the prefix; star keeps times in its last bytes.
 pub(crate) fn prefix_field(record: &Record) -> Field {
-    match record.ends_with(b"tar\0") {
-        true => (PREFIX.0, 131),
-        false => PREFIX,
-    }
+    if record.ends_with(b"tar\0") { (PREFIX.0, 131) } else { PREFIX }
 }
 
 /// The path of an entry for a path in a header.
@@ -408,9 +403,10 @@ fn parse_main(
         content_offset: 0,
         data_ranges: tail.data_ranges,
         link_target: kind.is_link().then(link),
-        device: match kind.is_device() {
-            true => (device_of(DEVICE_MAJOR), device_of(DEVICE_MINOR)),
-            false => (0, 0),
+        device: if kind.is_device() {
+            (device_of(DEVICE_MAJOR), device_of(DEVICE_MINOR))
+        } else {
+            (0, 0)
         },
         attributes: overrides.attributes,
         header_recipe: Vec::new(),

@@ -44,18 +44,17 @@ const PATCH_GAP_MIN: usize = 3;
 /// The recipe that makes `actual` of the prediction.
 pub(crate) fn make(predictor: &Predictor, entry: &Entry, actual: &[u8]) -> Vec<u8> {
     let predicted = predictor.sections(entry);
-    let edits = match has_sections(actual, &predicted) {
-        true => {
-            let assembled = predictor.assemble(entry, &predicted);
-            if assembled == actual {
-                return Vec::new();
-            }
-            edits(&predicted, &predicted, &assembled, actual)
+    let edits = if has_sections(actual, &predicted) {
+        let assembled = predictor.assemble(entry, &predicted);
+        if assembled == actual {
+            return Vec::new();
         }
-        false => actual_sections(actual).and_then(|sections| {
+        edits(&predicted, &predicted, &assembled, actual)
+    } else {
+        actual_sections(actual).and_then(|sections| {
             let assembled = predictor.assemble(entry, &sections);
             edits(&predicted, &sections, &assembled, actual)
-        }),
+        })
     };
     match edits.filter(|edits| edits.len() <= actual.len()) {
         Some(edits) => edits,

@@ -92,10 +92,7 @@ pub(crate) fn fill_octal(target: &mut [u8], pad: u8, value: u64) -> bool {
     let mut rest = value;
     let mut is_first = true;
     for digit in target.iter_mut().rev() {
-        *digit = match rest == 0 && !is_first {
-            true => pad,
-            false => b'0' | (rest & 7) as u8,
-        };
+        *digit = if rest == 0 && !is_first { pad } else { b'0' | (rest & 7) as u8 };
         rest >>= 3;
         is_first = false;
     }

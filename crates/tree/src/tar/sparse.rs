@@ -197,9 +197,10 @@ pub(crate) fn parse_map_block(bytes: &[u8], limit_bytes: usize) -> MapBlock {
     if block_bytes > limit_bytes {
         return MapBlock::Malformed;
     }
-    match bytes.len() < block_bytes {
-        true => MapBlock::Cut,
-        false => MapBlock::Map { pairs, block_bytes },
+    if bytes.len() < block_bytes {
+        MapBlock::Cut
+    } else {
+        MapBlock::Map { pairs, block_bytes }
     }
 }
 
@@ -226,9 +227,10 @@ impl Numbers<'_> {
     fn failure(&self, limit_bytes: usize) -> MapBlock {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_cut = rest.len() <= Self::DIGITS_MAX && rest.iter().all(u8::is_ascii_digit);
-        match is_cut && self.bytes.len() < limit_bytes {
-            true => MapBlock::Cut,
-            false => MapBlock::Malformed,
+        if is_cut && self.bytes.len() < limit_bytes {
+            MapBlock::Cut
+        } else {
+            MapBlock::Malformed
         }
     }
 }

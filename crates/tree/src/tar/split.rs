@@ -113,10 +113,7 @@ impl TarSplitter {
     /// the stream ends with them.
     pub fn next(&mut self, window: &[u8], is_end: bool) -> SplitStep {
         if window.is_empty() {
-            return match is_end {
-                true => SplitStep::End,
-                false => SplitStep::NeedBytes(RECORD_BYTES),
-            };
+            return if is_end { SplitStep::End } else { SplitStep::NeedBytes(RECORD_BYTES) };
         }
         if self.odd_bytes > 0 {
             return self.odd(window, is_end);

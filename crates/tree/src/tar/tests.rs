@@ -473,11 +473,7 @@ fn member() -> impl Strategy<Value = Member> {
         |((dialect, flag, path, link, uid, seconds, data_bytes), odd_padding, records)| Member {
             dialect,
             flag,
-            link: if matches!(flag, b'1' | b'2') {
-                link
-            } else {
-                Vec::new()
-            },
+            link: if matches!(flag, b'1' | b'2') { link } else { Vec::new() },
             path,
             uid,
             seconds,

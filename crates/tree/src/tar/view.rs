@@ -108,10 +108,7 @@ impl TarView {
         Ok(ViewItem {
             header,
             content: entry.content_range(),
-            padding_bytes: match has_padding {
-                true => padding_bytes(entry.stored_bytes()),
-                false => 0,
-            },
+            padding_bytes: if has_padding { padding_bytes(entry.stored_bytes()) } else { 0 },
         })
     }
 

@@ -55,9 +55,10 @@ pub(crate) fn read_attributes(
 }
 
 fn is_kept(name: &[u8]) -> bool {
-    match name.starts_with(b"system.") {
-        true => SYSTEM_KEPT.contains(&name),
-        false => !name.is_empty() && name != LABEL,
+    if name.starts_with(b"system.") {
+        SYSTEM_KEPT.contains(&name)
+    } else {
+        !name.is_empty() && name != LABEL
     }
 }
 

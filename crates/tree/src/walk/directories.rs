@@ -135,9 +135,10 @@ fn open_if(at: BorrowedFd<'_>, name: &[u8], id: FileId) -> io::Result<OwnedFd> {
 }
 
 fn check_id(file: OwnedFd, id: FileId) -> io::Result<OwnedFd> {
-    match Metadata::of(&rustix::fs::fstat(&file)?).id == id {
-        true => Ok(file),
-        false => Err(io::ErrorKind::NotFound.into()),
+    if Metadata::of(&rustix::fs::fstat(&file)?).id == id {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
     }
 }
 

@@ -44,12 +44,13 @@ impl Metadata {
             FileType::from_raw_mode(stat.st_mode),
             FileType::CharacterDevice | FileType::BlockDevice
         );
-        let device = match is_device {
-            true => (
+        let device = if is_device {
+            (
                 rustix::fs::major(stat.st_rdev),
                 rustix::fs::minor(stat.st_rdev),
-            ),
-            false => (0, 0),
+            )
+        } else {
+            (0, 0)
         };
         Metadata {
             file_type: FileType::from_raw_mode(stat.st_mode),

@@ -103,11 +103,7 @@ mod tests {
                     || matches!((*other, *name), ("a1", "a01") | ("a10", "a010"));
                 let expected = position.cmp(&other_position);
                 // Of equal numbers the one with more zeros has the smaller byte.
-                let expected = if swapped {
-                    expected.reverse()
-                } else {
-                    expected
-                };
+                let expected = if swapped { expected.reverse() } else { expected };
                 assert_eq!(order, expected, "{name} {other}");
             }
         }

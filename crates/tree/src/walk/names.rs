@@ -136,14 +136,7 @@ impl Names {
     fn push_listed(&mut self, name: &[u8], file_type: FileType) {
         if name != b"." && name != b".." {
             let is_directory = file_type == FileType::Directory;
-            self.push_marked(
-                name,
-                if is_directory {
-                    DIRECTORY_MARK
-                } else {
-                    NO_MARK
-                },
-            );
+            self.push_marked(name, if is_directory { DIRECTORY_MARK } else { NO_MARK });
         }
     }
 }

@@ -180,9 +180,10 @@ impl<'a> Tree<'a> {
             .collect();
         let mut groups = self.groups(&directories);
         for child in children {
-            match child.is_directory {
-                false => stack.push(Item::File(child.position)),
-                true => stack.extend(groups.remove_of_first(child.position)),
+            if !child.is_directory {
+                stack.push(Item::File(child.position))
+            } else {
+                stack.extend(groups.remove_of_first(child.position))
             }
         }
     }

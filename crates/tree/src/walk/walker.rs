@@ -253,9 +253,10 @@ impl Walker {
         let children = children.unwrap_or_else(Children::everything);
         let is_directory = directory.names.is_directory(directory.next);
         directory.next += 1;
-        match is_directory {
-            true => self.visit_directory(name_start, children)?,
-            false => self.visit(name_start, children)?,
+        if is_directory {
+            self.visit_directory(name_start, children)?
+        } else {
+            self.visit(name_start, children)?
         }
         Ok(true)
     }
@@ -291,17 +292,15 @@ impl Walker {
             }
             Ok(metadata) => {
                 self.report_below(&children)?;
-                match children.is_wanted() {
-                    true => self.visit_file(name_start, &metadata),
-                    false => Ok(()),
+                if children.is_wanted() {
+                    self.visit_file(name_start, &metadata)
+                } else {
+                    Ok(())
                 }
             }
             Err(error) => {
                 self.report_below(&children)?;
-                match children.is_wanted() {
-                    true => self.report_error(&error),
-                    false => Ok(()),
-                }
+                if children.is_wanted() { self.report_error(&error) } else { Ok(()) }
             }
         }
     }
@@ -331,14 +330,16 @@ impl Walker {
         let mut entry = self.entry_of(&metadata, EntryKind::Directory);
         let is_wanted = children.is_wanted();
         let allowed = self.directories.deepest().and_then(|parent| parent.device);
-        let device = allowed.map(|device| match children.is_named() {
-            true => metadata.id.device,
-            false => device,
-        });
+        let device = allowed.map(
+            |device| {
+                if children.is_named() { metadata.id.device } else { device }
+            },
+        );
         let is_mount_point = device.is_some_and(|device| device != metadata.id.device);
-        let mut directory = match is_mount_point {
-            true => Directory::new(file, metadata.id, Names::default()),
-            false => self.list(file, metadata, children)?,
+        let mut directory = if is_mount_point {
+            Directory::new(file, metadata.id, Names::default())
+        } else {
+            self.list(file, metadata, children)?
         };
         directory.device = device;
         directory.path_length = self.path.len();
@@ -599,9 +600,10 @@ impl Walker {
 
     /// Returns the entry of the deepest directory, at once or with the first entry below it.
     fn return_directory(&mut self, entry: Entry, is_pending: bool) {
-        match is_pending {
-            true => self.pending.push((self.directories.depth(), entry)),
-            false => self.return_entry(entry),
+        if is_pending {
+            self.pending.push((self.directories.depth(), entry))
+        } else {
+            self.return_entry(entry)
         }
     }
 

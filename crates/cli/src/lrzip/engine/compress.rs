@@ -106,9 +106,10 @@ pub fn file_sink(
         synced: context.settings.deletes_sources,
     };
     let sink = files::file_sink(path, new)?;
-    Ok(match context.settings.keeps_broken {
-        true => Box::new(KeepBrokenSink::new(sink)),
-        false => sink,
+    Ok(if context.settings.keeps_broken {
+        Box::new(KeepBrokenSink::new(sink))
+    } else {
+        sink
     })
 }
 
@@ -148,9 +149,10 @@ pub fn write_archive(
 
 fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {
     LrzipEncryption {
-        cipher: match settings.has_legacy_cipher {
-            true => LrzipCipher::Aes128Cbc,
-            false => LrzipCipher::Aes256Gcm,
+        cipher: if settings.has_legacy_cipher {
+            LrzipCipher::Aes128Cbc
+        } else {
+            LrzipCipher::Aes256Gcm
         },
         password: password::for_writing(settings, is_stdin_data),
     }
@@ -168,10 +170,7 @@ fn options(settings: &Settings, threads: usize) -> LrzipOptions {
             BackEnd::None => LrzipBackEnd::None,
             BackEnd::Zpaq => LrzipBackEnd::Zpaq,
         },
-        level: Level(match settings.is_ultra {
-            true => ULTRA_LEVEL,
-            false => settings.level,
-        }),
+        level: Level(if settings.is_ultra { ULTRA_LEVEL } else { settings.level }),
         chunk_bytes: settings.window.map(bytes),
         tries_sample: !settings.skips_threshold,
         threads,

@@ -65,14 +65,16 @@ impl RunContext<'_> {
         let mut outcome = Outcome::new(label, String::new(), Value::Null);
         outcome.add_unread(problems);
         for (line, is_failure) in outcome.files_to_name(true) {
-            match is_failure {
-                true => messages::line(&printable(&line)),
-                false => self.console.warn(&line),
+            if is_failure {
+                messages::line(&printable(&line))
+            } else {
+                self.console.warn(&line)
             }
         }
-        match outcome.is_complete() {
-            true => Ok(()),
-            false => Err(RunError::Message(outcome.loss_lines().join("\n"))),
+        if outcome.is_complete() {
+            Ok(())
+        } else {
+            Err(RunError::Message(outcome.loss_lines().join("\n")))
         }
     }
 

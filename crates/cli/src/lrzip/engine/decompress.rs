@@ -156,9 +156,10 @@ fn checked_stream(context: &RunContext, label: &str) -> Result<Box<dyn Read + Se
         .take(MAGIC.len() as u64)
         .read_to_end(&mut first)
         .map_err(paths::io_failure(Path::new(label), "read"))?;
-    match first == MAGIC {
-        true => Ok(Box::new(Cursor::new(first).chain(stream))),
-        false => Err(Failure::usage("", NOT_AN_ARCHIVE_TEXT)),
+    if first == MAGIC {
+        Ok(Box::new(Cursor::new(first).chain(stream)))
+    } else {
+        Err(Failure::usage("", NOT_AN_ARCHIVE_TEXT))
     }
 }
 
@@ -243,10 +244,7 @@ impl Targets for ContentTarget {
             return Ok(target);
         };
         let keeps_broken = self.keeps_broken && self.restore.is_some();
-        let sink = match keeps_broken {
-            true => Box::new(KeepBrokenSink::new(sink)),
-            false => sink,
-        };
+        let sink = if keeps_broken { Box::new(KeepBrokenSink::new(sink)) } else { sink };
         Ok(Target::Sink(match &self.hashes {
             Some(md5) => Box::new(HashingSink::new(sink, Arc::clone(md5))),
             None => sink,

@@ -28,14 +28,13 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     options_in_effect::print(settings, &context.console);
     context.check_terminals(&plan)?;
     for path in &plan.inputs {
-        match settings.is_recursive {
-            false => context.process(path)?,
-            true => {
-                // All files are listed before the first is processed: outputs must not become
-                // inputs.
-                for path in files_below(path)? {
-                    context.process(&path)?;
-                }
+        if !settings.is_recursive {
+            context.process(path)?
+        } else {
+            // All files are listed before the first is processed: outputs must not become
+            // inputs.
+            for path in files_below(path)? {
+                context.process(&path)?;
             }
         }
     }
@@ -69,10 +68,7 @@ impl RunContext<'_> {
     /// Processes one file.
     fn process(&self, path: &Path) -> Result<(), RunError> {
         let started = Instant::now();
-        let metadata = match is_dash(path) {
-            true => None,
-            false => Some(regular_file(path)?),
-        };
+        let metadata = if is_dash(path) { None } else { Some(regular_file(path)?) };
         let input = InputFile { path, metadata };
         match plan_file(self.settings, path) {
             FilePlan::Skip(reason) => self.console.warn(&reason),
@@ -94,10 +90,7 @@ impl RunContext<'_> {
         if self.settings.action != Action::Info {
             self.console.print_line(&total_time(started));
         }
-        match self.session.is_cancelled() {
-            true => Err(self.interruption()),
-            false => Ok(()),
-        }
+        if self.session.is_cancelled() { Err(self.interruption()) } else { Ok(()) }
     }
 
     /// Refuses an output that is the input itself. With `-f`, lrzip deletes its input and then

@@ -102,11 +102,7 @@ fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offse
         let _ = writeln!(text, "Offset: {}", chunk.stream_offsets[stream]);
     }
     text.push_str("Block\tComp\tPercent\t       Comp Size /     UComp Size");
-    text.push_str(if with_offsets {
-        "            Offset :           Head\n"
-    } else {
-        "\n"
-    });
+    text.push_str(if with_offsets { "            Offset :           Head\n" } else { "\n" });
     let blocks = &chunk.streams[stream];
     for (index, block) in blocks.iter().enumerate() {
         let _ = write!(
@@ -129,9 +125,10 @@ fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offse
 
 /// Returns the name of the back end with its filter.
 fn name(block: &LrzipBlock) -> String {
-    match block.filters.is_empty() {
-        true => block.back_end.clone(),
-        false => format!("{}+{}", block.filters, block.back_end),
+    if block.filters.is_empty() {
+        block.back_end.clone()
+    } else {
+        format!("{}+{}", block.filters, block.back_end)
     }
 }
 

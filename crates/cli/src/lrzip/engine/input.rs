@@ -16,12 +16,13 @@ pub struct InputFile<'a> {
 pub fn regular_file(path: &Path) -> Result<Metadata, RunError> {
     let found = fs::metadata(path)
         .map_err(|_| RunError::Message(format!("Failed to stat {}", path.display())))?;
-    match found.is_file() {
-        true => Ok(found),
-        false => Err(RunError::Message(
+    if found.is_file() {
+        Ok(found)
+    } else {
+        Err(RunError::Message(
             "lrzip only works directly on regular FILES.\n\
-             Use -r recursive, lrztar or pipe through tar for compressing directories."
+         Use -r recursive, lrztar or pipe through tar for compressing directories."
                 .into(),
-        )),
+        ))
     }
 }

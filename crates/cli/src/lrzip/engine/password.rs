@@ -35,9 +35,10 @@ pub fn for_writing(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
                     first.len()
                 )));
             }
-            let second = match is_stdin_data {
-                true => password::from_terminal()?,
-                false => prompt("Re-enter passphrase: ")?,
+            let second = if is_stdin_data {
+                password::from_terminal()?
+            } else {
+                prompt("Re-enter passphrase: ")?
             };
             if first == second {
                 return Ok(first);
@@ -55,9 +56,10 @@ fn read(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
             .map_err(|_| io::Error::other("Unable to work from STDIO while reading password"))?,
         Password::Prompt | Password::WhenNeeded => prompt("Enter passphrase: ")?,
     };
-    match bytes.is_empty() {
-        true => Err(io::Error::other("Empty passphrase")),
-        false => Ok(bytes),
+    if bytes.is_empty() {
+        Err(io::Error::other("Empty passphrase"))
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -71,8 +73,9 @@ fn prompt(text: &str) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     standard::read_line(&mut line)?;
     TextError.write_all(b"\n")?;
-    match line.is_empty() {
-        true => Err(io::Error::other("Failed to retrieve passphrase")),
-        false => Ok(password::without_line_end(line)),
+    if line.is_empty() {
+        Err(io::Error::other("Failed to retrieve passphrase"))
+    } else {
+        Ok(password::without_line_end(line))
     }
 }

@@ -42,9 +42,10 @@ impl Console {
     /// Prints text of several lines. A failure to write it is ignored, since it cannot be reported.
     pub fn print_text(&self, text: &str) {
         let text = printable_lines(text);
-        let _ = match self.is_stdout_data {
-            true => standard::write_error(text.as_bytes()),
-            false => TextOutput.write_all(text.as_bytes()),
+        let _ = if self.is_stdout_data {
+            standard::write_error(text.as_bytes())
+        } else {
+            TextOutput.write_all(text.as_bytes())
         };
     }
 

@@ -104,9 +104,10 @@ pub fn command(program: Program) -> Command {
             Arg::new("file")
                 .value_name("FILE")
                 .num_args(0..)
-                .help(match program.is_tar() {
-                    true => "A directory, or an archive to extract",
-                    false => "Files; without one, or with '-', standard input",
+                .help(if program.is_tar() {
+                    "A directory, or an archive to extract"
+                } else {
+                    "Files; without one, or with '-', standard input"
                 }),
         )
 }

@@ -85,10 +85,7 @@ fn mode(settings: &Settings) -> String {
         BackEnd::None => return "RZIP pre-processing only".into(),
         BackEnd::Zpaq => "ZPAQ",
     };
-    let test = match settings.skips_threshold {
-        true => "disabled",
-        false => "enabled",
-    };
+    let test = if settings.skips_threshold { "disabled" } else { "enabled" };
     format!("{name}. LZ4 Compressibility testing {test}")
 }
 

@@ -196,10 +196,7 @@ impl Drawing<'_> {
             }
         };
         let time_ms = flame.count.cpu * self.profile.cpu_ns_per_sample / 1_000_000;
-        let hidden = match share < NAMED_SHARE_MIN {
-            true => " style=\"display: none\"",
-            false => "",
-        };
+        let hidden = if share < NAMED_SHARE_MIN { " style=\"display: none\"" } else { "" };
         let _ = writeln!(
             self.out,
             "<svg class=\"box\" x=\"{:.4}%\" y=\"{}\" width=\"{:.4}%\" height=\"{BOX_HEIGHT}\">\

@@ -103,9 +103,10 @@ pub(super) fn findings(profile: &Profile) -> Vec<String> {
 pub(super) fn about_samples(profile: &Profile) -> [String; 2] {
     let total = profile.total();
     let time = |ns| time_text(Duration::from_nanos(ns));
-    let kernel = match profile.with_kernel {
-        true => "",
-        false => "; time in the kernel is not included: it is not permitted",
+    let kernel = if profile.with_kernel {
+        ""
+    } else {
+        "; time in the kernel is not included: it is not permitted"
     };
     let lost = match profile.lost {
         0 => "none lost".to_owned(),

@@ -52,10 +52,7 @@ struct Present {
 
 fn change<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K, begins: bool) {
     let count = counts.entry(key).or_default();
-    match begins {
-        true => *count += 1,
-        false => *count = count.saturating_sub(1),
-    }
+    if begins { *count += 1 } else { *count = count.saturating_sub(1) }
 }
 
 impl Present {
@@ -149,13 +146,14 @@ pub(super) fn limits(threads: &[ThreadPeriods<'_>], begin_ns: u64, end_ns: u64) 
             continue;
         };
         let activity = period.activity.clone();
-        match found.is_worker {
-            true => change(&mut present.workers, activity, begins),
-            false => change(
+        if found.is_worker {
+            change(&mut present.workers, activity, begins)
+        } else {
+            change(
                 &mut present.others,
                 (found.name.to_owned(), activity),
                 begins,
-            ),
+            )
         }
     }
     pass(&present, &mut now_ns, end_ns);

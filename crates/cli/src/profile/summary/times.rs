@@ -78,9 +78,10 @@ pub(super) fn device_text(device: &str) -> &str {
 
 /// A stage, as part of a sentence. Stages of codecs say it themselves.
 pub(super) fn stage_text(name: &str) -> String {
-    match name.starts_with("codec ") {
-        true => name.to_owned(),
-        false => format!("stage {name}"),
+    if name.starts_with("codec ") {
+        name.to_owned()
+    } else {
+        format!("stage {name}")
     }
 }
 

@@ -27,9 +27,10 @@ impl Column {
 
     /// A difference, which may be below zero: even numbers are those above.
     pub(super) fn push_difference(&mut self, from: u64, to: u64) {
-        match to >= from {
-            true => self.push((to - from).saturating_mul(2)),
-            false => self.push((from - to).saturating_mul(2) - 1),
+        if to >= from {
+            self.push((to - from).saturating_mul(2))
+        } else {
+            self.push((from - to).saturating_mul(2) - 1)
         }
     }
 

@@ -74,12 +74,13 @@ fn share_bar(words: &Words) -> String {
             "<span><i style=\"background:{colour}\"></i>{text}</span>"
         ));
     }
-    match words.shares.is_empty() {
-        true => String::new(),
-        false => format!(
+    if words.shares.is_empty() {
+        String::new()
+    } else {
+        format!(
             "<div class=\"share\" role=\"img\" aria-label=\"Shares of the workers' time\">{bar}</div>\n\
-             <div class=\"legend\">{names}</div>\n"
-        ),
+         <div class=\"legend\">{names}</div>\n"
+        )
     }
 }
 

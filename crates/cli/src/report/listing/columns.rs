@@ -107,9 +107,8 @@ fn mode_text(letter: char, mode: Option<u32>) -> String {
 
 /// `user/group`, each by its name if the archive has it.
 fn owner_text(owner: &Owner, numeric: bool) -> String {
-    let one = |name: &[u8], number: u64| match numeric || name.is_empty() {
-        true => number.to_string(),
-        false => escaped(name),
+    let one = |name: &[u8], number: u64| {
+        if numeric || name.is_empty() { number.to_string() } else { escaped(name) }
     };
     let (user, group) = (one(&owner.user, owner.uid), one(&owner.group, owner.gid));
     format!("{user}/{group}")

@@ -47,10 +47,7 @@ fn add_entry(json: &mut Value, entry: &Entry) {
 
 /// A name as text; `null` if there is none.
 fn name_json(name: &[u8]) -> Value {
-    match name.is_empty() {
-        true => Value::Null,
-        false => String::from_utf8_lossy(name).into(),
-    }
+    if name.is_empty() { Value::Null } else { String::from_utf8_lossy(name).into() }
 }
 
 /// Adds `bytes` in hexadecimal digits if they are not valid UTF-8: JSON strings cannot hold them.

@@ -42,11 +42,7 @@ pub(super) fn write(
 
 fn heading(result: &FileResult) -> String {
     let s = if result.runs == 1 { "" } else { "s" };
-    let target = if result.discarded {
-        ", to /dev/null"
-    } else {
-        ""
-    };
+    let target = if result.discarded { ", to /dev/null" } else { "" };
     format!(
         "{}, {} bytes, {} threads, medians of {} interleaved run{s}{target}",
         result.file,
@@ -175,11 +171,7 @@ fn standing(peer: &Row, rows: &[Row]) -> String {
 
 /// A quotient for the table; 0 for an empty input or a time below the resolution of the clock.
 fn ratio(numerator: f64, denominator: f64) -> f64 {
-    if denominator > 0.0 {
-        numerator / denominator
-    } else {
-        0.0
-    }
+    if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -37,9 +37,10 @@ pub fn cat(
     let is_stream = format.is_stream();
     let mut bytes = 0;
     for path in plan.paths.iter().map(|path| path.as_bytes()) {
-        bytes += match is_stream && cat.is_whole(path) {
-            true => cat.content(stdout.as_mut())?,
-            false => cat.files(path, stdout.as_mut())?,
+        bytes += if is_stream && cat.is_whole(path) {
+            cat.content(stdout.as_mut())?
+        } else {
+            cat.files(path, stdout.as_mut())?
         };
     }
     match (plan.paths.is_empty(), is_stream) {
@@ -190,14 +191,13 @@ impl Cat<'_> {
             _ => return refuse(format!("{name} is not a file")),
         }
         let range = self.range_of(&name, entry.size_bytes)?;
-        let written = match self.format.is_stream() {
-            true => self.open()?.write_entry(number, &range, sink, self.meter),
-            false => {
-                // The number of an entry fits, as it was counted in memory.
-                let index = usize::try_from(number).unwrap_or(usize::MAX);
-                self.open_zip()?
-                    .write_entry(index, &range, sink, self.meter)
-            }
+        let written = if self.format.is_stream() {
+            self.open()?.write_entry(number, &range, sink, self.meter)
+        } else {
+            // The number of an entry fits, as it was counted in memory.
+            let index = usize::try_from(number).unwrap_or(usize::MAX);
+            self.open_zip()?
+                .write_entry(index, &range, sink, self.meter)
         };
         written.map_err(|error| self.failure(error))?;
         Ok(range.end - range.start)
@@ -249,9 +249,10 @@ impl Cat<'_> {
         let wanted = normalized(path);
         let mut found = None;
         for (number, entry) in zip.entries().iter().enumerate() {
-            match normalized(&entry.path) == wanted {
-                true => found = Some((number as u64, entry.clone())),
-                false => near.offer(&entry.path),
+            if normalized(&entry.path) == wanted {
+                found = Some((number as u64, entry.clone()))
+            } else {
+                near.offer(&entry.path)
             }
         }
         Ok((found, near))

@@ -31,9 +31,10 @@ pub fn info(
         let json = foreign_json(&input.label, &description);
         return Ok(Outcome::complete(String::new(), json));
     }
-    print(&match is_table {
-        true => foreign_line(&input.label, &description),
-        false => foreign_text(&input.label, &description),
+    print(&if is_table {
+        foreign_line(&input.label, &description)
+    } else {
+        foreign_text(&input.label, &description)
     })?;
     Ok(Outcome::complete(String::new(), Value::Null))
 }
@@ -53,15 +54,15 @@ fn zip(
     for index in 0..zip.entries().len() {
         summary.add(&zip.details(index).map_err(failure)?);
     }
-    let json = match report.writes_text() {
-        false => zip_json(&input.label, &summary),
-        true => {
-            print(&match is_table {
-                true => zip_line(&input.label, &summary),
-                false => zip_text(&input.label, &summary),
-            })?;
-            Value::Null
-        }
+    let json = if !report.writes_text() {
+        zip_json(&input.label, &summary)
+    } else {
+        print(&if is_table {
+            zip_line(&input.label, &summary)
+        } else {
+            zip_text(&input.label, &summary)
+        })?;
+        Value::Null
     };
     zip.report_others(&meter);
     let mut outcome = Outcome::new(&input.label, String::new(), json);

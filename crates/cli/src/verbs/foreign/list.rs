@@ -43,9 +43,10 @@ impl List<'_> {
             if !patterns.wants(&name, false, matched) {
                 return Ok(());
             }
-            let content_bytes = match self.needs_size {
-                true => contents.count(self.meter).map_err(engine_failure)?,
-                false => 0,
+            let content_bytes = if self.needs_size {
+                contents.count(self.meter).map_err(engine_failure)?
+            } else {
+                0
             };
             self.meter.erase();
             return listing.add(&Row::of_member(label, &name, &member(content_bytes)));

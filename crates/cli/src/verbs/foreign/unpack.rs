@@ -45,8 +45,5 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
     let contents = Contents::open(feed, format, options);
     let contents = contents.map_err(|error| Failure::engine(&label, error))?;
     let reader = contents.into_reader();
-    Ok(match is_pipe {
-        true => Content::Pipe(reader),
-        false => Content::Stream(reader),
-    })
+    Ok(if is_pipe { Content::Pipe(reader) } else { Content::Stream(reader) })
 }

@@ -56,9 +56,10 @@ pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Resul
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
-    match is_dash(path) {
-        true => Ok(Box::new(Blocking(standard::input()?))),
-        false => Ok(Box::new(File::open(path)?)),
+    if is_dash(path) {
+        Ok(Box::new(Blocking(standard::input()?)))
+    } else {
+        Ok(Box::new(File::open(path)?))
     }
 }
 
@@ -203,12 +204,11 @@ fn compare_and_report(
         return Ok(());
     }
     let mut line = Vec::new();
-    match sum.name.contains(&b'\n') {
-        true => {
-            line.push(b'\\');
-            escape(&sum.name, &mut line);
-        }
-        false => line.extend(&sum.name),
+    if sum.name.contains(&b'\n') {
+        line.push(b'\\');
+        escape(&sum.name, &mut line);
+    } else {
+        line.extend(&sum.name)
     }
     line.extend(format!(": {verdict}\n").as_bytes());
     output.text(&line, meter)

@@ -75,19 +75,16 @@ impl HashInputs for FileInputs<'_> {
 
     fn open(&self, index: usize) -> io::Result<Box<dyn Read + Send>> {
         let path = &self.files[index].0;
-        let file = match is_dash(path) {
-            true => standard::input()?,
-            false => File::open(path)?,
-        };
+        let file = if is_dash(path) { standard::input()? } else { File::open(path)? };
         let opened = file.metadata()?;
         let kind = opened.file_type();
-        match kind.is_file() || kind.is_dir() {
-            // Opening a directory succeeds; reading it fails with the error that md5sum reports.
-            true => Ok(Box::new(UnchangedFile {
+        if kind.is_file() || kind.is_dir() {
+            Ok(Box::new(UnchangedFile {
                 opened: FileIdentity::of(&opened),
                 file,
-            })),
-            false => Ok(Box::new(CancellableReader::new(file, self.session))),
+            }))
+        } else {
+            Ok(Box::new(CancellableReader::new(file, self.session)))
         }
     }
 

@@ -90,9 +90,8 @@ pub fn write_line(
     if is_escaped {
         line.push(b'\\');
     }
-    let push_name = |line: &mut Vec<u8>| match is_escaped {
-        true => escape(name, line),
-        false => line.extend(name),
+    let push_name = |line: &mut Vec<u8>| {
+        if is_escaped { escape(name, line) } else { line.extend(name) }
     };
     if form.is_tagged {
         line.extend(tag(algorithm).as_bytes());
@@ -124,11 +123,7 @@ pub fn read_line(line: &[u8], only: Option<DigestAlgorithm>) -> Line {
         Some(Sum {
             algorithm,
             digest: digest_of(digits, algorithm)?,
-            name: if is_escaped {
-                unescape(name)?
-            } else {
-                name.to_vec()
-            },
+            name: if is_escaped { unescape(name)? } else { name.to_vec() },
         })
     });
     match sum {

@@ -23,9 +23,12 @@ use output::HashOutput;
 /// Runs the verb.
 pub fn run(args: &HashArgs, session: &Session) -> Exit {
     let mut output = HashOutput::new(args, session);
-    let result = or_stdin(&args.files).and_then(|paths| match args.check {
-        true => check::run(&paths, args, &mut output),
-        false => print::run(&paths, args, &mut output),
+    let result = or_stdin(&args.files).and_then(|paths| {
+        if args.check {
+            check::run(&paths, args, &mut output)
+        } else {
+            print::run(&paths, args, &mut output)
+        }
     });
     output.finish(result)
 }

@@ -54,12 +54,11 @@ impl<'a> HashOutput<'a> {
         if self.args.json {
             return Ok(());
         }
-        match self.is_terminal {
-            false => self.buffer.extend_from_slice(bytes),
-            true => {
-                let text = printable_lines(&String::from_utf8_lossy(bytes));
-                self.buffer.extend_from_slice(text.as_bytes());
-            }
+        if !self.is_terminal {
+            self.buffer.extend_from_slice(bytes)
+        } else {
+            let text = printable_lines(&String::from_utf8_lossy(bytes));
+            self.buffer.extend_from_slice(text.as_bytes());
         }
         if self.is_terminal || self.buffer.len() >= BUFFER_BYTES {
             meter.erase();
@@ -100,10 +99,7 @@ impl<'a> HashOutput<'a> {
     /// Writes what remains and returns the exit code.
     pub fn finish(mut self, result: Result<()>) -> Exit {
         let result = result.and_then(|()| self.flush());
-        let mut exit = match self.is_all_good {
-            true => Exit::Done,
-            false => NOT_ALL_GOOD,
-        };
+        let mut exit = if self.is_all_good { Exit::Done } else { NOT_ALL_GOOD };
         if let Some(signal_exit) = self.session.signal_exit() {
             self.message("interrupted");
             exit = signal_exit;

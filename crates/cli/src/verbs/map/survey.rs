@@ -145,9 +145,10 @@ impl Survey {
         let store_bytes = self.info.store_bytes;
         let mut stored_bytes = 0;
         archive.for_each_store_block(&mut |block| {
-            let name = match block.filters.is_empty() {
-                true => block.codec,
-                false => format!("{} + {}", block.codec, block.filters),
+            let name = if block.filters.is_empty() {
+                block.codec
+            } else {
+                format!("{} + {}", block.codec, block.filters)
             };
             let known = self.codecs.iter().position(|codec| *codec == name);
             let codec = known.unwrap_or_else(|| {
@@ -237,15 +238,13 @@ impl Survey {
             if member.entries == 0 {
                 self.places.offer(content.clone(), || member.name.clone());
             }
-            let node = match is_only && member.entries > 0 {
-                true => 0,
-                false => self.folders.inside(0, &member.name),
+            let node = if is_only && member.entries > 0 {
+                0
+            } else {
+                self.folders.inside(0, &member.name)
             };
             if member.entries > 0 {
-                let above = match is_only {
-                    true => vec![],
-                    false => [&member.name[..], b"/"].concat(),
-                };
+                let above = if is_only { vec![] } else { [&member.name[..], b"/"].concat() };
                 trees.push((number, node, above, content.clone()));
             } else {
                 let cost = self.cost_of(content.clone(), content.end - content.start);
@@ -324,9 +323,10 @@ impl Survey {
 }
 
 fn check(session: &Session) -> refrain::Result<()> {
-    match session.is_cancelled() {
-        true => Err(Error::new(ErrorKind::Cancelled, "interrupted")),
-        false => Ok(()),
+    if session.is_cancelled() {
+        Err(Error::new(ErrorKind::Cancelled, "interrupted"))
+    } else {
+        Ok(())
     }
 }
 
@@ -341,9 +341,10 @@ pub fn for_each_column(bytes: u64, range: Range<u64>, mut each: impl FnMut(usize
     let mut column = (first as usize).min(COLUMNS - 1);
     let mut at = range.start;
     while at < range.end {
-        let end = match column + 1 < COLUMNS {
-            true => part_of(bytes, column + 1).min(range.end),
-            false => range.end,
+        let end = if column + 1 < COLUMNS {
+            part_of(bytes, column + 1).min(range.end)
+        } else {
+            range.end
         };
         if end > at {
             each(column, end - at);

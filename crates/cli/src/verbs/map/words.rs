@@ -41,11 +41,10 @@ pub fn summary(survey: &Survey) -> String {
         bytes_text(info.store_bytes),
         bytes_text(stored_bytes)
     );
-    match saved.is_empty() {
-        true => text.push_str(" Nothing repeats; "),
-        false => {
-            let _ = write!(text, " {}; ", saved.join(", "));
-        }
+    if saved.is_empty() {
+        text.push_str(" Nothing repeats; ")
+    } else {
+        let _ = write!(text, " {}; ", saved.join(", "));
     }
     text.push_str(&left);
     if let Some(distance) = survey.passages.median_distance() {
@@ -100,9 +99,10 @@ fn codecs(text: &mut String, survey: &Survey) {
     }
     text.push_str("\nblocks by codec\n");
     for codec in &survey.info.codecs {
-        let name = match codec.filters.is_empty() {
-            true => codec.codec.clone(),
-            false => format!("{} + {}", codec.codec, codec.filters),
+        let name = if codec.filters.is_empty() {
+            codec.codec.clone()
+        } else {
+            format!("{} + {}", codec.codec, codec.filters)
         };
         let _ = writeln!(
             text,

@@ -49,20 +49,16 @@ fn top(args: &TopArgs, session: &Session) -> Result<()> {
     let is_live = !args.once && !args.json && standard::takes_escapes(&io::stdout());
     loop {
         let statistics = client.statistics()?;
-        let text = match args.json {
-            true => json_text(format_args!("{statistics}\n")),
-            false => {
-                let table = table::text(&args.address, &statistics);
-                let table = table.ok_or_else(|| {
-                    let text =
-                        "this is not the service of an archive: its statistics have another form";
-                    Failure::refused(&args.address, text)
-                })?;
-                match is_live || args.once {
-                    true => table,
-                    false => format!("{table}\n"),
-                }
-            }
+        let text = if args.json {
+            json_text(format_args!("{statistics}\n"))
+        } else {
+            let table = table::text(&args.address, &statistics);
+            let table = table.ok_or_else(|| {
+                let text =
+                    "this is not the service of an archive: its statistics have another form";
+                Failure::refused(&args.address, text)
+            })?;
+            if is_live || args.once { table } else { format!("{table}\n") }
         };
         if is_live {
             clear_screen()?;

@@ -121,9 +121,10 @@ fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     for row in rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
-            match column + 1 == COLUMNS {
-                true => line += cell,
-                false => line += &format!("{cell:>width$}  ", width = widths[column]),
+            if column + 1 == COLUMNS {
+                line += cell
+            } else {
+                line += &format!("{cell:>width$}  ", width = widths[column])
             }
         }
         text += line.trim_end();

@@ -128,9 +128,10 @@ fn put_files(server: &HttpServer, directory: &Path, url_path: &str) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         let url_path = format!("{url_path}/{name}");
-        match path.is_dir() {
-            true => put_files(server, &path, &url_path),
-            false => server.put(&url_path, Object::new(fs::read(&path).unwrap(), "\"1\"")),
+        if path.is_dir() {
+            put_files(server, &path, &url_path)
+        } else {
+            server.put(&url_path, Object::new(fs::read(&path).unwrap(), "\"1\""))
         }
     }
 }

@@ -87,10 +87,7 @@ fn sources(case: &Case) {
 }
 
 fn sample(case: &Case, name: &str, protects_names: bool) -> Sample {
-    let output = match protects_names {
-        true => "out/",
-        false => "out",
-    };
+    let output = if protects_names { "out/" } else { "out" };
     case.ok(&format!("decompress -q {name} -o {name}.{output}"));
     Sample {
         output,

@@ -124,9 +124,10 @@ fn run(folder: &Case, line: &str, what: &str) -> Run {
 fn check_restored(folder: &Case, sample: &Sample, run: &Run, what: &str) {
     let found = below(&folder.path("out"));
     if run.is_done() {
-        match sample.protects_names {
-            true => assert_eq!(found, sample.restored, "{what}: restored otherwise"),
-            false => assert_eq!(contents(&found), contents(&sample.restored), "{what}"),
+        if sample.protects_names {
+            assert_eq!(found, sample.restored, "{what}: restored otherwise")
+        } else {
+            assert_eq!(contents(&found), contents(&sample.restored), "{what}")
         }
         return;
     }

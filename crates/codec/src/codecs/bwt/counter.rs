@@ -42,11 +42,7 @@ impl Steps {
             logarithm.rise_to(((ONE << rate) + odds[index(bucket)]) / ((1 << rate) - 1));
             let last_of_bucket = (bucket << BUCKET_LOG) + (1 << BUCKET_LOG) - 1;
             let limit = Counter::MAX as i32 - last_of_bucket;
-            let step = if logarithm.units < limit {
-                logarithm.units
-            } else {
-                limit
-            };
+            let step = if logarithm.units < limit { logarithm.units } else { limit };
             steps[1][index(bucket)] = step as Counter;
             // By symmetry, a 0 moves the counter with negated log odds as much in the other
             // direction.

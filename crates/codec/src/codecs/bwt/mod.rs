@@ -157,9 +157,10 @@ impl Codec for Bwt {
     fn decode_memory_bytes(&self, raw_length_bytes: u64, params: &Params) -> u64 {
         let reduced = Header::from_params(params, raw_length_bytes)
             .map_or(raw_length_bytes, |header| u64::from(header.reduced_bytes));
-        let positions = match reduced < raw_length_bytes {
-            true => PositionTable::memory_bytes(raw_length_bytes),
-            false => 0,
+        let positions = if reduced < raw_length_bytes {
+            PositionTable::memory_bytes(raw_length_bytes)
+        } else {
+            0
         };
         reduced + Inverse::memory_bytes(reduced) + positions + model_memory_bytes()
     }
@@ -238,10 +239,7 @@ fn decode_prefix_of(
     }
     let prefix = out.len() < raw_length_bytes;
     // The length that a prefix usually needs; escaped bytes may require more.
-    let mut needed = match prefix {
-        true => (out.len() + out.len() / 16 + 64).min(reduced),
-        false => reduced,
-    };
+    let mut needed = if prefix { (out.len() + out.len() / 16 + 64).min(reduced) } else { reduced };
     loop {
         inverse.follow(&state.starts, reduced, &mut text[..needed]);
         let result = repeats::restore(
@@ -272,12 +270,13 @@ fn read_starts<'a>(data: &'a [u8], reduced: usize, starts: &mut Vec<Row>) -> Res
     let (rows, _) = rows.as_chunks::<ROW_BYTES>();
     starts.clear();
     starts.extend(rows.iter().map(|&row| Row::from_le_bytes(row)));
-    match starts
+    if starts
         .iter()
         .all(|&row| (1..=reduced).contains(&(row as usize)))
     {
-        true => Ok(rest),
-        false => Err(damaged("row outside the block")),
+        Ok(rest)
+    } else {
+        Err(damaged("row outside the block"))
     }
 }
 

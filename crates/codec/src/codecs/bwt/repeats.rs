@@ -286,10 +286,7 @@ pub(super) fn restore(
             position += 1;
         }
     }
-    match data.is_empty() || prefix {
-        true => Ok(()),
-        false => Err(RepeatError::TooLong),
-    }
+    if data.is_empty() || prefix { Ok(()) } else { Err(RepeatError::TooLong) }
 }
 
 /// Copies bytes until the next anchor; returns the number of bytes.

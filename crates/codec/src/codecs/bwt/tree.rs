@@ -56,11 +56,7 @@ impl Shape {
             for depth in (0..LOG_BITS).rev() {
                 let probability = &mut counters[before][node];
                 let bit = coder.code(wanted >> depth & 1 != 0, *probability);
-                let target = if bit {
-                    (1 << PROBABILITY_BITS) - 256
-                } else {
-                    256
-                };
+                let target = if bit { (1 << PROBABILITY_BITS) - 256 } else { 256 };
                 *probability = (*probability * 7 + target) >> 3;
                 node = node * 2 + usize::from(bit);
             }
@@ -141,11 +137,7 @@ impl Tree {
         // Nodes are below 255: the fallback is never used, and avoids the check of the index.
         let pair = self.children.get(usize::from(node)).unwrap_or(&[LEAF; 2]);
         let child = pair[usize::from(bit)];
-        if child < LEAF {
-            Err(child as u8)
-        } else {
-            Ok((child - LEAF) as u8)
-        }
+        if child < LEAF { Err(child as u8) } else { Ok((child - LEAF) as u8) }
     }
 }
 

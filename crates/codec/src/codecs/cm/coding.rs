@@ -151,9 +151,6 @@ impl<'d> ModelTask for DecodeTask<'_, 'd> {
             self.out[index] = (byte << 1 | bit) as u8;
             predictor.update_byte(bit, &self.out[..=index]);
         }
-        match decoder.is_overdrawn() {
-            true => Err(damaged("truncated")),
-            false => Ok(decoder),
-        }
+        if decoder.is_overdrawn() { Err(damaged("truncated")) } else { Ok(decoder) }
     }
 }

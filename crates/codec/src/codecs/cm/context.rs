@@ -55,10 +55,7 @@ impl ContextState {
             self.line_head = self.line_head << 8 | u32::from(byte);
         }
         let above = self.line_above + (position - self.line_start);
-        self.above = match above < self.line_start {
-            true => u32::from(history[above]),
-            false => 0,
-        };
+        self.above = if above < self.line_start { u32::from(history[above]) } else { 0 };
     }
 
     /// The hashes of the first `CONTEXTS` contexts of the profile.

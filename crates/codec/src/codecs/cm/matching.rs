@@ -165,10 +165,7 @@ impl MatchModel {
         if self.source > 0 {
             let hit = history[self.source] == history[position - 1];
             self.misses = (self.misses << 1 | u32::from(!hit)) & 0xFF;
-            self.length = match hit {
-                true => (self.length + 1).min(LENGTH_MAX),
-                false => 0,
-            };
+            self.length = if hit { (self.length + 1).min(LENGTH_MAX) } else { 0 };
             self.source += 1;
             if self.misses.count_ones() >= MISSES_MAX {
                 self.source = 0;
@@ -275,10 +272,7 @@ mod tests {
         for position in 1..history.len() {
             model.next_byte(&history[..position]);
             if let Some(predicted) = model.predicted_byte(0) {
-                match predicted.byte == history[position] {
-                    true => right += 1,
-                    false => wrong += 1,
-                }
+                if predicted.byte == history[position] { right += 1 } else { wrong += 1 }
             }
         }
         (right, wrong)

@@ -89,9 +89,10 @@ impl Codec for Cm {
             data,
             out,
         )?;
-        match decoder.is_exhausted() {
-            true => Ok(()),
-            false => Err(coding::damaged("bytes after the end")),
+        if decoder.is_exhausted() {
+            Ok(())
+        } else {
+            Err(coding::damaged("bytes after the end"))
         }
     }
 

@@ -49,9 +49,10 @@ impl Codec for Lz4 {
     ) -> Result<Params> {
         let level = checked_level(self, settings)?;
         reserve(CodecId::LZ4, out, bound_bytes(raw.len()))?;
-        match level < FIRST_CHAIN_LEVEL {
-            true => encode::fast(workspace.state::<Lz4State>(), raw, out),
-            false => encode::chained(workspace.state::<Lz4State>(), raw, 1 << level, out),
+        if level < FIRST_CHAIN_LEVEL {
+            encode::fast(workspace.state::<Lz4State>(), raw, out)
+        } else {
+            encode::chained(workspace.state::<Lz4State>(), raw, 1 << level, out)
         }
         Ok(Params::EMPTY)
     }
@@ -86,9 +87,10 @@ impl Codec for Lz4 {
     }
 
     fn encode_memory_bytes(&self, _raw_length_bytes: u64, settings: &Settings) -> u64 {
-        match clamped_level(self, settings) < FIRST_CHAIN_LEVEL {
-            true => encode::FAST_BYTES,
-            false => encode::CHAINED_BYTES,
+        if clamped_level(self, settings) < FIRST_CHAIN_LEVEL {
+            encode::FAST_BYTES
+        } else {
+            encode::CHAINED_BYTES
         }
     }
 

@@ -53,10 +53,7 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
             break;
         }
     }
-    match blocks.is_empty() {
-        true => Ok(()),
-        false => Err(refuse("bytes after the end")),
-    }
+    if blocks.is_empty() { Ok(()) } else { Err(refuse("bytes after the end")) }
 }
 
 /// The largest block of a frame: a smaller window would limit it.

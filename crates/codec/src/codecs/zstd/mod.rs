@@ -263,9 +263,10 @@ impl Codec for Zstd {
     }
 
     fn on_incompressible(&self, settings: &Settings) -> OnIncompressible {
-        match clamped_level(self, settings) <= FAST_ON_INCOMPRESSIBLE_LEVEL_MAX {
-            true => OnIncompressible::Run,
-            false => OnIncompressible::Confirm,
+        if clamped_level(self, settings) <= FAST_ON_INCOMPRESSIBLE_LEVEL_MAX {
+            OnIncompressible::Run
+        } else {
+            OnIncompressible::Confirm
         }
     }
 }
@@ -327,10 +328,8 @@ fn configure(
         context.set_parameter(CParameter::LdmHashRateLog(LONG_DISTANCE_RATE_LOG))?;
     }
     // Set explicitly, since the meaning of "auto" has differed between versions and processors.
-    let row_match_finder = match tuning.window_log > 14 {
-        true => ParamSwitch::Enable,
-        false => ParamSwitch::Disable,
-    };
+    let row_match_finder =
+        if tuning.window_log > 14 { ParamSwitch::Enable } else { ParamSwitch::Disable };
     context.set_parameter(CParameter::UseRowMatchFinder(row_match_finder))?;
     Ok(())
 }

@@ -40,10 +40,6 @@ pub(super) fn table_bytes(finder: &Finder, window_log: u32, long_distance: bool)
     let chain_entries = 1_u64 << chain_log.min(window_log + 1);
     // Entries of 4 bytes, and one tag byte per hash entry for the row match finder.
     let tables = hash_entries * 5 + chain_entries * 4;
-    let long = match long_distance {
-        // At most one 8-byte entry per 16 bytes of window, and the sequences found.
-        true => (1_u64 << window_log) / 2 + (64 << 10),
-        false => 0,
-    };
+    let long = if long_distance { (1_u64 << window_log) / 2 + (64 << 10) } else { 0 };
     tables + long
 }

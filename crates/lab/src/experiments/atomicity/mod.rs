@@ -323,9 +323,10 @@ fn fates_text(all: &[(usize, Fate)]) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(what, count)| format!("{count} {what}"))
         .collect();
-    match seen.is_empty() {
-        true => format!("of {records} records none was seen lost, read twice or mixed."),
-        false => format!("of {records} records {}.", seen.join(", ")),
+    if seen.is_empty() {
+        format!("of {records} records none was seen lost, read twice or mixed.")
+    } else {
+        format!("of {records} records {}.", seen.join(", "))
     }
 }
 

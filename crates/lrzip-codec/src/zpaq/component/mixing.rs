@@ -166,10 +166,8 @@ impl Mix {
             for lane in 0..LANES {
                 // A lane without an input must not change its weight, which belongs to the next
                 // set.
-                let input = match is_last {
-                    true => inputs[lane] & self.last_mask[lane],
-                    false => inputs[lane],
-                };
+                let input =
+                    if is_last { inputs[lane] & self.last_mask[lane] } else { inputs[lane] };
                 let change = (error * input + (1 << 12)) >> 13;
                 weights[lane] = clamp_weight(weights[lane] + change);
             }

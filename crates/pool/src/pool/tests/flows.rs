@@ -270,10 +270,7 @@ fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<At
         let start = std::time::Instant::now();
         while start.elapsed() < Duration::from_micros(50) {}
         time_ns.fetch_add(start.elapsed().as_nanos() as u64, SeqCst);
-        match done.load(SeqCst) {
-            true => Step::Done,
-            false => Step::Again,
-        }
+        if done.load(SeqCst) { Step::Done } else { Step::Again }
     });
 }
 

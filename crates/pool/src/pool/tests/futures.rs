@@ -50,10 +50,7 @@ impl Future for Gate {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         *self.waker.lock().unwrap() = Some(context.waker().clone());
-        match self.is_open.load(SeqCst) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+        if self.is_open.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

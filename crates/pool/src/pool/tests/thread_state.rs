@@ -182,11 +182,7 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         assert_eq!(state.policy, if is_idle { IDLE } else { OTHER }, "{name}");
         assert_eq!(state.nice, process.nice, "{name}");
         assert_eq!(state.processors, process.processors, "{name}");
-        let expected = if name == "handler" {
-            0
-        } else {
-            SENT_TO_PROCESSES
-        };
+        let expected = if name == "handler" { 0 } else { SENT_TO_PROCESSES };
         assert_eq!(state.blocked & SENT_TO_PROCESSES, expected, "{name}");
         assert_eq!(state.blocked & FAULTS, 0, "{name}");
     }

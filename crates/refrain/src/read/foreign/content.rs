@@ -193,9 +193,10 @@ impl Read for ContentReader {
             _ => io::ErrorKind::Other,
         };
         let read = self.0.read(buffer).and_then(|count| {
-            let ignored = match count == 0 && !buffer.is_empty() {
-                true => self.0.decoder.take_ignored(),
-                false => None,
+            let ignored = if count == 0 && !buffer.is_empty() {
+                self.0.decoder.take_ignored()
+            } else {
+                None
             };
             match ignored {
                 Some(ignored) => Err(Error::damaged(ignored)),

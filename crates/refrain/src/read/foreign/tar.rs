@@ -22,10 +22,7 @@ fn report(stream: &TarStream, content_bytes: u64, watch: &dyn Watch) -> Result<(
         content_bytes_total: None,
         archive_bytes: stream.archive_bytes(),
     });
-    match is_cancelled(watch) {
-        true => Err(Error::cancelled()),
-        false => Ok(()),
-    }
+    if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// Calls `each` for every entry of a tar stream, in its order.

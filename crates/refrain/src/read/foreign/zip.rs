@@ -373,10 +373,7 @@ fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
         content_bytes_total: None,
         archive_bytes: 0,
     });
-    match is_cancelled(watch) {
-        true => Err(Error::cancelled()),
-        false => Ok(()),
-    }
+    if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// The problem of an entry that cannot be read; other errors remain.

@@ -124,14 +124,13 @@ impl Opener {
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
         let found = &block.found;
         let codec = self.codec(found, Dictionary::Stated)?;
-        let whole_bytes = match self.items.is_encrypted() {
-            true if found.stored_bytes <= self.whole_bytes_max() => found.stored_bytes,
-            _ => 0,
-        };
-        let raw_bytes = match self.is_decoded_whole(codec, found) {
-            true => found.raw_bytes,
-            false => 0,
-        };
+        let whole_bytes =
+            if self.items.is_encrypted() && found.stored_bytes <= self.whole_bytes_max() {
+                found.stored_bytes
+            } else {
+                0
+            };
+        let raw_bytes = if self.is_decoded_whole(codec, found) { found.raw_bytes } else { 0 };
         let decoder_bytes = match codec {
             // The model of ZPAQ is known only after decryption. One block at a time is always
             // allowed.

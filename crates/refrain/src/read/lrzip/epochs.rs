@@ -277,10 +277,8 @@ impl EpochReader {
     ) -> Result<()> {
         let input = &self.opener.input;
         let is_earlier = missing.content_at < chunk.content_start && input.is_file();
-        let (content_start, store_start) = match is_earlier {
-            true => (0, 0),
-            false => (chunk.content_start, chunk.store_start),
-        };
+        let (content_start, store_start) =
+            if is_earlier { (0, 0) } else { (chunk.content_start, chunk.store_start) };
         let memory_bytes = self.share.maps_and_spool_bytes(input.spooled_bytes());
         let flattener = Flattener::new(content_start, store_start, memory_bytes);
         self.content = Content::Mapped(flattener);

@@ -155,11 +155,7 @@ impl LayoutReader {
             // Archives without MD5 could be cut between two chunks. Where the length is stated,
             // [`LayoutReader::tail`] compares it.
             let needs_mark = digest_bytes == 0 && stated.is_none() && !self.is_marked_last;
-            return Ok(if needs_mark {
-                Follows::Chunk
-            } else {
-                Follows::End
-            });
+            return Ok(if needs_mark { Follows::Chunk } else { Follows::End });
         }
         Ok(match (stated, content_bytes) {
             (Some(stated), Some(found)) if found < stated => Follows::Chunk,

@@ -36,10 +36,7 @@ impl EpochMap {
     }
 
     fn push(&mut self, follows: bool, origin: u64, length: u64) {
-        match follows {
-            true => self.content.end += length,
-            false => self.append(origin, length),
-        }
+        if follows { self.content.end += length } else { self.append(origin, length) }
     }
 
     /// The origin and the length of the last extent.

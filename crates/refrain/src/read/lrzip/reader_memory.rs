@@ -39,10 +39,8 @@ impl ReaderMemory {
         // Equal for both kinds of reading: 256 MiB of the default budget, where lrzip's largest
         // model (ZPAQ, level 9) takes 235.
         let decoders_bytes = all / 4;
-        let (spool_bytes, maps_bytes) = match is_stream {
-            true => (all / 8 * 3, all / 16 * 3),
-            false => (0, all / 8 * 3),
-        };
+        let (spool_bytes, maps_bytes) =
+            if is_stream { (all / 8 * 3, all / 16 * 3) } else { (0, all / 8 * 3) };
         ReaderMemory {
             maps_bytes,
             decoders_bytes,

@@ -73,10 +73,7 @@ impl RetainedPieces {
     /// is used; then zstd, which takes two thirds of the bytes.
     fn codec(&self) -> CodecId {
         let state = self.state.lock();
-        match state.bytes < state.bytes_max / 2 {
-            true => CodecId::LZ4,
-            false => CodecId::ZSTD,
-        }
+        if state.bytes < state.bytes_max / 2 { CodecId::LZ4 } else { CodecId::ZSTD }
     }
 
     /// Whether the piece at `start` is retained, or will never be.

@@ -106,12 +106,13 @@ impl Spool {
             ))
             .at_offset(offset));
         };
-        match moved.file.read_at(inside, buffer)? == buffer.len() {
-            true => Ok(()),
-            false => Err(Error::new(
+        if moved.file.read_at(inside, buffer)? == buffer.len() {
+            Ok(())
+        } else {
+            Err(Error::new(
                 ErrorKind::Io,
                 "the temporary file has become shorter",
-            )),
+            ))
         }
     }
 
@@ -144,10 +145,7 @@ impl Spool {
         if self.has_ended {
             return Ok(false);
         }
-        let mut piece = match self.is_full() {
-            true => self.evict()?,
-            false => Vec::new(),
-        };
+        let mut piece = if self.is_full() { self.evict()? } else { Vec::new() };
         piece.resize(PIECE_BYTES, 0);
         let count = read_full(&mut *self.stream, &mut piece)?;
         self.has_ended = count < PIECE_BYTES;

@@ -461,9 +461,10 @@ impl Walk<'_, '_, '_> {
                     if self.is_forward {
                         self.prefetcher.release_used(&self.context.store);
                     }
-                    match bytes.iter().all(|&byte| byte == 0) {
-                        true => self.deliver_zeros(bytes.len() as u64)?,
-                        false => self.deliver_bytes(bytes)?,
+                    if bytes.iter().all(|&byte| byte == 0) {
+                        self.deliver_zeros(bytes.len() as u64)?
+                    } else {
+                        self.deliver_bytes(bytes)?
                     }
                 }
                 DeliveryItem::ChunkEnd { crc, archive_end } => {

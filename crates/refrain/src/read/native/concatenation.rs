@@ -84,14 +84,15 @@ pub(crate) fn open_scanned(
             }
         }));
     }
-    match opened.is_empty() {
-        true => Err(nothing_found()),
-        false => Ok(Box::new(Concatenation::of_opened(
+    if opened.is_empty() {
+        Err(nothing_found())
+    } else {
+        Ok(Box::new(Concatenation::of_opened(
             source,
             opened,
             skipped_bytes,
             options,
-        ))),
+        )))
     }
 }
 

@@ -41,11 +41,12 @@ pub(super) fn read_entries(
 
 /// Checks a frame that comes in slices.
 pub(super) fn check_frame(entries: &[Entry]) -> Result<()> {
-    match entries_are_sorted(entries) {
-        true => Ok(()),
-        false => Err(Error::damaged(
+    if entries_are_sorted(entries) {
+        Ok(())
+    } else {
+        Err(Error::damaged(
             "the entries of a frame are not in path order",
-        )),
+        ))
     }
 }
 
@@ -67,9 +68,10 @@ pub(super) fn slice_of(
         let order = compare_paths(&last.path, &next.separator);
         order.is_lt() || (next.is_cut() && last.path.starts_with(&next.separator))
     };
-    match first.path.starts_with(&slice.separator) && next.is_none_or(is_below) {
-        true => Ok(part),
-        false => Err(damaged()),
+    if first.path.starts_with(&slice.separator) && next.is_none_or(is_below) {
+        Ok(part)
+    } else {
+        Err(damaged())
     }
 }
 

@@ -36,12 +36,11 @@ fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
     while let Some(frame) = frames.next()? {
         check_frame(&mut checker, &frame, limits).map_err(|error| error.at_offset(frame.offset))?;
     }
-    match checker.is_complete() {
-        true => Ok(()),
-        false => {
-            let at = frames.archive_start() + checker.offset();
-            Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at))
-        }
+    if checker.is_complete() {
+        Ok(())
+    } else {
+        let at = frames.archive_start() + checker.offset();
+        Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at))
     }
 }
 

@@ -88,9 +88,8 @@ pub(crate) fn find_archives(source: &dyn Source) -> Result<Vec<FoundArchive>> {
     let mut found = Vec::new();
     let mut end = source.size_bytes()?;
     loop {
-        let archive = archive_before(source, end).map_err(|error| match found.is_empty() {
-            true => error,
-            false => before_archive(error, end),
+        let archive = archive_before(source, end).map_err(|error| {
+            if found.is_empty() { error } else { before_archive(error, end) }
         })?;
         end = archive.bytes.start;
         found.push(archive);

@@ -58,10 +58,7 @@ fn lost_start(
     MemberStart {
         member_id,
         content_start,
-        kind: match is_tree {
-            true => MemberKind::Tree,
-            false => MemberKind::Stream,
-        },
+        kind: if is_tree { MemberKind::Tree } else { MemberKind::Stream },
         name: format!("lost-member-{member_id}").into_bytes(),
         mode: None,
         modified: None,

@@ -49,10 +49,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             return Ok(None);
         }
         let frames = archive.index.entries_frames(&outline)?;
-        let slices = match outline.has_slices {
-            true => Some(archive.index.slices(&frames)?),
-            false => None,
-        };
+        let slices = if outline.has_slices { Some(archive.index.slices(&frames)?) } else { None };
         Ok(Some(MemberContent {
             archive,
             number,
@@ -98,10 +95,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             .slice(number)?
             .filter(|row| self.frames.contains(&row.frame));
         let row = row.ok_or_else(|| Error::damaged("the index has no such slice of entries"))?;
-        let next = match number + 1 < slices.end {
-            true => index.slice(number + 1)?,
-            false => None,
-        };
+        let next = if number + 1 < slices.end { index.slice(number + 1)? } else { None };
         // Two that need the same frame at once may both decode it.
         let found = self.archive.entry_frames.lock().get(row.frame);
         let entries = match found {

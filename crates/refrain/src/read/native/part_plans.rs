@@ -285,9 +285,10 @@ mod tests {
         ];
         let mut map = EpochMap::empty(100);
         for (is_zeros, length) in lengths {
-            match is_zeros {
-                true => map.append_fill(&Pattern::new(&[0]).unwrap(), 0, length),
-                false => map.append(0, length),
+            if is_zeros {
+                map.append_fill(&Pattern::new(&[0]).unwrap(), 0, length)
+            } else {
+                map.append(0, length)
             }
         }
         let content = map.content();

@@ -184,9 +184,10 @@ impl Resolver<'_> {
                 self.resolve(offset..offset + length, depth_left)?;
             }
         }
-        match self.resolved.starts.len() as u64 > self.extents_max {
-            true => Err(too_many(self.extents_max)),
-            false => Ok(()),
+        if self.resolved.starts.len() as u64 > self.extents_max {
+            Err(too_many(self.extents_max))
+        } else {
+            Ok(())
         }
     }
 }
@@ -240,12 +241,11 @@ impl RepeatHistory {
         extents_max: u64,
         memory_max: u64,
     ) -> Result<Arc<EpochMap>> {
-        let (map, depths) = match stated.has_repeats {
-            false => {
-                let depths = vec![0; stated.map.starts.len()];
-                (stated.map, depths)
-            }
-            true => self.resolved(&stated, sums, extents_max)?,
+        let (map, depths) = if !stated.has_repeats {
+            let depths = vec![0; stated.map.starts.len()];
+            (stated.map, depths)
+        } else {
+            self.resolved(&stated, sums, extents_max)?
         };
         let map = Arc::new(map);
         if self.window > 0 {
@@ -483,10 +483,7 @@ mod tests {
                 let expected = match epochs.push(&extents, window) {
                     Ok(expected) => expected,
                     Err(message) => {
-                        let kind = match message.contains("too deep") {
-                            true => ErrorKind::Limit,
-                            false => ErrorKind::Damaged,
-                        };
+                        let kind = if message.contains("too deep") { ErrorKind::Limit } else { ErrorKind::Damaged };
                         assert_eq!(resolved.map(|_| ()).unwrap_err().kind, kind);
                         return Ok(());
                     }

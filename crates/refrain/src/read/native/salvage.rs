@@ -155,9 +155,10 @@ impl DamagedBlocks {
     }
 
     fn of(&self, frame_offset: u64) -> Option<Remains> {
-        match self.has_any.load(Ordering::Acquire) {
-            true => self.blocks.lock().get(&frame_offset).cloned(),
-            false => None,
+        if self.has_any.load(Ordering::Acquire) {
+            self.blocks.lock().get(&frame_offset).cloned()
+        } else {
+            None
         }
     }
 
@@ -200,13 +201,14 @@ impl DamagedBlocks {
             }
             Remains::Unknown | Remains::Nothing => false,
         };
-        match are_right {
-            true => Ok(()),
-            false => Err(
+        if are_right {
+            Ok(())
+        } else {
+            Err(
                 Error::new(ErrorKind::Damaged, "this part of the block is damaged")
                     .at_offset(location.frame_offset)
                     .in_block(location.block),
-            ),
+            )
         }
     }
 }

@@ -41,17 +41,14 @@ impl IndexedArchive {
         while at < end {
             let stated = self.map_of(at, &meter)?;
             let mut stop = stated.content().end.min(end);
-            let goes_on = match stated.has_repeats() {
-                false => {
-                    let pieces = stated.pieces(at..stop)?;
-                    for_each_run_of(pieces.map(|piece| Ok(is_zero(piece?))), each)?
-                }
-                true => {
-                    stop = stop.min(at + RESOLVED_BYTES_MAX);
-                    let map = self.resolved(at..stop, &meter)?;
-                    let pieces = map.origins(at..stop);
-                    for_each_run_of(pieces.map(|piece| Ok(is_zero_origin(&map, piece))), each)?
-                }
+            let goes_on = if !stated.has_repeats() {
+                let pieces = stated.pieces(at..stop)?;
+                for_each_run_of(pieces.map(|piece| Ok(is_zero(piece?))), each)?
+            } else {
+                stop = stop.min(at + RESOLVED_BYTES_MAX);
+                let map = self.resolved(at..stop, &meter)?;
+                let pieces = map.origins(at..stop);
+                for_each_run_of(pieces.map(|piece| Ok(is_zero_origin(&map, piece))), each)?
             };
             if !goes_on {
                 break;

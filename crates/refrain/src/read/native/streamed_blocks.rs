@@ -55,15 +55,16 @@ impl FrameSpill {
     fn read(&self, offset: u64, (length_bytes, checksum): (usize, u64)) -> Result<Arc<Vec<u8>>> {
         let mut payload = vec![0; length_bytes];
         let count = self.file()?.read_at(offset, &mut payload)?;
-        match count == length_bytes && checksum64(&payload) == checksum {
-            true => Ok(Arc::new(payload)),
-            false => Err(Error::new(
+        if count == length_bytes && checksum64(&payload) == checksum {
+            Ok(Arc::new(payload))
+        } else {
+            Err(Error::new(
                 ErrorKind::Io,
                 format!(
                     "the temporary file in {} has changed",
                     self.directory.display()
                 ),
-            )),
+            ))
         }
     }
 }

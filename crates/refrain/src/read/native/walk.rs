@@ -498,13 +498,12 @@ impl Walk<'_, '_, '_> {
             (frame.offset, frame.header.frame_bytes()),
         ));
         let retained = self.evict_unreachable(frame.offset + frame.header.frame_bytes());
-        let retained = match self.context.blocks.spills() {
-            false => retained,
-            true => {
-                let bytes_max = self.shares.frames_bytes_max(self.options.memory_bytes);
-                self.context.blocks.spill_all_but(bytes_max)?;
-                retained.min(bytes_max)
-            }
+        let retained = if !self.context.blocks.spills() {
+            retained
+        } else {
+            let bytes_max = self.shares.frames_bytes_max(self.options.memory_bytes);
+            self.context.blocks.spill_all_but(bytes_max)?;
+            retained.min(bytes_max)
         };
         if retained > self.options.memory_bytes / 2 {
             return Err(Error::limit(format!(

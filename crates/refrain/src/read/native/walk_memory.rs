@@ -30,10 +30,8 @@ pub(super) struct MemoryShares {
 impl MemoryShares {
     pub(super) fn new(memory_bytes: u64, threads: usize, can_reread: bool) -> MemoryShares {
         let threads = threads as u64;
-        let parts_bytes = match memory_bytes < SMALL_BYTES {
-            true => memory_bytes / 16,
-            false => memory_bytes / 8,
-        };
+        let parts_bytes =
+            if memory_bytes < SMALL_BYTES { memory_bytes / 16 } else { memory_bytes / 8 };
         let parts_max = (parts_bytes / SEGMENT_BYTES as u64).clamp(2, 8 * threads + 8);
         // Two of the largest blocks of any level, at the default budget. Only one at a time would
         // leave cores idle.
@@ -62,9 +60,10 @@ impl MemoryShares {
     /// The memory for decoded blocks while so many bytes of a pipe's frames are in memory.
     pub(super) fn cache_beside(&self, frames_bytes: u64, memory_bytes: u64) -> u64 {
         // Small budgets write one frame at a time.
-        let for_both = match memory_bytes < SMALL_BYTES {
-            true => memory_bytes / 16 * 7,
-            false => memory_bytes / 8 * 3,
+        let for_both = if memory_bytes < SMALL_BYTES {
+            memory_bytes / 16 * 7
+        } else {
+            memory_bytes / 8 * 3
         };
         self.cache_bytes + for_both.saturating_sub(frames_bytes)
     }

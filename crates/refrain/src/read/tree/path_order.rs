@@ -99,9 +99,10 @@ impl Order {
             frame: frame as u64,
             first_entry: entries.start as u64,
             entry_count: entries.len() as u64,
-            separator: match self.slices.is_empty() {
-                true => Vec::new(),
-                false => IndexSlice::separator_of(&self.last, first),
+            separator: if self.slices.is_empty() {
+                Vec::new()
+            } else {
+                IndexSlice::separator_of(&self.last, first)
             },
         });
         self.last.clear();

@@ -46,9 +46,10 @@ impl ReadHash {
         if self.end < content_bytes || self.is_ended {
             return Ok(false);
         }
-        match self.hash.value() == *expected {
-            true => Ok(true),
-            false => Err(Error::damaged("the content does not match its BLAKE3 hash")),
+        if self.hash.value() == *expected {
+            Ok(true)
+        } else {
+            Err(Error::damaged("the content does not match its BLAKE3 hash"))
         }
     }
 }

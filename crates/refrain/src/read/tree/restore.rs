@@ -193,9 +193,10 @@ fn write_files(
         watch,
         &mut || Ok(queue.next()),
         &mut |written: Written| {
-            match written.is_broken {
-                true => hash.end(),
-                false => hash.add(written.content_start, &written.bytes),
+            if written.is_broken {
+                hash.end()
+            } else {
+                hash.add(written.content_start, &written.bytes)
             }
             if let Some(large) = written.complete {
                 large.finish(plan.recovery);

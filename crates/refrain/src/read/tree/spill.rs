@@ -139,11 +139,7 @@ impl TreeContent for SpilledContent {
         self.read(offset, &mut buffer[..known], Depth::Whole)?;
         buffer[known..].fill(0);
         let missing = offset + known as u64..offset + buffer.len() as u64;
-        Ok(if missing.is_empty() {
-            vec![]
-        } else {
-            vec![missing]
-        })
+        Ok(if missing.is_empty() { vec![] } else { vec![missing] })
     }
 
     fn lost_entries(&self) -> LostEntries {

@@ -70,10 +70,7 @@ impl<'a> ViewPlanner<'a> {
     pub(crate) fn new(content: &'a dyn TreeContent) -> ViewPlanner<'a> {
         ViewPlanner {
             content,
-            view: match content.is_recorded() {
-                true => TarView::recorded(),
-                false => TarView::canonical(),
-            },
+            view: if content.is_recorded() { TarView::recorded() } else { TarView::canonical() },
             next_frame: 0,
             entries: FrameEntries::default(),
             entries_done: 0,
@@ -345,15 +342,9 @@ fn broken(
         _ => {}
     }
     // Of a list whose end is lost nobody knows how long the stream was.
-    let end = match total > written && !planner.lost.may_be_more {
-        true => total,
-        false => u64::MAX,
-    };
+    let end = if total > written && !planner.lost.may_be_more { total } else { u64::MAX };
     let unwritten = written..end;
-    let missing = match recovery.keep_broken {
-        true => missing,
-        false => vec![unwritten],
-    };
+    let missing = if recovery.keep_broken { missing } else { vec![unwritten] };
     recovery.lost_entries(LostEntries {
         may_be_more: planner.lost.may_be_more || planner.is_incomplete,
         ..planner.lost

@@ -117,11 +117,7 @@ impl Encoding for LrzipEncoding {
         };
         let mut stage = stage("encode", 0);
         let is_incompressible = tries_sample && literals.is_incompressible(context)?;
-        let plan = if is_incompressible {
-            LrzipPlan::Stored
-        } else {
-            plan
-        };
+        let plan = if is_incompressible { LrzipPlan::Stored } else { plan };
         let raw = Arc::new(literals.joined());
         stage.add_bytes(raw.len() as u64);
         let block = encode_block(plan, &raw, Some(literals.first_page))?;
@@ -131,9 +127,10 @@ impl Encoding for LrzipEncoding {
             is_incompressible,
             copy: None,
         };
-        let retained = match literals.is_retained {
-            true => Some((literals.number, literals.retained(plan, &block, &raw)?)),
-            false => None,
+        let retained = if literals.is_retained {
+            Some((literals.number, literals.retained(plan, &block, &raw)?))
+        } else {
+            None
         };
         Ok(LrzipEncoded {
             slot,

@@ -284,9 +284,10 @@ mod tests {
             let mut expected = Vec::new();
             let mut open = Vec::new();
             for number in 0..numbers.below(40) as usize {
-                let stream = match number > 0 && numbers.below(4) > 0 {
-                    true => Stream::Literals,
-                    false => Stream::Records,
+                let stream = if number > 0 && numbers.below(4) > 0 {
+                    Stream::Literals
+                } else {
+                    Stream::Records
                 };
                 let data = vec![number as u8; 1 + numbers.below(500) as usize];
                 expected.push((stream, data.clone()));

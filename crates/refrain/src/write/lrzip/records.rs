@@ -142,10 +142,7 @@ impl Records {
         let mut done = first;
         while done < length {
             let distance = (done / period * period).min(far);
-            let count_max = match distance < far {
-                true => GROWTH * distance,
-                false => u64::MAX,
-            };
+            let count_max = if distance < far { GROWTH * distance } else { u64::MAX };
             let count = count_max.min(length - done);
             self.matched(count, distance, out)?;
             done += count;

@@ -89,12 +89,13 @@ impl Runs {
     /// The position after this one, if there is a run.
     pub(super) fn next(&self, at: Position) -> Option<Position> {
         let index = at.index + 1;
-        let next = match index < self.pieces.get(at.piece)?.runs.len() {
-            true => Position { index, ..at },
-            false => Position {
+        let next = if index < self.pieces.get(at.piece)?.runs.len() {
+            Position { index, ..at }
+        } else {
+            Position {
                 piece: at.piece + 1,
                 index: 0,
-            },
+            }
         };
         (next.piece < self.pieces.len()).then_some(next)
     }

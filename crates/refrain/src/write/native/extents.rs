@@ -191,11 +191,7 @@ fn extent_bytes_max(extent: &Extent) -> u64 {
         Extent::Copy { .. } => COPY_BYTES_MAX,
         // That of a hole may be longer.
         Extent::Fill { length, pattern } => {
-            let length_bytes = if length >> 35 == 0 {
-                5
-            } else {
-                VARINT_BYTES_MAX
-            };
+            let length_bytes = if length >> 35 == 0 { 5 } else { VARINT_BYTES_MAX };
             1 + length_bytes + 1 + pattern.bytes().len() as u64
         }
     }

@@ -269,10 +269,7 @@ impl RepeatFinder {
         // A repeat where it is expected takes a few bytes less, but one that is deep soon ends.
         let is_longer = pair.count > expected.count
             || (pair.count == expected.count && self.is_deep(expected) && !self.is_deep(pair));
-        match pair.count >= PAIR_MIN && is_longer {
-            true => pair,
-            false => expected,
-        }
+        if pair.count >= PAIR_MIN && is_longer { pair } else { expected }
     }
 
     fn is_deep(&self, candidate: Candidate) -> bool {

@@ -35,9 +35,10 @@ impl Ahead {
     /// All of the stream counts, not only its content: entries are in memory, too. When it is its
     /// turn, those have other memory.
     pub(crate) fn taken_bytes(&self) -> u64 {
-        match self.is_in_turn {
-            true => self.held_bytes,
-            false => self.read_bytes.max(self.held_bytes),
+        if self.is_in_turn {
+            self.held_bytes
+        } else {
+            self.read_bytes.max(self.held_bytes)
         }
     }
 
@@ -59,10 +60,8 @@ impl Ahead {
         loop {
             self.read_bytes = feed.read_bytes();
             let taken_bytes = self.taken_bytes() + FEED_BYTES;
-            let room_bytes = match taken_bytes + feed.next_read_bytes_max() <= bytes_max {
-                true => u64::MAX,
-                false => 0,
-            };
+            let room_bytes =
+                if taken_bytes + feed.next_read_bytes_max() <= bytes_max { u64::MAX } else { 0 };
             match feed.next(room_bytes, context)? {
                 FeedStep::Segment {
                     offset_in_member,

@@ -102,10 +102,7 @@ pub(crate) struct Load {
 fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
     let beside = |blocks: u64| left.saturating_sub(blocks * each);
-    let bytes = match beside(2) >= wanted / 2 {
-        true => beside(2),
-        false => beside(1),
-    };
+    let bytes = if beside(2) >= wanted / 2 { beside(2) } else { beside(1) };
     bytes.clamp(memory / 32, wanted)
 }
 
@@ -117,10 +114,7 @@ const LATER_MEMBERS_BYTES_LEAST: u64 = 64 << 20;
 /// pages: what old pages do not need, where they go to a temporary file; at least a half, up to a
 /// quarter of the memory.
 fn later_members_bytes(left: u64, memory: u64, spills: bool) -> u64 {
-    let of_pages = match spills {
-        true => SPILL_CACHE_BYTES + SPILL_WAITING_BYTES_MAX,
-        false => left,
-    };
+    let of_pages = if spills { SPILL_CACHE_BYTES + SPILL_WAITING_BYTES_MAX } else { left };
     let least = (left / 2).min(memory / 4);
     let bytes = left.saturating_sub(of_pages).max(least);
     bytes.min(left.saturating_sub(CACHE_BYTES_MIN))
@@ -154,10 +148,10 @@ impl Budget {
     pub(crate) fn of(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
-        let index_bytes = match load.history.retains_frames() {
-            // What is within the reach needs no larger one.
-            true => index_bytes_of_large(memory),
-            false => index_bytes(memory),
+        let index_bytes = if load.history.retains_frames() {
+            index_bytes_of_large(memory)
+        } else {
+            index_bytes(memory)
         };
         let makes_copies = load.history.makes_copies();
         // Compressed copies reach only a limited distance back, so few pages have to be described.
@@ -180,16 +174,14 @@ impl Budget {
             + load.sequels_bytes
             + load.retained_bytes;
         let left = memory.saturating_sub(fixed);
-        let copy = match makes_copies {
-            false => 0,
-            true => load.block_bytes / 2,
-        };
+        let copy = if !makes_copies { 0 } else { load.block_bytes / 2 };
         let encoder = encoder_bytes(load.block_bytes, load.encode_bytes) + copy;
         let block = load.block_bytes.max(1);
         let least = segments_bytes / 2 + CACHE_BYTES_MIN + THREADS_BYTES_MAX;
-        let copies_bytes = match makes_copies {
-            false => 0,
-            true => copies_bytes(memory, left.saturating_sub(least), encoder + block),
+        let copies_bytes = if !makes_copies {
+            0
+        } else {
+            copies_bytes(memory, left.saturating_sub(least), encoder + block)
         };
         let left = left.saturating_sub(copies_bytes);
         // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 %
@@ -200,17 +192,15 @@ impl Budget {
             .min(ahead_max)
             .clamp(segments_bytes / 2, epochs_ahead(threads) * segments_bytes);
         let left = left.saturating_sub(ahead);
-        let later_least = match load.reads_later_members {
-            false => 0,
-            true => left.saturating_sub(two + CACHE_BYTES_MIN),
+        let later_least = if !load.reads_later_members {
+            0
+        } else {
+            left.saturating_sub(two + CACHE_BYTES_MIN)
         };
         let later_least = later_least.min(left / 8).min(LATER_MEMBERS_BYTES_LEAST);
         let left = left - later_least;
         // Where copies of old blocks have memory of their own, pages need less.
-        let for_blocks = match makes_copies {
-            false => left / 3 * 2,
-            true => left / 8 * 7,
-        };
+        let for_blocks = if !makes_copies { left / 3 * 2 } else { left / 8 * 7 };
         let for_blocks = for_blocks.max(two.min(left.saturating_sub(CACHE_BYTES_MIN)));
         let encoders = (for_blocks / (encoder + block)).clamp(1, threads);
         let blocks = for_blocks.saturating_sub(encoders * encoder) / block;
@@ -218,22 +208,19 @@ impl Budget {
         let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
         let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
         // Pages that are being written to a temporary file are in no other share.
-        let left = match load.spills {
-            false => left,
-            true => left.saturating_sub(encoders * block),
-        };
-        let later_members_bytes = match load.reads_later_members {
-            false => 0,
-            true => later_members_bytes(left, memory, load.spills),
+        let left = if !load.spills { left } else { left.saturating_sub(encoders * block) };
+        let later_members_bytes = if !load.reads_later_members {
+            0
+        } else {
+            later_members_bytes(left, memory, load.spills)
         };
         let left = left - later_members_bytes;
         let later_members_bytes = later_least + later_members_bytes;
-        let (cache_bytes, spill_waiting_bytes) = match load.spills {
-            false => (left.max(CACHE_BYTES_LEAST), 0),
-            true => {
-                let cache_bytes = SPILL_CACHE_BYTES.min(left / 2);
-                (cache_bytes, SPILL_WAITING_BYTES_MAX.min(left - cache_bytes))
-            }
+        let (cache_bytes, spill_waiting_bytes) = if !load.spills {
+            (left.max(CACHE_BYTES_LEAST), 0)
+        } else {
+            let cache_bytes = SPILL_CACHE_BYTES.min(left / 2);
+            (cache_bytes, SPILL_WAITING_BYTES_MAX.min(left - cache_bytes))
         };
         Budget {
             history: load.history,
@@ -259,9 +246,10 @@ impl Budget {
 fn index_bytes(memory: u64) -> u64 {
     const SMALL_BYTES: u64 = 128 << 20;
     const SMALLEST_BYTES: u64 = 256 << 20;
-    let small = match memory < SMALLEST_BYTES {
-        true => 0,
-        false => prev_power_of_two(memory / 4).min(SMALL_BYTES),
+    let small = if memory < SMALLEST_BYTES {
+        0
+    } else {
+        prev_power_of_two(memory / 4).min(SMALL_BYTES)
     };
     index_bytes_of_large(memory).max(small)
 }

@@ -156,19 +156,17 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     /// The bytes of content that may be read beyond those that are in segments.
     fn room_bytes(&self) -> u64 {
-        match self.assembly.blocks_in_flight() < self.budget.blocks_in_flight {
-            true => (self.budget.read_ahead_bytes).saturating_sub(self.uncommitted_bytes),
-            false => 0,
+        if self.assembly.blocks_in_flight() < self.budget.blocks_in_flight {
+            (self.budget.read_ahead_bytes).saturating_sub(self.uncommitted_bytes)
+        } else {
+            0
         }
     }
 
     /// The bytes for members that are read before their turn. Without threads, or without stacks,
     /// for jobs that wait, nothing is read of a member while the one before it is silent.
     fn ahead_bytes(&self) -> u64 {
-        match self.crew.suspends_input() {
-            true => self.budget.later_members_bytes,
-            false => 0,
-        }
+        if self.crew.suspends_input() { self.budget.later_members_bytes } else { 0 }
     }
 
     /// Reads ahead as far as the budget allows.

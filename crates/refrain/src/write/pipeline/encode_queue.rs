@@ -40,9 +40,10 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     /// Adds a job. Encoders run with the lowest priority, after all jobs that the match stage waits
     /// for.
     pub(crate) fn push(&mut self, job: C::EncodeJob) {
-        match C::is_large(&job) {
-            true => self.waiting.push_back(job),
-            false => self.submit(job),
+        if C::is_large(&job) {
+            self.waiting.push_back(job)
+        } else {
+            self.submit(job)
         }
         self.start_waiting();
     }

@@ -289,9 +289,10 @@ impl StoreHistory {
         let guess = (offset_in_store.checked_sub(first)? / PAGE_BYTES as u64) as usize;
         let is_exact = guess < self.closed.len()
             && (self.start_of(guess)..self.start_of(guess + 1)).contains(&offset_in_store);
-        let index = match is_exact {
-            true => guess,
-            false => (self.closed).partition_point(|page| page.start <= offset_in_store) - 1,
+        let index = if is_exact {
+            guess
+        } else {
+            (self.closed).partition_point(|page| page.start <= offset_in_store) - 1
         };
         Some((self.first_closed + index as u64, &self.closed[index]))
     }

@@ -60,9 +60,10 @@ pub(crate) enum HistoryPolicy {
 impl HistoryPolicy {
     /// The policy for a run.
     pub(crate) fn decide(inputs: HistoryInputs) -> HistoryPolicy {
-        let frames = match inputs.sink_reads_back {
-            true => BlockFrames::InArchive,
-            false => BlockFrames::InMemory,
+        let frames = if inputs.sink_reads_back {
+            BlockFrames::InArchive
+        } else {
+            BlockFrames::InMemory
         };
         match inputs.members {
             MemberSources::Seekable => HistoryPolicy::Sources,

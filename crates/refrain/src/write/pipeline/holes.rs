@@ -40,10 +40,7 @@ impl HoleFinder {
     /// source that became shorter is noticed.
     pub(crate) fn next(&mut self, source: &dyn Source, offset: u64) -> Range<u64> {
         let data = self.data_from(source, offset);
-        let start = match data.start - offset < HOLE_BYTES_MIN {
-            true => offset,
-            false => data.start,
-        };
+        let start = if data.start - offset < HOLE_BYTES_MIN { offset } else { data.start };
         let end_max = (start + SEGMENT_BYTES as u64).min(self.size_bytes);
         let mut end = data.end;
         while end < end_max {

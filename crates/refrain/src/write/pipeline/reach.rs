@@ -267,11 +267,8 @@ mod tests {
             let mut floors = vec![];
             for epoch in 0..40 {
                 reach.filled(epoch, epoch * BLOCK, BLOCK);
-                let encoded = if encode_late {
-                    epoch.checked_sub(LAG_EPOCHS_MIN)
-                } else {
-                    Some(epoch)
-                };
+                let encoded =
+                    if encode_late { epoch.checked_sub(LAG_EPOCHS_MIN) } else { Some(epoch) };
                 if let Some(block) = encoded {
                     reach.encoded(block, BLOCK / 4);
                 }

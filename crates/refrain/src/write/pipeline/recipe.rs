@@ -36,9 +36,10 @@ impl Recipe {
                     .is_some_and(|source| source.can_reread(last))
             })
         };
-        match pieces.iter().all(is_rereadable) {
-            true => Recipe::Sources(encode_pieces(pieces)),
-            false => Recipe::Archive,
+        if pieces.iter().all(is_rereadable) {
+            Recipe::Sources(encode_pieces(pieces))
+        } else {
+            Recipe::Archive
         }
     }
 

@@ -63,9 +63,10 @@ pub(crate) fn store_history(
 ) -> Result<StoreHistory> {
     // Reading a page again from its source costs little more than a copy; retaining all pages would
     // mostly touch fresh memory.
-    let cache_bytes = match budget.history.rereads_sources() {
-        true => budget.cache_bytes.min(REREAD_CACHE_BYTES),
-        false => budget.cache_bytes,
+    let cache_bytes = if budget.history.rereads_sources() {
+        budget.cache_bytes.min(REREAD_CACHE_BYTES)
+    } else {
+        budget.cache_bytes
     };
     // Compressed copies replace pages over time, so the buffers of evicted pages must not be
     // retained beside them.
@@ -76,10 +77,7 @@ pub(crate) fn store_history(
         _ => 0,
     };
     // A small cache does not pay for many empty buffers.
-    let buffers_least = match cache_bytes < SMALL_CACHE_BYTES {
-        true => 32,
-        false => 128,
-    };
+    let buffers_least = if cache_bytes < SMALL_CACHE_BYTES { 32 } else { 128 };
     let buffers = pages(buffers_bytes).max(buffers_least);
     StoreHistory::new(
         budget.history,

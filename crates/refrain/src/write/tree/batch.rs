@@ -152,9 +152,10 @@ impl FileReading {
         };
         for &index in indices {
             // Sizes may be anything by now, and the batch must have room in memory.
-            let outcome = match batch.bytes.len() as u64 > WHOLE_BYTES_MAX {
-                true => Outcome::Later,
-                false => self.read_file(index, may_be_large, &mut batch)?,
+            let outcome = if batch.bytes.len() as u64 > WHOLE_BYTES_MAX {
+                Outcome::Later
+            } else {
+                self.read_file(index, may_be_large, &mut batch)?
             };
             batch.objects.push(ReadObject {
                 entry: index,

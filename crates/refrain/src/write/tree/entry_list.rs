@@ -147,10 +147,7 @@ impl SharedEntries {
         let mut list = std::mem::take(&mut *self.0.lock());
         let frames = list.take_up_to(u64::MAX);
         CompleteList {
-            slices: match list.is_unsorted {
-                true => slices(&list.order, &list.taken),
-                false => Vec::new(),
-            },
+            slices: if list.is_unsorted { slices(&list.order, &list.taken) } else { Vec::new() },
             frames,
             entry_count: list.entry_count,
             file_count: list.file_count,
@@ -265,15 +262,14 @@ impl EntryList {
             (self.last_in_order).clone_from(&entries[at - 1].path);
         }
         drop(packed);
-        let rest: Vec<_> = match runs.iter().any(Option::is_some) {
-            false => entries,
-            true => {
-                let mut runs = runs.into_iter();
-                let is_rest = |_: &Entry| runs.next().flatten().is_none();
-                let mut entries = entries;
-                entries.retain(is_rest);
-                entries
-            }
+        let rest: Vec<_> = if !runs.iter().any(Option::is_some) {
+            entries
+        } else {
+            let mut runs = runs.into_iter();
+            let is_rest = |_: &Entry| runs.next().flatten().is_none();
+            let mut entries = entries;
+            entries.retain(is_rest);
+            entries
         };
         let (first, last) = (rest.first()?, rest.last()?);
         self.note_order(Some(&first.path), Some(&last.path), true);

@@ -405,10 +405,7 @@ impl DirectoryFeed {
         open.batches_left += 1;
         // No batch is planned until it is known, so that the order does not depend on the threads.
         self.may_be_large = bytes > WHOLE_BYTES_MAX;
-        let planned_bytes = match self.may_be_large {
-            true => 0,
-            false => bytes,
-        };
+        let planned_bytes = if self.may_be_large { 0 } else { bytes };
         let (reading, may_be_large) = (open.reading.clone(), self.may_be_large);
         Some(self.read_job(planned_bytes, move |memory| {
             reading.read_files(&indices, may_be_large, memory)

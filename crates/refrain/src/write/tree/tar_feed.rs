@@ -104,10 +104,8 @@ impl TarFeed {
                     let is_tar = is_tar?;
                     self.reader = Some(reader);
                     self.is_tar = Some(is_tar);
-                    self.list.set_kind(match is_tar {
-                        true => StreamKind::Tar,
-                        false => StreamKind::Other,
-                    });
+                    self.list
+                        .set_kind(if is_tar { StreamKind::Tar } else { StreamKind::Other });
                 }
                 JobResult::Read { mut reader, batch } => {
                     let batch = batch?;
@@ -230,15 +228,16 @@ impl TarFeed {
             }));
         };
         let memory = self.spare.pop().unwrap_or_default();
-        Some(match is_tar {
-            true => self.jobs.start(Lane::Input, move |_| {
+        Some(if is_tar {
+            self.jobs.start(Lane::Input, move |_| {
                 let mut stage = stage("read", 0);
                 let batch = reader.read_batch(memory).map_err(Error::from);
                 let bytes = batch.as_ref().map_or(0, |batch| batch.bytes.len());
                 stage.add_bytes(bytes as u64);
                 JobResult::Read { reader, batch }
-            }),
-            false => self.jobs.start(Lane::Input, move |context| {
+            })
+        } else {
+            self.jobs.start(Lane::Input, move |context| {
                 let length = refrain_protect::SEGMENT_BYTES;
                 let bytes = context.read(length, |buffer| reader.read_raw(buffer));
                 let is_last = bytes.as_ref().is_ok_and(|bytes| bytes.len() < length);
@@ -247,7 +246,7 @@ impl TarFeed {
                     bytes,
                     is_last,
                 }
-            }),
+            })
         })
     }
 

@@ -302,12 +302,11 @@ impl TarReader {
             return Ok(());
         }
         let mut entry = large.entry;
-        match is_cut {
-            true => {
-                let data_bytes = entry.stored_bytes() - large.left;
-                self.splitter.data_ended(&mut entry, data_bytes);
-            }
-            false => self.pass_padding(&mut entry, large.padding_bytes)?,
+        if is_cut {
+            let data_bytes = entry.stored_bytes() - large.left;
+            self.splitter.data_ended(&mut entry, data_bytes);
+        } else {
+            self.pass_padding(&mut entry, large.padding_bytes)?
         }
         self.note(&entry);
         batch.items.push(TarItem::LargeEntry(entry));
@@ -320,9 +319,10 @@ impl TarReader {
         let count = padding_bytes as usize;
         self.window.show(count)?;
         let padding = self.window.visible().get(..count);
-        match padding.is_some_and(|padding| padding.iter().all(|&byte| byte == 0)) {
-            true => self.window.skip(count),
-            false => self.splitter.odd_padding(entry),
+        if padding.is_some_and(|padding| padding.iter().all(|&byte| byte == 0)) {
+            self.window.skip(count)
+        } else {
+            self.splitter.odd_padding(entry)
         }
         Ok(())
     }

@@ -41,9 +41,10 @@ impl Targets for Kept {
     fn open(&mut self, _member: &MemberStart) -> Result<Target> {
         let sink = MemorySink::new();
         self.output = Some(sink.output());
-        Ok(Target::Sink(match self.is_pipe {
-            true => Box::new(sink.as_pipe()),
-            false => Box::new(sink),
+        Ok(Target::Sink(if self.is_pipe {
+            Box::new(sink.as_pipe())
+        } else {
+            Box::new(sink)
         }))
     }
 

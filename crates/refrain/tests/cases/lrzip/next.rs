@@ -11,10 +11,7 @@ fn next_dialects() -> impl Iterator<Item = SampleDialect> {
 fn zstd(block: &[u8]) -> (u8, Vec<u8>) {
     let mut coded = Vec::with_capacity(zstd_safe::compress_bound(block.len()));
     zstd_safe::compress(&mut coded, block, 3).unwrap();
-    match coded.len() < block.len() {
-        true => (10, coded),
-        false => (3, block.to_vec()),
-    }
+    if coded.len() < block.len() { (10, coded) } else { (3, block.to_vec()) }
 }
 
 #[test]

@@ -55,18 +55,16 @@ type Name = fn() -> &'static str;
 #[inline(always)]
 pub(super) fn uncontended(place: &'static Location<'static>, name: Name) -> Option<Hold> {
     let mode = MODE.load(Ordering::Relaxed);
-    match mode >= LockProfiling::Sampled as u8 {
-        true => record(mode, place, name),
-        false => None,
+    if mode >= LockProfiling::Sampled as u8 {
+        record(mode, place, name)
+    } else {
+        None
     }
 }
 
 #[cold]
 fn record(mode: u8, place: &'static Location<'static>, name: Name) -> Option<Hold> {
-    let weight = match mode == LockProfiling::Full as u8 {
-        true => 1,
-        false => SAMPLE_OF,
-    };
+    let weight = if mode == LockProfiling::Full as u8 { 1 } else { SAMPLE_OF };
     with_table(|table| {
         if weight > 1 && !table.is_next_sample(weight) {
             return None;

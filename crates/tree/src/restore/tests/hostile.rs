@@ -77,10 +77,7 @@ proptest! {
         let options = RestoreOptions { overwrite, ..RestoreOptions::default() };
         let restore = TreeRestore::create(&out, options).unwrap();
         entries.iter().for_each(|entry| restore_one(&restore, entry));
-        match is_finished {
-            true => drop(restore.finish().unwrap()),
-            false => drop(restore),
-        }
+        if is_finished { drop(restore.finish().unwrap()) } else { drop(restore) }
         // The directory of the target changes its time.
         expected.remove(&b"."[..]);
         let mut found = states(temporary.path());

@@ -361,11 +361,7 @@ fn an_ordinary_user_restores_what_is_permitted() {
                 state.owner = (NOBODY.into(), NOBODY.into());
                 let names: [&[u8]; 2] = [b"set-id", b"set-gid"];
                 if state.names.iter().any(|name| names.contains(&&name[..])) {
-                    state.mode |= if state.kind == EntryKind::File {
-                        0o6000
-                    } else {
-                        0o2000
-                    };
+                    state.mode |= if state.kind == EntryKind::File { 0o6000 } else { 0o2000 };
                 }
             }
             assert_equal(&wanted, &directory.join("root"));

@@ -49,10 +49,7 @@ fn restore_member(root: &ConfinedDirectory, member: &Member, overwrite: bool) {
         }
         Member::File(name) => {
             let options = OutputOptions {
-                overwrite: match overwrite {
-                    true => Overwrite::Replace,
-                    false => Overwrite::Refuse,
-                },
+                overwrite: if overwrite { Overwrite::Replace } else { Overwrite::Refuse },
                 ..OutputOptions::default()
             };
             if let Ok(mut file) = AtomicFile::create_below(root, Path::new(name), &options) {

@@ -26,11 +26,7 @@ pub(super) fn entry(path: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path.as_bytes().to_vec(),
         kind,
-        mode: if kind == EntryKind::Directory {
-            0o755
-        } else {
-            0o644
-        },
+        mode: if kind == EntryKind::Directory { 0o755 } else { 0o644 },
         owner: Arc::new(Owner {
             uid: rustix::process::geteuid().as_raw().into(),
             gid: rustix::process::getegid().as_raw().into(),

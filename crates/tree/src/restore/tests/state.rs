@@ -97,11 +97,7 @@ pub(super) fn states(root: &Path) -> BTreeMap<Vec<u8>, State> {
             open.extend(children.map(|child| child.unwrap().path()));
         }
         let relative = path.strip_prefix(root).unwrap().as_os_str();
-        let relative = if relative.is_empty() {
-            OsStr::new(".")
-        } else {
-            relative
-        };
+        let relative = if relative.is_empty() { OsStr::new(".") } else { relative };
         let found = fs::symlink_metadata(&path).unwrap();
         let inode = (found.dev(), found.ino());
         let relative = relative.as_bytes().to_vec();

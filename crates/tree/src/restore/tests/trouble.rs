@@ -172,11 +172,7 @@ fn files_appear_complete_in_an_existing_directory() {
         let summary = restore.finish().unwrap();
         assert_eq!(summary.problem_count, if overwrite { 1 } else { 3 });
         let read = |name| fs::read_to_string(temporary.path().join(name)).unwrap();
-        let expected = if overwrite {
-            ["changed", "ours"]
-        } else {
-            ["old", "theirs"]
-        };
+        let expected = if overwrite { ["changed", "ours"] } else { ["old", "theirs"] };
         assert_eq!([read("old"), read("raced")], expected);
         let names: Vec<_> = states(temporary.path()).into_keys().collect();
         assert_eq!(names, [&b"."[..], b"new", b"old", b"raced"]);
@@ -205,10 +201,8 @@ fn dropping_removes_what_was_created_unless_it_is_kept() {
             restore.keep_partial();
         }
         drop(restore);
-        let names: Vec<_> = match out.exists() {
-            true => states(&out).into_keys().collect(),
-            false => Vec::new(),
-        };
+        let names: Vec<_> =
+            if out.exists() { states(&out).into_keys().collect() } else { Vec::new() };
         let expected: &[&[u8]] = match (exists, keep) {
             (false, false) => &[],
             (true, false) => &[b".", b"d", b"d/mine"],
@@ -238,11 +232,7 @@ fn many_threads_restore_one_tree() {
         }
         // With holes, also where pieces meet.
         let byte = |at: usize| {
-            if at % 50_000 < 20_000 {
-                0
-            } else {
-                (at % 251) as u8
-            }
+            if at % 50_000 < 20_000 { 0 } else { (at % 251) as u8 }
         };
         let large: Vec<u8> = (0..THREADS * 7 * PIECE + 123).map(byte).collect();
         let restore = create(&out);
@@ -302,9 +292,10 @@ fn paths_may_be_longer_than_the_limit_of_the_system() {
             mode: 0o711,
             ..entry(&directory, EntryKind::Directory)
         });
-        match keep {
-            false => drop(restore),
-            true => assert_eq!(restore.finish().unwrap().problem_count, 0),
+        if !keep {
+            drop(restore)
+        } else {
+            assert_eq!(restore.finish().unwrap().problem_count, 0)
         }
         assert_eq!(
             fs::read_dir(temporary.path()).unwrap().count(),

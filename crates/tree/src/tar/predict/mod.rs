@@ -305,9 +305,10 @@ impl Predictor {
         let mut record = template.copied().unwrap_or_else(first_record);
         let is_posix = field(&record, MAGIC).starts_with(USTAR_MAGIC);
         if !is_same_class {
-            let flag = match entry.data_ranges.is_some() && !extended.sparse_pax {
-                true => b'S',
-                false => type_flag(entry.kind),
+            let flag = if entry.data_ranges.is_some() && !extended.sparse_pax {
+                b'S'
+            } else {
+                type_flag(entry.kind)
             };
             put_text(&mut record, TYPE, &[flag]);
         }
@@ -322,21 +323,19 @@ impl Predictor {
             ),
             false => set_text(&mut record, LINK, cut(link, LINK.1)),
         }
-        let file_type = match is_same_class {
-            true => number(field(&record, MODE)).unwrap_or(0) & !0o7777,
-            false => 0,
+        let file_type = if is_same_class {
+            number(field(&record, MODE)).unwrap_or(0) & !0o7777
+        } else {
+            0
         };
         set_number(&mut record, MODE, file_type | i128::from(entry.mode));
         self.set_owner(&mut record, entry, extended);
-        let stored_bytes = match entry.kind.has_data() {
-            true => self.stored_bytes(entry, extended.sparse_1_0),
-            false => 0,
-        };
-        let size = if extended.size && stored_bytes > OCTAL_11_MAX {
-            0
+        let stored_bytes = if entry.kind.has_data() {
+            self.stored_bytes(entry, extended.sparse_1_0)
         } else {
-            stored_bytes
+            0
         };
+        let size = if extended.size && stored_bytes > OCTAL_11_MAX { 0 } else { stored_bytes };
         set_number(&mut record, SIZE, i128::from(size));
         set_number(&mut record, MTIME, self.seconds(entry, extended));
         set_number(&mut record, DEVICE_MAJOR, i128::from(entry.device.0));
@@ -382,9 +381,8 @@ impl Predictor {
 
     fn set_owner(&self, record: &mut Record, entry: &Entry, extended: Extended) {
         let owner = &entry.owner;
-        let id = |id: u64, is_extended: bool| match is_extended && id > OCTAL_7_MAX {
-            true => 0,
-            false => i128::from(id),
+        let id = |id: u64, is_extended: bool| {
+            if is_extended && id > OCTAL_7_MAX { 0 } else { i128::from(id) }
         };
         set_number(record, UID, id(owner.uid, extended.uid));
         set_number(record, GID, id(owner.gid, extended.gid));
@@ -392,9 +390,10 @@ impl Predictor {
             (USER, &owner.user, extended.user),
             (GROUP, &owner.group, extended.group),
         ] {
-            match is_extended {
-                true => set_text(record, at, cut(&self.ascii.apply(name), at.1)),
-                false => set_text(record, at, cut(name, at.1)),
+            if is_extended {
+                set_text(record, at, cut(&self.ascii.apply(name), at.1))
+            } else {
+                set_text(record, at, cut(name, at.1))
             }
         }
     }
@@ -404,11 +403,7 @@ impl Predictor {
         let rounds_up = extended.modified && self.rounds_times && time.nanoseconds >= 500_000_000;
         let seconds = i128::from(time.seconds) + i128::from(rounds_up);
         let has_room = (0..=i128::from(OCTAL_11_MAX)).contains(&seconds);
-        if has_room || !extended.modified {
-            seconds
-        } else {
-            0
-        }
+        if has_room || !extended.modified { seconds } else { 0 }
     }
 
     fn set_carrier_name(&self, record: &mut Record, name: &[u8]) {
@@ -509,9 +504,10 @@ impl Followed {
     /// Gives the field of a carrier the value of the main header.
     fn set(self, record: &mut Record, main: &Record) {
         let at = self.field();
-        match self.is_text() {
-            true => set_text(record, at, text(main, at)),
-            false => set_number(record, at, self.number(main)),
+        if self.is_text() {
+            set_text(record, at, text(main, at))
+        } else {
+            set_number(record, at, self.number(main))
         }
     }
 
@@ -527,9 +523,10 @@ impl Followed {
     /// Whether the field of a carrier has the value of the main header.
     fn is_equal(self, record: &Record, main: &Record) -> bool {
         let at = self.field();
-        match self.is_text() {
-            true => text(record, at) == text(main, at),
-            false => number(field(record, at)) == Some(self.number(main)),
+        if self.is_text() {
+            text(record, at) == text(main, at)
+        } else {
+            number(field(record, at)) == Some(self.number(main))
         }
     }
 }

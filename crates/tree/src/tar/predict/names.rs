@@ -123,15 +123,8 @@ impl Inserted {
     pub fn refine(&self, found: Inserted, path: &[u8]) -> Inserted {
         let has_directory = cut(path, found.keeps_slash).0.is_some();
         Inserted {
-            has_dot: if has_directory {
-                self.has_dot
-            } else {
-                found.has_dot
-            },
-            keeps_slash: match path.ends_with(b"/") {
-                true => found.keeps_slash,
-                false => self.keeps_slash,
-            },
+            has_dot: if has_directory { self.has_dot } else { found.has_dot },
+            keeps_slash: if path.ends_with(b"/") { found.keeps_slash } else { self.keeps_slash },
             component: found.component,
         }
     }

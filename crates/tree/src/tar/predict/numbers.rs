@@ -49,18 +49,18 @@ impl NumberForm {
         let spaces = bytes.iter().take_while(|byte| **byte == b' ').count();
         let digits = (bytes.iter().skip(spaces)).take_while(|byte| is_digit(byte));
         let width = spaces + digits.count();
-        match width > spaces {
-            true => NumberForm {
+        if width > spaces {
+            NumberForm {
                 width,
                 pad: if spaces > 0 { b' ' } else { b'0' },
                 is_octal: true,
-            },
-            // Blank or in base 256: the usual form.
-            false => NumberForm {
+            }
+        } else {
+            NumberForm {
                 width: bytes.len().saturating_sub(1),
                 pad: b'0',
                 is_octal: false,
-            },
+            }
         }
     }
 

@@ -290,9 +290,10 @@ impl PaxStyle {
             }
             push_pax(records, &[STAR_ATTRIBUTE, &name].concat(), &attribute.value);
         };
-        match self.is_descending {
-            true => attributes.iter().rev().for_each(&mut push),
-            false => attributes.iter().for_each(&mut push),
+        if self.is_descending {
+            attributes.iter().rev().for_each(&mut push)
+        } else {
+            attributes.iter().for_each(&mut push)
         }
     }
 

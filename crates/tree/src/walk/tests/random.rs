@@ -101,10 +101,7 @@ fn reference(root: &Path) -> Vec<Entry> {
     let mut first: BTreeMap<(u64, u64), Vec<u8>> = BTreeMap::new();
     let mut entries = Vec::new();
     for (components, metadata, full) in all {
-        let path = match components.is_empty() {
-            true => b".".to_vec(),
-            false => components.join(&b'/'),
-        };
+        let path = if components.is_empty() { b".".to_vec() } else { components.join(&b'/') };
         let owner = Owner {
             uid: metadata.uid().into(),
             gid: metadata.gid().into(),

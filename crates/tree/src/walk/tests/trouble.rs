@@ -80,11 +80,7 @@ fn unreadable_files_are_listed_and_cannot_be_opened() {
     set_mode(root.path(), 0o755);
     set_mode(
         &root.path().join("mine"),
-        if rustix::process::geteuid().is_root() {
-            0o600
-        } else {
-            0
-        },
+        if rustix::process::geteuid().is_root() { 0o600 } else { 0 },
     );
     let (entries, kind, size) = as_nobody(|| {
         let (entries, problems) = walk(root.path(), WalkOptions::default());
