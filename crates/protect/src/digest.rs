@@ -110,12 +110,13 @@ impl fmt::Debug for DigestValue {
 
 /// A hasher of one input, which is appended from front to back.
 #[derive(Debug, Clone)]
-pub enum DigestHasher {
-    /// MD5.
+pub struct DigestHasher(State);
+
+#[derive(Debug, Clone)]
+enum State {
     Md5(Md5),
-    /// SHA-256.
     Sha256(sha2::Sha256),
-    /// BLAKE3. It is boxed because its state is large.
+    /// Boxed because it is large.
     Blake3(Box<ContentHash>),
 }
 
@@ -123,39 +124,39 @@ impl DigestHasher {
     /// Creates a hasher of an empty input.
     #[must_use]
     pub fn new(algorithm: DigestAlgorithm) -> Self {
-        match algorithm {
-            DigestAlgorithm::Md5 => Self::Md5(Md5::new()),
-            DigestAlgorithm::Sha256 => Self::Sha256(sha2::Sha256::new()),
-            DigestAlgorithm::Blake3 => Self::Blake3(Box::default()),
-        }
+        Self(match algorithm {
+            DigestAlgorithm::Md5 => State::Md5(Md5::new()),
+            DigestAlgorithm::Sha256 => State::Sha256(sha2::Sha256::new()),
+            DigestAlgorithm::Blake3 => State::Blake3(Box::default()),
+        })
     }
 
     /// Returns the algorithm.
     #[must_use]
     pub fn algorithm(&self) -> DigestAlgorithm {
-        match self {
-            Self::Md5(_) => DigestAlgorithm::Md5,
-            Self::Sha256(_) => DigestAlgorithm::Sha256,
-            Self::Blake3(_) => DigestAlgorithm::Blake3,
+        match self.0 {
+            State::Md5(_) => DigestAlgorithm::Md5,
+            State::Sha256(_) => DigestAlgorithm::Sha256,
+            State::Blake3(_) => DigestAlgorithm::Blake3,
         }
     }
 
     /// Appends `bytes`.
     pub fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Md5(hash) => hash.update(bytes),
-            Self::Sha256(hash) => hash.update(bytes),
-            Self::Blake3(hash) => hash.update(bytes),
+        match &mut self.0 {
+            State::Md5(hash) => hash.update(bytes),
+            State::Sha256(hash) => hash.update(bytes),
+            State::Blake3(hash) => hash.update(bytes),
         }
     }
 
     /// Returns the digest of everything appended.
     #[must_use]
     pub fn finish(self) -> DigestValue {
-        match self {
-            Self::Md5(hash) => DigestValue::of(hash.finish()),
-            Self::Sha256(hash) => DigestValue::of::<SHA256_BYTES>(hash.finalize().into()),
-            Self::Blake3(hash) => DigestValue::of(hash.value()),
+        match self.0 {
+            State::Md5(hash) => DigestValue::of(hash.finish()),
+            State::Sha256(hash) => DigestValue::of::<SHA256_BYTES>(hash.finalize().into()),
+            State::Blake3(hash) => DigestValue::of(hash.value()),
         }
     }
 }
@@ -167,7 +168,7 @@ pub fn update_many<'hash, 'bytes>(
     let mut md5_hashers = Vec::new();
     for (hasher, bytes) in inputs {
         match hasher {
-            DigestHasher::Md5(hash) => md5_hashers.push((hash, bytes)),
+            DigestHasher(State::Md5(hash)) => md5_hashers.push((hash, bytes)),
             other => other.update(bytes),
         }
     }
@@ -180,12 +181,12 @@ pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
     let mut md5_hashers = Vec::new();
     let others: Vec<Option<DigestValue>> = hashers
         .into_iter()
-        .map(|hasher| match hasher {
-            DigestHasher::Md5(hash) => {
+        .map(|hasher| match hasher.0 {
+            State::Md5(hash) => {
                 md5_hashers.push(hash);
                 None
             }
-            other => Some(other.finish()),
+            other => Some(DigestHasher(other).finish()),
         })
         .collect();
     let mut md5s = md5::finish_many(md5_hashers)

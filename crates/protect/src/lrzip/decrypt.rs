@@ -1,11 +1,10 @@
 //! Decryption of items.
 
 use aes::Aes128;
-use aes::cipher::{BlockDecrypt, KeyInit, generic_array::GenericArray};
-use aes_gcm::Nonce;
-use aes_gcm::aead::AeadInPlace;
+use aes::cipher::{BlockCipherDecrypt, KeyInit, StreamCipher};
 
-use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, NONCE_BYTES, SALT_BYTES, chain};
+use super::gcm::{PieceAuthentication, keystream};
+use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, NONCE_BYTES, SALT_BYTES, TAG_BYTES, chain};
 
 impl ArchiveKeys {
     /// Decrypts an item in place. Returns `None` if it is too short or, with AES-256-GCM, not
@@ -31,18 +30,23 @@ impl ArchiveKeys {
                 Some(stored)
             }
             ArchiveKeys::Gcm { header, data, .. } => {
-                let nonce: [u8; NONCE_BYTES] = *stored.first_chunk()?;
-                stored.drain(..NONCE_BYTES);
-                let key = match item {
+                let cipher = match item {
                     ItemKind::BlockHeader => header,
                     ItemKind::Data | ItemKind::Digest => data,
                 };
-                key.decrypt_in_place(
-                    Nonce::from_slice(&nonce),
-                    &self.associated_data(item),
-                    &mut stored,
-                )
-                .ok()?;
+                let (nonce, rest) = stored.split_first_chunk_mut::<NONCE_BYTES>()?;
+                let (encrypted, tag) = rest.split_last_chunk_mut::<TAG_BYTES>()?;
+                let associated = self.associated_data(item);
+                let mut authentication = PieceAuthentication::new(cipher, nonce, &associated);
+                authentication.update(encrypted);
+                if !authentication.has_tag(tag) {
+                    return None;
+                }
+                keystream(cipher, nonce)
+                    .try_apply_keystream(encrypted)
+                    .ok()?;
+                stored.truncate(stored.len() - TAG_BYTES);
+                stored.drain(..NONCE_BYTES);
                 Some(stored)
             }
         }
@@ -73,8 +77,7 @@ impl CbcChain {
         let (blocks, tail) = encrypted.as_chunks_mut::<BLOCK_BYTES>();
         if !tail.is_empty() {
             let last = blocks.last_mut()?;
-            self.cipher
-                .decrypt_block(GenericArray::from_mut_slice(last));
+            self.cipher.decrypt_block(last.into());
             for (byte, stolen) in tail.iter_mut().zip(last.iter_mut()) {
                 let encrypted = *byte;
                 *byte ^= *stolen;
@@ -83,8 +86,7 @@ impl CbcChain {
         }
         for block in blocks {
             let encrypted = *block;
-            self.cipher
-                .decrypt_block(GenericArray::from_mut_slice(block));
+            self.cipher.decrypt_block(block.into());
             block
                 .iter_mut()
                 .zip(self.previous)

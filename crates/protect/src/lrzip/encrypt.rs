@@ -1,11 +1,9 @@
 //! Encryption of items.
 
 use aes::Aes128;
-use aes::cipher::generic_array::GenericArray;
-use aes::cipher::{BlockEncrypt, KeyInit};
-use aes_gcm::Nonce;
-use aes_gcm::aead::{Aead, Payload};
+use aes::cipher::{BlockCipherEncrypt, KeyInit, StreamCipher};
 
+use super::gcm::{PieceAuthentication, keystream};
 use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, SALT_BYTES, chain};
 use super::random::SeededRandom;
 
@@ -47,18 +45,22 @@ impl ArchiveKeys {
                 encrypt_cbc(&cipher, initial.first_chunk()?, out, start);
             }
             ArchiveKeys::Gcm { data, header, .. } => {
-                let key = match item {
+                let cipher = match item {
                     ItemKind::BlockHeader => header,
                     ItemKind::Data | ItemKind::Digest => data,
                 };
                 let nonce = random.nonce();
-                let payload = Payload {
-                    msg: plain,
-                    aad: &self.associated_data(item),
-                };
-                let encrypted = key.encrypt(Nonce::from_slice(&nonce), payload).ok()?;
                 out.extend_from_slice(&nonce);
-                out.extend_from_slice(&encrypted);
+                let start = out.len();
+                out.extend_from_slice(plain);
+                let encrypted = out.get_mut(start..)?;
+                keystream(cipher, &nonce)
+                    .try_apply_keystream(encrypted)
+                    .ok()?;
+                let associated = self.associated_data(item);
+                let mut authentication = PieceAuthentication::new(cipher, &nonce, &associated);
+                authentication.update(encrypted);
+                out.extend_from_slice(&authentication.tag());
             }
         }
         Some(())
@@ -75,13 +77,13 @@ fn encrypt_cbc(cipher: &Aes128, initial: &[u8; BLOCK_BYTES], out: &mut [u8], sta
     let mut previous = *initial;
     for block in blocks.iter_mut() {
         xor(block, &previous);
-        cipher.encrypt_block(GenericArray::from_mut_slice(block));
+        cipher.encrypt_block(block.into());
         previous = *block;
     }
     if let (false, Some(last)) = (tail.is_empty(), blocks.last_mut()) {
         let mut filled = previous;
         xor(&mut filled, tail);
-        cipher.encrypt_block(GenericArray::from_mut_slice(&mut filled));
+        cipher.encrypt_block((&mut filled).into());
         *last = filled;
         let stolen_bytes = previous.len().min(tail.len());
         tail.copy_from_slice(&previous[..stolen_bytes]);

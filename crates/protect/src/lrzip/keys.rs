@@ -1,9 +1,8 @@
 //! The keys of an archive, derived from a password.
 
 use aes::Aes256;
-use aes_gcm::Aes256Gcm;
-use aes_gcm::KeyInit;
-use hkdf::Hkdf;
+use aes::cipher::KeyInit;
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha512};
 
 /// The length of a block of AES in bytes.
@@ -43,11 +42,9 @@ pub enum ArchiveKeys {
     /// AES-256-GCM.
     Gcm {
         /// The key of block headers.
-        header: Box<Aes256Gcm>,
+        header: Box<Aes256>,
         /// The key of all other items.
-        data: Box<Aes256Gcm>,
-        /// The block cipher of that key, for items that are decrypted in pieces.
-        data_cipher: Box<Aes256>,
+        data: Box<Aes256>,
         /// The version of the archive, to which every item is bound.
         version: [u8; 2],
     },
@@ -94,17 +91,17 @@ impl ArchiveKeys {
         password: &[u8],
     ) -> Option<ArchiveKeys> {
         let master: [u8; 64] = pbkdf2::pbkdf2_hmac_array::<Sha512, 64>(password, &salt, iterations);
-        let expand = Hkdf::<Sha512>::from_prk(&master).ok()?;
-        let key = |label: &[u8]| {
-            let mut key = [0; 32];
-            expand.expand(label, &mut key).ok()?;
-            Some(key)
+        // HKDF-Expand (RFC 5869): the keys are shorter than the hash, so one round suffices.
+        let cipher = |label: &[u8]| {
+            let mut round = Hmac::<Sha512>::new_from_slice(&master).ok()?;
+            round.update(label);
+            round.update(&[1]);
+            let key = round.finalize().into_bytes();
+            Some(Box::new(Aes256::new_from_slice(key.get(..32)?).ok()?))
         };
-        let data_key = key(b"lrzip-v3-data")?;
         Some(ArchiveKeys::Gcm {
-            header: Box::new(Aes256Gcm::new(&key(b"lrzip-v3-hdr")?.into())),
-            data: Box::new(Aes256Gcm::new(&data_key.into())),
-            data_cipher: Box::new(Aes256::new(&data_key.into())),
+            header: cipher(b"lrzip-v3-hdr")?,
+            data: cipher(b"lrzip-v3-data")?,
             version,
         })
     }

@@ -7,14 +7,14 @@
 
 mod decrypt;
 mod encrypt;
+mod gcm;
 mod keys;
 mod pieces;
 mod random;
 #[cfg(test)]
 mod tests;
 
+pub use gcm::PieceAuthentication;
 pub use keys::{ArchiveKeys, ItemKind, PASSWORD_BYTES_MAX};
-pub use pieces::{
-    ItemParts, LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES, PieceAuthentication, PieceDecryption,
-};
+pub use pieces::{ItemParts, LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES, PieceDecryption};
 pub use random::{SEED_BYTES, SeededRandom};

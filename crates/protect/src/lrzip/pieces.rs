@@ -1,12 +1,11 @@
 //! Decryption of items in pieces, for blocks that are larger than memory.
 
-use aes::cipher::{BlockEncrypt, InnerIvInit, KeyInit, StreamCipher, generic_array::GenericArray};
-use aes::{Aes256, Block};
-use ctr::{Ctr32BE, CtrCore};
-use ghash::GHash;
-use ghash::universal_hash::UniversalHash;
+use aes::Aes256;
+use aes::cipher::StreamCipher;
+use ctr::Ctr32BE;
 
 use super::decrypt::CbcChain;
+use super::gcm::{PieceAuthentication, keystream};
 use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, NONCE_BYTES, SALT_BYTES, TAG_BYTES};
 
 /// The lengths of pieces are multiples of this number of bytes.
@@ -32,24 +31,9 @@ enum Cipher {
     Gcm(Box<Ctr32BE<Aes256>>),
 }
 
-/// Computes the tag of one block, piece by piece.
-pub struct PieceAuthentication {
-    hash: GHash,
-    /// The encrypted counter of the tag.
-    mask: [u8; TAG_BYTES],
-    associated_bytes: u64,
-    encrypted_bytes: u64,
-}
-
 impl std::fmt::Debug for PieceDecryption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("PieceDecryption")
-    }
-}
-
-impl std::fmt::Debug for PieceAuthentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PieceAuthentication")
     }
 }
 
@@ -78,10 +62,8 @@ impl ArchiveKeys {
                 let salt: &[u8; SALT_BYTES] = start.first_chunk()?;
                 Cipher::Cbc(Box::new(CbcChain::new(hash, salt, salted_password)?))
             }
-            ArchiveKeys::Gcm { data_cipher, .. } => {
-                let counter = counter_block(start, 2)?;
-                let core = CtrCore::inner_iv_init((**data_cipher).clone(), &counter);
-                Cipher::Gcm(Box::new(Ctr32BE::from_core(core)))
+            ArchiveKeys::Gcm { data, .. } => {
+                Cipher::Gcm(Box::new(keystream(data, start.first_chunk()?)))
             }
         }))
     }
@@ -90,32 +72,16 @@ impl ArchiveKeys {
     /// or the cipher has no authentication.
     #[must_use]
     pub fn authenticate_block_in_pieces(&self, start: &[u8]) -> Option<PieceAuthentication> {
-        let ArchiveKeys::Gcm { data_cipher, .. } = self else {
+        let ArchiveKeys::Gcm { data, .. } = self else {
             return None;
         };
-        let mut key = Block::default();
-        data_cipher.encrypt_block(&mut key);
-        let mut mask = counter_block(start, 1)?;
-        data_cipher.encrypt_block(&mut mask);
         let associated = self.associated_data(ItemKind::Data);
-        let mut hash = GHash::new(&key);
-        hash.update_padded(&associated);
-        Some(PieceAuthentication {
-            hash,
-            mask: mask.into(),
-            associated_bytes: associated.len() as u64,
-            encrypted_bytes: 0,
-        })
+        Some(PieceAuthentication::new(
+            data,
+            start.first_chunk()?,
+            &associated,
+        ))
     }
-}
-
-/// The block that AES-256-GCM encrypts for a number: the tag has number 1, content begins at 2.
-fn counter_block(start: &[u8], number: u32) -> Option<Block> {
-    let mut counter = Block::default();
-    let (nonce, count) = counter.split_at_mut(NONCE_BYTES);
-    nonce.copy_from_slice(start.first_chunk::<NONCE_BYTES>()?);
-    count.copy_from_slice(&number.to_be_bytes());
-    Some(counter)
 }
 
 impl PieceDecryption {
@@ -128,33 +94,5 @@ impl PieceDecryption {
             Cipher::Cbc(chain) => chain.decrypt(piece),
             Cipher::Gcm(counter) => counter.try_apply_keystream(piece).ok(),
         }
-    }
-}
-
-impl PieceAuthentication {
-    /// Adds the next encrypted piece: a multiple of [`PIECE_UNIT_BYTES`], or the rest of the block.
-    pub fn update(&mut self, piece: &[u8]) {
-        self.hash.update_padded(piece);
-        self.encrypted_bytes += piece.len() as u64;
-    }
-
-    /// Returns whether the block has this tag.
-    #[must_use]
-    pub fn has_tag(mut self, tag: &[u8]) -> bool {
-        let mut lengths = GenericArray::default();
-        let bits = [self.associated_bytes * 8, self.encrypted_bytes * 8];
-        for (to, bits) in lengths.chunks_exact_mut(8).zip(bits) {
-            to.copy_from_slice(&bits.to_be_bytes());
-        }
-        self.hash.update(&[lengths]);
-        let hash = self.hash.finalize();
-        let differs = hash
-            .iter()
-            .zip(self.mask)
-            .zip(tag)
-            .fold(0, |differs, ((hash, mask), tag)| {
-                differs | (hash ^ mask ^ tag)
-            });
-        tag.len() == TAG_BYTES && differs == 0
     }
 }

@@ -1,7 +1,7 @@
 use aes::Aes128;
-use aes::cipher::{BlockEncrypt, KeyInit, generic_array::GenericArray};
-use aes_gcm::Nonce;
-use aes_gcm::aead::{Aead, Payload};
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::{hkdf, pbkdf2};
 use sha2::{Digest, Sha512};
 
 use super::keys::{ArchiveKeys, ItemKind};
@@ -23,10 +23,9 @@ fn encrypt_cbc_reference(
     let mut padded = raw.to_vec();
     padded.resize(raw.len().next_multiple_of(16), 0);
     for block in padded.chunks(16) {
-        let mut encrypted: Vec<u8> = block.iter().zip(previous).map(|(a, b)| a ^ b).collect();
-        cipher.encrypt_block(GenericArray::from_mut_slice(&mut encrypted));
-        previous = encrypted[..].try_into().unwrap();
-        out.extend(encrypted);
+        previous.iter_mut().zip(block).for_each(|(a, b)| *a ^= b);
+        cipher.encrypt_block((&mut previous).into());
+        out.extend(previous);
     }
     let tail = raw.len() % 16;
     if tail > 0 {
@@ -112,23 +111,42 @@ fn items_round_trip_and_match_the_reference() {
     }
 }
 
-#[test]
-fn gcm_rejects_changed_items() {
-    let keys = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
-    let ArchiveKeys::Gcm { data, .. } = &keys else {
-        panic!("another cipher");
-    };
-    let associated_data = b"LRZI\x00\x07\x03\x02";
-    let payload = Payload {
-        msg: b"content",
-        aad: associated_data,
-    };
-    let encrypted = data.encrypt(Nonce::from_slice(&[1; 12]), payload).unwrap();
-    let mut stored = [&[1; 12][..], &encrypted].concat();
-    assert_eq!(
-        keys.decrypt(ItemKind::Data, stored.clone()).as_deref(),
-        Some(&b"content"[..])
+/// Another library's AES-256-GCM, with keys that it derives itself, as `docs/lrzip.md` describes.
+fn encrypt_gcm_reference(item: ItemKind, label: &[u8], raw: &[u8]) -> Vec<u8> {
+    let mut master = [0; 64];
+    let iterations = 10.try_into().unwrap();
+    pbkdf2::derive(
+        pbkdf2::PBKDF2_HMAC_SHA512,
+        iterations,
+        &[7; 16],
+        b"secret",
+        &mut master,
     );
+    let prk = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA512, &master);
+    let key: UnboundKey = prk.expand(&[label], &AES_256_GCM).unwrap().into();
+    let associated = [b'L', b'R', b'Z', b'I', 0, 7, 3, item as u8];
+    let nonce = Nonce::assume_unique_for_key([1; 12]);
+    let mut encrypted = raw.to_vec();
+    LessSafeKey::new(key)
+        .seal_in_place_append_tag(nonce, Aad::from(associated), &mut encrypted)
+        .unwrap();
+    [&[1; 12][..], &encrypted].concat()
+}
+
+#[test]
+fn gcm_is_that_of_another_library_and_rejects_changed_items() {
+    let keys = ArchiveKeys::gcm([7; 16], 10, [0, 7], b"secret").unwrap();
+    for length in (0..100).chain([4096, 5001]) {
+        let raw: Vec<u8> = (0..length).map(|at| at as u8).collect();
+        for (item, label) in [
+            (ItemKind::BlockHeader, &b"lrzip-v3-hdr"[..]),
+            (ItemKind::Data, b"lrzip-v3-data"),
+        ] {
+            let stored = encrypt_gcm_reference(item, label, &raw);
+            assert_eq!(keys.decrypt(item, stored), Some(raw.clone()));
+        }
+    }
+    let mut stored = encrypt_gcm_reference(ItemKind::Data, b"lrzip-v3-data", b"content");
     assert_eq!(keys.decrypt(ItemKind::Digest, stored.clone()), None);
     assert_eq!(keys.decrypt(ItemKind::BlockHeader, stored.clone()), None);
     stored[14] ^= 1;
