@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_tree::tar::property::{Cuts, tar_streams_come_back, with_valid_checksums};
+use refrain_entries::tar::property::{Cuts, tar_streams_come_back, with_valid_checksums};
 
 fuzz_target!(|input: (u16, u8, bool, &[u8])| {
     let cuts = Cuts {

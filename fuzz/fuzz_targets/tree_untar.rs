@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refrain_tree::property::piece_length_does_not_matter;
+use refrain_entries::property::piece_length_does_not_matter;
 
 fuzz_target!(|input: (u16, &[u8])| piece_length_does_not_matter(input.1, usize::from(input.0)));

@@ -100,7 +100,12 @@ pub fn can_seek(metadata: &Metadata) -> bool {
 
 /// The time of the last modification.
 pub fn modified(metadata: &Metadata) -> Option<Timestamp> {
-    Some(Timestamp::modified(metadata))
+    // Kernels return a value in range; a file system that does not is clamped.
+    let nanoseconds = metadata.mtime_nsec().clamp(0, 999_999_999) as u32;
+    Some(Timestamp {
+        seconds: metadata.mtime(),
+        nanoseconds,
+    })
 }
 
 /// The permission bits.

@@ -2,8 +2,8 @@
 
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
+use refrain_entries::Timestamp;
 use refrain_protect::checksum64;
-use refrain_tree::Timestamp;
 
 /// Checks that `value` is at most `limit`.
 pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {

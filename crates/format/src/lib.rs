@@ -114,8 +114,8 @@ pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
 pub use payload_hasher::PayloadHasher;
+pub use refrain_entries::{Entry, EntryKind, Timestamp, compare_paths};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{ContentHash, checksum64, chunked_checksum64, content_hash};
-pub use refrain_tree::{Entry, EntryKind, Timestamp, compare_paths};
 pub use root_hash::{EntriesHasher, RootHasher, member_hash};
 pub use walk::walk_archive;

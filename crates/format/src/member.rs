@@ -1,7 +1,7 @@
 //! The MemberStart and MemberEnd frames: the start and the end of a named byte sequence.
 
+use refrain_entries::Timestamp;
 use refrain_protect::HashKind;
-use refrain_tree::Timestamp;
 
 use crate::bytes::{ByteReader, put_varint, unzigzag, zigzag};
 use crate::check::{
@@ -281,8 +281,8 @@ pub struct MemberEnd {
     /// [`SparseHasher`](refrain_protect::SparseHasher).
     pub blake3: [u8; 32],
     /// Whether there are entries and their paths ascend strictly by
-    /// [`refrain_tree::compare_paths`] (entries without a path do not count), so that one is found
-    /// by binary search.
+    /// [`refrain_entries::compare_paths`] (entries without a path do not count), so that one is
+    /// found by binary search.
     pub entries_are_sorted: bool,
     /// Further digests by ascending id.
     pub digests: Vec<Digest>,

@@ -17,7 +17,7 @@ use crate::member::{MemberEnd, MemberKind};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
 use crate::whole::{WHOLE_START_BYTES, collapse, expand, expand_payload};
-use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
+use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -15,8 +15,8 @@
 use crate::bytes::put_varint;
 use crate::entries::entry_kind_id;
 use crate::member::{MemberEnd, MemberStart, put_time};
+use refrain_entries::Entry;
 use refrain_protect::{ContentHash, HASH_BYTES};
-use refrain_tree::Entry;
 
 const ENTRIES_CONTEXT: &str = "refrain 1.0 entries";
 const MEMBER_CONTEXT: &str = "refrain 1.0 member";

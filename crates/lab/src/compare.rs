@@ -1,7 +1,7 @@
 //! What the machine's profile gains: the default against the profile, in turns.
 
 use refrain_pool::Pages;
-use refrain_timer::sync::spins_max;
+use refrain_sync::spins_max;
 
 use crate::context::Context;
 use crate::error::Result;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use refrain_timer::clock::{Clock, RealClock};
+use refrain_sync::clock::{Clock, RealClock};
 
 use crate::error::{Error, Result};
 

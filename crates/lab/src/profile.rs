@@ -4,7 +4,7 @@ use std::fmt;
 
 use refrain_pool::Pages;
 use refrain_pool::buffer::set_default_pages;
-use refrain_timer::sync::set_spins_max;
+use refrain_sync::set_spins_max;
 use serde_json::{Value, json};
 
 use crate::machine::Machine;

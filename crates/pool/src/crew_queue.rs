@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
+use refrain_sync::plain::{Condvar, Mutex, MutexGuard};
 
 use crate::error::JobPanicked;
 use crate::lane::Lane;

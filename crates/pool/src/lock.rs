@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use refrain_timer::sync::{Mutex, MutexGuard, try_lock};
+use refrain_sync::{Mutex, MutexGuard, try_lock};
 
 use crate::held_locks;
 use crate::pool::inheritance::{current_owner_id, end_inheritance, wait_for_owner};
@@ -109,7 +109,7 @@ fn lock_contended<'a, T>(
 
 #[cfg(loom)]
 fn lock_contended<'a, T>(mutex: &'a Mutex<T>, _: &'static Location<'static>) -> MutexGuard<'a, T> {
-    refrain_timer::sync::lock(mutex)
+    refrain_sync::lock(mutex)
 }
 
 impl<T> Deref for LockGuard<'_, T> {

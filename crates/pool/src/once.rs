@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use refrain_timer::sync::plain::Mutex;
+use refrain_sync::plain::Mutex;
 
 use crate::lock::HeldLock;
 

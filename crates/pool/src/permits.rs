@@ -1,6 +1,6 @@
 //! A budget that several threads share: a counting semaphore.
 
-use refrain_timer::sync::plain::{Condvar, Mutex};
+use refrain_sync::plain::{Condvar, Mutex};
 
 use crate::lock::HeldLock;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use refrain_timer::clock::Clock;
+use refrain_sync::clock::Clock;
 use refrain_timer::{NEVER_NS, Notify, Sink, TimerId, TimerSystem, deadline_after};
 
 use crate::thread::class::KernelClass;
@@ -148,8 +148,8 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use refrain_sync::clock::RealClock;
     use refrain_timer::Expired;
-    use refrain_timer::clock::RealClock;
 
     #[test]
     fn an_earlier_timer_fires_before_a_later_one() {

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use refrain_timer::ticks::thread_now_ns;
+use refrain_sync::ticks::thread_now_ns;
 use refrain_trace::{Event, EventKind, TurnEnd, record};
 
 use crate::thread::kernel;

@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_entries::{Entry, EntryKind, Selection};
+use refrain_filesystem::restore::TreeRestore;
 use refrain_protect::SPARSE_PIECE_BYTES;
 use refrain_storage::{Sink, Source};
-use refrain_tree::restore::TreeRestore;
-use refrain_tree::{Entry, EntryKind, Problem, Selection};
+
+use refrain_filesystem::Problem;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
 use crate::damage::{DamagedPlace, push_range};

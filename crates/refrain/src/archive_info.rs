@@ -1,11 +1,11 @@
 //! Descriptions of archives, members and blocks.
 
 use refrain_codec::{CodecId, FilterStep};
+use refrain_entries::Timestamp;
 use refrain_format::{
     BlockHeader, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
 };
 use refrain_protect::{DigestAlgorithm, DigestValue, HashKind, MemberHasher};
-use refrain_tree::Timestamp;
 
 use crate::digests::stated;
 use crate::store::coding::description;

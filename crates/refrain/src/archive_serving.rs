@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use refrain_tree::Entry;
+use refrain_entries::Entry;
 
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};

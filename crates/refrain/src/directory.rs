@@ -6,12 +6,11 @@
 //! moment, a [`RestoreProblem`] one that was not restored, or not completely. [`compare_paths`] is
 //! the order of the entries of a directory.
 
-pub use refrain_tree::restore::{
+pub use refrain_entries::tar::cut_from;
+pub use refrain_entries::{Decision, Selection, SelectionBuilder, SelectionError, compare_paths};
+pub use refrain_filesystem::restore::{
     LeftOut, OwnerPolicy, Problem as RestoreProblem, RestoreOptions, RestoreSummary,
     RestoredObserver, TreeRestore,
 };
-pub use refrain_tree::tar::cut_from;
-pub use refrain_tree::{
-    Decision, Problem, ProblemKind, Selection, SelectionBuilder, SelectionError, WalkOptions,
-    compare_paths,
-};
+
+pub use refrain_filesystem::{Problem, ProblemKind, WalkOptions};

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use refrain_filesystem::Problem;
 use refrain_format::{MemberEnd, MemberStart};
 use refrain_storage::{Sink, Source};
-use refrain_tree::Problem;
 
 use crate::archive_info::{member, member_start};
 use crate::damage::DamagedFile;

@@ -118,8 +118,10 @@ pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
 pub use recover::{damaged_places, recover, recover_stream};
+pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
-pub use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp, TreeSink};
+
+pub use refrain_filesystem::TreeSink;
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
 pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use refrain_entries::{Entry, EntryKind};
 use refrain_pool::{Crew, JobPanicked};
-use refrain_tree::{Entry, EntryKind, Problem};
+
+use refrain_filesystem::Problem;
 
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_entries::tar::TarView;
 use refrain_storage::Source;
-use refrain_tree::tar::TarView;
 
 use crate::archive::Archive;
 use crate::archive_info::{Member, MemberKind};

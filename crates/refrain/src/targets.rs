@@ -1,8 +1,8 @@
 //! Where the members of an extraction go.
 
+use refrain_entries::Selection;
+use refrain_filesystem::restore::TreeRestore;
 use refrain_storage::Sink;
-use refrain_tree::Selection;
-use refrain_tree::restore::TreeRestore;
 
 use crate::archive_info::{Member, MemberStart};
 use crate::damage::DamagedFile;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_pool::Lock;
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 
 use crate::socket::Socket;
 

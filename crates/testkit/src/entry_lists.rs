@@ -3,6 +3,7 @@
 
 use crate::rng::Rng;
 use crate::slices::slices_of;
+use refrain_entries::tar::TarView;
 use refrain_format::property::entries_from_seed;
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EntriesHasher, EntriesHeader, Entry,
@@ -10,7 +11,6 @@ use refrain_format::{
     MemberStart, REACH_UNLIMITED, checksum64, compare_paths, content_hash, entries_are_sorted,
     pack_entries, pack_extents,
 };
-use refrain_tree::tar::TarView;
 
 pub use refrain_format::MemberKind;
 

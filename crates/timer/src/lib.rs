@@ -1,4 +1,4 @@
-//! Timers that are added and cancelled in atomic batches and fire exactly once; clocks.
+//! Timers that are added and cancelled in atomic batches and fire exactly once.
 //!
 //! A [`TimerSystem`] holds the timers of a number of workers. It is the Rust form of Control.Event
 //! and Control.Timeout (Haskell, 2008), whose additions and cancellations are STM actions. Here
@@ -9,8 +9,6 @@
 //! The system has no thread: whoever calls [`TimerSystem::expire`] drives it. `refrain-pool` does
 //! so for its workers, and has a `TimerThread` for programs without a pool.
 //!
-//! The crate depends on no other crate of Refrain. It also has the clocks ([`clock`], [`ticks`])
-//! and the synchronisation primitives that loom can replace ([`sync`]); `refrain-pool` uses both.
 //! `README.md` explains the states, the protocols and why they are correct.
 //!
 //! ```
@@ -38,7 +36,6 @@
 
 mod bucket;
 mod callbacks;
-pub mod clock;
 mod current_tick;
 mod deadline;
 mod locked_shards;
@@ -49,9 +46,7 @@ mod records;
 mod reference;
 mod reminder;
 mod shard;
-pub mod sync;
 mod system;
-pub mod ticks;
 mod timer_id;
 mod transaction;
 mod wheel;

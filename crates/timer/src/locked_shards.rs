@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::callbacks::Notify;
 use crate::shard::Shard;
-use crate::sync::ShortGuard;
 use crate::timer_id::TimerId;
 use crate::workers::Workers;
+use refrain_sync::ShortGuard;
 
 /// The locked shards of several workers. They are locked in the order of worker numbers, which
 /// excludes deadlocks between two such sets.

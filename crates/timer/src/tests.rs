@@ -14,10 +14,10 @@ use crate::callbacks::Notify;
 use crate::deadline::NEVER_NS;
 use crate::property::{Comparison, Operation, timers_match_reference};
 use crate::shard::Shard;
-use crate::sync::ShortLock;
 use crate::system::TimerSystem;
 use crate::timer_id::{Expired, TimerId};
 use crate::transaction::{AbortReason, Aborted};
+use refrain_sync::ShortLock;
 
 const MS: u64 = 1_000_000;
 

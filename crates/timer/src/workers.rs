@@ -4,8 +4,8 @@
 use crate::callbacks::Notify;
 use crate::deadline::NEVER_NS;
 use crate::shard::Shard;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Padded, ShortGuard, ShortLock};
+use refrain_sync::atomic::{AtomicU64, Ordering};
+use refrain_sync::{Padded, ShortGuard, ShortLock};
 
 pub(crate) struct Workers<P, N> {
     workers: Box<[Padded<Worker<P>>]>,

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Barrier, PoisonError};
 use std::time::Instant;
 
-use refrain_timer::sync::{LockProfiling, profile_locks};
+use refrain_sync::{LockProfiling, profile_locks};
 
 use super::row::{Row, Target};
 
@@ -43,7 +43,7 @@ fn uncontended(id: &'static str, what: &'static str, profiling: LockProfiling) -
     Row::new(id, what, "ns", target)
         .with("refrain", move || {
             profile_locks(profiling);
-            let mutex = refrain_timer::sync::Mutex::new(0_u64);
+            let mutex = refrain_sync::Mutex::new(0_u64);
             let ns = pairs(|| *mutex.lock() += 1);
             profile_locks(LockProfiling::Off);
             ns
@@ -77,7 +77,7 @@ fn readers(threads: usize) -> Row {
     let what = "reader-writer lock, 95 % reads, time over the operations of all threads";
     Row::new(id, what, "ns", Target::OfSecond(1.0))
         .with("refrain", move || {
-            let lock = refrain_timer::sync::RwLock::new([0_u64; 8]);
+            let lock = refrain_sync::RwLock::new([0_u64; 8]);
             mixed(
                 threads,
                 || lock.read().iter().sum(),

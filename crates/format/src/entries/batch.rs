@@ -1,6 +1,6 @@
 //! Cuts the entries of a member into batches, one for each frame.
 
-use refrain_tree::Entry;
+use refrain_entries::Entry;
 
 use super::entry::entry_bytes;
 use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use refrain_tree::{Entry, ExtendedAttribute, Owner, Timestamp};
+use refrain_entries::{Entry, ExtendedAttribute, Owner, Timestamp};
 
 use super::entry::{check_attributes, check_owner, entry_kind_from_id, entry_kind_id};
 use super::section::{Column, ColumnReaders, Columns};

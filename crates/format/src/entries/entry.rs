@@ -1,6 +1,6 @@
 //! The format's part of an entry: the ids of the kinds, and the checks.
 
-use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, ascend};
+use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, ascend};
 
 use crate::check::{check_limit, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
@@ -159,7 +159,7 @@ pub(super) fn check_attributes(attributes: &[ExtendedAttribute]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the paths of the entries ascend strictly by [`refrain_tree::compare_paths`], so that
+/// Whether the paths of the entries ascend strictly by [`refrain_entries::compare_paths`], so that
 /// [`MemberEnd::entries_are_sorted`](crate::MemberEnd::entries_are_sorted) may say so. Entries of
 /// kind [`EntryKind::Raw`] have no path and do not count. False for no entries.
 #[must_use]

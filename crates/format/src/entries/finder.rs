@@ -1,8 +1,8 @@
 //! Finds a reference for each entry: mostly the entry with the same path in an earlier version of
 //! the same tree. Any earlier entry is valid, so this affects only the size.
 
+use refrain_entries::Entry;
 use refrain_protect::checksum64;
-use refrain_tree::Entry;
 
 use super::model::{Model, is_joined, shared_prefix, shared_suffix};
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use refrain_entries::tar::TarView;
+use refrain_entries::{Entry, EntryKind, compare_paths};
 use refrain_protect::checksum64;
-use refrain_tree::tar::TarView;
-use refrain_tree::{Entry, EntryKind, compare_paths};
 
 use crate::check::check_equal;
 use crate::error::{FormatError, Result};

@@ -1,6 +1,6 @@
 //! What the packer and the unpacker both know of the entries so far, and what they predict from it.
 
-use refrain_tree::{Entry, EntryKind, Timestamp};
+use refrain_entries::{Entry, EntryKind, Timestamp};
 
 use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
 

@@ -4,8 +4,8 @@
 //! the frame: best that with the same path in an earlier version of the same tree. Its shape says
 //! which of its fields the columns hold; an entry that is as predicted takes one byte.
 
+use refrain_entries::Entry;
 use refrain_protect::checksum64;
-use refrain_tree::Entry;
 
 use super::classes::Classes;
 use super::entry::{check_entry, entry_bytes};

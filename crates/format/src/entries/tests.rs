@@ -1,6 +1,6 @@
 //! Tests of packing and unpacking.
 
-use refrain_tree::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
+use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 
 use super::entry::{ENTRY_KINDS, entry_kind_from_id, entry_kind_id};
 use super::*;

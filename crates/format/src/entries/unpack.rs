@@ -2,7 +2,7 @@
 //! limits bound. It follows what the section states and accepts only what the packer writes for
 //! these entries and references.
 
-use refrain_tree::{Entry, Timestamp};
+use refrain_entries::{Entry, Timestamp};
 
 use super::classes::Classes;
 use super::entry::{check_own_fields, entry_bytes};

@@ -8,7 +8,7 @@ use super::node::{IndexNode, NodeRows};
 use super::rows::{ChildNode, IndexEntries, RowKey};
 use super::tree::{IndexTree, NodeSource};
 use crate::limits::FIRST_PATH_BYTES_MAX;
-use refrain_tree::compare_paths;
+use refrain_entries::compare_paths;
 
 /// Whether a frame with this first path may be the last one that may hold `path`.
 pub(super) fn may_hold(first_path: &[u8], path: &[u8]) -> bool {

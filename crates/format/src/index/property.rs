@@ -232,7 +232,7 @@ fn first_paths(rng: &mut Rng) -> Vec<Vec<u8>> {
     let mut paths: Vec<Vec<u8>> = (0..rng.below(40))
         .map(|_| path_of(rng, stem_bytes))
         .collect();
-    paths.sort_by(|a, b| refrain_tree::compare_paths(a, b));
+    paths.sort_by(|a, b| refrain_entries::compare_paths(a, b));
     for path in &mut paths {
         path.truncate(FIRST_PATH_BYTES_MAX);
         if rng.below(4) == 0 {

@@ -5,8 +5,8 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::limits::FIRST_PATH_BYTES_MAX;
 use crate::member::{MemberEnd, MemberStart};
+use refrain_entries::compare_paths;
 use refrain_protect::checksum64;
-use refrain_tree::compare_paths;
 
 /// The location of a frame in the archive: its offset and its length in bytes, header included.
 pub type FrameSpan = (u64, u64);

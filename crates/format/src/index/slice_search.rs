@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::rows::{ChildNode, IndexSlice, RowKey};
-use refrain_tree::compare_paths;
+use refrain_entries::compare_paths;
 
 /// Whether a slice is of this member and may be the last one that may hold `path`.
 pub(super) fn may_hold(slice: &IndexSlice, frames: &Range<u64>, path: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use crate::error::ErrorClass;
 use crate::head::head_of;
 use crate::limits::FIRST_PATH_BYTES_MAX;
 use proptest::prelude::*;
-use refrain_tree::compare_paths;
+use refrain_entries::compare_paths;
 
 fn entries(paths: &[&[u8]]) -> Index {
     let mut index = Index::default();

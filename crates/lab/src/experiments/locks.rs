@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use refrain_pool::Lock;
-use refrain_timer::sync::{set_spins_max, spins_max};
+use refrain_sync::{set_spins_max, spins_max};
 
 use crate::context::Context;
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code)]
 
-use refrain_timer::sync::atomic::{AtomicU32, Ordering};
+use refrain_sync::atomic::{AtomicU32, Ordering};
 
 /// The light sleep of this processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

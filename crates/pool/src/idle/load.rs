@@ -1,6 +1,6 @@
 //! Whether the machine has a processor to spare for spinning.
 
-use refrain_timer::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use refrain_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The time between two readings of the number of runnable threads.
 const READING_NS: u64 = 10_000_000;

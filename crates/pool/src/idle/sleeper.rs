@@ -11,8 +11,8 @@
 use std::time::Duration;
 
 use refrain_policy::SpinLimits;
-use refrain_timer::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use refrain_timer::sync::{Mutex, lock, thread};
+use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use refrain_sync::{Mutex, lock, thread};
 
 use super::light::LightSleep;
 

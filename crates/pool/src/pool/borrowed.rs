@@ -11,7 +11,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use refrain_timer::sync::{Condvar, Mutex, lock, wait};
+use refrain_sync::{Condvar, Mutex, lock, wait};
 
 use super::job::{JobBody, Step};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_policy::{Key, Placement, Policy, Rank, View as _};
-use refrain_timer::sync::atomic::Ordering;
-use refrain_timer::sync::fence;
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
 
 use super::state::context::WorkerContext;
 use super::state::current::with_current;

@@ -20,8 +20,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use refrain_timer::sync::atomic::{AtomicU32, Ordering};
-use refrain_timer::sync::lock;
+use refrain_sync::atomic::{AtomicU32, Ordering};
+use refrain_sync::lock;
 
 use super::job::{JobHandle, Promise, Step, catch};
 use super::state::domain::Flow;
@@ -88,7 +88,7 @@ type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 struct FutureTask<T> {
     state: FutureState,
     /// Removed when it has ended. Only the one poll that runs takes the lock, so it never blocks.
-    future: refrain_timer::sync::Mutex<Option<(BoxedFuture<T>, Promise<T>)>>,
+    future: refrain_sync::Mutex<Option<(BoxedFuture<T>, Promise<T>)>>,
     flow: Flow,
     this: Weak<FutureTask<T>>,
 }
@@ -152,7 +152,7 @@ impl Flow {
         let (promise, handle) = Promise::new();
         let task = Arc::new_cyclic(|this| FutureTask {
             state: FutureState::scheduled(),
-            future: refrain_timer::sync::Mutex::new(Some((Box::pin(future), promise))),
+            future: refrain_sync::Mutex::new(Some((Box::pin(future), promise))),
             flow: self.clone(),
             this: this.clone(),
         });

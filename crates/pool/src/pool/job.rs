@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use refrain_timer::sync::{Condvar, Mutex, lock, wait};
+use refrain_sync::{Condvar, Mutex, lock, wait};
 
 /// The result of one step of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

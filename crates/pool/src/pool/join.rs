@@ -1,6 +1,6 @@
 //! Fork and join inside a flow. `fork.rs` describes the method.
 
-use refrain_timer::sync::atomic::Ordering;
+use refrain_sync::atomic::Ordering;
 
 use super::fork::Fork;
 use super::state::context::WorkerContext;

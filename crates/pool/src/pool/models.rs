@@ -9,7 +9,7 @@ use loom::thread;
 
 use refrain_policy::SpinLimits;
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_timer::sync::fence;
+use refrain_sync::fence;
 
 use super::borrowed::with_borrowed_jobs;
 use super::future_task::FutureState;

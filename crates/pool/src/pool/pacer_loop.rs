@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use refrain_timer::sync::atomic::Ordering;
-use refrain_timer::sync::fence;
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
 
 use super::state::domain::{Domain, TimerJob};
 use super::state::requests::{HEARTBEAT, SLICE_OVER};

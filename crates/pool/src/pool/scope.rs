@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use refrain_timer::sync::{Mutex, lock};
+use refrain_sync::{Mutex, lock};
 
 use super::borrowed::{BorrowedJobs, with_borrowed_jobs};
 use super::job::Step;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_timer::sync::lock;
+use refrain_sync::lock;
 
 use super::state::domain::{Domain, QueueEntry};
 use crate::error::Error;

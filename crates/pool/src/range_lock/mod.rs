@@ -18,7 +18,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_timer::sync::{Condvar, Mutex, lock, wait, wait_for};
+use refrain_sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use arrivals::Access;
 use arrivals::{Arrivals, RequestId};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 
 use crate::cancel::Cancellation;
 

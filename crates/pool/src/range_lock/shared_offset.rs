@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use refrain_timer::sync::atomic::{AtomicU64, Ordering};
+use refrain_sync::atomic::{AtomicU64, Ordering};
 
 /// A position in a file that several threads share. Each claim yields a range of its own: ranges
 /// neither overlap nor leave gaps between them, and the position is never seen half changed.

@@ -11,8 +11,8 @@ use std::cmp::Ordering as Compared;
 use std::collections::BinaryHeap;
 
 use refrain_policy::{Key, Rank};
-use refrain_timer::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use refrain_timer::sync::{Padded, ShortGuard, ShortLock};
+use refrain_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use refrain_sync::{Padded, ShortGuard, ShortLock};
 
 /// The number of spins, of some 12 ns each, between attempts to take the lock. None under loom, to
 /// which a spin is no progress.

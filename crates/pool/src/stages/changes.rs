@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain_timer::clock::monotonic_ns;
-use refrain_timer::sync::plain::Mutex;
+use refrain_sync::clock::monotonic_ns;
+use refrain_sync::plain::Mutex;
 use refrain_trace::{NameCache, name_of};
 
 use crate::thread::kernel;

@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use counters::Usage;
-use refrain_timer::sync::plain::{Mutex, MutexGuard};
-use refrain_timer::ticks::thread_now_ns;
+use refrain_sync::plain::{Mutex, MutexGuard};
+use refrain_sync::ticks::thread_now_ns;
 use refrain_trace::EventKind;
 
 use crate::pool::histogram::TimeHistogram;

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::ops::Range;
 
+use refrain_entries::Entry;
 use refrain_foreign::Format;
 use refrain_storage::Sink;
-use refrain_tree::Entry;
 
 use crate::error::Result;
 use crate::options::ReadOptions;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 
 use crate::error::{Error, ErrorKind, Result};
 

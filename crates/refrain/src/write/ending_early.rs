@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use refrain_filesystem::{Problem, ProblemKind};
 use refrain_storage::Source;
-use refrain_tree::{Problem, ProblemKind};
 
 use crate::write::tree::feed::Problems;
 

@@ -8,14 +8,14 @@ use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use refrain_entries::tar::looks_like_tar;
+use refrain_entries::{RECORD_BYTES, Timestamp};
 use refrain_format::{MemberKind as FormatKind, MemberStart};
 use refrain_pool::Lock;
 use refrain_protect::DigestAlgorithm;
 use refrain_storage::{Source, read_full};
-use refrain_tree::tar::looks_like_tar;
-use refrain_tree::{
-    FileRoot, Problem, ProblemKind, RECORD_BYTES, Timestamp, TreeReader, WalkOptions, Walker,
-};
+
+use refrain_filesystem::{FileRoot, Problem, ProblemKind, TreeReader, WalkOptions, Walker};
 
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};

@@ -12,9 +12,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use refrain_entries::padding_bytes;
 use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
-use refrain_tree::{StreamedHeader, TreeReader, open_regular_file, padding_bytes};
+
+use refrain_filesystem::{StreamedHeader, TreeReader, open_regular_file};
 
 use crate::write::log_memory::LogMemory;
 use crate::write::text_pages::TextPages;

@@ -402,7 +402,7 @@ impl Targets for SinkOfTree {
 
 /// A tar stream with one empty file.
 fn tar_of(path: &[u8]) -> Vec<u8> {
-    let header = refrain_tree::TarHeader {
+    let header = refrain_entries::TarHeader {
         path: path.to_vec(),
         kind: EntryKind::File,
         mode: 0o644,

@@ -148,7 +148,7 @@ fn recipes() -> Vec<Recipe> {
         ..Recipe::new("limited-reach", vec![pipe("long", &long)], small)
     });
     // Tar streams of two programs, taken apart: GNU tar's own dialect and pax.
-    let tars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tree/tests/data/tars");
+    let tars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../entries/tests/data/tars");
     let members = ["gnutar-gnu.tar", "bsdtar-pax.tar"].map(|name| {
         let bytes = fs::read(tars.join(name)).unwrap();
         file(name, &bytes)

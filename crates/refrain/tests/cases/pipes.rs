@@ -34,7 +34,7 @@ fn tar(count: usize, seed: u64) -> Vec<u8> {
         std::fs::write(folder.path().join(format!("{number}.rs")), content).unwrap();
     }
     let mut stream = Vec::new();
-    let mut reader = refrain_tree::TreeReader::open(folder.path()).unwrap();
+    let mut reader = refrain_filesystem::TreeReader::open(folder.path()).unwrap();
     reader.read_to_end(&mut stream).unwrap();
     stream
 }

@@ -19,8 +19,8 @@ use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Entry, EntryKind, Member,
     MemberInput, MemberKind,
 };
+use refrain_entries::tar::property::with_valid_checksums;
 use refrain_testkit::{Rng, data, sample_archive, scaled};
-use refrain_tree::tar::property::with_valid_checksums;
 
 /// The Python that runs the second reader; none if it cannot run here.
 fn python() -> Option<&'static OsString> {
@@ -255,7 +255,7 @@ fn any_options(rng: &mut Rng) -> CompressOptions {
 
 /// The tars of other programs.
 fn sample_tars() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tree/tests/data/tars");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../entries/tests/data/tars");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

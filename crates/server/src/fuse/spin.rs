@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::available_parallelism;
 
 use refrain_pool::Lock;
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long a thread looks for the next request, in nanoseconds. With 50 µs, and four times the

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use refrain_timer::clock::{Clock, RealClock};
+use refrain_sync::clock::{Clock, RealClock};
 
 use crate::clients::Client;
 use crate::socket::Socket;

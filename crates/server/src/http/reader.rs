@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use refrain_timer::clock::{Clock, RealClock};
+use refrain_sync::clock::{Clock, RealClock};
 
 use super::connection::{Connection, is_timeout};
 use super::head::{HEAD_BYTES_MAX, HeadError, RequestHead, parse_head};

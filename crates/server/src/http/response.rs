@@ -1,6 +1,6 @@
 //! The head of a response.
 
-use refrain_timer::clock::unix_seconds;
+use refrain_sync::clock::unix_seconds;
 
 use super::date::http_date;
 

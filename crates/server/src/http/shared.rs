@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 
 use super::settings::HttpSettings;
 use super::tar_permits::TarPermits;

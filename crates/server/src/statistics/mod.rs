@@ -9,7 +9,7 @@ mod metric;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refrain_timer::clock::RealClock;
+use refrain_sync::clock::RealClock;
 
 pub use histogram::LatencyHistogram;
 use histogram::SharedHistogram;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use refrain_pool::Lock;
-use refrain_timer::clock::{Clock, RealClock};
+use refrain_sync::clock::{Clock, RealClock};
 
 use super::identity::Identity;
 use super::origin::Origin;

@@ -8,14 +8,16 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("lrzip-codec", &["codec"]),
     ("foreign", &[]),
     ("protect", &[]),
-    ("format", &["protect", "tree"]),
-    ("tree", &["pool", "storage", "timer"]),
+    ("entries", &[]),
+    ("format", &["protect", "entries"]),
+    ("filesystem", &["entries", "pool", "storage", "sync"]),
     ("policy", &[]),
-    ("timer", &["trace"]),
+    ("sync", &["trace"]),
+    ("timer", &["sync"]),
     ("trace", &[]),
     ("simulator", &["policy"]),
-    ("pool", &["policy", "timer", "trace"]),
-    ("storage", &["pool", "timer"]),
+    ("pool", &["policy", "sync", "timer", "trace"]),
+    ("storage", &["pool", "sync"]),
     (
         "refrain",
         &[
@@ -25,9 +27,10 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "foreign",
             "protect",
             "format",
-            "tree",
+            "entries",
+            "filesystem",
             "policy",
-            "timer",
+            "sync",
             "trace",
             "pool",
             "storage",
@@ -35,12 +38,15 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("page", &[]),
     ("sampler", &[]),
-    ("server", &["refrain", "page", "pool", "timer"]),
-    ("lab", &["page", "pool", "policy", "timer", "storage"]),
+    ("server", &["refrain", "page", "pool", "sync"]),
+    (
+        "lab",
+        &["page", "pool", "policy", "sync", "timer", "storage"],
+    ),
     ("cli", &["refrain", "server", "page", "lab", "sampler"]),
     ("capi", &["refrain"]),
     ("python", &["refrain"]),
-    ("testkit", &["format", "tree"]),
+    ("testkit", &["format", "entries"]),
     (
         "bench",
         &[
@@ -49,6 +55,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "format",
             "pool",
             "policy",
+            "sync",
             "timer",
             "simulator",
         ],
@@ -69,11 +76,12 @@ pub const BYTES_LAYER: &[&str] = &[
     "lrzip-codec",
     "foreign",
     "protect",
+    "entries",
     "format",
 ];
 
 /// Crates that use locks of the operating system and read its clocks.
-pub const USES_THE_SYSTEM: &[&str] = &["pool", "timer", "trace", "sampler"];
+pub const USES_THE_SYSTEM: &[&str] = &["pool", "sync", "timer", "trace", "sampler"];
 
 /// Further dependencies of tests: crate, package.
 pub const SEEN_BY_TESTS: &[(&str, &str)] = &[

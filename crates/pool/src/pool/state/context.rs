@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_policy::topology::CpuId;
 use refrain_policy::{Charge, Key, Nice, SpinPolicy};
-use refrain_timer::ticks::TickClock;
+use refrain_sync::ticks::TickClock;
 
 use super::domain::{Domain, Flow};
 use super::handle_cache::HandleCache;

@@ -27,9 +27,9 @@ use std::thread::JoinHandle;
 
 use refrain_policy::topology::{CpuId, StripeId, Topology};
 use refrain_policy::{Entity, Ledger, Policy, Scheme};
-use refrain_timer::clock::RealClock;
-use refrain_timer::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use refrain_timer::sync::{Mutex, ShortLock};
+use refrain_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use refrain_sync::clock::RealClock;
+use refrain_sync::{Mutex, ShortLock};
 
 use super::idle_set::IdleSet;
 use super::pacer::Pacer;

@@ -15,8 +15,8 @@
 //! leaves the set with work, while more is queued, wakes another one (`Domain::pass_on`).
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_timer::sync::atomic::{AtomicU64, Ordering};
-use refrain_timer::sync::fence;
+use refrain_sync::atomic::{AtomicU64, Ordering};
+use refrain_sync::fence;
 
 /// The workers that have nothing to run.
 pub(crate) struct IdleSet {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use refrain_timer::sync::plain::Mutex;
+use refrain_sync::plain::Mutex;
 
 use super::worker_status::WorkerStatus;
 

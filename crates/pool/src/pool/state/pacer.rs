@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use refrain_sync::atomic::{AtomicBool, Ordering};
+use refrain_sync::plain::{Condvar, Mutex, MutexGuard};
 use refrain_timer::Notify;
-use refrain_timer::sync::atomic::{AtomicBool, Ordering};
-use refrain_timer::sync::plain::{Condvar, Mutex, MutexGuard};
 
 use crate::held_locks;
 

@@ -1,6 +1,6 @@
 //! The requests to a worker: one word of bits, read with one relaxed load at every checkpoint.
 
-use refrain_timer::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A flow that precedes the running one was queued for this worker.
 pub(crate) const PREEMPT: u32 = 1 << 0;

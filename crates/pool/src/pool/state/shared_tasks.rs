@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use refrain_policy::topology::CpuId;
-use refrain_timer::sync::ShortLock;
-use refrain_timer::sync::atomic::{AtomicU32, Ordering};
+use refrain_sync::ShortLock;
+use refrain_sync::atomic::{AtomicU32, Ordering};
 
 use crate::pool::fork::ForkRef;
 use crate::pool::job::{JobBody, catch};

@@ -1,7 +1,7 @@
 //! The half of a worker that other threads read, and what it has counted.
 
 use refrain_policy::{Key, Nice};
-use refrain_timer::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use refrain_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::requests::Requests;
 use crate::idle::Sleeper;

@@ -6,8 +6,8 @@ use std::fs;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 
+use refrain_sync::clock::RealClock;
 use refrain_timer::Expired;
-use refrain_timer::clock::RealClock;
 
 use super::*;
 use crate::pool::state::current::current_worker;

@@ -1,6 +1,6 @@
 //! Checkpoints: where a job lets its worker handle requests.
 
-use refrain_timer::sync::atomic::Ordering;
+use refrain_sync::atomic::Ordering;
 
 use super::turn::NextRun;
 use crate::held_locks::locks_held;

@@ -1,8 +1,8 @@
 //! How a worker waits for tasks that it has shared.
 
 use refrain_policy::SpinLimits;
-use refrain_timer::sync::atomic::Ordering;
-use refrain_timer::sync::fence;
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
 
 use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;

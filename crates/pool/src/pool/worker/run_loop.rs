@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use refrain_policy::SpinLimits;
 use refrain_policy::topology::CpuId;
-use refrain_timer::sync::atomic::Ordering;
+use refrain_sync::atomic::Ordering;
 
 use crate::idle::WakeReason;
 

@@ -1,7 +1,7 @@
 //! How a worker shares the tasks of its flow with idle workers.
 
-use refrain_timer::sync::atomic::Ordering;
-use refrain_timer::sync::fence;
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
 
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::domain::Flow;

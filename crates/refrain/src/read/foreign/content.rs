@@ -3,10 +3,12 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use refrain_entries::RECORD_BYTES;
+use refrain_entries::tar::looks_like_tar;
 use refrain_foreign::{Decoder, Error as ForeignError, Format, Resources, decoder};
 use refrain_storage::Source;
-use refrain_tree::tar::looks_like_tar;
-use refrain_tree::{Problem, RECORD_BYTES};
+
+use refrain_filesystem::Problem;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;

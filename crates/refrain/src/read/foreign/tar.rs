@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use refrain_entries::{Entry, EntryKind, Selection};
+use refrain_filesystem::restore::{HardLink, TreeRestore};
 use refrain_storage::Sink;
-use refrain_tree::restore::{HardLink, TreeRestore};
-use refrain_tree::{Entry, EntryKind, Problem, Selection};
+
+use refrain_filesystem::Problem;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};

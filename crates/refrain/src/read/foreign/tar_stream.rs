@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use refrain_tree::tar::{SplitStep, TarSplitter, is_global_header};
-use refrain_tree::{Entry, EntryKind};
+use refrain_entries::tar::{SplitStep, TarSplitter, is_global_header};
+use refrain_entries::{Entry, EntryKind};
 
 use crate::error::{Error, Result};
 use crate::progress::Watch;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use refrain_entries::{Entry, EntryKind, Selection, Timestamp};
+use refrain_filesystem::restore::TreeRestore;
 use refrain_foreign::{Error as ForeignError, ZipEntry, ZipFile, ZipKind};
 use refrain_pool::{Lane, crew};
 use refrain_storage::{Sink, Source, read_full};
-use refrain_tree::restore::TreeRestore;
-use refrain_tree::{Entry, EntryKind, Problem, ProblemKind, Selection, Timestamp};
+
+use refrain_filesystem::{Problem, ProblemKind};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;

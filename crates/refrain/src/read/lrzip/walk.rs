@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_filesystem::Problem;
 use refrain_format::lrzip::Prefilter;
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberStart};
 use refrain_lrzip_codec::StreamFilter;
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer, crew};
-use refrain_tree::Problem;
 
 use super::digest::{ContentDigest, DigestInput};
 use super::epochs::{ArchiveStep, EpochReader};

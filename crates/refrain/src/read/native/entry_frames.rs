@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
+use refrain_entries::Entry;
 use refrain_format::{
     EntriesHeader, FrameKind, Index, IndexEntries, IndexSlice, Limits, MemberKind, compare_paths,
     entries_are_sorted,
 };
 use refrain_storage::Source;
-use refrain_tree::Entry;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::tree::frame_entries::FrameEntries;

@@ -3,9 +3,9 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use refrain_entries::Entry;
 use refrain_format::MemberKind;
 use refrain_protect::HASH_BYTES;
-use refrain_tree::Entry;
 
 use crate::damage::{DamagedPart, DamagedPlace, in_member};
 use crate::error::{Error, ErrorKind, Result};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use refrain_entries::{Decision, Entry, EntryKind, Selection};
+use refrain_filesystem::restore::{HardLink, TreeRestore};
 use refrain_format::entry_bytes;
-use refrain_tree::restore::{HardLink, TreeRestore};
-use refrain_tree::{Decision, Entry, EntryKind, Selection};
 
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use refrain_entries::Entry;
 use refrain_protect::HASH_BYTES;
-use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;

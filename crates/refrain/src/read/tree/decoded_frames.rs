@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::mem::size_of;
 use std::sync::Arc;
 
+use refrain_entries::Entry;
 use refrain_format::entry_bytes;
-use refrain_tree::Entry;
 
 use crate::error::Result;
 

@@ -1,6 +1,6 @@
 //! Reads the data of one entry, holes included.
 
-use refrain_tree::Entry;
+use refrain_entries::Entry;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::Depth;

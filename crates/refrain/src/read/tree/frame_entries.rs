@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use refrain_tree::Entry;
+use refrain_entries::Entry;
 
 /// Entries that are copied only by who needs them for himself.
 #[derive(Debug, Clone, Default)]

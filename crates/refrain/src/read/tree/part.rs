@@ -1,8 +1,8 @@
 //! The tar stream of a part of a tree.
 
+use refrain_entries::tar::TarView;
+use refrain_entries::{Decision, Entry, EntryKind, Selection};
 use refrain_storage::Sink;
-use refrain_tree::tar::TarView;
-use refrain_tree::{Decision, Entry, EntryKind, Selection};
 
 use crate::error::{Error, Result};
 use crate::progress::{Progress, Watch, is_cancelled};

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_entries::Entry;
 use refrain_format::{IndexSlice, compare_paths, entries_are_sorted};
-use refrain_tree::Entry;
 
 use crate::error::{Error, Result, mebibytes};
 

@@ -1,8 +1,10 @@
 //! What of a tar stream is no entry, or not a whole one: behind a damaged header, or where the
 //! stream was cut off. Its bytes are kept, but no files come of them.
 
-use refrain_tree::tar::{cut_from, is_global_header};
-use refrain_tree::{Entry, EntryKind, Problem};
+use refrain_entries::tar::{cut_from, is_global_header};
+use refrain_entries::{Entry, EntryKind};
+
+use refrain_filesystem::Problem;
 
 use crate::error::Result;
 use crate::progress::Watch;

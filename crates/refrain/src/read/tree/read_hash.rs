@@ -1,9 +1,9 @@
 //! The hashes of what is read of a member: of its content, which is read in pieces, some of them
 //! more than once, and of its entries.
 
+use refrain_entries::Entry;
 use refrain_format::EntriesHasher;
 use refrain_protect::{ContentHash, HASH_BYTES};
-use refrain_tree::Entry;
 
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;

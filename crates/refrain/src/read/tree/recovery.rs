@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::slice;
 
+use refrain_entries::Entry;
 use refrain_pool::Lock;
-use refrain_tree::Entry;
 
 use crate::damage::{Damage, DamagedFile, push_range};
 use crate::error::{Error, ErrorKind};

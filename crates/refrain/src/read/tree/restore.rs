@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use refrain_entries::{Entry, EntryKind, Selection};
+use refrain_filesystem::restore::{RestoredFile, TreeRestore};
 use refrain_format::entry_bytes;
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
-use refrain_tree::restore::{RestoredFile, TreeRestore};
-use refrain_tree::{Entry, EntryKind, Problem, Selection};
+
+use refrain_filesystem::Problem;
 
 use crate::error::Result;
 use crate::progress::{Progress, Watch};

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_codec::Workspace;
+use refrain_entries::Entry;
 use refrain_format::{EntriesHeader, IndexSlice, Limits, MemberEnd, MemberKind, MemberStart};
 use refrain_pool::Lock;
 use refrain_protect::HASH_BYTES;
 use refrain_storage::{Sink, Source, read_full};
-use refrain_tree::Entry;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;

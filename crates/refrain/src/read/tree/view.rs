@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use refrain_entries::tar::{TarView, ViewItem};
 use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
-use refrain_tree::tar::{TarView, ViewItem};
 
 use crate::damage::push_range;
 use crate::error::{Error, ErrorKind, Result};

@@ -5,9 +5,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use refrain_entries::Entry;
 use refrain_pool::stages::stage;
 use refrain_protect::{HASH_BYTES, SEGMENT_BYTES, content_hash};
-use refrain_tree::{Entry, FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, relative_path};
+
+use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, relative_path};
 
 use crate::error::{Error, Result};
 use crate::write::tree::file_data::{

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
+use refrain_entries::tar::TarView;
+use refrain_entries::{EntryKind, ascend, compare_paths};
 use refrain_format::{
     EntriesHasher, EntriesHeader, Entry, FrameKind, IndexSlice, entry_batches, frame_with_parity,
     pack_entries,
 };
 use refrain_pool::Lock;
 use refrain_protect::DigestHasher;
-use refrain_tree::tar::TarView;
-use refrain_tree::{EntryKind, ascend, compare_paths};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{file_paths, files};

@@ -11,9 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use refrain_entries::{Entry, content_order};
 use refrain_pool::{Lane, Lock};
 use refrain_protect::SEGMENT_BYTES;
-use refrain_tree::{Entry, FileRoot, OpenedFile, Prefetcher, Problem, Walker, content_order};
+
+use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, Walker};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::pipeline::context::PipelineContext;

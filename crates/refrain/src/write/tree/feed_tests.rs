@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use refrain_filesystem::{ProblemKind, WalkOptions};
 use refrain_pool::Lock;
-use refrain_tree::{ProblemKind, WalkOptions};
 
 use super::*;
 use crate::write::log_memory::LogMemory;

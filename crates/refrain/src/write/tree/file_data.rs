@@ -7,9 +7,11 @@
 use std::io;
 use std::ops::Range;
 
+use refrain_entries::Entry;
 use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::read_full;
-use refrain_tree::{Entry, OpenedFile, Problem, ProblemKind};
+
+use refrain_filesystem::{OpenedFile, Problem, ProblemKind};
 
 use crate::write::tree::batch::BatchBytes;
 

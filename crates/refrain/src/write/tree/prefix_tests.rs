@@ -6,10 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
+use refrain_entries::Entry;
 use refrain_format::{Limits, NodeRows, Payload, walk_archive};
 use refrain_storage::{MemorySink, MemorySource, Sink};
 use refrain_testkit::{Rng, data};
-use refrain_tree::Entry;
 
 use crate::archive::Archive;
 use crate::compress::compress_in_runs;

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use refrain_filesystem::{FileRoot, relative_path};
 use refrain_pool::Lock;
 use refrain_storage::{Source, read_full};
-use refrain_tree::{FileRoot, relative_path};
 
 use crate::write::log_memory::LogMemory;
 use crate::write::text_pages::TextPages;

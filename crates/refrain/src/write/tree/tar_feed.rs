@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use refrain_entries::Entry;
+use refrain_entries::tar::looks_like_tar;
 use refrain_pool::Lane;
 use refrain_pool::stages::stage;
-use refrain_tree::Entry;
-use refrain_tree::tar::looks_like_tar;
 
 use crate::error::{Error, Result};
 use crate::write::pipeline::context::PipelineContext;

@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use refrain_entries::Entry;
+use refrain_entries::tar::{SplitItem, SplitStep, TarSplitter};
 use refrain_format::{ENTRIES_PER_BATCH, entry_bytes};
 use refrain_pool::trace::{Device, reading};
 use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
-use refrain_tree::Entry;
-use refrain_tree::tar::{SplitItem, SplitStep, TarSplitter};
 
 use crate::write::tree::batch::BatchBytes;
 use crate::write::tree::file_data::WHOLE_BYTES_MAX;

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use refrain_entries::{Entry, EntryKind, compare_paths};
 use refrain_format::check_storable;
-use refrain_tree::{Entry, EntryKind, Problem, ProblemKind, compare_paths};
+
+use refrain_filesystem::{Problem, ProblemKind};
 
 /// Entries of a tree as they were listed.
 pub(crate) struct ListedWindow {

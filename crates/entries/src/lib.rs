@@ -1,0 +1,34 @@
+//! What a directory is: entries, their order, and tar as a view of them.
+//!
+//! An [`Entry`] describes one file, directory, link or device; its paths are bytes.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `entry` | [`Entry`], [`EntryKind`], [`Timestamp`] |
+//! | `path_order` | the order of entries in a list: [`compare_paths`] |
+//! | `order` | the order in which contents are best stored: [`content_order`] |
+//! | `selection` | which entries are wanted: [`Selection`] |
+//! | [`tar`] | the tar view: [`tar::TarView`]; tar streams taken apart: [`tar::TarSplitter`] |
+//!
+//! Pure functions over bytes. `refrain-filesystem` reads entries from directories and restores
+//! them.
+
+#![forbid(unsafe_code)]
+
+mod entry;
+mod header;
+mod order;
+mod parser;
+mod path_order;
+#[cfg(any(test, feature = "property"))]
+pub mod property;
+mod selection;
+pub mod tar;
+
+pub use entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
+pub use header::{HeaderError, TarHeader};
+pub use order::content_order;
+pub use parser::{TarError, TarHandler, TarParser};
+pub use path_order::{ascend, compare_paths};
+pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
+pub use tar::{RECORD_BYTES, padding_bytes};
