@@ -5,6 +5,7 @@
 //! - [`ContentHash`]: BLAKE3 of the content of a member, appended from front to back.
 //! - [`segment_hash`] and [`ContentHasher`]: the same BLAKE3 hash, computed per segment on any
 //!   thread.
+//! - [`ScatteredHash`]: the same of content whose pieces arrive in any order.
 //! - [`SparseHasher`]: the hash of a member that is mostly zeros, which are left out of it;
 //!   [`MemberHasher`]: whichever of the two a member has.
 //! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
@@ -40,6 +41,7 @@ pub use hash::blake3::{
     segment_hash,
 };
 pub use hash::member::{HashKind, MemberHasher, MemberSegment};
+pub use hash::scattered::ScatteredHash;
 pub use hash::sparse::{SPARSE_PIECE_BYTES, SparseHasher, SparseSegment};
 pub use hash::xxh3::{
     CHECKSUM_CHUNK_BYTES, Checksum64, checksum64, chunked_checksum64, join_chunk_checksums,

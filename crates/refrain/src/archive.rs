@@ -310,8 +310,8 @@ impl Archive {
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
     /// that a directory is seen as. Does not publish the sink. Entries are compared with their
-    /// hash. Returns whether all content was compared with its hash: that of a tar member and of an
-    /// archive of lrzip is; the content of others is left to the caller.
+    /// hash. Returns whether all content was compared with its hash: that of an entry list of
+    /// ordinary size and of an archive of lrzip is; that of others is left to the caller.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
@@ -367,7 +367,8 @@ impl Archive {
                 sink,
                 threads: self.threads,
                 total_bytes,
-                blake3: &stated.blake3,
+                memory_bytes: self.memory_bytes,
+                blake3: Some(&stated.blake3),
                 meter,
                 recovery,
             };
@@ -664,8 +665,7 @@ impl Archive {
     /// recorded there.
     ///
     /// The entries are compared with their hash. If everything is restored, the content is compared
-    /// with its BLAKE3 hash, too, unless the directory has too many entries for the memory. Returns
-    /// whether it was.
+    /// with its BLAKE3 hash, too, unless that takes too much memory. Returns whether it was.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.

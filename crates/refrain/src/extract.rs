@@ -21,8 +21,8 @@ pub use crate::verify::{verify, verify_stream};
 
 /// Extracts all members of an archive that can be read at any offset.
 ///
-/// Every frame is read and checked, and the content hash and further digests of a member are
-/// compared before it is published.
+/// The content hash and further digests of a member are compared before it is published. Every
+/// frame is read and checked, unless only a part of the archive is asked for.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` for the archive, with the location; `Io` for reads and
@@ -36,7 +36,7 @@ pub fn extract(
 ) -> Result<ExtractSummary> {
     if Dialect::of(&*source)? == Dialect::Native {
         match Archive::open(source.clone(), options) {
-            Ok(archive) if matches!(has_trees(&archive), Ok(true)) => {
+            Ok(archive) if targets.is_part() || matches!(has_trees(&archive), Ok(true)) => {
                 archive.use_memory_for_blocks();
                 return extract_members(&archive, &source, targets, None, options, watch);
             }

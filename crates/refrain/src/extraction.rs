@@ -133,7 +133,9 @@ impl<'a> Extraction<'a> {
                     sink: sink.as_mut(),
                     threads: self.options.threads.max(1),
                     total_bytes: end.view_bytes,
-                    blake3: &end.blake3,
+                    memory_bytes: self.options.memory_bytes,
+                    // As above.
+                    blake3: None,
                     meter: &self.of_trees,
                     recovery,
                 };

@@ -44,6 +44,7 @@ pub(crate) fn extract_members(
 ) -> Result<ExtractSummary> {
     let (going_on, mut begun) = going_on.unzip();
     let first = begun.as_ref().map_or(0, |begun| begun.member);
+    let is_part = targets.is_part();
     let mut extraction = MemberExtraction {
         archive,
         source,
@@ -54,7 +55,7 @@ pub(crate) fn extract_members(
         meter: ContentMeter::new(ContentLimit::new(options, source.size_bytes()?)),
         is_verified: archive.is_scanned(),
         is_checked: archive.is_scanned(),
-        is_part: false,
+        is_part,
     };
     let (mut entries, mut content_bytes) = (0, 0_u64);
     for number in 0..archive.member_count() {
@@ -131,13 +132,14 @@ impl MemberExtraction<'_> {
             };
         }
         if !is_compared && !self.is_verified {
-            // The view of a directory has not the order of its content.
+            // There was too little memory for the hash of content that is read in another order.
             let verified = verify(self.source.clone(), self.options, self.watch);
             self.unless_damaged_elsewhere(verified.map(|_| ()))?;
             self.is_verified = true;
         }
         let is_read = !matches!(target, Target::Skipped);
-        if is_read && self.going_on.is_none() && !self.is_verified && !self.is_checked {
+        let is_all = is_read && !self.is_part;
+        if is_all && self.going_on.is_none() && !self.is_verified && !self.is_checked {
             self.check_frames()?;
         }
         self.targets.close(member, target)

@@ -52,7 +52,7 @@ pub fn recover(
         member: 0,
         target: None,
     };
-    if !archive.is_scanned() && !has_trees(&archive)? {
+    if !archive.is_scanned() && !targets.is_part() && !has_trees(&archive)? {
         let (feed, limit) = limited(ArchiveFeed::Source(source.clone()), options)?;
         let mut extraction = Extraction::new(targets, options, &limit, watch);
         let error = match run((feed, limit), &mut extraction, options, watch) {

@@ -82,6 +82,12 @@ pub trait Targets {
         Ok(())
     }
 
+    /// Whether only a part of the archive is asked for. What the rest of it needs is then neither
+    /// read nor checked.
+    fn is_part(&self) -> bool {
+        false
+    }
+
     /// Whether what follows a member that is broken cannot be told from it, so that nothing more is
     /// delivered.
     fn ends_at_damage(&self) -> bool {

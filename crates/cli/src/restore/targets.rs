@@ -325,6 +325,10 @@ impl Targets for Restore {
         Ok(())
     }
 
+    fn is_part(&self) -> bool {
+        self.selection.is_some()
+    }
+
     /// Publishes what is before the damage of the only member, unless that replaces a file; with
     /// `--keep-broken` all that was delivered.
     fn close_broken(

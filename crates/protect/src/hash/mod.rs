@@ -2,5 +2,6 @@
 
 pub mod blake3;
 pub mod member;
+pub mod scattered;
 pub mod sparse;
 pub mod xxh3;

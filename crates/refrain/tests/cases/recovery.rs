@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{archive_of, file, member, pipe, read_options, source};
 use refrain::directory::{RestoreOptions, TreeRestore};
-use refrain::storage::{MemoryOutput, MemorySink, Sink};
+use refrain::storage::{MemoryOutput, MemorySink, Sink, Source};
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, Damage, DamagedFile, DirectoryContent,
     ErrorKind, ExtentOrigin, Member, MemberInput, MemberKind, MemberStart, ReadOptions, Result,
@@ -543,4 +544,71 @@ fn one_file_that_is_whole_is_read_without_the_others() {
     }
     assert!(whole + of_block.len() >= files.len());
     assert_eq!(opened.damaged_places().len(), 1);
+}
+
+/// Counts the bytes that are read of an archive.
+struct Counted {
+    inner: std::sync::Arc<dyn Source>,
+    bytes: AtomicU64,
+}
+
+impl Source for Counted {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.inner.size_bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read_at(offset, buffer)?;
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// Takes the member `small` only.
+struct OnlySmall(Recovered);
+
+impl Targets for OnlySmall {
+    fn open(&mut self, member: &MemberStart) -> Result<Target> {
+        if member.name == b"small" { self.0.open(member) } else { Ok(Target::Skipped) }
+    }
+
+    fn close(&mut self, member: &Member, target: Target) -> Result<()> {
+        self.0.close(member, target)
+    }
+
+    fn is_part(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_part_reads_what_it_needs_and_not_the_rest_of_the_archive() {
+    let small = data::random(70_000, 1);
+    let large = data::random(20 << 20, 2);
+    let inputs = [("large", &large), ("small", &small), ("other", &large)];
+    let inputs = inputs.map(|(name, bytes)| file(name, bytes));
+    let options = CompressOptions {
+        block_bytes: Some(1 << 20),
+        ..options("zstd")
+    };
+    let (archive, _) = archive_of(inputs.into(), &options);
+    for recovers in [false, true] {
+        let counted = std::sync::Arc::new(Counted {
+            inner: source(&archive),
+            bytes: AtomicU64::new(0),
+        });
+        let mut targets = OnlySmall(Recovered::new());
+        let (from, reading) = (counted.clone(), read_options(2));
+        if recovers {
+            recover(from, None, &mut targets, false, &reading, &Unwatched).unwrap();
+        } else {
+            refrain::extract(from, &mut targets, &reading, &Unwatched).unwrap();
+        }
+        assert_eq!(
+            targets.0.files,
+            Files::from([("small".into(), small.clone())])
+        );
+        let bytes = counted.bytes.load(Ordering::Relaxed);
+        assert!(bytes < 3 << 20, "{bytes} of {} were read", archive.len());
+    }
 }

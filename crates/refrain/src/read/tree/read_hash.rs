@@ -1,55 +1,60 @@
-//! The hashes of what is read of a member: of its content, which is read in pieces, some of them
-//! more than once, and of its entries.
+//! The hashes of what is read of a member: of its content, which is read in pieces, in any order
+//! and some of them more than once, and of its entries.
 
 use refrain_entries::Entry;
 use refrain_format::EntriesHasher;
-use refrain_protect::{ContentHash, HASH_BYTES};
+use refrain_protect::{HASH_BYTES, ScatteredHash};
 
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 
-/// The hash of the content so far, as long as it is read without a gap.
-pub(crate) struct ReadHash {
-    hash: ContentHash,
-    end: u64,
-    is_ended: bool,
+/// One in so many bytes of the memory is for pieces of the content whose neighbours were not read.
+const MEMORY_SHARE: u64 = 8;
+
+/// The hash of the content, which is read in any order.
+pub(crate) struct ReadHash<'a> {
+    /// `None` if it is not compared.
+    hash: Option<(ScatteredHash, &'a [u8; HASH_BYTES])>,
+    memory_bytes_max: u64,
 }
 
-impl ReadHash {
-    pub(crate) fn new() -> ReadHash {
+impl<'a> ReadHash<'a> {
+    /// Of content of so many bytes with this hash, if it has one and all of it is going to be read.
+    pub(crate) fn new(
+        content_bytes: u64,
+        expected: Option<&'a [u8; HASH_BYTES]>,
+        memory_bytes: u64,
+    ) -> ReadHash<'a> {
         ReadHash {
-            hash: ContentHash::new(),
-            end: 0,
-            is_ended: false,
+            hash: expected.map(|expected| (ScatteredHash::new(content_bytes), expected)),
+            memory_bytes_max: memory_bytes / MEMORY_SHARE,
         }
     }
 
     /// Adds content from offset `start`. What was added before is skipped.
     pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
-        let known = self.end.checked_sub(start).filter(|_| !self.is_ended);
-        if let Some(rest) = known.and_then(|known| bytes.get(known as usize..)) {
-            self.hash.update(rest);
-            self.end += rest.len() as u64;
+        if let Some((hash, _)) = &mut self.hash {
+            hash.add(start, bytes);
+            if hash.memory_bytes() > self.memory_bytes_max {
+                self.hash = None;
+            }
         }
     }
 
-    /// A part of the content is missing: nothing more counts.
+    /// A part of the content is missing: it is not compared.
     pub(crate) fn end(&mut self) {
-        self.is_ended = true;
+        self.hash = None;
     }
 
     /// Compares the hash, if all of the content was added. Returns whether it was.
     ///
     /// # Errors
     /// `Damaged` if the hash differs.
-    pub(crate) fn compare(self, content_bytes: u64, expected: &[u8; HASH_BYTES]) -> Result<bool> {
-        if self.end < content_bytes || self.is_ended {
-            return Ok(false);
-        }
-        if self.hash.value() == *expected {
-            Ok(true)
-        } else {
-            Err(Error::damaged("the content does not match its BLAKE3 hash"))
+    pub(crate) fn compare(self) -> Result<bool> {
+        match self.hash.map(|(hash, expected)| (hash.value(), expected)) {
+            None | Some((None, _)) => Ok(false),
+            Some((Some(found), expected)) if found == *expected => Ok(true),
+            Some(_) => Err(Error::damaged("the content does not match its BLAKE3 hash")),
         }
     }
 }
@@ -92,20 +97,20 @@ mod tests {
     use refrain_protect::content_hash;
 
     #[test]
-    fn repeated_pieces_count_once_and_a_gap_ends_the_comparison() {
-        let bytes: Vec<u8> = (0..=255).collect();
+    fn pieces_count_in_any_order_and_a_gap_or_too_little_memory_ends_the_comparison() {
+        let bytes: Vec<u8> = (0..10_000_u64).map(|byte| (byte % 251) as u8).collect();
         let expected = content_hash(&bytes);
-        let mut hash = ReadHash::new();
-        for range in [0..100, 50..90, 40..200, 200..256, 0..10] {
-            hash.add(range.start as u64, &bytes[range]);
-        }
-        assert!(hash.compare(256, &expected).unwrap());
-        let mut hash = ReadHash::new();
-        hash.add(0, &bytes[..9]);
-        hash.add(10, &bytes[10..]);
-        assert!(!hash.compare(256, &expected).unwrap());
-        let mut hash = ReadHash::new();
-        hash.add(0, &bytes);
-        assert!(hash.compare(256, &[0; HASH_BYTES]).is_err());
+        let compared = |pieces: &[std::ops::Range<usize>], expected, memory_bytes| {
+            let mut hash = ReadHash::new(bytes.len() as u64, Some(expected), memory_bytes);
+            for piece in pieces {
+                hash.add(piece.start as u64, &bytes[piece.clone()]);
+            }
+            hash.compare()
+        };
+        let pieces = [200..10_000, 0..100, 50..90, 40..200];
+        assert!(compared(&pieces, &expected, 1 << 20).unwrap());
+        assert!(!compared(&pieces[..3], &expected, 1 << 20).unwrap());
+        assert!(!compared(&pieces, &expected, 1 << 10).unwrap());
+        compared(&pieces, &[0; HASH_BYTES], 1 << 20).unwrap_err();
     }
 }

@@ -70,7 +70,10 @@ struct Written {
 /// Those of reading. Problems of single entries are recorded by the target.
 pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
     let window_bytes = (plan.memory_bytes / WINDOW_SHARE) as usize;
-    let mut hash = ReadHash::new();
+    let content_bytes = plan.content.content_bytes();
+    let is_all = plan.selection.is_none() && !plan.content.is_open();
+    let expected = plan.blake3.as_ref().filter(|_| is_all);
+    let mut hash = ReadHash::new(content_bytes, expected, plan.memory_bytes);
     let mut read_entries = ReadEntries::new();
     let mut written_bytes = 0;
     let mut frames = 0..plan.content.entry_frames()?;
@@ -136,12 +139,7 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
         let files = files_of_links(plan.content, plan.target)?;
         write_files(plan, files, &mut hash, &mut written_bytes, watch)?;
     }
-    match &plan.blake3 {
-        Some(expected) if !plan.content.is_open() => {
-            hash.compare(plan.content.content_bytes(), expected)
-        }
-        _ => Ok(false),
-    }
+    hash.compare()
 }
 
 /// Counts the entries of the frames that a full disk left over.
@@ -173,7 +171,7 @@ fn create(target: &TreeRestore, entry: Entry) -> Option<Entry> {
 fn write_files(
     plan: &RestorePlan<'_>,
     files: Vec<Entry>,
-    hash: &mut ReadHash,
+    hash: &mut ReadHash<'_>,
     written_bytes: &mut u64,
     watch: &dyn Watch,
 ) -> Result<()> {

@@ -227,8 +227,9 @@ pub(crate) struct ViewOutput<'a> {
     pub threads: usize,
     /// The length of the view.
     pub total_bytes: u64,
-    /// The hash of the content.
-    pub blake3: &'a [u8; HASH_BYTES],
+    pub memory_bytes: u64,
+    /// The hash of the content, if it is to be compared.
+    pub blake3: Option<&'a [u8; HASH_BYTES]>,
     /// Counts the bytes of the view.
     pub meter: &'a ContentMeter,
     /// How it goes on after damage; `None`: it ends there.
@@ -236,9 +237,9 @@ pub(crate) struct ViewOutput<'a> {
 }
 
 /// Writes the tar view of a tree to a sink, without publishing it. Returns whether all content was
-/// compared with its hash, which is possible where the view has it in its order. What is before
-/// damage is written. With a recovery that keeps what is broken, zeros are in the place of content
-/// that is missing, and entries that are lost are left out.
+/// compared with its hash: not if that takes too much memory. What is before damage is written.
+/// With a recovery that keeps what is broken, zeros are in the place of content that is missing,
+/// and entries that are lost are left out.
 ///
 /// # Errors
 /// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
@@ -252,7 +253,11 @@ pub(crate) fn write_view(
     planner.recovery = output.recovery.filter(|recovery| recovery.keep_broken);
     planner.lost = content.lost_entries();
     planner.is_incomplete = !planner.lost.is_none();
-    let mut hash = ReadHash::new();
+    let mut hash = ReadHash::new(
+        content.content_bytes(),
+        output.blake3.filter(|_| !content.is_open()),
+        output.memory_bytes,
+    );
     let mut written = 0;
     let mut missing = vec![];
     let ended = run_in_order(
@@ -326,7 +331,7 @@ pub(crate) fn write_view(
         )));
     }
     planner.read_entries.compare(content)?;
-    hash.compare(content.content_bytes(), output.blake3)
+    hash.compare()
 }
 
 /// Notes what is missing of a view, after `written` of `total` bytes.
