@@ -1,5 +1,4 @@
-//! Benchmarks and predictions, for development only: `cargo run --release -p refrain-bench --
-//! --help`.
+//! Benchmarks and predictions, for development only: `cargo run --release -- --help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A command-line program.
 #![forbid(unsafe_code)]
