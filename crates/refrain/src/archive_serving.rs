@@ -1,5 +1,5 @@
-//! What an opened archive offers to those who serve it to many readers: reads that do not wait or
-//! may be given up, the holes of a range, and decoding ahead.
+//! What an opened archive offers to those who serve it to many readers: reads that say when they
+//! wait and may be given up, the holes of a range, and decoding ahead.
 
 use std::ops::Range;
 
@@ -11,11 +11,10 @@ use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::view::read_view;
 
-pub use crate::read::read_control::{Deadline, ReadControl, Run};
+pub use crate::read::read_control::{BeforeWaiting, Deadline, ReadControl, Run};
 
 impl Archive {
     /// [`Archive::read_at`], or [`Archive::read_entry_at`] if there is an entry, as `control` says.
-    /// `None` if only what is in memory was asked for, and it is not all there.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Cancelled`; `Io` after the deadline.
@@ -26,7 +25,7 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
-    ) -> Result<Option<usize>> {
+    ) -> Result<usize> {
         let tree = match entry {
             // Members without entries are the usual case here.
             None if !self.opened.has_entries(member)? => {
@@ -37,13 +36,9 @@ impl Archive {
         let Some(tree) = tree else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
-        let read = match entry {
+        match entry {
             Some(entry) => read_entry(&*tree, entry, offset, buffer),
             None => read_view(&*tree, offset, buffer),
-        };
-        match read {
-            Err(error) if control.memory_only && error.kind == ErrorKind::Cancelled => Ok(None),
-            read => read.map(Some),
         }
     }
 
@@ -143,7 +138,47 @@ fn entry_runs(entry: &Entry, range: Range<u64>) -> impl Iterator<Item = Run> + '
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use refrain_storage::{MemorySink, MemorySource};
+
     use super::*;
+    use crate::{CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress};
+
+    #[test]
+    fn a_read_says_that_it_waits_unless_all_is_in_memory() {
+        let content: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let member = MemberInput {
+            name: "a".into(),
+            mode: None,
+            modified: None,
+            content: Content::Source(Arc::new(MemorySource::new(content.clone()))),
+        };
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        let options = CompressOptions::default();
+        compress(vec![member], &mut sink, &options, &Unwatched).unwrap();
+        let bytes = output.published().unwrap();
+        let archive = Archive::open(Arc::new(MemorySource::new(bytes)), &ReadOptions::default());
+        let archive = archive.unwrap();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let control = ReadControl {
+            before_waiting: Some(BeforeWaiting(Arc::new(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }))),
+            ..ReadControl::default()
+        };
+        let mut buffer = [0; 1000];
+        for is_in_memory in [false, true] {
+            let before = calls.load(Ordering::Relaxed);
+            let read = archive.read_controlled(0, None, 5000, &mut buffer, &control);
+            assert_eq!(read.unwrap(), 1000);
+            assert!(buffer == content[5000..6000]);
+            assert_eq!(calls.load(Ordering::Relaxed) == before, is_in_memory);
+        }
+    }
 
     #[test]
     fn the_runs_of_an_entry_are_its_data_and_its_holes() {

@@ -100,7 +100,7 @@ pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
 pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
-pub use archive_serving::{Deadline, ReadControl, Run};
+pub use archive_serving::{BeforeWaiting, Deadline, ReadControl, Run};
 pub use compress::{CompressSummary, compress};
 pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};
 pub use dialect::Dialect;

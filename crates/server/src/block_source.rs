@@ -11,12 +11,11 @@ pub trait BlockSource: Send + Sync {
     /// The length in bytes.
     fn size_bytes(&self) -> u64;
 
-    /// Fills `buffer`, whose range is inside the source, as `control` says. Returns `false` if only
-    /// what is in memory was asked for, and it is not all there.
+    /// Fills `buffer`, whose range is inside the source, as `control` says.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
-    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool>;
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<()>;
 
     /// Calls `each` for the zeros and the data of a range, until it returns `false`.
     ///
@@ -103,10 +102,10 @@ impl BlockSource for FileOfArchive {
         self.size_bytes
     }
 
-    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool> {
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<()> {
         let (archive, entry) = (self.service.archive(), self.entry.as_deref());
-        let read = archive.read_controlled(self.member, entry, offset, buffer, control)?;
-        Ok(read.is_some())
+        archive.read_controlled(self.member, entry, offset, buffer, control)?;
+        Ok(())
     }
 
     fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {

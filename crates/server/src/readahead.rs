@@ -239,16 +239,9 @@ impl BlockSource for ReadaheadSource {
         self.source.size_bytes()
     }
 
-    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<bool> {
-        if !control.memory_only {
-            self.note(offset, buffer.len());
-            return self.source.read(offset, buffer, control);
-        }
-        let is_read = self.source.read(offset, buffer, control)?;
-        if is_read {
-            self.note(offset, buffer.len());
-        }
-        Ok(is_read)
+    fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<()> {
+        self.note(offset, buffer.len());
+        self.source.read(offset, buffer, control)
     }
 
     fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {

@@ -46,28 +46,24 @@ pub(crate) trait OpenedArchive: Send + Sync {
         self.content_controlled(member, &ReadControl::default())
     }
 
-    /// The same for a reader that may leave, or wants only what is in memory: its reads then end as
-    /// [`ReadControl::allow_reading`] says.
+    /// The same for a reader that may leave: its reads then end as [`ReadControl::before_waiting`]
+    /// says.
     fn content_controlled(
         &self,
         member: usize,
         control: &ReadControl,
     ) -> Result<Option<Box<dyn TreeContent + '_>>>;
 
-    /// [`OpenedArchive::read_at`] of a member without entries for a reader that may leave, or wants
-    /// only what is in memory. `None`: that is not all of it.
+    /// [`OpenedArchive::read_at`] of a member without entries for a reader that may leave.
     fn read_controlled(
         &self,
         member: usize,
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
-    ) -> Result<Option<usize>> {
-        if control.memory_only {
-            Ok(None)
-        } else {
-            self.read_at(member, offset, buffer).map(Some)
-        }
+    ) -> Result<usize> {
+        control.before_waiting()?;
+        self.read_at(member, offset, buffer)
     }
 
     /// Calls `each` for the runs of a range of content of a member, in order, until it returns

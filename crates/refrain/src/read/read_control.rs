@@ -1,5 +1,6 @@
 //! How a read is carried out, and what a range consists of, for those who serve an archive.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,47 +12,51 @@ use crate::error::{Error, ErrorKind, Result};
 /// How a read is carried out.
 #[derive(Debug, Clone, Default)]
 pub struct ReadControl {
-    /// Whether only what is in memory is delivered: nothing is read from the source and nothing is
-    /// decoded, so that the caller does not wait.
-    pub memory_only: bool,
+    /// What is called before the read waits.
+    pub before_waiting: Option<BeforeWaiting>,
     /// When it becomes `true`, the read ends before the next block.
     pub cancelled: Option<Arc<AtomicBool>>,
     /// When it has passed, the read fails before the next block.
     pub deadline: Option<Deadline>,
 }
 
-impl ReadControl {
-    /// Only what is in memory.
-    pub const MEMORY_ONLY: ReadControl = ReadControl {
-        memory_only: true,
-        cancelled: None,
-        deadline: None,
-    };
+/// What is called before a read takes time: something is read from the source, or decoded, by this
+/// thread or by another one that has begun. It may be called several times, and is not called if
+/// all of the range is in memory.
+#[derive(Clone)]
+pub struct BeforeWaiting(pub Arc<dyn Fn() + Send + Sync>);
 
+impl fmt::Debug for BeforeWaiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BeforeWaiting")
+    }
+}
+
+impl ReadControl {
     /// Whether the read is to end.
     pub fn is_cancelled(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         self.cancelled.as_ref().is_some_and(is_set)
     }
-}
 
-impl ReadControl {
-    /// Whether something may be read from the source now.
+    /// Is called before something is read from the source, or waited for.
     ///
     /// # Errors
-    /// `Cancelled` if only what is in memory is wanted, or the reader has left; `Io` after the
-    /// deadline.
-    pub(crate) fn allow_reading(&self) -> Result<()> {
-        if self.memory_only || self.is_cancelled() {
+    /// `Cancelled` if the reader has left; `Io` after the deadline.
+    pub(crate) fn before_waiting(&self) -> Result<()> {
+        if self.is_cancelled() {
             return Err(Error::cancelled());
         }
-        match &self.deadline {
-            Some(deadline) if deadline.has_passed() => {
-                let text = format!("the read took longer than {:?}", deadline.time);
-                Err(Error::new(ErrorKind::Io, text))
-            }
-            _ => Ok(()),
+        if let Some(deadline) = &self.deadline
+            && deadline.has_passed()
+        {
+            let text = format!("the read took longer than {:?}", deadline.time);
+            return Err(Error::new(ErrorKind::Io, text));
         }
+        if let Some(BeforeWaiting(call)) = &self.before_waiting {
+            call();
+        }
+        Ok(())
     }
 }
 
@@ -90,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_read_ends_by_its_deadline_and_when_the_reader_leaves() {
-        let kind = |control: &ReadControl| control.allow_reading().map_err(|error| error.kind);
+        let kind = |control: &ReadControl| control.before_waiting().map_err(|error| error.kind);
         let left = Arc::new(AtomicBool::new(false));
         let mut control = ReadControl {
             cancelled: Some(Arc::clone(&left)),
@@ -103,6 +108,5 @@ mod tests {
         assert_eq!(kind(&control), Err(ErrorKind::Io));
         left.store(true, Ordering::Relaxed);
         assert_eq!(kind(&control), Err(ErrorKind::Cancelled));
-        assert_eq!(kind(&ReadControl::MEMORY_ONLY), Err(ErrorKind::Cancelled));
     }
 }

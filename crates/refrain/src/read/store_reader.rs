@@ -345,11 +345,6 @@ impl StoreReader {
             count(&self.counters.hits, 1);
             return Ok(decoded.clone());
         }
-        if let Some(meter) = meter
-            && meter.is_memory_only()
-        {
-            meter.allow_reading()?;
-        }
         let (cell, wanted) = match found {
             Some(found) => {
                 count(&self.counters.hits, 1);
@@ -370,6 +365,9 @@ impl StoreReader {
             }
         };
         drop(cache);
+        if let Some(meter) = meter {
+            meter.before_waiting()?;
+        }
         if cell.get().is_none() && self.failed.is_lost(location.block) {
             return Err(Error::damaged("the block is damaged")
                 .at_offset(location.frame_offset)
@@ -377,7 +375,7 @@ impl StoreReader {
         }
         let decoded = cell.get_or_try_init(|| {
             if let Some(meter) = meter {
-                meter.allow_reading()?;
+                meter.before_waiting()?;
                 meter.decode(wanted, location.frame_offset, location.frame_bytes)?;
             }
             count(&self.counters.decoded_bytes, wanted);

@@ -53,17 +53,12 @@ impl WorkMeter {
         }
     }
 
-    /// Whether only what is in memory is wanted.
-    pub(crate) fn is_memory_only(&self) -> bool {
-        self.control.memory_only
-    }
-
-    /// Is called before something is read from the source.
+    /// Is called before something is read from the source, or waited for.
     ///
     /// # Errors
-    /// As [`ReadControl::allow_reading`].
-    pub(crate) fn allow_reading(&self) -> Result<()> {
-        self.control.allow_reading()
+    /// As [`ReadControl::before_waiting`].
+    pub(crate) fn before_waiting(&self) -> Result<()> {
+        self.control.before_waiting()
     }
 
     /// Counts bytes that are about to be delivered from blocks.

@@ -87,8 +87,8 @@ mod tests {
             self.0.iter().map(|(length, _)| length).sum()
         }
 
-        fn read(&self, _: u64, _: &mut [u8], _: &ReadControl) -> Result<bool> {
-            Ok(false)
+        fn read(&self, _: u64, _: &mut [u8], _: &ReadControl) -> Result<()> {
+            Ok(())
         }
 
         fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {

@@ -3,17 +3,17 @@
 //! The threads of a connection take turns to receive a request, and the one that has received it
 //! answers it (leader and followers; Schmidt et al., 1996): no request is handed from one thread to
 //! another. What is in memory is answered before the next request is received, without waking
-//! anybody. Otherwise the next thread receives while this one decodes, so replies overtake one
-//! another and a slow block delays no other request. A client that stops reading blocks its own
-//! threads only.
+//! anybody. Before a thread waits for a source or decodes, it lets the next one receive, so replies
+//! overtake one another and a slow block delays no other request. A client that stops reading
+//! blocks its own threads only.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use refrain::{Deadline, ErrorKind, ReadControl};
+use refrain::{BeforeWaiting, Deadline, ErrorKind, ReadControl};
 use refrain_pool::{Cancellation, Lock, Permits, SignalDelivery, start_detached};
+use refrain_sync::{Condvar, Mutex, lock, wait};
 
 use super::allocation::extents;
 use super::channel::Channel;
@@ -25,7 +25,7 @@ use crate::clients::Client;
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 
-/// Reads of up to so many bytes are tried from memory first, in bytes.
+/// Longer reads are taken to wait, in bytes.
 const SMALL_READ_BYTES: u32 = 64 << 10;
 
 /// Longer reads are answered in chunks of this length, in bytes.
@@ -52,26 +52,41 @@ pub(super) struct Connection {
     channel: Arc<dyn Channel>,
     /// The client counts as one until the last thread has returned.
     _client: Client,
-    requests: Lock<Requests>,
+    receiving: Mutex<Receiving>,
+    /// Notified when the next request can be received, and when there are no more.
+    may_receive: Condvar,
     /// Held while a reply is sent.
     sending: Lock<()>,
-    /// The threads of the connection, and those of them that wait to receive.
-    threads: AtomicUsize,
-    waiting: AtomicUsize,
-    /// Set when no more requests are received.
-    has_ended: AtomicBool,
     /// Cancelled when the client has left: nobody waits for what is being read.
     left: Cancellation,
 }
 
-/// How a request is answered.
-enum Answer {
-    /// It is answered already.
-    Done,
-    /// It takes time.
-    Later(Request),
-    /// The client is done.
-    End,
+/// Who receives requests.
+struct Receiving {
+    /// `None` while a thread receives.
+    requests: Option<Requests>,
+    /// The threads of the connection, and those of them that wait to receive.
+    threads: usize,
+    waiting: usize,
+    /// Set when no more requests are received.
+    has_ended: bool,
+}
+
+/// The turn of one thread to receive.
+struct Turn {
+    connection: Arc<Connection>,
+    /// The requests, while it is this thread that receives the next one.
+    requests: Lock<Option<Requests>>,
+}
+
+impl Turn {
+    /// Lets another thread receive.
+    fn pass_on(&self) {
+        let requests = self.requests.lock().take();
+        if let Some(requests) = requests {
+            self.connection.let_another_receive(requests);
+        }
+    }
 }
 
 impl Connection {
@@ -86,13 +101,16 @@ impl Connection {
             source: agreed.source,
             is_structured: agreed.is_structured,
             has_context: agreed.has_context,
-            requests: Lock::new(Requests::new(channel.clone())),
+            receiving: Mutex::new(Receiving {
+                requests: Some(Requests::new(channel.clone())),
+                threads: 1,
+                waiting: 0,
+                has_ended: false,
+            }),
+            may_receive: Condvar::new(),
             channel,
             _client: client,
             sending: Lock::new(()),
-            threads: AtomicUsize::new(1),
-            waiting: AtomicUsize::new(0),
-            has_ended: AtomicBool::new(false),
             left: Cancellation::new(),
         })
     }
@@ -100,102 +118,106 @@ impl Connection {
     /// Answers requests until the client leaves, on this thread and others that it starts. Returns
     /// when this thread has nothing to do any more.
     pub(super) fn run(self: &Arc<Self>) {
+        let turn = Arc::new(Turn {
+            connection: Arc::clone(self),
+            requests: Lock::default(),
+        });
+        let of_thread = Arc::clone(&turn);
+        let before_waiting = BeforeWaiting(Arc::new(move || of_thread.pass_on()));
         let mut buffer = vec![];
-        while self.turn(&mut buffer).is_some() {}
-        self.threads.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Receives requests until one takes time, and answers it. `None`: the connection has ended.
-    fn turn(self: &Arc<Self>, buffer: &mut Vec<u8>) -> Option<()> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let mut requests = self.requests.lock();
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        let request = loop {
-            if self.has_ended.load(Ordering::Relaxed) {
-                return None;
+        while let Some(requests) = self.next_turn() {
+            let served = self.serve(requests, &turn, &before_waiting, &mut buffer);
+            if served.is_err() {
+                self.give_up();
             }
-            match self.receive(&mut requests, buffer) {
-                Ok(Answer::Done) => {}
-                Ok(Answer::Later(request)) => break request,
-                Ok(Answer::End) => {
-                    self.has_ended.store(true, Ordering::Relaxed);
-                    return None;
-                }
-                Err(_) => {
-                    self.give_up();
-                    return None;
-                }
-            }
-        };
-        self.let_another_receive();
-        drop(requests);
-        if self.answer(&request, buffer).is_err() {
-            self.give_up();
         }
-        Some(())
+        lock(&self.receiving).threads -= 1;
     }
 
-    /// Starts a thread if none waits to receive the next request.
-    fn let_another_receive(self: &Arc<Self>) {
-        let threads = self.threads.load(Ordering::Relaxed);
-        if self.waiting.load(Ordering::Relaxed) > 0 || threads >= self.shared.threads_per_client {
+    /// Waits for the turn to receive. `None`: the connection has ended.
+    fn next_turn(&self) -> Option<Requests> {
+        let mut receiving = lock(&self.receiving);
+        receiving.waiting += 1;
+        while receiving.requests.is_none() && !receiving.has_ended {
+            receiving = wait(&self.may_receive, receiving);
+        }
+        receiving.waiting -= 1;
+        receiving.requests.take().filter(|_| !receiving.has_ended)
+    }
+
+    /// Receives requests and answers them, until one has let another thread receive, or there are
+    /// no more.
+    fn serve(
+        &self,
+        mut requests: Requests,
+        turn: &Turn,
+        before_waiting: &BeforeWaiting,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        while let Some(request) = requests.next()? {
+            match request.command {
+                command::DISCONNECT => break,
+                command::WRITE if request.length_bytes > REQUEST_BYTES_MAX => {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                command::WRITE => requests.skip(request.length_bytes)?,
+                _ => {}
+            }
+            *turn.requests.lock() = Some(requests);
+            if self.takes_time(&request) {
+                turn.pass_on();
+            }
+            self.answer(&request, before_waiting, buffer)?;
+            match turn.requests.lock().take() {
+                Some(kept) => requests = kept,
+                None => return Ok(()),
+            }
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// Passes the requests to a thread that waits for them, or to a new one. Without another
+    /// thread, this one receives the next request when it has answered.
+    fn let_another_receive(self: &Arc<Self>, requests: Requests) {
+        let mut receiving = lock(&self.receiving);
+        receiving.requests = Some(requests);
+        if receiving.waiting > 0 {
+            self.may_receive.notify_one();
             return;
         }
-        self.threads.fetch_add(1, Ordering::AcqRel);
+        if receiving.threads >= self.shared.threads_per_client {
+            return;
+        }
+        receiving.threads += 1;
+        drop(receiving);
         let this = Arc::clone(self);
         let run = move || this.run();
-        // Without another thread, this one receives the next request when it has answered.
         if !start_detached("nbd client", SignalDelivery::OwnFaults, run) {
-            self.threads.fetch_sub(1, Ordering::AcqRel);
+            lock(&self.receiving).threads -= 1;
         }
+    }
+
+    /// No more requests are received.
+    fn end(&self) {
+        lock(&self.receiving).has_ended = true;
+        self.may_receive.notify_all();
     }
 
     /// The client has left, or sent what is no request: nothing more can be answered.
     fn give_up(&self) {
-        self.has_ended.store(true, Ordering::Relaxed);
+        self.end();
         self.left.cancel();
         self.channel.close();
     }
 
-    /// Receives a request, and answers it if that takes no time.
-    fn receive(&self, requests: &mut Requests, buffer: &mut Vec<u8>) -> io::Result<Answer> {
-        let Some(request) = requests.next()? else {
-            return Ok(Answer::End);
-        };
+    /// Whether a request is taken to wait before it is looked at.
+    fn takes_time(&self, request: &Request) -> bool {
         match request.command {
-            command::DISCONNECT => return Ok(Answer::End),
-            command::READ
-                if request.length_bytes <= SMALL_READ_BYTES && self.contains(&request) =>
-            {
-                if !self.read_from_memory(&request, buffer)? {
-                    return Ok(Answer::Later(request));
-                }
-            }
-            command::READ | command::BLOCK_STATUS | command::CACHE => {
-                return Ok(Answer::Later(request));
-            }
-            command::WRITE => {
-                if request.length_bytes > REQUEST_BYTES_MAX {
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
-                requests.skip(request.length_bytes)?;
-                self.fail(
-                    &request,
-                    error_number::NOT_PERMITTED,
-                    "the export is read-only",
-                )?;
-            }
-            command::TRIM | command::WRITE_ZEROES | command::RESIZE => {
-                self.fail(
-                    &request,
-                    error_number::NOT_PERMITTED,
-                    "the export is read-only",
-                )?;
-            }
-            command::FLUSH => self.reply_empty(&request)?,
-            _ => self.fail(&request, error_number::INVALID, "no such command")?,
+            command::READ => request.length_bytes > SMALL_READ_BYTES,
+            command::BLOCK_STATUS | command::CACHE => true,
+            _ => false,
         }
-        Ok(Answer::Done)
     }
 
     /// Whether the range of a request is inside the export.
@@ -203,38 +225,38 @@ impl Connection {
         (request.end()).is_some_and(|end| end <= self.source.size_bytes())
     }
 
-    /// Answers a read if all of it is in memory.
-    fn read_from_memory(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        let statistics = self.shared.service.statistics();
-        let started_ns = statistics.now_ns();
-        let bytes = sized(buffer, request.length_bytes as usize);
-        let found = self
-            .source
-            .read(request.offset, bytes, &ReadControl::MEMORY_ONLY);
-        // An error is found again, and reported, by the read that takes time.
-        if !matches!(found, Ok(true)) {
-            return Ok(false);
-        }
-        self.send_data(request, request.offset, bytes, true)?;
-        let outcome = Outcome::Bytes(u64::from(request.length_bytes));
-        statistics.record(Operation::NbdRead, started_ns, outcome);
-        Ok(true)
-    }
-
-    /// Answers a request that takes time.
-    fn answer(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<()> {
+    fn answer(
+        &self,
+        request: &Request,
+        before_waiting: &BeforeWaiting,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let statistics = self.shared.service.statistics();
         let started_ns = statistics.now_ns();
         let (operation, outcome) = match request.command {
-            command::READ => (Operation::NbdRead, self.read(request, buffer)?),
-            command::CACHE => (Operation::NbdCache, self.cache(request)?),
-            _ => (Operation::NbdBlockStatus, self.block_status(request)?),
+            command::READ => {
+                let outcome = self.read(request, before_waiting, buffer)?;
+                (Operation::NbdRead, outcome)
+            }
+            command::CACHE => (Operation::NbdCache, self.cache(request, before_waiting)?),
+            command::BLOCK_STATUS => (Operation::NbdBlockStatus, self.block_status(request)?),
+            command::FLUSH => return self.reply_empty(request),
+            command::WRITE | command::TRIM | command::WRITE_ZEROES | command::RESIZE => {
+                let text = "the export is read-only";
+                return self.fail(request, error_number::NOT_PERMITTED, text);
+            }
+            _ => return self.fail(request, error_number::INVALID, "no such command"),
         };
         statistics.record(operation, started_ns, outcome);
         Ok(())
     }
 
-    fn read(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<Outcome> {
+    fn read(
+        &self,
+        request: &Request,
+        before_waiting: &BeforeWaiting,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Outcome> {
         if !self.contains(request) || request.length_bytes > REQUEST_BYTES_MAX {
             let (error, text) = if self.contains(request) {
                 (error_number::OVERFLOW, "the request is longer than 32 MiB")
@@ -249,11 +271,11 @@ impl Connection {
             && request.flags & FLAG_DONT_FRAGMENT == 0
             && length_bytes > CHUNK_BYTES;
         if is_in_chunks {
-            self.read_in_chunks(request, buffer)
+            self.read_in_chunks(request, before_waiting, buffer)
         } else {
             let _memory = (length_bytes > CHUNK_BYTES)
                 .then(|| self.shared.reply_memory.acquire(length_bytes));
-            let outcome = self.read_at_once(request, buffer);
+            let outcome = self.read_at_once(request, before_waiting, buffer);
             if length_bytes > CHUNK_BYTES {
                 *buffer = vec![];
             }
@@ -261,18 +283,24 @@ impl Connection {
         }
     }
 
-    fn control(&self) -> ReadControl {
+    fn control(&self, before_waiting: &BeforeWaiting) -> ReadControl {
         ReadControl {
-            memory_only: false,
+            before_waiting: Some(before_waiting.clone()),
             cancelled: Some(self.left.flag()),
             deadline: Some(Deadline::after(READ_TIME_MAX)),
         }
     }
 
-    fn read_at_once(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<Outcome> {
+    fn read_at_once(
+        &self,
+        request: &Request,
+        before_waiting: &BeforeWaiting,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Outcome> {
         let bytes = sized(buffer, request.length_bytes as usize);
-        match self.source.read(request.offset, bytes, &self.control()) {
-            Ok(_) => {
+        let control = self.control(before_waiting);
+        match self.source.read(request.offset, bytes, &control) {
+            Ok(()) => {
                 self.send_data(request, request.offset, bytes, true)?;
                 Ok(Outcome::Bytes(u64::from(request.length_bytes)))
             }
@@ -281,7 +309,12 @@ impl Connection {
     }
 
     /// Sends chunk after chunk, holes without their zeros.
-    fn read_in_chunks(&self, request: &Request, buffer: &mut Vec<u8>) -> io::Result<Outcome> {
+    fn read_in_chunks(
+        &self,
+        request: &Request,
+        before_waiting: &BeforeWaiting,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Outcome> {
         let end = request.offset + u64::from(request.length_bytes);
         let mut at = request.offset;
         while at < end {
@@ -296,8 +329,9 @@ impl Connection {
                 self.send_hole(request, at, (stop - at) as u32, is_last)?;
             } else {
                 let bytes = sized(buffer, (stop - at) as usize);
-                match self.source.read(at, bytes, &self.control()) {
-                    Ok(_) => self.send_data(request, at, bytes, is_last)?,
+                let control = self.control(before_waiting);
+                match self.source.read(at, bytes, &control) {
+                    Ok(()) => self.send_data(request, at, bytes, is_last)?,
                     Err(error) => return self.fail_read(request, at, &error),
                 }
             }
@@ -306,7 +340,7 @@ impl Connection {
         Ok(Outcome::Bytes(u64::from(request.length_bytes)))
     }
 
-    fn cache(&self, request: &Request) -> io::Result<Outcome> {
+    fn cache(&self, request: &Request, before_waiting: &BeforeWaiting) -> io::Result<Outcome> {
         if !self.contains(request) {
             self.fail(
                 request,
@@ -316,7 +350,8 @@ impl Connection {
             return Ok(Outcome::Failed);
         }
         let end = request.offset + u64::from(request.length_bytes);
-        match self.source.prefetch(request.offset..end, &self.control()) {
+        let control = self.control(before_waiting);
+        match self.source.prefetch(request.offset..end, &control) {
             Ok(()) => {
                 self.reply_empty(request)?;
                 Ok(Outcome::Bytes(u64::from(request.length_bytes)))

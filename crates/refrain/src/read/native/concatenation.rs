@@ -312,7 +312,7 @@ impl OpenedArchive for Concatenation {
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
-    ) -> Result<Option<usize>> {
+    ) -> Result<usize> {
         let (part, member) = self.part_of(member)?;
         part.read_controlled(member, offset, buffer, control)
     }

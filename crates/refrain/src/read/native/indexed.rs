@@ -361,7 +361,7 @@ impl IndexedArchive {
         if let Some(map) = self.maps.lock().get(number) {
             return Ok(map);
         }
-        meter.allow_reading()?;
+        meter.before_waiting()?;
         let map = Arc::new(self.noted(self.read_map(&row, meter), &row)?);
         let bytes_for_blocks = self.maps.lock().add(number, map.clone());
         self.store.set_cache_bytes(bytes_for_blocks);
@@ -440,12 +440,9 @@ impl OpenedArchive for IndexedArchive {
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
-    ) -> Result<Option<usize>> {
+    ) -> Result<usize> {
         let meter = self.meter().with_control(control);
-        match self.read_metered(member, offset, buffer, &meter) {
-            Err(error) if control.memory_only && error.kind == ErrorKind::Cancelled => Ok(None),
-            read => read.map(Some),
-        }
+        self.read_metered(member, offset, buffer, &meter)
     }
 
     fn has_entries(&self, member: usize) -> Result<bool> {

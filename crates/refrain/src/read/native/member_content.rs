@@ -64,7 +64,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     /// The entries of a frame.
     fn frame(&self, number: u64) -> Result<Vec<Entry>> {
-        self.meter.allow_reading()?;
+        self.meter.before_waiting()?;
         let row = self.archive.index.entries_frame(number)?;
         let read = read_entries(&*self.archive.source, &row, &self.archive.limits);
         let checked = read.and_then(|entries| {
