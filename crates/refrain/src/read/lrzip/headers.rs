@@ -12,8 +12,7 @@ use super::block_stream::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::ItemKind;
 use super::layout::{Chunk, LayoutReader};
-use super::reader_memory::ReaderMemory;
-use super::record_summary::RecordSummary;
+use super::record_summary::summarize_chunks;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
@@ -114,7 +113,7 @@ impl LrzipLayout {
             && input.bytes_after(reader.offset())? > digest_bytes as u64
         {
             // Either bytes follow the archive, or a chunk is damaged.
-            check_records(start, options)?;
+            summarize_chunks(start, options, |_, _, _| ())?;
         }
         if digest_bytes > 0 {
             let stored = input.exact("the digest", reader.offset(), digest_bytes)?;
@@ -123,19 +122,6 @@ impl LrzipLayout {
         }
         Ok(())
     }
-}
-
-/// Checks that the records of all chunks from `layout` make up the content that the archive states.
-fn check_records(mut layout: LayoutReader, options: &ReadOptions) -> Result<()> {
-    let opener = layout.opener(ReaderMemory::for_ranges(options).decoders_bytes);
-    let version = layout.header().version;
-    let mut content_bytes: u64 = 0;
-    while let Some(chunk) = layout.next(content_bytes)? {
-        let summary = RecordSummary::of(version, &chunk, &opener, 0)
-            .map_err(|error| error.at_content(content_bytes))?;
-        content_bytes = content_bytes.saturating_add(summary.content_bytes);
-    }
-    layout.tail(content_bytes).map(drop)
 }
 
 fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {

@@ -1,8 +1,7 @@
 //! The only member of an archive.
 
-use refrain_format::{MemberEnd, MemberKind, MemberStart};
-
-use crate::archive_info::{Member, member};
+use refrain_format::member::DIGEST_MD5;
+use refrain_format::{Digest, MemberEnd, MemberKind, MemberStart};
 
 /// The start of the only member. lrzip archives do not hold its name.
 pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
@@ -19,18 +18,21 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
     }
 }
 
-/// The member of a start; its length is not known yet.
-pub(super) fn member_of_start(start: &MemberStart) -> Member {
-    let end = MemberEnd {
-        member_id: start.member_id,
-        content_bytes: 0,
-        view_bytes: 0,
+/// The end of the only member.
+pub(super) fn member_end(content_bytes: u64, md5: Option<[u8; 16]>) -> MemberEnd {
+    let digest = md5.map(|md5| Digest {
+        id: DIGEST_MD5,
+        bytes: md5.to_vec(),
+    });
+    MemberEnd {
+        member_id: 0,
+        content_bytes,
+        view_bytes: content_bytes,
         entries_are_sorted: false,
         blake3: [0; 32],
         entry_count: 0,
         entries_hash: None,
-        digests: Vec::new(),
+        digests: digest.into_iter().collect(),
         extensions: Vec::new(),
-    };
-    member(start, &end)
+    }
 }

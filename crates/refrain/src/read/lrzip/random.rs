@@ -7,24 +7,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Cipher, DigestKind, Header, Prefilter};
 use refrain_pool::{Lock, OnceValue};
-use refrain_protect::{DigestAlgorithm, DigestValue};
 use refrain_storage::Source;
 
 use super::digest::ContentDigest;
 use super::epochs::{ArchiveStep, EpochReader};
 use super::headers::block_info;
 use super::input::ArchiveInput;
-use super::layout::{LayoutReader, Tail};
+use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::store_reader;
-use super::member::{member_of_start, member_start};
+use super::member::{member_end, member_start};
 use super::reader_memory::ReaderMemory;
-use super::record_summary::RecordSummary;
-use super::unfilter::Unfilter;
+use super::record_summary::{RecordSummary, summarize_chunks};
+use super::unfilter::RangeUnfilter;
 use super::whole_check::WholeCheck;
-use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member};
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, LrzipInfo, Member, member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::content_check::ContentCheck;
@@ -47,10 +45,10 @@ pub(crate) struct LrzipArchive {
     records: u64,
     run_bytes: u64,
     tail: Tail,
-    members: Vec<Member>,
+    member: Member,
     mapped: OnceValue<MappedArchive>,
     /// The state after the last read of a filtered chunk.
-    unfilter: Lock<Option<Unfilter>>,
+    unfilter: Lock<Option<RangeUnfilter>>,
 }
 
 /// The maps of all content.
@@ -71,58 +69,39 @@ impl LrzipArchive {
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<LrzipArchive> {
         let input = Arc::new(ArchiveInput::from_source(source)?);
         let layout = LayoutReader::open(input, options.password.as_ref())?;
-        let mut archive = LrzipArchive {
-            header: layout.header().clone(),
-            layout: layout.clone(),
-            options: options.clone(),
-            chunks: Vec::new(),
-            blocks: Vec::new(),
-            records_stored_bytes: 0,
-            records: 0,
-            run_bytes: 0,
-            tail: Tail::default(),
-            members: Vec::new(),
-            mapped: OnceValue::default(),
-            unfilter: Lock::default(),
-        };
-        let content_bytes = archive.read_records(layout)?;
-        let md5 = archive.tail.md5.and_then(|md5| DigestValue::new(&md5));
-        archive.members.push(Member {
-            content_bytes,
-            digests: md5
-                .map(|md5| (DigestAlgorithm::Md5, md5))
-                .into_iter()
-                .collect(),
-            ..member_of_start(&member_start(None))
-        });
-        Ok(archive)
-    }
-
-    /// Reads all records; returns the length of the content in bytes.
-    fn read_records(&mut self, mut layout: LayoutReader) -> Result<u64> {
-        let opener = layout.opener(ReaderMemory::for_ranges(&self.options).decoders_bytes);
-        let (mut content_bytes, mut store_bytes) = (0, 0);
-        while let Some(chunk) = layout.next(content_bytes)? {
-            let survey = RecordSummary::of(self.header.version, &chunk, &opener, 0)
-                .map_err(|error| error.at_content(content_bytes))?;
-            self.chunks.push(ContentChunk {
-                content_start: content_bytes,
-                crc: survey.crc,
+        let (mut chunks, mut blocks) = (Vec::new(), Vec::<BlockInfo>::new());
+        let (mut records_stored_bytes, mut records, mut run_bytes) = (0, 0, 0);
+        let mut store_bytes = 0;
+        let each = |chunk: Chunk, summary: RecordSummary, content_start| {
+            chunks.push(ContentChunk {
+                content_start,
+                crc: summary.crc,
                 prefilter: chunk.header.prefilter,
             });
-            content_bytes = content_after(content_bytes, survey.content_bytes)?;
-            self.records += survey.records;
-            self.run_bytes += survey.run_bytes;
-            let records = chunk.records.iter();
-            self.records_stored_bytes += records.map(|block| block.found.stored_bytes).sum::<u64>();
+            records += summary.records;
+            run_bytes += summary.run_bytes;
+            let stored = chunk.records.iter().map(|block| block.found.stored_bytes);
+            records_stored_bytes += stored.sum::<u64>();
             for block in &chunk.literals {
-                let number = self.blocks.len() as u64;
-                self.blocks.push(block_info(number, block, store_bytes));
+                blocks.push(block_info(blocks.len() as u64, block, store_bytes));
                 store_bytes += block.found.raw_bytes;
             }
-        }
-        self.tail = layout.tail(content_bytes)?;
-        Ok(content_bytes)
+        };
+        let (content_bytes, tail) = summarize_chunks(layout.clone(), options, each)?;
+        Ok(LrzipArchive {
+            header: layout.header().clone(),
+            layout,
+            options: options.clone(),
+            chunks,
+            blocks,
+            records_stored_bytes,
+            records,
+            run_bytes,
+            tail,
+            member: member(&member_start(None), &member_end(content_bytes, tail.md5)),
+            mapped: OnceValue::default(),
+            unfilter: Lock::default(),
+        })
     }
 
     /// The maps of all content, which are built at their first use.
@@ -165,10 +144,7 @@ impl LrzipArchive {
 
     /// The chunk that holds the content at `content_at`, and its filter.
     fn chunk_at(&self, content_at: u64) -> (Range<u64>, Option<Prefilter>) {
-        let content_bytes = self
-            .members
-            .first()
-            .map_or(0, |member| member.content_bytes);
+        let content_bytes = self.member.content_bytes;
         let after = self
             .chunks
             .partition_point(|chunk| chunk.content_start <= content_at);
@@ -188,21 +164,19 @@ impl LrzipArchive {
 
 impl OpenedArchive for LrzipArchive {
     fn member_count(&self) -> usize {
-        self.members.len()
+        1
     }
 
     fn member(&self, member: usize) -> Result<Option<Member>> {
-        Ok(self.members.get(member).cloned())
+        Ok((member == 0).then(|| self.member.clone()))
     }
 
     fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
-        let mut members = self.members.iter();
-        Ok(members.position(|member| member.name == name))
+        Ok((self.member.name == name).then_some(0))
     }
 
     fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
-        let mut members = self.members.iter().enumerate();
-        members.try_for_each(|(number, member)| each(number, member))
+        each(0, &self.member)
     }
 
     /// The number of bytes after the archive.
@@ -212,13 +186,10 @@ impl OpenedArchive for LrzipArchive {
 
     /// Reads content from `offset` into `buffer`; returns the number of bytes.
     fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if member >= self.members.len() {
-            return Err(no_member(member, self.members.len()));
+        if member > 0 {
+            return Err(no_member(member, 1));
         }
-        let content_bytes = self
-            .members
-            .first()
-            .map_or(0, |member| member.content_bytes);
+        let content_bytes = self.member.content_bytes;
         let offset = offset.min(content_bytes);
         let count = usize::try_from(content_bytes - offset)
             .unwrap_or(usize::MAX)
@@ -237,7 +208,7 @@ impl OpenedArchive for LrzipArchive {
                     let mut unfilter = self.unfilter.lock();
                     let open = unfilter.take();
                     let open = open.filter(|open| open.can_reach(chunk.start, at));
-                    let open = open.unwrap_or_else(|| Unfilter::new(chunk, prefilter));
+                    let open = open.unwrap_or_else(|| RangeUnfilter::new(chunk, prefilter));
                     let read = |at: u64, out: &mut [u8]| self.read_mapped(at, out);
                     let open = unfilter.insert(open);
                     let piece = open.read(at, &mut buffer[done..end], read)?;
@@ -253,7 +224,7 @@ impl OpenedArchive for LrzipArchive {
 
     /// Blocks are not compared with the digests, which cover all content.
     fn content_check(&self, member: usize) -> Option<ContentCheck> {
-        let content_bytes = self.members.get(member)?.content_bytes;
+        let content_bytes = (member == 0).then_some(self.member.content_bytes)?;
         let starts = self.chunks.iter().map(|chunk| chunk.content_start);
         let ends = starts.skip(1).chain([content_bytes]);
         let counts = self.header.digest == DigestKind::Crc;
@@ -265,10 +236,7 @@ impl OpenedArchive for LrzipArchive {
 
     /// The properties of the archive.
     fn info(&self) -> Result<ArchiveInfo> {
-        let content_bytes = self
-            .members
-            .first()
-            .map_or(0, |member| member.content_bytes);
+        let content_bytes = self.member.content_bytes;
         let store_bytes: u64 = self.blocks.iter().map(|block| block.raw_bytes).sum();
         let mut codecs = CodecUses::default();
         for block in &self.blocks {
@@ -290,7 +258,7 @@ impl OpenedArchive for LrzipArchive {
                 .saturating_sub(self.run_bytes),
             run_bytes: self.run_bytes,
             reach_bytes: self.tail.archive_bytes,
-            members: self.members.len(),
+            members: 1,
             archives: 1,
             root_hash: None,
             codecs: codecs.finish(),
@@ -321,11 +289,4 @@ impl OpenedArchive for LrzipArchive {
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         Ok(None)
     }
-}
-
-/// The sum of the content so far and that of one more chunk.
-fn content_after(content_bytes: u64, chunk_bytes: u64) -> Result<u64> {
-    let all = content_bytes.checked_add(chunk_bytes);
-    let all = all.filter(|&all| all <= ADDRESS_BYTES_MAX);
-    all.ok_or_else(|| Error::limit(format!("content of more than {ADDRESS_BYTES_MAX} bytes")))
 }

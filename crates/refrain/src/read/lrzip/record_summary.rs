@@ -9,10 +9,12 @@ use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Record, Version};
 
 use super::block_stream::Opener;
-use super::layout::Chunk;
+use super::layout::{Chunk, LayoutReader, Tail};
+use super::reader_memory::ReaderMemory;
 use super::records::ChunkRecords;
 use super::replayed_piece::PIECE_BYTES;
 use crate::error::{Error, Result};
+use crate::options::ReadOptions;
 
 /// Sums over the records of a chunk.
 #[derive(Debug, Default)]
@@ -24,6 +26,31 @@ pub(super) struct RecordSummary {
     /// The CRC-32 of the content, if the chunk has one.
     pub crc: Option<u32>,
     pub last_uses: LastUses,
+}
+
+/// Reads the records of all chunks from `layout`. `each` receives each chunk, the sums over its
+/// records, and the content offset of its start. Returns the length of the content in bytes, and
+/// what follows the chunks.
+pub(super) fn summarize_chunks(
+    mut layout: LayoutReader,
+    options: &ReadOptions,
+    mut each: impl FnMut(Chunk, RecordSummary, u64),
+) -> Result<(u64, Tail)> {
+    let opener = layout.opener(ReaderMemory::for_ranges(options).decoders_bytes);
+    let version = layout.header().version;
+    let mut content_bytes: u64 = 0;
+    while let Some(chunk) = layout.next(content_bytes)? {
+        let summary = RecordSummary::of(version, &chunk, &opener, 0)
+            .map_err(|error| error.at_content(content_bytes))?;
+        let after = content_bytes.saturating_add(summary.content_bytes);
+        if after > ADDRESS_BYTES_MAX {
+            let message = format!("content of more than {ADDRESS_BYTES_MAX} bytes");
+            return Err(Error::limit(message));
+        }
+        each(chunk, summary, content_bytes);
+        content_bytes = after;
+    }
+    Ok((content_bytes, layout.tail(content_bytes)?))
 }
 
 /// For each piece of a chunk's content, the end of the last match that reads it.

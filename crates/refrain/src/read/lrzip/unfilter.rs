@@ -1,37 +1,68 @@
-//! Ranges of filtered chunks. The filter is inverted from the beginning of the chunk.
+//! Inversion of the filters of chunks, from the beginning of a chunk.
 
 use std::ops::Range;
 
+use refrain_format::lrzip::Prefilter;
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 
 use crate::error::Result;
-use refrain_format::lrzip::Prefilter;
 
 /// The number of filtered bytes that are read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// The state of inverting the filter of a chunk.
-pub(super) struct Unfilter {
+/// Inverts the filter of a chunk, one piece after the other.
+pub(super) struct ChunkUnfilter {
+    filter: StreamFilter,
+    /// Filtered bytes that need the following ones.
+    pending: Vec<u8>,
+}
+
+impl ChunkUnfilter {
+    /// Starts at the beginning of a chunk.
+    pub(super) fn new(prefilter: Prefilter) -> ChunkUnfilter {
+        ChunkUnfilter {
+            filter: StreamFilter::new(match prefilter {
+                Prefilter::X86 => LrzipFilter::X86,
+                Prefilter::Arm64 => LrzipFilter::Arm64,
+            }),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Returns the pending and new bytes that can be inverted.
+    pub(super) fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.pending.extend_from_slice(bytes);
+        let done = self.filter.apply(&mut self.pending);
+        let rest = self.pending.split_off(done);
+        std::mem::replace(&mut self.pending, rest)
+    }
+
+    /// Returns the pending bytes at the end of the chunk, which the filter leaves unchanged.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.pending
+    }
+}
+
+/// Reads ranges of a filtered chunk.
+pub(super) struct RangeUnfilter {
     /// The chunk's content.
     chunk: Range<u64>,
-    filter: StreamFilter,
-    /// Filtered bytes that need the following ones; they end at `next`.
-    pending: Vec<u8>,
+    /// Its filter; `None` after its last byte.
+    unfilter: Option<ChunkUnfilter>,
     next: u64,
     /// Inverted bytes, and their offset.
     ready: Vec<u8>,
     ready_start: u64,
 }
 
-impl Unfilter {
+impl RangeUnfilter {
     /// Starts at the beginning of a chunk.
-    pub(super) fn new(chunk: Range<u64>, prefilter: Prefilter) -> Unfilter {
-        Unfilter {
+    pub(super) fn new(chunk: Range<u64>, prefilter: Prefilter) -> RangeUnfilter {
+        RangeUnfilter {
             next: chunk.start,
             ready_start: chunk.start,
             chunk,
-            filter: stream_filter(prefilter),
-            pending: Vec::new(),
+            unfilter: Some(ChunkUnfilter::new(prefilter)),
             ready: Vec::new(),
         }
     }
@@ -49,19 +80,19 @@ impl Unfilter {
         out: &mut [u8],
         read: impl Fn(u64, &mut [u8]) -> Result<()>,
     ) -> Result<usize> {
-        while offset >= self.ready_start + self.ready.len() as u64 && self.next < self.chunk.end {
-            let count = (self.chunk.end - self.next).min(PIECE_BYTES);
-            let before = self.pending.len();
-            self.pending.resize(before + count as usize, 0);
-            read(self.next, &mut self.pending[before..])?;
-            self.next += count;
-            let done = match self.filter.apply(&mut self.pending) {
-                _ if self.next == self.chunk.end => self.pending.len(),
-                done => done,
-            };
-            let rest = self.pending.split_off(done);
+        while offset >= self.ready_start + self.ready.len() as u64
+            && let Some(mut unfilter) = self.unfilter.take()
+        {
+            let mut filtered = vec![0; (self.chunk.end - self.next).min(PIECE_BYTES) as usize];
+            read(self.next, &mut filtered)?;
+            self.next += filtered.len() as u64;
             self.ready_start += self.ready.len() as u64;
-            self.ready = std::mem::replace(&mut self.pending, rest);
+            self.ready = unfilter.apply(&filtered);
+            if self.next == self.chunk.end {
+                self.ready.extend(unfilter.finish());
+            } else {
+                self.unfilter = Some(unfilter);
+            }
         }
         let inside = (offset - self.ready_start) as usize;
         let from = self.ready.get(inside..).unwrap_or_default();
@@ -69,12 +100,4 @@ impl Unfilter {
         out[..count].copy_from_slice(&from[..count]);
         Ok(count)
     }
-}
-
-/// The inverse of a chunk's filter.
-pub(super) fn stream_filter(prefilter: Prefilter) -> StreamFilter {
-    StreamFilter::new(match prefilter {
-        Prefilter::X86 => LrzipFilter::X86,
-        Prefilter::Arm64 => LrzipFilter::Arm64,
-    })
 }

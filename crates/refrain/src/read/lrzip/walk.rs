@@ -9,10 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_filesystem::Problem;
+use refrain_format::MemberStart;
 use refrain_format::lrzip::Prefilter;
-use refrain_format::member::DIGEST_MD5;
-use refrain_format::{Digest, MemberEnd, MemberStart};
-use refrain_lrzip_codec::StreamFilter;
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer, crew};
 
@@ -22,11 +20,11 @@ use super::headers::block_info;
 use super::input::ArchiveInput;
 use super::layout::{LayoutReader, Tail};
 use super::literals::store_reader;
-use super::member::member_start;
+use super::member::{member_end, member_start};
 use super::page_prefetch::PagePrefetcher;
 use super::reader_memory::ReaderMemory;
 use super::replayed_piece::{PIECE_BYTES, Retention};
-use super::unfilter::stream_filter;
+use super::unfilter::ChunkUnfilter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled, next_event};
@@ -127,19 +125,12 @@ struct Walk<'a, 'scope, 'env> {
     undigested_pieces: u64,
     /// `None` while a job uses it.
     digest: Option<Box<ContentDigest>>,
-    filter: Unfiltered,
+    /// The filter of the chunk that is delivered.
+    filter: Option<ChunkUnfilter>,
     content_bytes_total: Option<u64>,
     content_limit: &'a ContentLimit,
     totals: WalkTotals,
     start: MemberStart,
-}
-
-/// Inverts the filter of a chunk during delivery.
-#[derive(Default)]
-struct Unfiltered {
-    filter: Option<StreamFilter>,
-    /// Filtered bytes that need the following ones.
-    pending: Vec<u8>,
 }
 
 /// Reads an archive sequentially with a crew of its own.
@@ -210,7 +201,7 @@ fn walk<'env>(
         undigested: Vec::new(),
         undigested_pieces: 0,
         digest: Some(Box::new(ContentDigest::new(header.digest))),
-        filter: Unfiltered::default(),
+        filter: None,
         content_bytes_total: header.content_bytes,
         content_limit: limit,
         totals: WalkTotals::default(),
@@ -442,7 +433,9 @@ impl Walk<'_, '_, '_> {
     fn deliver(&mut self) -> Result<()> {
         while let Some(item) = self.items.pop_front() {
             match item {
-                DeliveryItem::Chunk(prefilter) => self.filter.begin_chunk(prefilter),
+                DeliveryItem::Chunk(prefilter) => {
+                    self.filter = prefilter.map(ChunkUnfilter::new);
+                }
                 DeliveryItem::Mapped { piece, store_end } => {
                     let Some(decoded) = self.decoded.remove(&piece) else {
                         self.items
@@ -468,8 +461,8 @@ impl Walk<'_, '_, '_> {
                     }
                 }
                 DeliveryItem::ChunkEnd { crc, archive_end } => {
-                    let rest = self.filter.finish();
-                    self.deliver_unfiltered(self.pooled(rest))?;
+                    let rest = self.filter.take().map(ChunkUnfilter::finish);
+                    self.deliver_unfiltered(self.pooled(rest.unwrap_or_default()))?;
                     self.undigested.push(DigestInput::ChunkEnd(crc));
                     self.input.release_before(archive_end);
                 }
@@ -498,7 +491,7 @@ impl Walk<'_, '_, '_> {
     }
 
     fn deliver_zeros(&mut self, length_bytes: u64) -> Result<()> {
-        if self.filter.is_active() {
+        if self.filter.is_some() {
             return self.deliver_bytes(self.pooled(vec![0; length_bytes as usize]));
         }
         self.undigested.push(DigestInput::Zeros(length_bytes));
@@ -507,11 +500,13 @@ impl Walk<'_, '_, '_> {
     }
 
     fn deliver_bytes(&mut self, bytes: Arc<PooledBuffer>) -> Result<()> {
-        if !self.filter.is_active() {
-            return self.deliver_unfiltered(bytes);
+        match &mut self.filter {
+            None => self.deliver_unfiltered(bytes),
+            Some(filter) => {
+                let ready = filter.apply(&bytes);
+                self.deliver_unfiltered(self.pooled(ready))
+            }
         }
-        let ready = self.filter.apply(&bytes);
-        self.deliver_unfiltered(self.pooled(ready))
     }
 
     fn pooled(&self, bytes: Vec<u8>) -> Arc<PooledBuffer> {
@@ -539,49 +534,8 @@ impl Walk<'_, '_, '_> {
         }
         self.totals.members = 1;
         self.totals.archive_bytes = tail.archive_bytes;
-        let digests = tail.md5.map(|md5| Digest {
-            id: DIGEST_MD5,
-            bytes: md5.to_vec(),
-        });
-        let end = MemberEnd {
-            member_id: 0,
-            content_bytes: self.totals.content_bytes,
-            view_bytes: self.totals.content_bytes,
-            entries_are_sorted: false,
-            blake3: [0; 32],
-            entry_count: 0,
-            entries_hash: None,
-            digests: digests.into_iter().collect(),
-            extensions: Vec::new(),
-        };
+        let end = member_end(self.totals.content_bytes, tail.md5);
         self.visitor.end(&self.start, &end, Vec::new())
-    }
-}
-
-impl Unfiltered {
-    fn begin_chunk(&mut self, prefilter: Option<Prefilter>) {
-        self.filter = prefilter.map(stream_filter);
-        self.pending.clear();
-    }
-
-    fn is_active(&self) -> bool {
-        self.filter.is_some()
-    }
-
-    /// Returns the pending and new bytes that can be inverted.
-    fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.pending.extend_from_slice(bytes);
-        let done = match &mut self.filter {
-            Some(filter) => filter.apply(&mut self.pending),
-            None => self.pending.len(),
-        };
-        let rest = self.pending.split_off(done);
-        std::mem::replace(&mut self.pending, rest)
-    }
-
-    /// Returns the pending bytes at the end of the chunk, which the filter leaves unchanged.
-    fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.pending)
     }
 }
 
