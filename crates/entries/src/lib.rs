@@ -16,19 +16,13 @@
 #![forbid(unsafe_code)]
 
 mod entry;
-mod header;
 mod order;
-mod parser;
 mod path_order;
-#[cfg(any(test, feature = "property"))]
-pub mod property;
 mod selection;
 pub mod tar;
 
 pub use entry::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
-pub use header::{HeaderError, TarHeader};
 pub use order::content_order;
-pub use parser::{TarError, TarHandler, TarParser};
 pub use path_order::{ascend, compare_paths};
 pub use selection::{Decision, Selection, SelectionBuilder, SelectionError};
 pub use tar::{RECORD_BYTES, padding_bytes};

@@ -1,4 +1,4 @@
-//! Threads that walk a directory ahead of its reader and request readahead for its files.
+//! Threads that request readahead for files ahead of their reader.
 //!
 //! One thread that opens file after file waits for the disk each time. A kernel tree (79,000 files,
 //! none of them in memory, a virtual disk) was compressed at level 1 in 10.0 s without prefetching
@@ -6,20 +6,17 @@
 //! memory both took 3.9 s. (With eight threads, a threshold of 15 us for slow files and a window of
 //! 512 files it took 8.0 s.)
 //!
-//! The threads change nothing in the stream. They walk in its order, at most [`WINDOW`] files ahead
-//! of the reader, and only while files are slow to open: files in the page cache are neither opened
-//! nor read ahead.
+//! The threads change nothing in what is read. They are at most [`WINDOW`] files ahead of the
+//! reader, and run only while files are slow to open: files in the page cache are neither opened nor
+//! read ahead.
 
-use std::ffi::OsString;
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain_pool::{Lock, SignalDelivery, start_detached};
 use refrain_sync::clock::RealClock;
-use rustix::fs::{Advice, fadvise};
-
-use crate::open::{descending, open_regular_file};
+use rustix::fs::{Advice, Mode, OFlags, fadvise};
 
 /// The number of threads, which mostly wait for the disk.
 const THREADS: usize = 4;
@@ -28,9 +25,6 @@ const WINDOW: u64 = 2048;
 /// The readahead requested for a file. The kernel itself reads ahead in a file that is read
 /// sequentially.
 const READAHEAD_BYTES: u64 = 512 << 10;
-/// The limit for the names of a directory. Larger directories are not prefetched, since their names
-/// would be in memory twice.
-const NAMES_MAX: usize = 1 << 16;
 /// The reader waited for the disk if opening a file and the first read took longer.
 const READ_NS_MAX: u64 = 60_000;
 /// A prefetching thread, which reads no data, waited for the disk if a request took longer.
@@ -38,15 +32,9 @@ const REQUEST_NS_MAX: u64 = 8_000;
 /// The share of slow files, in 1/1024, from which the threads run.
 const SLOW_SHARE_MIN: u32 = 200;
 
-/// A path that the threads have found and not processed.
-struct UpcomingPath {
-    path: PathBuf,
-    is_directory: bool,
-}
-
 struct PrefetchState {
-    /// The paths to process, the next one last.
-    upcoming: Vec<UpcomingPath>,
+    /// The files to prefetch, the next one last.
+    upcoming: Vec<PathBuf>,
     running_threads: usize,
     /// The number of files that the threads have taken from `upcoming`.
     prefetched_files: u64,
@@ -70,33 +58,14 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// Prefetches all files below `root`, in path order.
-    pub(crate) fn new(root: &Path) -> Prefetcher {
-        Prefetcher::starting_with(
-            root,
-            vec![UpcomingPath {
-                path: PathBuf::new(),
-                is_directory: true,
-            }],
-        )
-    }
-
     /// Prefetches these files, which are read in this order; paths relative to `root`.
     #[must_use]
-    pub fn of_files(root: &Path, files: impl DoubleEndedIterator<Item = PathBuf>) -> Prefetcher {
-        let upcoming = |path| UpcomingPath {
-            path,
-            is_directory: false,
-        };
-        Prefetcher::starting_with(root, files.rev().map(upcoming).collect())
-    }
-
-    fn starting_with(root: &Path, upcoming: Vec<UpcomingPath>) -> Prefetcher {
+    pub fn new(root: &Path, files: impl DoubleEndedIterator<Item = PathBuf>) -> Prefetcher {
         Prefetcher {
             context: Arc::new(PrefetchContext {
                 root: root.to_path_buf(),
                 state: Lock::new(PrefetchState {
-                    upcoming,
+                    upcoming: files.rev().collect(),
                     running_threads: 0,
                     prefetched_files: 0,
                     read_files: 0,
@@ -162,14 +131,14 @@ impl PrefetchState {
     }
 
     /// Takes the next path, and whether it is ahead of the reader. `None` ends the thread.
-    fn next(&mut self) -> Option<(UpcomingPath, bool)> {
+    fn next(&mut self) -> Option<(PathBuf, bool)> {
         let has_room = !self.is_stopped && self.prefetched_files < self.read_files + WINDOW;
         let is_slow = self.slow_share >= SLOW_SHARE_MIN;
         let Some(path) = (has_room && is_slow).then(|| self.upcoming.pop()).flatten() else {
             self.running_threads -= 1;
             return None;
         };
-        self.prefetched_files += u64::from(!path.is_directory);
+        self.prefetched_files += 1;
         Some((path, self.prefetched_files > self.read_files))
     }
 }
@@ -180,12 +149,9 @@ impl PrefetchContext {
             let Some((path, is_ahead)) = self.state.lock().next() else {
                 return;
             };
-            if path.is_directory {
-                let found = self.list(&path.path);
-                self.state.lock().upcoming.extend(found);
-            } else if is_ahead {
+            if is_ahead {
                 let since_ns = self.clock.now_ns();
-                self.request_readahead(&path.path);
+                self.request_readahead(&path);
                 let took_ns = self.clock.now_ns() - since_ns;
                 self.state.lock().record(took_ns > REQUEST_NS_MAX);
             }
@@ -194,97 +160,33 @@ impl PrefetchContext {
 
     /// Ignores errors; the reader reports them.
     fn request_readahead(&self, path: &Path) {
-        if let Ok(file) = open_regular_file(&self.root.join(path)) {
-            let _ = fadvise(&file, 0, READAHEAD_BYTES.try_into().ok(), Advice::WillNeed);
+        // If the name has become something else, a link is not followed and a FIFO does not block.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(self.root.join(path), flags, Mode::empty()) {
+            let length = READAHEAD_BYTES.try_into().ok();
+            let _ = fadvise(File::from(file), 0, length, Advice::WillNeed);
         }
-    }
-
-    /// The files and directories of a directory, in descending order.
-    fn list(&self, path: &Path) -> Vec<UpcomingPath> {
-        let Ok(entries) = fs::read_dir(self.root.join(path)) else {
-            return vec![];
-        };
-        let mut names: Vec<(OsString, bool)> = vec![];
-        for entry in entries.flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() || kind.is_file() => {
-                    names.push((entry.file_name(), kind.is_dir()));
-                }
-                _ => {}
-            }
-            if names.len() > NAMES_MAX {
-                return vec![];
-            }
-        }
-        names.sort_unstable_by(|a, b| descending(&a.0, &b.0));
-        let item = |(name, is_directory)| UpcomingPath {
-            path: path.join(name),
-            is_directory,
-        };
-        names.into_iter().map(item).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::TreeReader;
-    use refrain_entries::EntryKind;
-    use std::io::Read;
 
-    fn create_tree(files: usize) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["b", "b/c", "b/c/a", "b!", "empty"] {
-            fs::create_dir(root.path().join(name)).unwrap();
-        }
-        for file in 0..files {
-            let directory = ["", "b", "b/c", "b/c/a", "b!"][file % 5];
-            fs::write(root.path().join(directory).join(format!("f{file}")), "x").unwrap();
-        }
-        std::os::unix::fs::symlink("b", root.path().join("link")).unwrap();
-        root
-    }
-
-    /// The files that one thread prefetches before the reader starts.
-    fn prefetched(prefetcher: &Prefetcher) -> Vec<Vec<u8>> {
-        {
-            let mut state = prefetcher.context.state.lock();
-            (state.slow_share, state.running_threads) = (1024, 1);
-        }
-        let mut files = vec![];
-        loop {
-            let next = prefetcher.context.state.lock().next();
-            let Some((path, is_ahead)) = next else {
-                assert_eq!(prefetcher.context.state.lock().running_threads, 0);
-                return files;
-            };
-            if path.is_directory {
-                let found = prefetcher.context.list(&path.path);
-                prefetcher.context.state.lock().upcoming.extend(found);
-            } else {
-                assert!(is_ahead);
-                files.push(path.path.into_os_string().into_encoded_bytes());
-            }
-        }
-    }
-
-    #[test]
-    fn prefetches_in_the_order_of_the_stream() {
-        let root = create_tree(100);
-        let mut reader = TreeReader::open(root.path()).unwrap();
-        reader.read_to_end(&mut vec![]).unwrap();
-        let entries = reader.take_entries();
-        let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
-        let files: Vec<_> = files.map(|entry| entry.path.clone()).collect();
-        assert_eq!(prefetched(&Prefetcher::new(root.path())), files);
+    fn prefetcher_of(files: u64) -> Prefetcher {
+        let names: Vec<_> = (0..files).map(|file| format!("f{file}").into()).collect();
+        Prefetcher::new(Path::new("/nowhere"), names.into_iter())
     }
 
     #[test]
     fn stops_at_the_end_of_the_window_and_when_files_are_fast() {
-        let root = create_tree(WINDOW as usize + 10);
-        let prefetcher = Prefetcher::new(root.path());
-        assert_eq!(prefetched(&prefetcher).len() as u64, WINDOW);
+        let prefetcher = prefetcher_of(WINDOW + 10);
         let mut state = prefetcher.context.state.lock();
+        (state.slow_share, state.running_threads) = (1024, 1);
+        for file in 0..WINDOW {
+            assert_eq!(state.next(), Some((format!("f{file}").into(), true)));
+        }
+        assert_eq!((state.next(), state.running_threads), (None, 0));
         state.read_files = 1;
         state.running_threads = 2;
         assert!(state.next().is_some());
@@ -296,22 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_is_the_same_with_prefetching() {
-        let root = create_tree(3000);
-        let mut alone = vec![];
-        let mut reader = TreeReader::open(root.path()).unwrap();
-        reader.read_to_end(&mut alone).unwrap();
-        let mut reader = TreeReader::open(root.path()).unwrap();
-        reader.start_prefetching();
-        let prefetcher = reader.prefetcher.as_ref().expect("started");
+    fn threads_start_while_files_are_slow_and_survive_missing_ones() {
+        let prefetcher = prefetcher_of(3);
         prefetcher.context.state.lock().slow_share = 1024;
-        let mut with_prefetching = vec![];
-        reader.read_to_end(&mut with_prefetching).unwrap();
+        prefetcher.file_read(None);
         // The first thread may start late, but nothing stops it before its first file.
-        let prefetcher = reader.prefetcher.as_ref().expect("started");
         while prefetcher.context.state.lock().prefetched_files == 0 {
             std::thread::yield_now();
         }
-        assert!(with_prefetching == alone);
     }
 }

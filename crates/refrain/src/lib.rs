@@ -121,7 +121,7 @@ pub use recover::{damaged_places, recover, recover_stream};
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
-pub use refrain_filesystem::TreeSink;
+pub use refrain_filesystem::TarSink;
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
 pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use refrain::directory::{OwnerPolicy, RestoreOptions, TreeRestore};
 use refrain::storage::Sink;
 use refrain::{
-    DamagedFile, Error, ErrorKind, Member, MemberKind, MemberStart, Target, Targets, Timestamp,
-    TreeSink, TreeTarget,
+    DamagedFile, Error, ErrorKind, Member, MemberKind, MemberStart, TarSink, Target, Targets,
+    Timestamp, TreeTarget,
 };
 
 use super::losses::Losses;
@@ -300,7 +300,7 @@ impl Restore {
                 Ok(if has_entries {
                     Target::Tree(Box::new(TreeTarget { restore, selection }))
                 } else {
-                    Target::Sink(Box::new(TreeSink::of(restore)))
+                    Target::Sink(Box::new(TarSink::of(restore)))
                 })
             }
             _ => self.file_sink(&place, member).map(Target::Sink),

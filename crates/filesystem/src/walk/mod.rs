@@ -31,5 +31,4 @@ mod tests;
 
 pub use file_root::{FileRoot, OpenedFile};
 pub use problem::{Problem, ProblemKind};
-pub(crate) use walker::OWN_OUTPUT_TEXT;
 pub use walker::{WalkOptions, Walker, relative_path};

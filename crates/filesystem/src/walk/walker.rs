@@ -25,7 +25,7 @@ use refrain_entries::{Decision, Entry, EntryKind, ExtendedAttribute, Selection};
 const ROOT_PATH: &[u8] = b".";
 
 /// What is said about the output of the run itself.
-pub(crate) const OWN_OUTPUT_TEXT: &str = "left out: it is the output of this run";
+const OWN_OUTPUT_TEXT: &str = "left out: it is the output of this run";
 
 /// What of a tree is walked, and what is done about what cannot be read.
 #[derive(Debug, Clone, Default)]

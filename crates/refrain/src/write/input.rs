@@ -1,9 +1,7 @@
 //! The members of a run: where their bytes come from and what is known of them before they are
 //! read.
 
-use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,7 +13,7 @@ use refrain_pool::Lock;
 use refrain_protect::DigestAlgorithm;
 use refrain_storage::{Source, read_full};
 
-use refrain_filesystem::{FileRoot, Problem, ProblemKind, TreeReader, WalkOptions, Walker};
+use refrain_filesystem::{FileRoot, Problem, ProblemKind, WalkOptions, Walker};
 
 use crate::digests::hashers;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,6 +25,7 @@ use crate::write::pipeline::history_policy::MemberSources;
 use crate::write::pipeline::holes::is_sparse;
 use crate::write::pipeline::intake::{IntakeMember, MemberFeed, SegmentFeed};
 use crate::write::tree::content::ContentWriter;
+use crate::write::tree::directory_tar::DirectoryTar;
 use crate::write::tree::entry_list::{EntryList, SharedEntries, ViewKind};
 use crate::write::tree::feed::{DirectoryFeed, DirectoryInput, Problems};
 use crate::write::tree::file_data::WHOLE_BYTES_MAX;
@@ -34,7 +33,6 @@ use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::RereadLog;
 use crate::write::tree::tar_feed::TarFeed;
 use crate::write::tree::tar_reader::TarReader;
-use crate::write::tree_source::TreeSource;
 
 /// A member to be written into an archive.
 pub struct MemberInput {
@@ -118,19 +116,6 @@ impl DirectoryContent {
         Ok(name)
     }
 
-    /// The directory as a tar stream, or the listed paths without the directories above them.
-    fn tar_reader(self) -> io::Result<TreeReader> {
-        let mut reader = match self.paths {
-            None => TreeReader::open_named(&self.path, &self.name)?,
-            Some(paths) => {
-                let paths = paths.into_iter().map(OsString::from_vec).collect();
-                TreeReader::open_paths(&self.path, &self.name, paths)
-            }
-        };
-        reader.leave_out(self.walk.own_outputs);
-        Ok(reader)
-    }
-
     fn walker(&self) -> io::Result<Walker> {
         let walk = WalkOptions {
             // Those of files are read when the files are.
@@ -180,8 +165,9 @@ pub(crate) struct PreparedMembers {
     pub names_files: bool,
     /// Whether a member is a directory, or a stream that may be a tar stream.
     may_have_entries: bool,
-    /// Whether directories are stored as tar streams, because the dialect has no entries.
-    directories_as_tar: bool,
+    /// Whether members are bytes only, because the dialect has neither entries nor holes:
+    /// directories become tar streams.
+    is_flat: bool,
     /// The bytes of files that were found equal to others.
     pub duplicate_bytes: Arc<AtomicU64>,
     /// What could not be read, or changed meanwhile.
@@ -212,20 +198,20 @@ const TAR_WINDOW_SHARE: u64 = 64;
 const KNOWN_SHARE: u64 = 32;
 
 impl PreparedMembers {
-    /// `digests` are made of every member. `directories_as_tar`: the dialect has no entries, so
-    /// directories become tar streams.
+    /// `digests` are made of every member. `is_flat`: the dialect has neither entries nor
+    /// holes, so directories become tar streams.
     pub(crate) fn new(
         memory_bytes: u64,
         run_bytes_max: u64,
         digests: &[DigestAlgorithm],
-        directories_as_tar: bool,
+        is_flat: bool,
     ) -> PreparedMembers {
         PreparedMembers {
             is_one_of_many: false,
             memory_bytes,
             run_bytes_max,
             digests: digests.to_vec(),
-            directories_as_tar,
+            is_flat,
             ..PreparedMembers::default()
         }
     }
@@ -322,7 +308,7 @@ impl PreparedMembers {
                 let read = read.map_err(|error| Error::from(error).in_file(&label))?;
                 let size_bytes = read.size_bytes;
                 self.read_sources.push((self.members.len(), read));
-                match (!self.directories_as_tar && is_tar(&*source)?, size_bytes) {
+                match (!self.is_flat && is_tar(&*source)?, size_bytes) {
                     (true, size_bytes) => {
                         start.kind = FormatKind::Tar;
                         let list =
@@ -332,9 +318,7 @@ impl PreparedMembers {
                     }
                     (false, Some(size_bytes)) => {
                         start.content_bytes_hint = Some(size_bytes);
-                        // The other dialect has one hash of all bytes.
-                        start.is_sparse =
-                            !self.directories_as_tar && is_sparse(&*source, size_bytes);
+                        start.is_sparse = !self.is_flat && is_sparse(&*source, size_bytes);
                         self.add_file(source, size_bytes, start.is_sparse);
                     }
                     (false, None) => {
@@ -343,7 +327,7 @@ impl PreparedMembers {
                     }
                 }
             }
-            Content::Stream(stream) | Content::Pipe(stream) if self.directories_as_tar => {
+            Content::Stream(stream) | Content::Pipe(stream) if self.is_flat => {
                 start.kind = FormatKind::Stream;
                 self.add_stream(stream, None);
             }
@@ -359,18 +343,20 @@ impl PreparedMembers {
                     member.is_independent = is_independent;
                 }
             }
-            Content::Directory(directory) if self.directories_as_tar => {
-                self.add_directory_as_tar(directory.tar_reader(), label)?;
-            }
             Content::Directory(mut directory) => {
                 directory.name = directory
                     .normal_name()
                     .map_err(|error| error.in_file(&label))?;
-                start.kind = FormatKind::Tree;
-                let list = EntryList::new(start.member_id, ViewKind::Canonical, self.names_files);
-                entries = Some(list.shared());
-                self.add_directory(&directory, list)
-                    .map_err(|error| Error::from(error).in_file(label))?;
+                if self.is_flat {
+                    self.add_directory_as_tar(*directory)
+                } else {
+                    start.kind = FormatKind::Tree;
+                    let list =
+                        EntryList::new(start.member_id, ViewKind::Canonical, self.names_files);
+                    entries = Some(list.shared());
+                    self.add_directory(&directory, list)
+                }
+                .map_err(|error| Error::from(error).in_file(label))?;
             }
         }
         self.members.push(MemberPlan { start, entries });
@@ -475,19 +461,17 @@ impl PreparedMembers {
     }
 
     /// Adds a directory as a tar stream.
-    fn add_directory_as_tar(
-        &mut self,
-        reader: io::Result<TreeReader>,
-        member: String,
-    ) -> Result<()> {
-        let mut reader = reader.map_err(|error| Error::from(error).in_file(member))?;
-        let source = TreeSource::observe(&mut reader, self.log_memory());
-        reader.start_prefetching();
-        let (member, problems) = (self.members.len(), self.problems.clone());
-        reader.observe_problems(Box::new(move |problem| {
-            problems.lock().push((member, problem));
-        }));
-        self.add_stream(Box::new(reader), Some(Arc::new(source)));
+    fn add_directory_as_tar(&mut self, directory: DirectoryContent) -> io::Result<()> {
+        let tar = DirectoryTar {
+            walker: directory.walker()?,
+            root: FileRoot::open(&directory.path)?,
+            paths: directory.paths,
+            root_path: directory.path,
+            is_strict: directory.walk.is_strict,
+            member: self.members.len(),
+            problems: self.problems.clone(),
+        };
+        self.add_stream(Box::new(tar.into_reader()), None);
         Ok(())
     }
 

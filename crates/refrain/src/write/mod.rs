@@ -8,4 +8,3 @@ pub(crate) mod native;
 pub(crate) mod pipeline;
 mod text_pages;
 mod tree;
-mod tree_source;

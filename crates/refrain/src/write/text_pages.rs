@@ -33,12 +33,6 @@ impl TextPages {
         (self.packed.len() * PAGE_BYTES + self.last_page.len()) as u64
     }
 
-    /// The number of compressed pages.
-    #[cfg(test)]
-    pub(crate) fn packed_pages(&self) -> usize {
-        self.packed.len()
-    }
-
     /// Appends `text`. Returns `None` if no memory is left for it.
     pub(crate) fn append(&mut self, text: &[u8]) -> Option<()> {
         self.last_page.extend_from_slice(text);

@@ -9,9 +9,10 @@ use crate::common::*;
 use refrain::directory::Problem;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink, Source};
 use refrain::{
-    CompressOptions, Content, EntryKind, ErrorKind, Member, MemberStart, Result, Target, Targets,
-    Timestamp, TreeSink, Unwatched, Watch, extract,
+    CompressOptions, Content, Entry, ErrorKind, Member, MemberStart, Result, TarSink, Target,
+    Targets, Unwatched, Watch, extract,
 };
+use refrain_entries::tar::TarView;
 use refrain_storage::faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 use refrain_testkit::data;
 
@@ -390,7 +391,7 @@ impl Targets for SinkOfTree {
         if member.name != b"m" {
             return Ok(Target::Nowhere);
         }
-        Ok(Target::Sink(Box::new(TreeSink::create(&self.0, false)?)))
+        Ok(Target::Sink(Box::new(TarSink::create(&self.0, false)?)))
     }
 
     fn close(&mut self, _: &Member, target: Target) -> refrain::Result<()> {
@@ -402,19 +403,13 @@ impl Targets for SinkOfTree {
 
 /// A tar stream with one empty file.
 fn tar_of(path: &[u8]) -> Vec<u8> {
-    let header = refrain_entries::TarHeader {
+    let entry = Entry {
         path: path.to_vec(),
-        kind: EntryKind::File,
         mode: 0o644,
-        uid: 0,
-        gid: 0,
-        size_bytes: 0,
-        modified: Timestamp::default(),
-        link: Vec::new(),
-        device: (0, 0),
+        ..Entry::default()
     };
     const END_MARK_BYTES: usize = 1024;
-    let mut stream = header.encode();
+    let mut stream = TarView::canonical().entry(&entry).unwrap().header;
     stream.resize(stream.len() + END_MARK_BYTES, 0);
     stream
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::common::*;
 use refrain::storage::{DescriptorReader, MemorySink};
-use refrain::{Content, ErrorKind, MemberInput, Watch};
+use refrain::{Content, Entry, ErrorKind, MemberInput, Watch};
+use refrain_entries::tar::TarView;
 use refrain_testkit::data;
 
 /// Threads of the process are counted: one test at a time.
@@ -28,14 +29,20 @@ fn real_pipe(name: &str) -> (MemberInput, PipeWriter) {
 
 /// A tar stream of `count` files, some of them equal.
 fn tar(count: usize, seed: u64) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
+    let mut stream = Vec::new();
     for number in 0..count {
         let content = data::source_code(20_000, seed + number as u64 % 40);
-        std::fs::write(folder.path().join(format!("{number}.rs")), content).unwrap();
+        let entry = Entry {
+            path: format!("{number}.rs").into_bytes(),
+            size_bytes: content.len() as u64,
+            mode: 0o644,
+            ..Entry::default()
+        };
+        let item = TarView::canonical().entry(&entry).unwrap();
+        stream.extend([item.header, content].concat());
+        stream.resize(stream.len() + item.padding_bytes as usize, 0);
     }
-    let mut stream = Vec::new();
-    let mut reader = refrain_filesystem::TreeReader::open(folder.path()).unwrap();
-    reader.read_to_end(&mut stream).unwrap();
+    stream.resize(stream.len() + 1024, 0);
     stream
 }
 

@@ -148,7 +148,7 @@ fn with_a_slow_codec_the_history_of_a_directory_is_unlimited() {
 
     let stream = &extracted(&archive, &read_options(2)).unwrap()[0].content;
     let restored = root.path().join("restored");
-    let mut sink = refrain::TreeSink::create(&restored, false).unwrap();
+    let mut sink = refrain::TarSink::create(&restored, false).unwrap();
     sink.write_all(stream).unwrap();
     sink.publish().unwrap();
     for name in ["b", "c", "e"] {

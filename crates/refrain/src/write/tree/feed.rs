@@ -227,7 +227,7 @@ impl DirectoryFeed {
             .iter()
             .filter_map(|&index| window.entries().get(index as usize));
         let path = |entry| PathBuf::from(OsStr::from_bytes(path_below(&self.name, entry)));
-        let prefetcher = Prefetcher::of_files(&self.root_path, files.map(path));
+        let prefetcher = Prefetcher::new(&self.root_path, files.map(path));
         self.window = Some(OpenWindow {
             reading: Arc::new(FileReading {
                 root: self.root.clone(),

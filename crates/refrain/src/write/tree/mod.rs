@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod content;
+pub(crate) mod directory_tar;
 pub(crate) mod entry_list;
 pub(crate) mod feed;
 pub(crate) mod file_data;

@@ -1,20 +1,18 @@
-//! Reader and sink together, and compared with the system's tar.
+//! Streams of the view and of the system's tar, restored.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
-use refrain_storage::Sink;
+use refrain_entries::Timestamp;
+use refrain_entries::tar::TarView;
 
-use crate::reader::TreeReader;
-use crate::sink::TreeSink;
-use crate::walk::{Problem, ProblemKind};
-use refrain_entries::{Entry, EntryKind, TarHeader, Timestamp};
+use super::*;
+use crate::walk::{FileRoot, WalkOptions, Walker};
 
 fn create_tree(root: &Path) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
@@ -89,24 +87,44 @@ fn snapshot(root: &Path) -> Vec<(String, u32, i64, i64, Vec<u8>)> {
     found
 }
 
-fn stream(root: &Path) -> (Vec<u8>, TreeReader) {
-    let mut reader = TreeReader::open(root).unwrap();
-    reader.observe_problems(Box::new(|problem| panic!("{problem:?}")));
+/// Appends an entry, with its data, to a tar stream.
+fn append(stream: &mut Vec<u8>, entry: &Entry, data: &[u8]) {
+    let item = TarView::canonical().entry(entry).unwrap();
+    stream.extend(item.header);
+    stream.extend_from_slice(data);
+    stream.resize(stream.len() + item.padding_bytes as usize, 0);
+}
+
+/// A directory as a tar stream.
+fn stream(root: &Path) -> Vec<u8> {
+    let mut walker = Walker::open(root, Path::new(""), WalkOptions::default()).unwrap();
+    let files = FileRoot::open(root).unwrap();
     let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).unwrap();
-    (bytes, reader)
+    for mut entry in walker.next_entries(1000).unwrap() {
+        let mut data = Vec::new();
+        if entry.kind == EntryKind::File {
+            let file = files.open_file(&entry.path).unwrap();
+            entry.data_ranges = file.data_ranges().unwrap();
+            let all = 0..entry.size_bytes;
+            for range in entry.data_ranges.as_deref().unwrap_or(&[all]) {
+                let start = data.len();
+                data.resize(start + (range.end - range.start) as usize, 0);
+                let count = file.read_at(range.start, &mut data[start..]).unwrap();
+                assert_eq!(count, data.len() - start);
+            }
+        }
+        append(&mut bytes, &entry, &data);
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
 }
 
 fn restore(bytes: &[u8], root: &Path, overwrite: bool, piece_bytes: usize) -> io::Result<()> {
-    let mut sink = TreeSink::create(root, overwrite)?;
+    let mut sink = TarSink::create(root, overwrite)?;
     bytes
         .chunks(piece_bytes)
         .try_for_each(|piece| sink.write_all(piece))?;
     sink.publish()
-}
-
-fn path_text(entry: &Entry) -> &str {
-    std::str::from_utf8(&entry.path).unwrap()
 }
 
 /// Path, kind, link target, data.
@@ -115,24 +133,20 @@ type Forged<'a> = (&'a str, EntryKind, &'a str, &'a [u8]);
 /// A tar stream of arbitrary entries with its end mark.
 fn forged(entries: &[Forged]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (path, kind, link, data) in entries {
-        let header = TarHeader {
-            path: path.as_bytes().to_vec(),
-            kind: *kind,
+    for &(path, kind, link, data) in entries {
+        let entry = Entry {
+            path: path.into(),
+            kind,
             mode: 0o6755,
-            uid: 0,
-            gid: 0,
-            size_bytes: data.len() as u64,
             modified: Timestamp {
                 seconds: 1,
                 nanoseconds: 0,
             },
-            link: link.as_bytes().to_vec(),
-            device: (0, 0),
+            size_bytes: data.len() as u64,
+            link_target: kind.is_link().then(|| link.into()),
+            ..Entry::default()
         };
-        bytes.extend(header.encode());
-        bytes.extend_from_slice(data);
-        bytes.resize(bytes.len().next_multiple_of(512), 0);
+        append(&mut bytes, &entry, data);
     }
     bytes.resize(bytes.len() + 1024, 0);
     bytes
@@ -143,7 +157,7 @@ fn a_directory_round_trips_with_pieces_of_any_length() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
     create_tree(&root);
-    let (bytes, _) = stream(&root);
+    let bytes = stream(&root);
     for piece_bytes in [1, 100, 512, 4096, 100_000, usize::MAX] {
         let out = temporary.path().join(format!("out{piece_bytes}"));
         restore(&bytes, &out, false, piece_bytes).unwrap();
@@ -162,112 +176,11 @@ fn a_directory_round_trips_with_pieces_of_any_length() {
 }
 
 #[test]
-fn a_named_directory_is_restored_under_its_name() {
-    let temporary = tempfile::tempdir().unwrap();
-    let root = temporary.path().join("root");
-    create_tree(&root);
-    let mut bytes = Vec::new();
-    let mut reader = TreeReader::open_named(&root, Path::new("deep/name")).unwrap();
-    reader.read_to_end(&mut bytes).unwrap();
-    let out = temporary.path().join("out");
-    restore(&bytes, &out, false, 4096).unwrap();
-    assert_eq!(snapshot(&root), snapshot(&out.join("deep/name")));
-    let entries = reader.take_entries();
-    assert_eq!(entries[0].path, b"deep/name");
-    assert!(
-        entries
-            .iter()
-            .all(|entry| entry.path.starts_with(b"deep/name"))
-    );
-}
-
-#[test]
-fn listed_paths_come_without_the_directories_above_them() {
-    let directory = tempfile::tempdir().unwrap();
-    let root = directory.path();
-    fs::create_dir_all(root.join("a/b")).unwrap();
-    fs::write(root.join("a/b/c"), "content").unwrap();
-    fs::write(root.join("d"), "other").unwrap();
-    let paths_of = |paths: &[&str]| {
-        let paths = paths.iter().map(Into::into).collect();
-        let mut reader = TreeReader::open_paths(root, Path::new("name"), paths);
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).unwrap();
-        let entries = reader.take_entries();
-        entries
-            .iter()
-            .map(path_text)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(paths_of(&["d"]), ["name/d"]);
-    assert_eq!(paths_of(&["a/b/c"]), ["name/a/b/c"]);
-    assert_eq!(
-        paths_of(&["d", "a/b"]),
-        ["name/a/b", "name/a/b/c", "name/d"]
-    );
-    assert!(paths_of(&["missing"]).is_empty());
-}
-
-#[test]
-fn small_reads_give_the_same_stream() {
-    let temporary = tempfile::tempdir().unwrap();
-    create_tree(temporary.path());
-    let (whole, _) = stream(temporary.path());
-    let mut reader = TreeReader::open(temporary.path()).unwrap();
-    let mut pieces = Vec::new();
-    let mut buffer = [0; 77];
-    loop {
-        match reader.read(&mut buffer).unwrap() {
-            0 => break,
-            read => pieces.extend_from_slice(&buffer[..read]),
-        }
-    }
-    assert!(pieces == whole);
-}
-
-#[test]
-fn entries_have_the_offsets_of_their_data() {
-    let temporary = tempfile::tempdir().unwrap();
-    create_tree(temporary.path());
-    let (bytes, mut reader) = stream(temporary.path());
-    let entries = reader.take_entries();
-    let paths: Vec<_> = entries.iter().map(path_text).collect();
-    let long = format!("sub/{}", "n".repeat(200));
-    let expected = [
-        ".",
-        "a",
-        "empty",
-        "fifo",
-        "holes",
-        "soft",
-        "sub",
-        "sub/empty",
-        "sub/exact",
-        "sub/hard",
-        &long,
-        "sub.x",
-    ];
-    assert_eq!(
-        paths, expected,
-        "names in byte order, a directory before its contents"
-    );
-    for entry in &entries {
-        let start = usize::try_from(entry.content_offset).unwrap();
-        let length = usize::try_from(entry.size_bytes).unwrap();
-        if entry.kind == EntryKind::File {
-            let data = fs::read(temporary.path().join(path_text(entry))).unwrap();
-            assert!(bytes[start..start + length] == data, "{}", path_text(entry));
-        }
-    }
-}
-
-#[test]
 fn tar_reads_what_we_write_and_we_read_what_tar_writes() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
     create_tree(&root);
-    let (bytes, _) = stream(&root);
+    let bytes = stream(&root);
     let out = temporary.path().join("by-tar");
     fs::create_dir(&out).unwrap();
     let mut command = Command::new("tar");
@@ -376,7 +289,7 @@ fn a_truncated_stream_restores_what_is_whole_before_the_cut() {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().join("root");
     create_tree(&root);
-    let (bytes, _) = stream(&root);
+    let bytes = stream(&root);
     let files = |root: &Path| -> BTreeMap<PathBuf, Vec<u8>> {
         let is_file = |mode: u32| mode & 0o170_000 == 0o100_000;
         let found = snapshot(root).into_iter();
@@ -435,7 +348,7 @@ fn zeros_can_be_pushed_as_a_count() {
         ("y", EntryKind::File, "", b"y"),
     ]);
     let out = temporary.path().join("out");
-    let mut sink = TreeSink::create(&out, false).unwrap();
+    let mut sink = TarSink::create(&out, false).unwrap();
     // Each run of zeros as a count: in names, numbers, data, padding and the end mark.
     for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
         match run[0] {
@@ -448,109 +361,17 @@ fn zeros_can_be_pushed_as_a_count() {
     assert_eq!(fs::read(out.join("y")).unwrap(), b"y");
 }
 
-/// A reader whose problems are collected.
-fn observed(root: &Path) -> (TreeReader, Arc<Mutex<Vec<Problem>>>) {
-    let problems = Arc::new(Mutex::new(Vec::new()));
-    let mut reader = TreeReader::open(root).unwrap();
-    let seen = problems.clone();
-    reader.observe_problems(Box::new(move |problem| seen.lock().unwrap().push(problem)));
-    (reader, problems)
-}
-
 #[test]
-fn files_that_change_do_not_break_the_stream() {
-    const LENGTH: u64 = 3_000_000;
+fn bytes_that_belong_to_no_entry_are_told_and_the_rest_is_restored() {
     let temporary = tempfile::tempdir().unwrap();
-    let path = temporary.path().join("log");
-    for new_length in [10, 2 * LENGTH] {
-        fs::write(&path, vec![1; LENGTH as usize]).unwrap();
-        let (mut reader, problems) = observed(temporary.path());
-        let mut bytes = Vec::new();
-        // Past the headers of the root and into those of the file, which is open now with a fixed
-        // size.
-        while reader.entry_count() < 2 {
-            let mut piece = [0; 512];
-            let read = reader.read(&mut piece).unwrap();
-            bytes.extend_from_slice(&piece[..read]);
-        }
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(new_length)
-            .unwrap();
-        reader.read_to_end(&mut bytes).unwrap();
-        assert_eq!(bytes.len() % 512, 0);
-        let problems = problems.lock().unwrap();
-        assert_eq!(problems.len(), 1, "{new_length}: {problems:?}");
-        assert_eq!(
-            (&problems[0].path[..], problems[0].kind),
-            (&b"log"[..], ProblemKind::Changed)
-        );
-        let entry = reader.take_entries().pop().unwrap();
-        assert_eq!(entry.size_bytes, LENGTH);
+    let mut bytes = forged(&[("x", EntryKind::File, "", b"x")]);
+    bytes.truncate(1024);
+    bytes.extend([7; 5 << 9]);
+    bytes.extend(forged(&[("y", EntryKind::File, "", b"y")]));
+    for piece_bytes in [1, 100, 100_000] {
+        let out = temporary.path().join(format!("out{piece_bytes}"));
+        let error = restore(&bytes, &out, false, piece_bytes).unwrap_err();
+        assert!(error.to_string().starts_with("2560 bytes of"), "{error}");
+        assert_eq!(fs::read(out.join("y")).unwrap(), b"y");
     }
-}
-
-#[test]
-fn a_file_that_is_replaced_or_deleted_while_it_is_read_is_whole() {
-    let temporary = tempfile::tempdir().unwrap();
-    let (path, other) = (temporary.path().join("d/big"), temporary.path().join("new"));
-    fs::create_dir(temporary.path().join("d")).unwrap();
-    for is_replaced in [false, true] {
-        fs::write(&path, vec![1; 3_000_000]).unwrap();
-        fs::write(&other, vec![2; 3_000_000]).unwrap();
-        let (mut reader, problems) = observed(&temporary.path().join("d"));
-        let mut bytes = vec![0; 1_000_000];
-        reader.read_exact(&mut bytes).unwrap();
-        if is_replaced {
-            fs::rename(&other, &path).unwrap()
-        } else {
-            fs::remove_file(&path).unwrap()
-        }
-        reader.read_to_end(&mut bytes).unwrap();
-        let entry = reader.take_entries().pop().unwrap();
-        let start = usize::try_from(entry.content_offset).unwrap();
-        assert!(
-            bytes[start..start + 3_000_000]
-                .iter()
-                .all(|&byte| byte == 1)
-        );
-        assert_eq!(*problems.lock().unwrap(), []);
-    }
-}
-
-#[test]
-fn what_cannot_be_read_is_named_and_the_rest_follows() {
-    let temporary = tempfile::tempdir().unwrap();
-    for name in ["a", "b", "c"] {
-        fs::write(temporary.path().join(name), name).unwrap();
-    }
-    let (mut reader, problems) = observed(temporary.path());
-    // The root is listed already.
-    fs::remove_file(temporary.path().join("b")).unwrap();
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).unwrap();
-    let entries = reader.take_entries();
-    let paths: Vec<_> = entries.iter().map(path_text).collect();
-    assert_eq!(paths, [".", "a", "c"]);
-    let problems = problems.lock().unwrap();
-    assert_eq!(problems.len(), 1);
-    assert_eq!(
-        (&problems[0].path[..], problems[0].kind),
-        (&b"b"[..], ProblemKind::Vanished)
-    );
-}
-
-#[test]
-fn files_that_state_no_size_are_in_the_stream_with_their_content() {
-    let version = fs::read("/proc/version").unwrap();
-    let mut reader =
-        TreeReader::open_paths(Path::new("/proc"), Path::new(""), vec!["version".into()]);
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).unwrap();
-    let entry = reader.take_entries().pop().unwrap();
-    assert_eq!(entry.size_bytes, version.len() as u64);
-    let start = usize::try_from(entry.content_offset).unwrap();
-    assert!(bytes[start..start + version.len()] == version);
 }

@@ -1,0 +1,373 @@
+//! A tar stream restored as a directory.
+
+use std::io;
+use std::path::Path;
+
+use refrain_entries::tar::{SplitItem, SplitStep, TarSplitter, is_global_header};
+use refrain_entries::{Entry, EntryKind};
+use refrain_storage::Sink;
+
+use crate::restore::{RestoreOptions, RestoredFile, TreeRestore};
+
+/// Small pieces of data are gathered up to this length.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Fewer zeros are written as data, which costs less than a hole.
+const HOLE_BYTES_MIN: u64 = 4096;
+
+/// Restores a tar stream below a root, by the rules of [`TreeRestore`]: no symbolic link below the
+/// root is followed, no entry is created outside the root, and a root that did not exist appears
+/// complete.
+///
+/// An entry that cannot be restored is skipped. [`publish`](Sink::publish) keeps the others, and
+/// then fails with the number of entries that were not restored and the reason of the first. A full
+/// file system ends the restore with an error. A stream that ends inside an entry or without its
+/// end mark, and bytes that belong to no entry, are errors of kind
+/// [`InvalidData`](io::ErrorKind::InvalidData) when it is published; what is whole is kept.
+/// Dropping the sink before `publish` removes everything that was created where nothing was before.
+#[derive(Debug)]
+pub struct TarSink {
+    splitter: TarSplitter,
+    /// The beginning of a header group. What is behind it is used from here.
+    front: Vec<u8>,
+    /// The bytes of `front` that were used.
+    used: usize,
+    unread: Unread,
+    /// The bytes of the stream that were used.
+    offset: u64,
+    /// The bytes that belong to no entry, if they are not zeros.
+    lost_bytes: u64,
+    has_end_mark: bool,
+    extractor: Extractor,
+}
+
+/// What of the present entry was not received yet.
+#[derive(Debug, Default)]
+struct Unread {
+    data_bytes: u64,
+    padding_bytes: u64,
+    kind: DataKind,
+}
+
+/// What the data belong to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum DataKind {
+    /// No item, or a header that applies to all entries.
+    #[default]
+    Nothing,
+    Entry,
+    /// The end mark, or bytes that are no tar.
+    Raw,
+}
+
+impl TarSink {
+    /// Prepares to restore into `root` and creates its parents.
+    ///
+    /// # Errors
+    ///
+    /// When the root exists and is not a directory, or the directory beside it cannot be created.
+    pub fn create(root: &Path, overwrite: bool) -> io::Result<TarSink> {
+        let options = RestoreOptions {
+            overwrite,
+            ..RestoreOptions::default()
+        };
+        Ok(TarSink::of(TreeRestore::create(root, options)?))
+    }
+
+    /// Restores the stream by a restore that was prepared.
+    #[must_use]
+    pub fn of(restore: TreeRestore) -> TarSink {
+        TarSink {
+            splitter: TarSplitter::new(),
+            front: Vec::new(),
+            used: 0,
+            unread: Unread::default(),
+            offset: 0,
+            lost_bytes: 0,
+            has_end_mark: false,
+            extractor: Extractor {
+                restore: Some(restore),
+                current: None,
+            },
+        }
+    }
+
+    /// Takes what the stream has next. `is_end`: there is no more.
+    fn push(&mut self, mut bytes: &[u8], is_end: bool) -> io::Result<()> {
+        loop {
+            let waits = self.used < self.front.len();
+            if !waits {
+                self.front.clear();
+                self.used = 0;
+            }
+            if self.unread.data_bytes + self.unread.padding_bytes > 0 {
+                if waits {
+                    let front = std::mem::take(&mut self.front);
+                    self.used += self.pass(&front[self.used..])?;
+                    self.front = front;
+                } else if bytes.is_empty() {
+                    return Ok(());
+                } else {
+                    bytes = &bytes[self.pass(bytes)?..];
+                }
+                continue;
+            }
+            self.end_entry()?;
+            // Recipes, which restore the headers, are not used here: nothing is kept for them.
+            self.splitter.restart();
+            let window = if waits { &self.front[self.used..] } else { bytes };
+            match self.splitter.next(window, is_end) {
+                SplitStep::End => return Ok(()),
+                SplitStep::NeedBytes(count) => {
+                    self.front.drain(..self.used);
+                    self.used = 0;
+                    let missing = count.saturating_sub(self.front.len()).min(bytes.len());
+                    self.front.extend_from_slice(&bytes[..missing]);
+                    bytes = &bytes[missing..];
+                    if self.front.len() < count {
+                        return Ok(());
+                    }
+                }
+                SplitStep::Item(item) => {
+                    let is_global = is_global_header(window);
+                    if waits {
+                        self.used += item.header_bytes;
+                    } else {
+                        bytes = &bytes[item.header_bytes..];
+                    }
+                    self.begin(item, is_global)?;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, item: SplitItem, is_global: bool) -> io::Result<()> {
+        self.offset += item.header_bytes as u64;
+        let kind = match item.entry.kind {
+            EntryKind::Raw if is_global => DataKind::Nothing,
+            EntryKind::Raw => DataKind::Raw,
+            _ => DataKind::Entry,
+        };
+        self.unread = Unread {
+            data_bytes: item.data_bytes,
+            padding_bytes: item.padding_bytes,
+            kind,
+        };
+        if kind == DataKind::Entry { self.extractor.begin(&item.entry) } else { Ok(()) }
+    }
+
+    /// Uses data or padding of the present entry. Returns the number of bytes.
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_padding = self.unread.data_bytes == 0;
+        let unread = if is_padding {
+            &mut self.unread.padding_bytes
+        } else {
+            &mut self.unread.data_bytes
+        };
+        let count = usize::try_from(*unread)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        *unread -= count as u64;
+        self.offset += count as u64;
+        let bytes = &bytes[..count];
+        match self.unread.kind {
+            DataKind::Entry if !is_padding => self.extractor.data(bytes)?,
+            DataKind::Raw if bytes.iter().any(|byte| *byte != 0) => self.lost_bytes += count as u64,
+            DataKind::Raw => self.has_end_mark = true,
+            _ => {}
+        }
+        Ok(count)
+    }
+
+    fn end_entry(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.unread).kind {
+            DataKind::Entry => self.extractor.end(),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is wrong with a stream that ends here.
+    fn check_end(&self) -> io::Result<()> {
+        let refused = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        if self.unread.data_bytes > 0 || !self.has_end_mark {
+            return refused(format!(
+                "the tar stream ends early, at offset {}",
+                self.offset
+            ));
+        }
+        if self.lost_bytes > 0 {
+            return refused(format!(
+                "{} bytes of the tar stream belong to no entry and were not restored",
+                self.lost_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Sink for TarSink {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.push(bytes, false)
+    }
+
+    fn write_zeros(&mut self, mut length_bytes: u64) -> io::Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        while length_bytes > 0 {
+            let data_bytes = self.unread.data_bytes.min(length_bytes);
+            let is_data = self.used == self.front.len() && self.unread.kind == DataKind::Entry;
+            length_bytes -= if is_data && data_bytes > 0 {
+                self.extractor.zeros(data_bytes)?;
+                self.unread.data_bytes -= data_bytes;
+                self.offset += data_bytes;
+                data_bytes
+            } else {
+                let count = length_bytes.min(ZEROS.len() as u64);
+                self.push(&ZEROS[..count as usize], false)?;
+                count
+            };
+        }
+        Ok(())
+    }
+
+    fn is_stored(&self) -> bool {
+        true
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        let pushed = self.push(&[], true);
+        let ended = pushed.and_then(|()| self.check_end());
+        // What came before a cut is whole and stays.
+        let published = self.extractor.publish();
+        ended.and(published)
+    }
+}
+
+/// Creates the entries of the stream.
+#[derive(Debug)]
+struct Extractor {
+    /// `None` after publishing.
+    restore: Option<TreeRestore>,
+    current: Option<Arriving>,
+}
+
+/// A file whose data is arriving in order.
+#[derive(Debug)]
+struct Arriving {
+    file: RestoredFile,
+    /// The offset of the buffered bytes.
+    offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl Arriving {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.buffer.is_empty() && bytes.len() >= BUFFER_BYTES {
+            self.file.write_at(self.offset, bytes)?;
+            self.offset = self.offset.saturating_add(bytes.len() as u64);
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn append_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        if length_bytes < HOLE_BYTES_MIN {
+            let length = self.buffer.len().saturating_add(length_bytes as usize);
+            self.buffer.resize(length, 0);
+            return Ok(());
+        }
+        self.flush()?;
+        self.file.write_zeros_at(self.offset, length_bytes)?;
+        self.offset = self.offset.saturating_add(length_bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_at(self.offset, &self.buffer)?;
+        self.offset = self.offset.saturating_add(self.buffer.len() as u64);
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file.finish()
+    }
+}
+
+impl Extractor {
+    fn begin(&mut self, entry: &Entry) -> io::Result<()> {
+        if let Some(restore) = &self.restore {
+            match entry.kind {
+                EntryKind::Directory => restore.directory(entry),
+                EntryKind::File | EntryKind::Other => {
+                    self.current = restore.file(entry).map(|file| Arriving {
+                        file,
+                        offset: 0,
+                        buffer: Vec::new(),
+                    });
+                }
+                _ => restore.other(entry),
+            }
+        }
+        self.check_end()
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.with_current(|file| file.append(bytes))
+    }
+
+    fn zeros(&mut self, length_bytes: u64) -> io::Result<()> {
+        self.with_current(|file| file.append_zeros(length_bytes))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        // An error is a problem of this entry, which the restore has recorded.
+        let _ = self.current.take().map(Arriving::finish);
+        self.check_end()
+    }
+
+    /// A file that fails is given up; the restore has recorded why.
+    fn with_current(
+        &mut self,
+        step: impl FnOnce(&mut Arriving) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(file) = &mut self.current
+            && step(file).is_err()
+        {
+            self.current = None;
+        }
+        self.check_end()
+    }
+
+    /// Fails if nothing more can be restored.
+    fn check_end(&mut self) -> io::Result<()> {
+        match &self.restore {
+            Some(restore) if restore.has_ended() => self.publish(),
+            _ => Ok(()),
+        }
+    }
+
+    fn publish(&mut self) -> io::Result<()> {
+        self.current = None;
+        let Some(restore) = self.restore.take() else {
+            return Ok(());
+        };
+        let mut summary = restore.finish()?;
+        if let Some(stopped) = summary.stopped.take() {
+            return Err(stopped);
+        }
+        let Some(first) = summary.problems.first() else {
+            return Ok(());
+        };
+        let kind = first.error.kind();
+        let text = match summary.problem_count {
+            1 => first.to_string(),
+            count => format!("{count} entries were not restored; the first: {first}"),
+        };
+        Err(io::Error::new(kind, text))
+    }
+}
+
+#[cfg(test)]
+mod tests;
