@@ -7,7 +7,6 @@ use refrain::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::terminal::BinaryContent;
 use crate::text::{printable, without_error_numbers};
 use crate::units::bytes_text;
 
@@ -238,6 +237,34 @@ const LIMIT_OPTIONS: &[(&str, &str)] = &[
     ("content limit", "--content-max"),
     ("work limit", "--work-max"),
 ];
+
+/// Content of unknown kind was binary, and would have gone to a terminal.
+#[derive(Debug)]
+pub struct BinaryContent {
+    /// The bytes that were written before, which were text.
+    pub written_bytes: u64,
+}
+
+impl BinaryContent {
+    /// Whether an error says this.
+    pub fn is_cause(error: &io::Error) -> bool {
+        error
+            .get_ref()
+            .is_some_and(|cause| cause.is::<BinaryContent>())
+    }
+}
+
+impl fmt::Display for BinaryContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output: is a terminal and the content is binary")?;
+        if self.written_bytes > 0 {
+            write!(f, " after {} bytes", self.written_bytes)?;
+        }
+        f.write_str(": redirect it, or use --force")
+    }
+}
+
+impl std::error::Error for BinaryContent {}
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,10 @@
 //! What may be written to a terminal.
 
-use std::error::Error;
-use std::fmt;
 use std::io::{self, IsTerminal};
 
 use refrain::storage::Sink;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{BinaryContent, Failure, Result};
 
 /// Refuses to write binary data to a terminal unless `force` is set.
 pub fn check_stdout(force: bool) -> Result<()> {
@@ -19,34 +17,6 @@ pub fn check_stdout(force: bool) -> Result<()> {
         Ok(())
     }
 }
-
-/// Content of unknown kind was binary, and would have gone to a terminal.
-#[derive(Debug)]
-pub struct BinaryContent {
-    /// The bytes that were written before, which were text.
-    written_bytes: u64,
-}
-
-impl BinaryContent {
-    /// Whether an error says this.
-    pub fn is_cause(error: &io::Error) -> bool {
-        error
-            .get_ref()
-            .is_some_and(|cause| cause.is::<BinaryContent>())
-    }
-}
-
-impl fmt::Display for BinaryContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("standard output: is a terminal and the content is binary")?;
-        if self.written_bytes > 0 {
-            write!(f, " after {} bytes", self.written_bytes)?;
-        }
-        f.write_str(": redirect it, or use --force")
-    }
-}
-
-impl Error for BinaryContent {}
 
 /// Passes text on to a terminal. Anything else is refused: control characters are commands to it.
 pub struct TextSink {

@@ -7,8 +7,8 @@
 //! 512 files it took 8.0 s.)
 //!
 //! The threads change nothing in what is read. They are at most [`WINDOW`] files ahead of the
-//! reader, and run only while files are slow to open: files in the page cache are neither opened nor
-//! read ahead.
+//! reader, and run only while files are slow to open: files in the page cache are neither opened
+//! nor read ahead.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

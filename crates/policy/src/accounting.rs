@@ -1,6 +1,6 @@
 //! What a policy returns for the driver to apply to the ledger.
 
-use crate::entity::{Class, TenantId};
+use crate::class::{Class, TenantId};
 
 /// Permission to run. The driver applies it with [`Ledger::dispatched`](crate::Ledger::dispatched).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

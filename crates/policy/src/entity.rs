@@ -1,36 +1,8 @@
 //! The state that a policy stores for each flow.
 
-use crate::key::{Key, TENANTS_MAX};
+use crate::class::{Class, TenantId};
+use crate::key::Key;
 use crate::topology::{CpuId, CpuMask};
-
-/// The scheduling class. A flow runs before all flows of a later class, whatever their deadlines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum Class {
-    /// Nearly real time, as long as all isochronous flows together stay below their share of the
-    /// machine; above it they count as normal. BFS's `SCHED_ISO`.
-    Iso,
-    /// Ordered by virtual deadline.
-    #[default]
-    Normal,
-    /// Runs only when a CPU would otherwise be idle. BFS's `SCHED_IDLEPRIO`.
-    Idle,
-}
-
-impl Class {
-    /// The number of classes.
-    pub const COUNT: usize = Class::Idle as usize + 1;
-
-    /// The class with this number.
-    pub const fn from_index(index: usize) -> Option<Class> {
-        match index {
-            0 => Some(Class::Iso),
-            1 => Some(Class::Normal),
-            2 => Some(Class::Idle),
-            _ => None,
-        }
-    }
-}
 
 /// The Unix nice value, from −20 (largest share) to 19 (smallest share).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -99,26 +71,6 @@ impl Latency {
             Latency::Usual => base,
             Latency::Batch => base.saturating_mul(4),
         }
-    }
-}
-
-/// The account that a flow's CPU time is charged to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct TenantId(u8);
-
-impl TenantId {
-    /// The tenant with this number; numbers from [`TENANTS_MAX`] on give the last tenant.
-    pub const fn new(index: usize) -> TenantId {
-        if index < TENANTS_MAX {
-            TenantId(index as u8)
-        } else {
-            TenantId((TENANTS_MAX - 1) as u8)
-        }
-    }
-
-    /// The index of the tenant in arrays, below [`TENANTS_MAX`].
-    pub const fn index(self) -> usize {
-        self.0 as usize
     }
 }
 
@@ -191,7 +143,7 @@ impl Entity {
             class,
             nice: Nice(0),
             latency: Latency::Usual,
-            tenant: TenantId(0),
+            tenant: TenantId::new(0),
             is_sticky: false,
             is_admitted: false,
             allowed: CpuMask::ALL,

@@ -2,8 +2,9 @@
 
 use crate::accounting::{Charge, Grant};
 use crate::affinity::{allowed_here, is_allowed_here};
+use crate::class::{Class, TenantId};
 use crate::decision::{Placement, Stop};
-use crate::entity::{Class, Entity, TenantId};
+use crate::entity::Entity;
 use crate::key::{Key, Rank};
 use crate::ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules};
 use crate::policy::Policy;

@@ -1,6 +1,6 @@
 //! The scheduling order of flows as one `u64`: smaller runs first.
 
-use crate::entity::{Class, TenantId};
+use crate::class::{Class, TENANT_BITS, TENANTS_MAX, TenantId};
 
 /// The position of a flow in the scheduling order: class, then virtual deadline. The tenant is
 /// included.
@@ -18,12 +18,9 @@ use crate::entity::{Class, TenantId};
 pub struct Key(u64);
 
 const CLASS_SHIFT: u32 = 62;
-const TENANT_BITS: u32 = 6;
+
 const TENANT_MASK: u64 = (1 << TENANT_BITS) - 1;
 const DEADLINE_MASK: u64 = (1 << CLASS_SHIFT) - 1 - TENANT_MASK;
-
-/// The number of tenants.
-pub const TENANTS_MAX: usize = 1 << TENANT_BITS;
 
 /// The resolution of deadlines in a [`Key`], nanoseconds.
 pub const DEADLINE_STEP_NS: u64 = 1 << TENANT_BITS;

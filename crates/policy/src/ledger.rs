@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::accounting::{Charge, Grant};
-use crate::entity::{Class, TenantId};
-use crate::key::TENANTS_MAX;
+use crate::class::TENANTS_MAX;
+use crate::class::{Class, TenantId};
 
 /// The initial weight of a tenant.
 pub const WEIGHT_DEFAULT: u32 = 1024;

@@ -49,6 +49,7 @@
 mod accounting;
 mod affinity;
 mod bfs;
+mod class;
 mod decision;
 mod entity;
 mod fifo;
@@ -66,10 +67,11 @@ mod view;
 
 pub use accounting::{Charge, Grant};
 pub use bfs::{Base, Bfs, Interactive, OFFSET_RATIOS};
+pub use class::{Class, TENANTS_MAX, TenantId};
 pub use decision::{Placement, Stop};
-pub use entity::{Class, Entity, History, Latency, Nice, TenantId};
+pub use entity::{Entity, History, Latency, Nice};
 pub use fifo::Fifo;
-pub use key::{DEADLINE_STEP_NS, Key, Rank, TENANTS_MAX};
+pub use key::{DEADLINE_STEP_NS, Key, Rank};
 pub use ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules, WEIGHT_DEFAULT};
 pub use policy::Policy;
 pub use record::{Call, Decision, Divergence, Query, Record, Recorded, replay};

@@ -1,7 +1,8 @@
 //! Support for tests of policies: a view of fixed answers and a minimal driver.
 
+use crate::class::{Class, TenantId};
 use crate::decision::Stop;
-use crate::entity::{Class, Entity, Nice, TenantId};
+use crate::entity::{Entity, Nice};
 use crate::fifo::Fifo;
 use crate::key::Key;
 use crate::ledger::Ledger;

@@ -1,6 +1,7 @@
 //! The machine and the driver's state, as a policy reads them.
 
-use crate::entity::{Class, Nice, TenantId};
+use crate::class::{Class, TenantId};
+use crate::entity::Nice;
 use crate::key::Key;
 use crate::ledger::Ledger;
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};

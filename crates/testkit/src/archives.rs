@@ -1,7 +1,7 @@
 //! Random valid archives, built frame by frame and uncoded, so that no codec is needed to decode
 //! them.
 
-use crate::decoder::stated_hash;
+use crate::decoder::{SampleMember, stated_hash};
 use crate::entry_lists::{entries_hash, tar_entries, tree_entries, view_bytes};
 use crate::resolve::ResolvedExtents;
 use crate::rng::Rng;
@@ -20,17 +20,6 @@ pub struct SampleArchive {
     pub bytes: Vec<u8>,
     /// The members that a reader must find.
     pub members: Vec<SampleMember>,
-}
-
-/// One member of a [`SampleArchive`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SampleMember {
-    /// Its name.
-    pub name: Vec<u8>,
-    /// Its content.
-    pub content: Vec<u8>,
-    /// Its entries, if it is a tree or a tar stream.
-    pub entries: Vec<Entry>,
 }
 
 /// An epoch to be written.

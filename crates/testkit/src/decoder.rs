@@ -10,9 +10,19 @@ use refrain_format::{
     content_hash, entries_are_sorted, read_frame, unpack_entries, unpack_extents,
 };
 
-use crate::archives::SampleMember;
 use crate::resolve::ResolvedExtents;
 use crate::slices::slices_of;
+
+/// One member of a [`SampleArchive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleMember {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Its entries, if it is a tree or a tar stream.
+    pub entries: Vec<Entry>,
+}
 
 /// The result has the same form as the input of the writer.
 pub type DecodedMember = SampleMember;

@@ -38,9 +38,9 @@ pub mod scale;
 mod slices;
 
 #[cfg(feature = "archives")]
-pub use archives::{SampleArchive, SampleMember, sample_archive};
+pub use archives::{SampleArchive, sample_archive};
 #[cfg(feature = "archives")]
-pub use decoder::{DecodedMember, decode_by_index, decode_sequentially};
+pub use decoder::{DecodedMember, SampleMember, decode_by_index, decode_sequentially};
 #[cfg(feature = "archives")]
 pub use entry_lists::{EntryListMember, sample_list};
 #[cfg(feature = "archives")]

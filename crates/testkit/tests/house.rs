@@ -45,9 +45,15 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "only the runtime (pool, sync, timer, trace, sampler) uses locks of the operating system",
-        words: &["Mutex", "RwLock", "Condvar", "Barrier", "mpsc"],
+        words: &[
+            "std::sync::Mutex",
+            "std::sync::RwLock",
+            "std::sync::Condvar",
+            "std::sync::Barrier",
+            "std::sync::mpsc",
+        ],
         applies: |name| !USES_THE_SYSTEM.contains(&name),
-        instead: "use refrain_pool::Lock, or return values from jobs",
+        instead: "use refrain_pool::Lock or refrain_sync, or return values from jobs",
     },
     Rule {
         name: "the crates of the bytes layer are pure functions",
@@ -144,22 +150,22 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "crates/policy/src/record/mod.rs",
-        "Mutex",
+        "std::sync::Mutex",
         "the recorder of decisions, which tests use, is called by all workers of a pool",
     ),
     (
         "crates/lab/src/experiments/locks.rs",
-        "Mutex",
+        "std::sync::Mutex",
         "the standard library's mutex is what the experiment compares the pool's lock with",
     ),
     (
         "crates/cli/src/main.rs",
-        "mpsc",
+        "std::sync::mpsc",
         "the first thread waits for the one that has a larger stack, before there is a pool",
     ),
     (
         "crates/cli/src/report/progress_line.rs",
-        "mpsc",
+        "std::sync::mpsc",
         "the thread that follows the clock waits until time passes or the work ends",
     ),
 ];
@@ -652,10 +658,10 @@ fn every_rule_finds_each_of_its_words() {
 #[test]
 fn comments_literals_and_unit_tests_are_ignored() {
     let allowed = concat!(
-        "//! println! and Mutex\n",
+        "//! println! and std::sync::Mutex\n",
         "/* Mutex /* nested */ Mutex */ fn f<'a>(x: &'a str) {\n",
         "  let a = \"println! \\\" Mutex\"; let b = r#\"Mutex \" \"#; let c = '\"';\n",
-        "  let d = '\\''; let e = b\"Mutex\"; let my_Mutex = MutexLike;\n",
+        "  let d = '\\''; let e = b\"std::sync::Mutex\"; let my_Mutex = MutexLike;\n",
         "}\n",
         "#[cfg(test)]\n",
         "mod tests {\n",
@@ -663,9 +669,9 @@ fn comments_literals_and_unit_tests_are_ignored() {
         "}\n",
     );
     assert_eq!(violations("storage", "f.rs", allowed), []);
-    let forbidden = "let q = '\"'; let m = Mutex::new(\"\"); // why\n";
+    let forbidden = "let q = '\"'; let m = std::sync::Mutex::new(\"\"); // why\n";
     assert_eq!(violations("storage", "f.rs", forbidden).len(), 1);
-    let after_test_import = "#[cfg(test)]\nuse x;\nlet m = Mutex::new();\n";
+    let after_test_import = "#[cfg(test)]\nuse x;\nlet m = std::sync::Mutex::new();\n";
     assert_eq!(violations("storage", "f.rs", after_test_import)[0].line, 3);
 }
 
@@ -681,7 +687,7 @@ fn grouped_imports_are_expanded() {
     for (line, word) in expected {
         assert!(words.contains(&(line, word.to_string())), "{words:?}");
     }
-    let after = format!("{grouped}let m = Mutex::new();\n");
+    let after = format!("{grouped}let m = std::sync::Mutex::new();\n");
     assert_eq!(
         violations("storage", "f.rs", &after)
             .last()

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::event::{Event, EventKind, ThreadTrace};
 use crate::names::name_of;
-use crate::{Event, EventKind, ThreadTrace};
 
 /// The words of an event: kind, name and flow; start, duration, argument.
 type Slot = [AtomicU64; 4];

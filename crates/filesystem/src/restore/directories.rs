@@ -8,10 +8,9 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use refrain_pool::Lock;
 use refrain_storage::open_at;
@@ -19,6 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::created::{Created, Placed};
+use super::directory::{Directory, NEW_DIRECTORY_MODE, already_exists};
 use super::metadata::{has_default_acl, remove_acls};
 use super::options::RestoreOptions;
 use super::path::split_last;
@@ -29,9 +29,6 @@ pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-
-/// Directories are created for their owner only; they get their final mode last.
-pub(super) const NEW_DIRECTORY_MODE: Mode = Mode::RWXU;
 
 /// Directories are remembered in this many groups, each with its lock.
 const SHARDS: usize = 16;
@@ -44,32 +41,6 @@ const PARENTS_MAX: usize = 64;
 
 const NOT_A_DIRECTORY: &str =
     "part of the path is not a directory (symbolic links are not followed)";
-
-/// An open directory.
-#[derive(Debug)]
-pub(super) struct Directory {
-    descriptor: OwnedFd,
-    /// Whether what is created in it gets an access control list from it, which is to be removed.
-    pub(super) gives_acl: bool,
-    /// Whether hidden files of killed processes were removed.
-    pub(super) is_cleaned: AtomicBool,
-}
-
-impl Directory {
-    fn new(descriptor: OwnedFd, gives_acl: bool) -> Directory {
-        Directory {
-            descriptor,
-            gives_acl,
-            is_cleaned: AtomicBool::new(false),
-        }
-    }
-}
-
-impl AsFd for Directory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
 
 /// The treatment of parent directories that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,13 +265,4 @@ fn explained(error: Errno) -> io::Error {
         }
         error => error.into(),
     }
-}
-
-/// The error for an entry whose name is in use.
-pub(super) fn already_exists(detail: &str) -> io::Error {
-    let text = match detail {
-        "" => "already exists".to_string(),
-        detail => format!("already exists and {detail}"),
-    };
-    io::Error::new(io::ErrorKind::AlreadyExists, text)
 }

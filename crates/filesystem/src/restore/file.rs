@@ -14,7 +14,7 @@ use refrain_storage::open_at;
 use refrain_storage::{RangedFile, Sharing};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
-use super::directories::Directory;
+use super::directory::Directory;
 use super::metadata::Metadata;
 use super::path::ConfinedPath;
 use super::shared::{Place, Shared};

@@ -25,6 +25,7 @@ mod abandoned;
 mod accounts;
 mod created;
 mod directories;
+mod directory;
 mod file;
 mod metadata;
 mod metadata_bytes;

@@ -9,7 +9,7 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::abandoned::temporary_name;
-use super::directories::{Directory, NEW_DIRECTORY_MODE, already_exists};
+use super::directory::{Directory, NEW_DIRECTORY_MODE, already_exists};
 
 /// The number of hidden names that are tried.
 const NAMES_MAX: u32 = 1000;

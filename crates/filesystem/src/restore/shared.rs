@@ -11,13 +11,13 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::created::Placed;
-use super::directories::{Directories, Directory, MissingParents, already_exists};
+use super::directories::{Directories, MissingParents};
+use super::directory::{Directory, already_exists};
 use super::metadata::Applier;
 use super::options::RestoreOptions;
 use super::path::ConfinedPath;
 use super::replace::replace;
 use super::summary::{Problem, Tally, is_full};
-use super::unnamed;
 
 /// Receives the path of everything but directories when it is restored, from several threads.
 pub type RestoredObserver = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -79,7 +79,7 @@ impl Shared {
             applier: Applier::new(options, Arc::clone(&tally)),
             tally,
             observer: Observer::default(),
-            has_unnamed_files: AtomicBool::new(unnamed::can_name()),
+            has_unnamed_files: AtomicBool::new(can_name_later()),
             links_directly: AtomicBool::new(true),
             ended: AtomicBool::new(false),
             stopped: Lock::default(),
@@ -165,4 +165,9 @@ impl Shared {
 fn is_directory(place: &Place<'_>) -> bool {
     let found = rustix::fs::statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW);
     found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
+
+/// Whether files without a name can be named later.
+fn can_name_later() -> bool {
+    cfg!(target_os = "linux") && rustix::fs::stat("/proc/self/fd").is_ok()
 }

@@ -17,7 +17,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::abandoned::{claim, claim_abandoned, temporary_name, temporary_names};
-use super::directories::{DIRECTORY_FLAGS, NEW_DIRECTORY_MODE};
+use super::directories::DIRECTORY_FLAGS;
+use super::directory::NEW_DIRECTORY_MODE;
 use super::metadata::remove_acls;
 use crate::error::named;
 

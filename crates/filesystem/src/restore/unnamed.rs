@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::abandoned::{claim, claim_abandoned, temporary_names};
 use super::created::Placed;
-use super::directories::{Directory, already_exists};
+use super::directory::{Directory, already_exists};
 use super::replace::{SUFFIX, rename_over, with_hidden_name};
 use super::shared::{Place, Shared};
 
@@ -120,11 +120,6 @@ pub(super) fn publish(
             }
         }
     }
-}
-
-/// Whether files without a name can be named later.
-pub(super) fn can_name() -> bool {
-    cfg!(target_os = "linux") && rustix::fs::stat("/proc/self/fd").is_ok()
 }
 
 #[cfg(target_os = "linux")]

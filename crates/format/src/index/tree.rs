@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::list::IndexList;
 use super::node::{IndexNode, NodeRows};
-use super::path_search::{frames_before, last_row_for_path};
+use super::path_search::{frames_before, may_hold};
 use super::rows::{
     ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
     RowKey,
@@ -407,4 +407,72 @@ impl<S: NodeSource> IndexTree<S> {
             take(&leaf.rows, usize::try_from(at).ok()?)
         }))
     }
+}
+
+/// Where the first row under a node is, seen from a path in a member.
+enum Position {
+    /// In an earlier member: rows of the member may follow in the node.
+    EarlierMember,
+    /// In the member, without a path.
+    Unknown,
+    /// In the member, not above the path.
+    Before,
+    /// Above the path, or in a later member.
+    After,
+}
+
+impl Position {
+    fn of(child: &ChildNode, member: u64, path: &[u8]) -> Self {
+        let RowKey::Entries {
+            member_id,
+            first_path,
+            ..
+        } = &child.first
+        else {
+            return Self::After;
+        };
+        match member_id.cmp(&member) {
+            std::cmp::Ordering::Less => Self::EarlierMember,
+            std::cmp::Ordering::Greater => Self::After,
+            std::cmp::Ordering::Equal if first_path.is_empty() => Self::Unknown,
+            std::cmp::Ordering::Equal if may_hold(first_path, path) => Self::Before,
+            std::cmp::Ordering::Equal => Self::After,
+        }
+    }
+}
+
+/// The number of the last row of a member whose frame may hold `path`.
+///
+/// The rows of a member are sorted where they have a path, so the search goes back from the first
+/// node that begins above the path. It enters more than one node of a depth only where nodes begin
+/// with rows without a path.
+fn last_row_for_path<S: NodeSource>(
+    tree: &IndexTree<S>,
+    node: &IndexNode,
+    member: u64,
+    path: &[u8],
+) -> Result<Option<u64>, S::Error> {
+    debug_assert_eq!(node.list, IndexList::Entries);
+    let children = match &node.rows {
+        NodeRows::Children(children) => children,
+        NodeRows::Entries(rows) => {
+            let holds =
+                |row: &IndexEntries| row.member_id == member && may_hold(&row.first_path, path);
+            let at = rows.iter().rposition(holds);
+            return Ok(at.map(|at| node.first_row + at as u64));
+        }
+        _ => return Ok(None),
+    };
+    for child in children.iter().rev() {
+        let position = Position::of(child, member, path);
+        if matches!(position, Position::After) {
+            continue;
+        }
+        let below = tree.child(node, child, true)?;
+        let found = last_row_for_path(tree, &below, member, path)?;
+        if found.is_some() || matches!(position, Position::Before | Position::EarlierMember) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }

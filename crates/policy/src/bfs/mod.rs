@@ -1,15 +1,17 @@
 //! Earliest virtual deadline first: BFS, and MuQSS when there is more than one stripe.
 
 mod placement;
+mod ratios;
 mod refill;
 #[cfg(test)]
 mod tests;
 
-pub use refill::OFFSET_RATIOS;
+pub use ratios::OFFSET_RATIOS;
 
 use crate::accounting::{Charge, Grant};
+use crate::class::Class;
 use crate::decision::{Placement, Stop};
-use crate::entity::{Class, Entity};
+use crate::entity::Entity;
 use crate::key::{Key, Rank};
 use crate::ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules};
 use crate::policy::Policy;
@@ -73,7 +75,7 @@ impl Default for Bfs {
         Bfs {
             interval_ns: 1_000_000,
             base: Base::Carry {
-                lag_max_ns: refill::offset_of_ratio(refill::RATIO_NICE_0, 1_000_000),
+                lag_max_ns: ratios::offset_of_ratio(ratios::RATIO_NICE_0, 1_000_000),
             },
             interactive: Interactive::Deadlines,
             sharing: Sharing::Cache,

@@ -2,8 +2,9 @@
 
 use super::{Bfs, Interactive};
 use crate::affinity::{allowed_here, is_allowed_here};
+use crate::class::Class;
 use crate::decision::Placement;
-use crate::entity::{Class, Entity, Latency};
+use crate::entity::{Entity, Latency};
 use crate::key::{Key, Rank};
 use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, StripeId};

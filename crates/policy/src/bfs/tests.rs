@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::entity::{Latency, Nice, TenantId};
+use crate::class::TenantId;
+use crate::entity::{Latency, Nice};
 use crate::test_support::{FixedView, MS, run_cpu_bound, sixteen_cpus};
 use crate::topology::Topology;
 

@@ -14,8 +14,9 @@ pub use view::Query;
 use view::{RecordingView, ReplayView};
 
 use crate::accounting::{Charge, Grant};
+use crate::class::Class;
 use crate::decision::{Placement, Stop};
-use crate::entity::{Class, Entity};
+use crate::entity::Entity;
 use crate::key::{Key, Rank};
 use crate::ledger::Ledger;
 use crate::policy::Policy;

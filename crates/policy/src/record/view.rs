@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use crate::entity::{Class, Nice, TenantId};
+use crate::class::{Class, TenantId};
+use crate::entity::Nice;
 use crate::key::Key;
 use crate::ledger::{Ledger, LedgerRules};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};

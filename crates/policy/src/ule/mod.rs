@@ -15,8 +15,9 @@ pub use score::{INTERACTIVE_BELOW, interactivity};
 
 use crate::accounting::{Charge, Grant};
 use crate::affinity::is_allowed_here;
+use crate::class::{Class, TenantId};
 use crate::decision::{Placement, Stop};
-use crate::entity::{Class, Entity, History, TenantId};
+use crate::entity::{Entity, History};
 use crate::fifo::{plain_charge, plain_grant, plain_ledger};
 use crate::key::{DEADLINE_STEP_NS, Key, Rank};
 use crate::ledger::Ledger;

@@ -4,8 +4,8 @@ use corosensei::CoroutineResult;
 
 use super::entry::Entry;
 use super::error::CreateError;
-use super::stack::{PooledStack, StackSize};
-use super::stack_pool;
+use super::pooled_stack::PooledStack;
+use super::stack::StackSize;
 use super::yielder::{AssemblyYielder, WayBack, Yielder};
 use crate::held_locks::locks_held;
 
@@ -18,7 +18,7 @@ impl<R: 'static> AssemblyCoroutine<R> {
         size: StackSize,
         body: impl FnOnce(&Yielder<'_>) -> R + 'static,
     ) -> Result<Self, CreateError> {
-        let stack = stack_pool::get(size)?;
+        let stack = PooledStack::take(size)?;
         let run = |yielder: &AssemblyYielder, first: Entry| {
             body(&Yielder::new(WayBack::Assembly(yielder), first))
         };

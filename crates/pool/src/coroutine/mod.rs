@@ -10,6 +10,7 @@ mod limit;
 mod mutex;
 #[cfg(test)]
 mod pool_tests;
+mod pooled_stack;
 mod queue;
 mod stack;
 mod stack_pool;

@@ -1,15 +1,9 @@
 //! One stack: its memory, and the guard page below it.
 //!
-//! `unsafe` here: `madvise` on the memory of a stack on which nothing runs; the promise of
-//! `corosensei::stack::Stack` (an aligned base, a guard page), which is that of the stack inside;
-//! and taking that out when the stack is dropped.
+//! `unsafe` here: `madvise` on the memory of a stack on which nothing runs.
 #![allow(unsafe_code)]
 
-use std::mem::ManuallyDrop;
-
-use corosensei::stack::{DefaultStack, Stack, StackPointer};
-
-use super::stack_pool;
+use corosensei::stack::{DefaultStack, Stack};
 
 /// How large the stack of a coroutine is. Memory is used as the stack grows, by pages. A body that
 /// needs more ends the process at the guard page, as every overflow of a stack.
@@ -63,6 +57,11 @@ impl StackMemory {
     }
 
     #[inline]
+    pub(super) fn mapped(&self) -> &DefaultStack {
+        &self.0.stack
+    }
+
+    #[inline]
     pub(super) fn size(&self) -> StackSize {
         self.0.size
     }
@@ -88,41 +87,5 @@ impl StackMemory {
         }
         #[cfg(not(target_os = "linux"))]
         let _ = start;
-    }
-}
-
-/// A stack in use. When it is dropped, its memory goes to the pool.
-pub(super) struct PooledStack {
-    memory: ManuallyDrop<StackMemory>,
-}
-
-impl PooledStack {
-    #[inline]
-    pub(super) fn new(memory: StackMemory) -> PooledStack {
-        PooledStack {
-            memory: ManuallyDrop::new(memory),
-        }
-    }
-}
-
-// SAFETY: base and limit are those of the mapping that `memory` owns until `self` is dropped. The
-// mapping has a guard page at its lower end and more than `MIN_STACK_SIZE` bytes above it.
-unsafe impl Stack for PooledStack {
-    #[inline]
-    fn base(&self) -> StackPointer {
-        self.memory.0.stack.base()
-    }
-
-    #[inline]
-    fn limit(&self) -> StackPointer {
-        self.memory.0.stack.limit()
-    }
-}
-
-impl Drop for PooledStack {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: it is not used again, since `self` is being dropped.
-        stack_pool::put(unsafe { ManuallyDrop::take(&mut self.memory) });
     }
 }

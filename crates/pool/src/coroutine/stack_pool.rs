@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use super::accounting::{ThreadCounters, note_peak};
 use super::error::CreateError;
 use super::limit;
-use super::stack::{PooledStack, StackMemory, StackSize};
+use super::stack::{StackMemory, StackSize};
 use crate::lock::Lock;
 
 /// The stacks of a batch.
@@ -53,7 +53,7 @@ impl Drop for OwnPool {
 
 /// A stack for a new coroutine, which is counted.
 #[inline]
-pub(super) fn get(size: StackSize) -> Result<PooledStack, CreateError> {
+pub(super) fn take(size: StackSize) -> Result<StackMemory, CreateError> {
     let from_own = OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().ok()?;
         let memory = own.batches[size.index()][0].pop()?;
@@ -61,13 +61,13 @@ pub(super) fn get(size: StackSize) -> Result<PooledStack, CreateError> {
         Some(memory)
     });
     if let Ok(Some(memory)) = from_own {
-        return Ok(PooledStack::new(memory));
+        return Ok(memory);
     }
-    get_slowly(size)
+    take_slowly(size)
 }
 
 #[cold]
-fn get_slowly(size: StackSize) -> Result<PooledStack, CreateError> {
+fn take_slowly(size: StackSize) -> Result<StackMemory, CreateError> {
     let other = OWN.try_with(|own| {
         let mut own = own.try_borrow_mut().ok()?;
         let [first, second] = &mut own.batches[size.index()];
@@ -86,7 +86,7 @@ fn get_slowly(size: StackSize) -> Result<PooledStack, CreateError> {
     // A thread that is ending has no counters any more.
     let _ = OWN.try_with(|own| own.borrow().counters.created(is_reused));
     note_peak();
-    Ok(PooledStack::new(memory))
+    Ok(memory)
 }
 
 fn map(size: StackSize) -> Result<StackMemory, CreateError> {

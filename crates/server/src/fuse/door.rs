@@ -17,7 +17,7 @@ use refrain_pool::OnceValue;
 use super::buffers::Buffers;
 use super::convert::{errno, file_attributes, file_type};
 use super::files_ahead::{Ahead, FilesAhead};
-use super::page_cache::PageCache;
+use super::page_cache::{PageCache, Stored};
 use super::read_ahead::READ_AHEAD_BYTES;
 use super::reports::Reports;
 use super::seek::{seek, seek_member};
@@ -25,7 +25,7 @@ use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
-use crate::tree::{FileContent, NodeId, Tree};
+use crate::tree::{FileContent, NodeId, Tree, WalkedFile};
 
 /// How long the kernel may believe a reply. The archive does not change.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -176,9 +176,28 @@ impl Door {
     }
 
     fn store_ahead(&self, ahead: Option<Ahead>) {
-        if let Some(ahead) = ahead {
-            self.files_ahead.store(ahead, self);
+        if let (Some(ahead), Some(cache)) = (ahead, self.page_cache.get()) {
+            let mut store = |file| self.store_file(cache, file);
+            self.files_ahead.store(ahead, &self.tree, &mut store);
         }
+    }
+
+    /// Stores a whole file.
+    fn store_file(&self, cache: &PageCache, file: WalkedFile) -> Result<Stored> {
+        let length_bytes = usize::try_from(file.entry.size_bytes).unwrap_or(usize::MAX);
+        let content = FileContent::Entry(file.position.member(), Box::new(file.entry));
+        self.buffers.with(length_bytes, |buffer| {
+            let store = || {
+                let count = self.tree.read_at(&content, 0, buffer)?;
+                let stored = cache.store(file.node, 0, buffer.get(..count).unwrap_or_default());
+                stored.map_err(|error| Error::system("storing a file ahead", error))
+            };
+            let stored_bytes = |stored: &Stored| match stored {
+                Stored::Yes => length_bytes as u64,
+                Stored::FileIsUnknown => 0,
+            };
+            self.counted(Operation::FuseStore, store, stored_bytes)
+        })
     }
 
     /// What `work` makes of the entry of a node, with the attributes that were asked for.

@@ -11,11 +11,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use refrain_pool::Lock;
 
-use super::door::Door;
-use super::page_cache::{PageCache, Stored};
+use super::page_cache::Stored;
 use crate::error::{Error, Result};
-use crate::statistics::Operation;
-use crate::tree::{FileContent, WalkPosition, WalkedFile};
+use crate::tree::{Tree, WalkPosition, WalkedFile};
 
 /// The least and the most that is stored at once, in bytes.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
@@ -174,17 +172,19 @@ impl FilesAhead {
     }
 
     /// Stores what [`FilesAhead::note_read`] or [`FilesAhead::note_listed`] returned, unless
-    /// another thread is storing. What cannot be read is left to whoever asks for it.
-    pub(super) fn store(&self, ahead: Ahead, door: &Door) {
-        let Some(cache) = door.page_cache.get() else {
-            return;
-        };
+    /// another thread is storing. What `store_file` cannot read is left to whoever asks for it.
+    pub(super) fn store(
+        &self,
+        ahead: Ahead,
+        tree: &Tree,
+        store_file: &mut dyn FnMut(WalkedFile) -> Result<Stored>,
+    ) {
         if self.is_refused.load(Relaxed) || self.is_storing.swap(true, Acquire) {
             return;
         }
         let mut left_bytes = ahead.bytes_max;
         let mut program_at = ahead.after;
-        let stored = (door.tree).files_after(ahead.after, ENTRIES_AHEAD_MAX, &mut |file| {
+        let stored = tree.files_after(ahead.after, ENTRIES_AHEAD_MAX, &mut |file| {
             let size_bytes = file.entry.size_bytes;
             if size_bytes > left_bytes {
                 return Ok(false);
@@ -192,7 +192,7 @@ impl FilesAhead {
             let position = file.position;
             let is_small = (1..=FILE_BYTES_MAX).contains(&size_bytes);
             if is_small && program_at.is_before(position) {
-                if store_file(cache, file, door)? == Stored::FileIsUnknown {
+                if store_file(file)? == Stored::FileIsUnknown {
                     return Ok(false);
                 }
                 left_bytes -= size_bytes;
@@ -206,24 +206,6 @@ impl FilesAhead {
         }
         self.is_storing.store(false, Release);
     }
-}
-
-/// Stores a whole file.
-fn store_file(cache: &PageCache, file: WalkedFile, door: &Door) -> Result<Stored> {
-    let length_bytes = usize::try_from(file.entry.size_bytes).unwrap_or(usize::MAX);
-    let content = FileContent::Entry(file.position.member(), Box::new(file.entry));
-    door.buffers.with(length_bytes, |buffer| {
-        let store = || {
-            let count = door.tree.read_at(&content, 0, buffer)?;
-            let stored = cache.store(file.node, 0, buffer.get(..count).unwrap_or_default());
-            stored.map_err(|error| Error::system("storing a file ahead", error))
-        };
-        let stored_bytes = |stored: &Stored| match stored {
-            Stored::Yes => length_bytes as u64,
-            Stored::FileIsUnknown => 0,
-        };
-        door.counted(Operation::FuseStore, store, stored_bytes)
-    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use refrain::{Entry, EntryKind};
 use super::attributes::Attributes;
 use super::frame::EntryFrame;
 use super::frames::FrameList;
-use super::node::{ListId, NodeId, Place};
+use super::node::{ListId, NodeId, Place, no_node};
 use super::operations::Tree;
 use super::paths::{self, Found, PathList};
 use super::position::Position;
@@ -287,8 +287,4 @@ impl Tree {
             None => Ok(refrain::Timestamp::default()),
         }
     }
-}
-
-pub(super) fn no_node() -> Error {
-    Error::Refused("there is no such file or directory".into())
 }

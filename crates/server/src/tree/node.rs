@@ -1,6 +1,7 @@
 //! The numbers of nodes, from which the node is found without a table.
 
 use super::position::{PAGE_ROWS, Position};
+use crate::error::Error;
 
 /// The number of a file or directory of a [`Tree`](super::Tree). It is the same in every run that
 /// opens the same archive, and serves as an inode number.
@@ -93,6 +94,10 @@ impl MemberPages {
             level,
         })
     }
+}
+
+pub(super) fn no_node() -> Error {
+    Error::Refused("there is no such file or directory".into())
 }
 
 #[cfg(test)]

@@ -75,6 +75,17 @@ impl<'a> LastPage<'a> {
     }
 }
 
+impl PathList for Arc<PathTable> {
+    fn page(&self, page: usize) -> Result<Option<Page>> {
+        let first = page * PAGE_ROWS as usize;
+        Ok((first < self.len()).then(|| Page::Table(Arc::clone(self), first)))
+    }
+
+    fn seek(&self, path: &[u8]) -> Result<Position> {
+        Ok(Position::from_number(PathTable::seek(self, path) as u64))
+    }
+}
+
 impl PathList for LastPage<'_> {
     fn page(&self, number: usize) -> Result<Option<Page>> {
         if let Some((last, page)) = &*self.last.borrow()

@@ -1,12 +1,8 @@
 //! A table of paths that are not in ascending order where they come from.
 
-use std::sync::Arc;
-
 use refrain::directory::compare_paths;
 use refrain::{Error, ErrorKind};
 
-use super::paths::{Page, PathList};
-use super::position::{PAGE_ROWS, Position};
 use crate::error::Result;
 
 /// Paths in ascending order, each with a number.
@@ -140,18 +136,11 @@ impl PathTable {
     pub(super) fn number(&self, row: usize) -> Option<u64> {
         Some(self.rows.get(row)?.number)
     }
-}
 
-impl PathList for Arc<PathTable> {
-    fn page(&self, page: usize) -> Result<Option<Page>> {
-        let first = page * PAGE_ROWS as usize;
-        Ok((first < self.len()).then(|| Page::Table(Arc::clone(self), first)))
-    }
-
-    fn seek(&self, path: &[u8]) -> Result<Position> {
+    /// The first row whose path is not below `path` in the order of paths.
+    pub(super) fn seek(&self, path: &[u8]) -> usize {
         let is_below = |row: &Row| compare_paths(row.path(&self.paths), path).is_lt();
-        let row = self.rows.partition_point(is_below);
-        Ok(Position::from_number(row as u64))
+        self.rows.partition_point(is_below)
     }
 }
 

@@ -3,8 +3,13 @@
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
-use super::{WINDOW_LOG_MIN, ceil_log2};
 use crate::raw_length::window_limit_bytes;
+
+/// The smallest window that zstd supports, log2 of bytes.
+pub(super) const WINDOW_LOG_MIN: u32 = 10;
+
+/// The largest window used, log2 of bytes: the largest block, and the limit of 32-bit builds.
+pub(super) const WINDOW_LOG_MAX: u32 = 30;
 
 /// The bytes of the frame header that `configure` selects: descriptor and window.
 const HEADER_BYTES: usize = 2;
@@ -78,4 +83,10 @@ pub(super) fn bounded_window_log(raw_length_bytes: u64) -> u32 {
 fn window_bytes(byte: u8) -> u64 {
     let base = 1_u64 << (u32::from(byte >> 3) + WINDOW_LOG_MIN);
     base + base / 8 * u64::from(byte & 7)
+}
+
+/// log2 of the smallest window that contains the block, within the limits of zstd.
+pub(super) fn ceil_log2(raw_length_bytes: u64) -> u32 {
+    let length = raw_length_bytes.clamp(1 << WINDOW_LOG_MIN, 1 << WINDOW_LOG_MAX);
+    length.next_power_of_two().trailing_zeros()
 }

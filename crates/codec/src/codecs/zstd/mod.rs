@@ -27,13 +27,11 @@ mod frame;
 mod tables;
 
 use finder::Finder;
-use frame::{bounded_header, bounded_window_log, check_frame};
+use frame::{
+    WINDOW_LOG_MAX, WINDOW_LOG_MIN, bounded_header, bounded_window_log, ceil_log2, check_frame,
+};
 use tables::table_bytes;
 
-/// The smallest window that zstd supports, log2 of bytes.
-const WINDOW_LOG_MIN: u32 = 10;
-/// The largest window used, log2 of bytes: the largest block, and the limit of 32-bit builds.
-const WINDOW_LOG_MAX: u32 = 30;
 const _: () = assert!(1 << WINDOW_LOG_MAX == MAX_RAW_LENGTH_BYTES);
 
 /// A context is replaced before it has processed this many bytes. Positions in its tables continue
@@ -341,12 +339,6 @@ fn window_log(raw_length_bytes: u64, settings: &Settings) -> u32 {
         .unwrap_or(WINDOW_LOG_MAX)
         .min(ceil_log2(raw_length_bytes))
         .max(WINDOW_LOG_MIN)
-}
-
-/// log2 of the smallest window that contains the block, within the limits of zstd.
-fn ceil_log2(raw_length_bytes: u64) -> u32 {
-    let length = raw_length_bytes.clamp(1 << WINDOW_LOG_MIN, 1 << WINDOW_LOG_MAX);
-    length.next_power_of_two().trailing_zeros()
 }
 
 /// The buffers of a zstd encoder that do not depend on the level: entropy tables, the 128 KiB block

@@ -8,7 +8,7 @@ use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::layout::{ContentExtent, EachMemberContent, ExtentOrigin, LayoutBase, StoreBlock};
 use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
 use crate::read::native::packed_map::PackedMap;
-use crate::read::native::repeats::Piece;
+use crate::read::native::stated_map::Piece;
 use crate::read::store_reader::Depth;
 use crate::read::work_meter::WorkMeter;
 

@@ -26,6 +26,7 @@ pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod segment_part;
 pub(crate) mod serving;
-pub(crate) mod streamed_blocks;
+pub(crate) mod stated_map;
+mod streamed_blocks;
 pub(crate) mod walk;
 mod walk_memory;

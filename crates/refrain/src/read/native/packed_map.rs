@@ -13,7 +13,7 @@ use refrain_format::{Extent, ExtentPosition, ExtentReader, ExtentsHeader};
 use refrain_pool::Lock;
 
 use crate::error::{Error, Result};
-use crate::read::native::repeats::{Piece, StatedMap};
+use crate::read::native::stated_map::{Piece, StatedMap};
 use crate::store::coding::decode_section;
 
 /// How many extents apart a reader can begin.

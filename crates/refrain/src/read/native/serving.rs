@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
-use crate::read::native::repeats::Piece;
+use crate::read::native::stated_map::Piece;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::count;
 use crate::read::store_reader::Depth;

@@ -9,7 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::write::input::MemberPlan;
 use crate::write::native::output::Frame;
-use crate::write::tree::entry_list::{EntriesFrame, SharedEntries, StreamKind};
+use crate::write::tree::entry_list::{SharedEntries, StreamKind};
+use crate::write::tree::order::EntriesFrame;
 
 /// A member that is being written.
 pub(crate) struct MemberWriter {

@@ -11,7 +11,7 @@ use refrain_entries::tar::TarView;
 use refrain_entries::{Entry, EntryKind};
 use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind, Walker};
 
-use crate::write::tree::batch::BatchBytes;
+use crate::write::tree::batch_bytes::BatchBytes;
 use crate::write::tree::feed::Problems;
 use crate::write::tree::file_data::{self, Piece, WHOLE_BYTES_MAX, pieces, read_piece, read_whole};
 

@@ -17,22 +17,12 @@ use refrain_protect::DigestHasher;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{file_paths, files};
 use crate::store::coding::coding;
-use crate::write::tree::order::{PackedFrame, RunSlice, slices};
+use crate::write::tree::order::{EntriesFrame, PackedFrame, RunSlice, slices};
 use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
 
 /// The level of zstd for entries. Compared with level 9 it takes a tenth off the entries of many
 /// versions of a tree, at 0.2 µs for each; decoding is as fast.
 const ENTRIES_LEVEL: i32 = 15;
-
-/// An encoded Entries frame.
-pub(crate) struct EntriesFrame {
-    pub header: EntriesHeader,
-    pub bytes: Vec<u8>,
-    /// The path of its last entry.
-    pub last_path: Vec<u8>,
-    /// The paths of its files, if they are named.
-    pub named: Vec<Vec<u8>>,
-}
 
 /// Entries that are packed together, and written when the content up to `content_end` is.
 struct Run {

@@ -13,7 +13,7 @@ use refrain_storage::read_full;
 
 use refrain_filesystem::{OpenedFile, Problem, ProblemKind};
 
-use crate::write::tree::batch::BatchBytes;
+use crate::write::tree::batch_bytes::BatchBytes;
 
 /// Files with more data than this are read in pieces, in bytes. Equal ones are found by the match
 /// stage.

@@ -1,6 +1,7 @@
 //! Directories and tar streams as entries and content: see README.md.
 
 pub(crate) mod batch;
+pub(crate) mod batch_bytes;
 pub(crate) mod content;
 pub(crate) mod directory_tar;
 pub(crate) mod entry_list;
@@ -8,7 +9,7 @@ pub(crate) mod feed;
 pub(crate) mod file_data;
 mod jobs;
 pub(crate) mod known;
-mod order;
+pub(crate) mod order;
 #[cfg(test)]
 mod prefix_tests;
 pub(crate) mod reread;

@@ -1,8 +1,16 @@
 //! The path order of a tree whose entries are written along with their content, run by run.
 
-use refrain_format::IndexSlice;
+use refrain_format::{EntriesHeader, IndexSlice};
 
-use crate::write::tree::entry_list::EntriesFrame;
+/// An encoded Entries frame.
+pub(crate) struct EntriesFrame {
+    pub header: EntriesHeader,
+    pub bytes: Vec<u8>,
+    /// The path of its last entry.
+    pub last_path: Vec<u8>,
+    /// The paths of its files, if they are named.
+    pub named: Vec<Vec<u8>>,
+}
 
 /// Consecutive entries of a run that are consecutive in path order, too.
 pub(crate) struct RunSlice {

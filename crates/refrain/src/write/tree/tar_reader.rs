@@ -9,7 +9,7 @@ use refrain_format::{ENTRIES_PER_BATCH, entry_bytes};
 use refrain_pool::trace::{Device, reading};
 use refrain_protect::{DigestHasher, HASH_BYTES, SEGMENT_BYTES, content_hash};
 
-use crate::write::tree::batch::BatchBytes;
+use crate::write::tree::batch_bytes::BatchBytes;
 use crate::write::tree::file_data::WHOLE_BYTES_MAX;
 
 /// The data of a batch, in bytes, unless a single entry has more.
