@@ -1,12 +1,8 @@
 //! Prefixes of valid blocks decode, also if most bytes of the prefix are escaped.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
-#[path = "reference/data.rs"]
-#[allow(dead_code, reason = "shared with the reference decoders")]
-mod data;
-
-use data::{Random, random_bytes};
 use refrain_codec::{BlockPlan, CodecId, Workspace, decode, decode_prefix, encode_block};
+use refrain_testkit::{Rng, data};
 
 /// The first byte value for which 32 equal bytes make an anchor of `bwt::repeats`: every position
 /// in a run of it is one.
@@ -25,21 +21,20 @@ fn anchored_byte() -> u8 {
 #[test]
 fn decodes_prefixes_with_many_escaped_bytes() {
     let escape = anchored_byte();
-    let mut random = Random(1);
+    let mut rng = Rng::new(1);
     // Runs of the byte that are too short to be repeats; nearly every byte in them is escaped.
     let mut raw = Vec::new();
     while raw.len() < 2000 {
-        raw.extend(vec![escape; 80 + random.below(15)]);
+        raw.extend(vec![escape; rng.length(80, 94)]);
         raw.extend(
-            random
-                .next()
+            rng.any()
                 .to_le_bytes()
                 .map(|byte| if byte == escape { byte ^ 1 } else { byte }),
         );
     }
     // Then so many other bytes that the byte is the rarest one, and a repeat, since repeats are
     // removed only if that saves enough.
-    let mut rest = random_bytes(600_000, 2);
+    let mut rest = data::random(600_000, 2);
     rest.retain(|&byte| byte != escape);
     raw.extend(&rest);
     raw.extend(&rest[..100_000]);

@@ -1,6 +1,6 @@
 //! Codec 7: block sorting with a mixing model. The README beside this file describes the model and
 //! its sources; `docs/codec-bwt.md` specifies everything that a decoder must know, and
-//! `tests/reference/bwt.rs` is a decoder written from it.
+//! `tools/reader/refrain_reader/bwt.py` is a decoder written from it.
 //!
 //! Encoding calls `repeats::remove`, `transform::forward` and `stream::encode`; decoding calls
 //! `stream::decode`, `inverse` and `repeats::restore`.

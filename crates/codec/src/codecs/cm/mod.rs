@@ -1,6 +1,6 @@
 //! Codec 8: context mixing, the densest codec. The README beside this file describes the model and
 //! its sources; `docs/codec-cm.md` specifies everything that a decoder must know, and
-//! `tests/reference/cm.rs` is a decoder written from it.
+//! `tools/reader/refrain_reader/cm.py` is a decoder written from it.
 //!
 //! Encoder and decoder (`coding`) drive the same `Predictor`. Decoding takes the same time as
 //! encoding. Parameters: level, profile (`profile`), raw length.

@@ -1,19 +1,18 @@
 //! Generated blocks of many kinds, the same on every machine.
+#![allow(dead_code, reason = "each test uses some of them")]
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Random(pub u64);
+use refrain_testkit::{Rng, data};
+
+/// Random numbers below a length.
+struct Random(Rng);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+    fn next(&mut self) -> u64 {
+        self.0.any()
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
+    fn below(&mut self, bound: usize) -> usize {
+        self.0.below(bound as u64) as usize
     }
 }
 
@@ -28,13 +27,12 @@ fn fill(length: usize, mut part: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 pub fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
-    fill(length, |bytes| bytes.extend(random.next().to_le_bytes()))
+    data::random(length, seed)
 }
 
 /// Random bytes of few values, small ones more often.
 pub fn skewed_bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     fill(length, |bytes| {
         let bound = 1 + random.below(200);
         bytes.push(random.below(bound) as u8);
@@ -43,7 +41,7 @@ pub fn skewed_bytes(length: usize, seed: u64) -> Vec<u8> {
 
 /// Words of a small vocabulary, in lines.
 pub fn text(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     let vocabulary: Vec<Vec<u8>> = (0..400)
         .map(|_| {
             let letters = 2 + random.below(8);
@@ -61,7 +59,7 @@ pub fn text(length: usize, seed: u64) -> Vec<u8> {
 
 /// Bytes similar to source code: indented lines, keys, numbers, brackets.
 pub fn code(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     let mut depth = 0_usize;
     fill(length, |bytes| {
         bytes.extend(vec![b' '; 4 * depth]);
@@ -84,7 +82,7 @@ pub fn code(length: usize, seed: u64) -> Vec<u8> {
 
 /// Records of `stride` bytes: constants, counters, small numbers and some random bytes.
 pub fn records(length: usize, stride: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     let mut count = 0_usize;
     let mut slow = vec![0_u8; stride];
     fill(length, |bytes| {
@@ -104,7 +102,7 @@ pub fn records(length: usize, stride: usize, seed: u64) -> Vec<u8> {
 
 /// Bytes similar to machine code: frequent bytes, four-byte numbers, calls.
 pub fn machine_code(length: usize, seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     fill(length, |bytes| {
         for _ in 0..1 + random.below(6) {
             bytes.push([0x48, 0x8B, 0x89, 0x0F, 0xC3, 0x55, 0x90, 0][random.below(8)]);
@@ -122,11 +120,7 @@ pub fn machine_code(length: usize, seed: u64) -> Vec<u8> {
 }
 
 pub fn period(length: usize, period: usize) -> Vec<u8> {
-    random_bytes(period, 2)
-        .into_iter()
-        .cycle()
-        .take(length)
-        .collect()
+    data::periodic(length, period, 2)
 }
 
 pub fn fibonacci(length: usize) -> Vec<u8> {
@@ -141,7 +135,7 @@ pub fn fibonacci(length: usize) -> Vec<u8> {
 
 /// `bytes` repeated, with some bytes changed and passages moved.
 pub fn repeated(bytes: &[u8], seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random(Rng::new(seed));
     let mut all = bytes.to_vec();
     for _ in 0..12 {
         let start = random.below(bytes.len());
