@@ -278,11 +278,17 @@ fn bit_flip(archive: &[u8], bit: usize) -> Mutation {
     }
 }
 
-/// Every `every`-th offset, and all offsets in and around the frames' headers.
+/// The distance between cases; the scale divides it.
+fn step(usual: usize) -> usize {
+    (usual / scaled(1) as usize).max(1)
+}
+
+/// Every `every`-th offset, and more in and around the frames' headers.
 fn offsets(archive: &[u8], every: usize) -> Vec<usize> {
     let mut offsets: Vec<usize> = (0..archive.len()).step_by(every).collect();
     for frame in frames_of(archive).iter().take(scaled(6) as usize) {
-        offsets.extend(frame.start..(frame.start + 48).min(archive.len()));
+        let header = frame.start..(frame.start + 48).min(archive.len());
+        offsets.extend(header.step_by(step(3)));
     }
     offsets.sort_unstable();
     offsets.dedup();
@@ -297,16 +303,16 @@ fn broken_archives_are_refused_or_read_correctly() {
         let archive = &sample.archive;
         check_all(
             &sample,
-            offsets(archive, 61)
+            offsets(archive, step(151))
                 .into_iter()
                 .map(|length| truncation(archive, length)),
         );
         let mut numbers = Rng::new(1);
-        let bits = offsets(archive, 47)
+        let bits = offsets(archive, step(149))
             .into_iter()
             .map(|at| at * 8 + numbers.below(8) as usize);
         check_all(&sample, bits.map(|bit| bit_flip(archive, bit)));
-        check_all(&sample, mutations(archive, 3).step_by(2));
+        check_all(&sample, mutations(archive, 3).step_by(step(5)));
 
         let sample = many_frames_sample(codec);
         let archive = &sample.archive;
@@ -328,6 +334,6 @@ fn broken_archives_are_refused_or_read_correctly() {
                 .into_iter()
                 .map(|at| bit_flip(archive, at * 8 + at % 8)),
         );
-        check_all(&sample, mutations(archive, 4).step_by(450));
+        check_all(&sample, mutations(archive, 4).step_by(step(900)));
     }
 }

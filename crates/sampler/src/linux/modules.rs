@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use framehop::x86_64::UnwinderX86_64;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use liblzma::read::XzDecoder;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef};
 
 use super::symbols::{Symbol, SymbolTable, TextSection};
@@ -19,6 +20,8 @@ use super::symbols::{Symbol, SymbolTable, TextSection};
 /// The page in which the kernel provides functions such as the reading of clocks.
 const KERNEL_PAGE: &str = "[vdso]";
 const PAGE_BYTES: u64 = 4096;
+/// The most bytes of symbols that are unpacked.
+const PACKED_SYMBOLS_MAX: u64 = 256 << 20;
 
 /// A file of code in memory.
 #[derive(Debug)]
@@ -189,8 +192,28 @@ fn read_module<'a>(
     })
 }
 
-/// The functions of a file: those of the full table, else those that others may link to.
+/// The functions of a file: those of the full table, which may be packed, else those that others
+/// may link to.
 fn symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> SymbolTable {
+    if let Some(packed) = packed_symbols(object)
+        && let Ok(object) = object::File::parse(&*packed)
+    {
+        return symbols_of_table(&object, base);
+    }
+    symbols_of_table(object, base)
+}
+
+/// A program without symbols may contain a file that has nothing else, compressed by xz: GDB's
+/// "MiniDebugInfo". That of this program takes a seventh of the space.
+fn packed_symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>) -> Option<Vec<u8>> {
+    let section = object.section_by_name(".gnu_debugdata")?;
+    let mut unpacked = vec![];
+    let packed = XzDecoder::new(section.data().ok()?);
+    let read = packed.take(PACKED_SYMBOLS_MAX).read_to_end(&mut unpacked);
+    read.ok().map(|_| unpacked)
+}
+
+fn symbols_of_table<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> SymbolTable {
     let bytes = |name| object.section_by_name(name)?.data().ok();
     let text = object.section_by_name(".text");
     let text = text.map(|section| TextSection {
@@ -211,6 +234,8 @@ fn symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> Symbol
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -243,6 +268,40 @@ mod tests {
             ("[vdso]".to_owned(), vdso),
         ];
         assert_eq!(found, expected);
+    }
+
+    /// As `.ci/split-debug` packs them.
+    #[test]
+    fn packed_symbols_are_those_of_the_full_table() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(program);
+            let ran = command.args(arguments).current_dir(&directory).output();
+            ran.is_ok_and(|output| output.status.success())
+        };
+        let program = std::env::current_exe().unwrap();
+        let program = program.to_str().unwrap();
+        let keep = ["--only-keep-debug", program, "symbols"];
+        if !run("objcopy", &keep) || !run("xz", &["-1", "--check=crc32", "symbols"]) {
+            println!("skipped: objcopy or xz is missing");
+            return;
+        }
+        let add = "--add-section=.gnu_debugdata=symbols.xz";
+        assert!(run("objcopy", &["--strip-all", add, program, "packed"]));
+        let read = |path: &Path| {
+            let content = fs::read(path).unwrap();
+            let object = object::File::parse(&*content).unwrap();
+            let has_table = object.section_by_name(".symtab").is_some();
+            (has_table, symbols(&object, 0))
+        };
+        let (has_table, full) = read(Path::new(program));
+        assert!(has_table && full.len() > 1000);
+        let (has_table, packed) = read(&directory.path().join("packed"));
+        assert!(!has_table);
+        assert_eq!(packed.len(), full.len());
+        for address in (0..4 << 20).step_by(997) {
+            assert_eq!(packed.at(address), full.at(address));
+        }
     }
 
     #[test]
