@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use crate::compare::{equal_backward, equal_forward};
+use crate::continuation::{CONTINUATION_KEY_BYTES, Continuations, Direction};
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
-use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequels};
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -60,8 +60,8 @@ pub struct Match {
     /// Where the same bytes are.
     pub source: MatchSource,
     /// Whether earlier content had the same bytes in the same context, as an extent of their own
-    /// (see [`Sequels`]). Then its length does not matter.
-    pub is_sequel: bool,
+    /// (see [`Continuations`]). Then its length does not matter.
+    pub is_continuation: bool,
 }
 
 /// The largest number of anchors that are looked up at once, while the index entries of as many
@@ -78,7 +78,7 @@ pub fn match_segment<W: IndexWords>(
     segment: usize,
     candidates: &[u32],
     index: &FingerprintIndex<W>,
-    sequels: &Sequels,
+    continuations: &Continuations,
     history: &dyn History,
     store_floor: u64,
     rules: &Rules,
@@ -94,7 +94,7 @@ pub fn match_segment<W: IndexWords>(
             chunk: None,
         },
         rules,
-        sequels,
+        continuations,
         resumes_left: this.bytes.len() / rules.resume_spacing as usize,
         matches: Vec::new(),
     };
@@ -183,7 +183,7 @@ struct SegmentMatcher<'a> {
     epoch: Epoch<'a>,
     history: HistoryCursor<'a>,
     rules: &'a Rules,
-    sequels: &'a Sequels,
+    continuations: &'a Continuations,
     resumes_left: usize,
     matches: Vec<Match>,
 }
@@ -218,7 +218,7 @@ impl SegmentMatcher<'_> {
         // in this epoch may be longer.
         if best.is_none_or(|found| {
             found.length() < self.rules.near_min as usize
-                && !self.has_sequel(position, limit, found)
+                && !self.has_continuation(position, limit, found)
         }) && let Some(other) =
             in_epoch.map(|from| self.agree_with_epoch(position, floor, limit, from))
             && best.is_none_or(|found| found.length() < other.length())
@@ -237,19 +237,23 @@ impl SegmentMatcher<'_> {
             start: self.start + (position - found.before) as u32,
             length: found.length() as u32,
             source,
-            is_sequel: false,
+            is_continuation: false,
         });
         Some(position + found.after)
     }
 
     /// Returns whether something followed the end of a match in earlier content that seems to
     /// follow here too.
-    fn has_sequel(&self, position: usize, limit: usize, found: Agreement) -> bool {
+    fn has_continuation(&self, position: usize, limit: usize, found: Agreement) -> bool {
         let MatchSource::Store(end) = found.source.after(found.after as u32) else {
             return false;
         };
         let key = self.bytes[position + found.after..limit].first_chunk();
-        key.is_some_and(|key| self.sequels.get(Direction::Forward, end, *key).is_some())
+        key.is_some_and(|key| {
+            self.continuations
+                .get(Direction::Forward, end, *key)
+                .is_some()
+        })
     }
 
     /// A repeat that touches the segment's edge may continue in the next segment:
@@ -281,23 +285,23 @@ impl SegmentMatcher<'_> {
             && let Some(last) = self.matches.last()
             && let MatchSource::Store(source_end) = last.source.after(last.length)
             && let Some(key) = self.bytes[end..limit].first_chunk()
-            && let Some(sequel) = self.sequels.get(Direction::Forward, source_end, *key)
+            && let Some(continuation) = self.continuations.get(Direction::Forward, source_end, *key)
         {
-            let source = MatchSource::Store(sequel.offset_in_store);
-            let stop = limit.min(end + sequel.length as usize);
+            let source = MatchSource::Store(continuation.offset_in_store);
+            let stop = limit.min(end + continuation.length as usize);
             let length = self.agree_forward(end, stop, source);
-            if length < SEQUEL_KEY_BYTES.min(stop - end) {
+            if length < CONTINUATION_KEY_BYTES.min(stop - end) {
                 break;
             }
             self.matches.push(Match {
                 start: self.start + end as u32,
                 length: length as u32,
                 source,
-                is_sequel: true,
+                is_continuation: true,
             });
             self.resumes_left -= 1;
             end += length;
-            if length < sequel.length as usize {
+            if length < continuation.length as usize {
                 break;
             }
         }
@@ -321,23 +325,25 @@ impl SegmentMatcher<'_> {
         while self.resumes_left > 0
             && start > floor
             && let Some(key) = self.bytes[..start].last_chunk()
-            && let Some(sequel) = self.sequels.get(Direction::Backward, source_start, *key)
+            && let Some(continuation) =
+                self.continuations
+                    .get(Direction::Backward, source_start, *key)
         {
-            let stop = floor.max(start.saturating_sub(sequel.length as usize));
-            let length = self.agree_backward(start, stop, sequel.offset_in_store);
-            if length < SEQUEL_KEY_BYTES.min(start - stop) {
+            let stop = floor.max(start.saturating_sub(continuation.length as usize));
+            let length = self.agree_backward(start, stop, continuation.offset_in_store);
+            if length < CONTINUATION_KEY_BYTES.min(start - stop) {
                 break;
             }
             start -= length;
-            source_start = sequel.offset_in_store - length as u64;
+            source_start = continuation.offset_in_store - length as u64;
             self.matches.push(Match {
                 start: self.start + start as u32,
                 length: length as u32,
                 source: MatchSource::Store(source_start),
-                is_sequel: true,
+                is_continuation: true,
             });
             self.resumes_left -= 1;
-            if length < sequel.length as usize {
+            if length < continuation.length as usize {
                 break;
             }
         }
@@ -366,7 +372,7 @@ impl SegmentMatcher<'_> {
                 start,
                 length: length as u32,
                 source,
-                is_sequel: false,
+                is_continuation: false,
             });
             end += gap + length;
             self.resumes_left -= 1;

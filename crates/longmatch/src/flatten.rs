@@ -120,7 +120,7 @@ pub fn flatten(
         match repeat.kind {
             RepeatKind::Run { period } => builder.fill(repeat.start, repeat.length, period),
             RepeatKind::Match(MatchSource::Store(offset)) => {
-                builder.copy(repeat.length, offset, repeat.is_sequel)
+                builder.copy(repeat.length, offset, repeat.is_continuation)
             }
             RepeatKind::Match(MatchSource::Epoch(from)) => {
                 builder.copy_of_epoch(repeat.length, from)
@@ -137,7 +137,7 @@ struct Repeat {
     length: u32,
     kind: RepeatKind,
     /// Whether it is a match that became an extent in earlier content too.
-    is_sequel: bool,
+    is_continuation: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -170,7 +170,7 @@ fn in_order<'a>(
                         start: segment.start + run.start,
                         length: run.length,
                         kind,
-                        is_sequel: false,
+                        is_continuation: false,
                     });
                 }
                 let found = matches.next()?;
@@ -178,7 +178,7 @@ fn in_order<'a>(
                     start: found.start,
                     length: found.length,
                     kind: RepeatKind::Match(found.source),
-                    is_sequel: found.is_sequel,
+                    is_continuation: found.is_continuation,
                 })
             })
         })
@@ -195,7 +195,7 @@ fn join<'a>(
         for next in repeats.by_ref() {
             if continues(&current, &next, epoch) {
                 current.length += next.length;
-                current.is_sequel |= next.is_sequel;
+                current.is_continuation |= next.is_continuation;
             } else {
                 pending = Some(next);
                 break;
@@ -321,9 +321,9 @@ impl FlatEpochBuilder<'_> {
         }
     }
 
-    /// The next `length` bytes equal those at `offset` in the store. A sequel becomes an extent
-    /// whatever its length: it continues extents that are in the archive already.
-    fn copy(&mut self, length: u32, offset: u64, is_sequel: bool) {
+    /// The next `length` bytes equal those at `offset` in the store. A continuation becomes an
+    /// extent whatever its length: it continues extents that are in the archive already.
+    fn copy(&mut self, length: u32, offset: u64, is_continuation: bool) {
         if let Some(Extent::Copy {
             length: before,
             offset_in_store,
@@ -332,7 +332,7 @@ impl FlatEpochBuilder<'_> {
         {
             *before += u64::from(length);
             self.at += length;
-        } else if is_sequel || self.is_worth(length, offset) {
+        } else if is_continuation || self.is_worth(length, offset) {
             self.push(
                 Extent::Copy {
                     length: u64::from(length),

@@ -1,13 +1,15 @@
 //! Step E: inserts the fresh bytes of an epoch into the index, and the order of its extents into
-//! the table of sequels. Serial, in the order of content.
+//! the table of continuations. Serial, in the order of content.
 #![forbid(unsafe_code)]
 
+use crate::continuation::{
+    CONTINUATION_KEY_BYTES, Continuation, ContinuationSlot, Continuations, Direction,
+};
 use crate::epoch::Epoch;
 use crate::extent::Extent;
 use crate::flatten::FlatEpoch;
 use crate::index::{FingerprintIndex, IndexWords};
 use crate::params::FINGERPRINT_BYTES;
-use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels, Slot};
 
 /// The number of pending insertions whose buckets have been prefetched, so that cache misses
 /// overlap.
@@ -46,17 +48,21 @@ pub fn insert_epoch<W: IndexWords>(
 }
 
 /// Remembers which extents of the epoch follow each other.
-pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch) {
-    if sequels.is_absent() {
+pub fn insert_continuations(
+    continuations: &mut Continuations,
+    epoch: &Epoch<'_>,
+    flat: &FlatEpoch,
+) {
+    if continuations.is_absent() {
         return;
     }
     let mut window = BoundaryWindow::new(epoch);
-    let mut pending = [Slot::default(); LOOKAHEAD];
+    let mut pending = [ContinuationSlot::default(); LOOKAHEAD];
     let mut count = 0;
-    let mut insert = |sequels: &mut Sequels, slot| {
+    let mut insert = |continuations: &mut Continuations, slot| {
         let older = std::mem::replace(&mut pending[count % LOOKAHEAD], slot);
         if count >= LOOKAHEAD {
-            sequels.insert_slot(older);
+            continuations.insert_slot(older);
         }
         count += 1;
     };
@@ -71,22 +77,22 @@ pub fn insert_sequels(sequels: &mut Sequels, epoch: &Epoch<'_>, flat: &FlatEpoch
         let Some((earlier, later)) = window.around(at) else {
             continue;
         };
-        let forward = Sequel {
+        let forward = Continuation {
             offset_in_store: to,
             length: after.length() as u32,
         };
-        let slot = sequels.slot(Direction::Forward, end, later, forward);
-        insert(sequels, slot);
-        let backward = Sequel {
+        let slot = continuations.slot(Direction::Forward, end, later, forward);
+        insert(continuations, slot);
+        let backward = Continuation {
             offset_in_store: end,
             length: before.length() as u32,
         };
-        let slot = sequels.slot(Direction::Backward, to, earlier, backward);
-        insert(sequels, slot);
+        let slot = continuations.slot(Direction::Backward, to, earlier, backward);
+        insert(continuations, slot);
     }
     let oldest = count.saturating_sub(LOOKAHEAD);
     for number in oldest..count {
-        sequels.insert_slot(pending[number % LOOKAHEAD]);
+        continuations.insert_slot(pending[number % LOOKAHEAD]);
     }
 }
 
@@ -106,7 +112,10 @@ impl<'a> BoundaryWindow<'a> {
 
     /// Returns the bytes before and after `at`; `None` at the edges of a segment, where a matcher
     /// does not see them either.
-    fn around(&mut self, at: u32) -> Option<([u8; SEQUEL_KEY_BYTES], [u8; SEQUEL_KEY_BYTES])> {
+    fn around(
+        &mut self,
+        at: u32,
+    ) -> Option<([u8; CONTINUATION_KEY_BYTES], [u8; CONTINUATION_KEY_BYTES])> {
         let segments = self.epoch.segments();
         while segments.get(self.segment)?.end() <= at {
             self.segment += 1;

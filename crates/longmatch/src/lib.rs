@@ -15,9 +15,9 @@
 //! |---|---|---|---|
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
-//! | C verify, extend | [`match_segment`] | segments | index, store, [`Sequels`]; epoch |
+//! | C verify, extend | [`match_segment`] | segments | index, store, [`Continuations`]; epoch |
 //! | D flatten | [`flatten`] | serial | all matches of the epoch |
-//! | E insert | [`insert_epoch`], [`insert_sequels`] | serial | anchors and extents |
+//! | E insert | [`insert_epoch`], [`insert_continuations`] | serial | anchors and extents |
 //!
 //! Steps A and B do not need the index, so they run ahead of the serial steps. An earlier design
 //! split the index into shards and looked up and inserted per shard. With read-only lookups per
@@ -48,6 +48,7 @@
 
 mod anchor;
 mod compare;
+mod continuation;
 mod epoch;
 mod extent;
 mod find;
@@ -62,21 +63,20 @@ mod replay;
 mod resume;
 mod run;
 mod scan;
-mod sequel;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 #[cfg(any(test, feature = "property"))]
 pub mod reference;
 
+pub use continuation::Continuations;
 pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats};
 pub use extent::{Extent, Pattern};
 pub use find::{History, HistoryChunk, Match, MatchSource, match_segment};
 pub use flatten::{FlatEpoch, flatten};
 pub use index::{ADDRESS_MAX, FingerprintIndex, IndexWords, SMALL_INDEX_SHARE};
-pub use insert::{insert_epoch, insert_sequels};
+pub use insert::{insert_continuations, insert_epoch};
 pub use params::{EPOCH_BYTES_MAX, PERIOD_MAX, Rules};
 pub use replay::replay;
-pub use run::Run;
+pub use run::PeriodicRange;
 pub use scan::{SegmentScan, scan_segment};
-pub use sequel::Sequels;

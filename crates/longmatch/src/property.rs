@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::continuation::Continuations;
 use crate::epoch::{Epoch, EpochSegment, find_in_epoch};
 use crate::extent::Extent;
 use crate::find::{History, HistoryChunk, match_segment};
 use crate::flatten::flatten;
 use crate::index::FingerprintIndex;
-use crate::insert::{insert_epoch, insert_sequels};
+use crate::insert::{insert_continuations, insert_epoch};
 use crate::params::Rules;
-use crate::reference::{ReferenceMatcher, SEQUELS_BYTES};
+use crate::reference::{CONTINUATIONS_BYTES, ReferenceMatcher};
 use crate::replay::replay;
 use crate::scan::{SegmentScan, scan_segment};
-use crate::sequel::Sequels;
 
 /// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {
@@ -35,7 +35,7 @@ impl History for MemoryHistory {
 /// The production code over a whole content, epoch by epoch.
 pub struct Matcher {
     index: FingerprintIndex<Vec<u64>>,
-    sequels: Sequels,
+    continuations: Continuations,
     history: MemoryHistory,
     rules: Rules,
 }
@@ -46,7 +46,7 @@ impl Matcher {
         let index = FingerprintIndex::new(vec![0; index_words]);
         Matcher {
             index,
-            sequels: Sequels::new(SEQUELS_BYTES),
+            continuations: Continuations::new(CONTINUATIONS_BYTES),
             history: MemoryHistory {
                 store: vec![],
                 chunk_bytes,
@@ -86,7 +86,7 @@ impl Matcher {
                     number,
                     &candidates[number],
                     &self.index,
-                    &self.sequels,
+                    &self.continuations,
                     &self.history,
                     0,
                     &self.rules,
@@ -111,7 +111,7 @@ impl Matcher {
             &flat,
             self.history.store.len() as u64,
         );
-        insert_sequels(&mut self.sequels, &epoch, &flat);
+        insert_continuations(&mut self.continuations, &epoch, &flat);
         flat.extents
     }
 }

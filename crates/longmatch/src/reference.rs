@@ -9,15 +9,15 @@
 
 use std::collections::HashMap;
 
+use crate::continuation::{CONTINUATION_KEY_BYTES, Continuation, Continuations, Direction};
 use crate::extent::{Extent, Pattern};
 use crate::fingerprint::fingerprint;
 use crate::params::{FINGERPRINT_BYTES, RESUME_GAP_IN_TEXT_MAX, RESUME_GAP_MAX, RESUME_MIN, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, is_text};
 use crate::scan::{SegmentScan, scan_segment};
-use crate::sequel::{Direction, SEQUEL_KEY_BYTES, Sequel, Sequels};
 
-/// The memory of the table of sequels.
-pub const SEQUELS_BYTES: usize = 1 << 20;
+/// The memory of the table of continuations.
+pub const CONTINUATIONS_BYTES: usize = 1 << 20;
 
 /// The matcher, with its state between epochs.
 pub struct ReferenceMatcher {
@@ -25,7 +25,7 @@ pub struct ReferenceMatcher {
     pub store: Vec<u8>,
     first_occurrence: HashMap<u64, usize>,
     /// The table of the matcher itself: what a full bucket loses is part of the result.
-    sequels: Sequels,
+    continuations: Continuations,
 }
 
 impl Default for ReferenceMatcher {
@@ -33,14 +33,14 @@ impl Default for ReferenceMatcher {
         ReferenceMatcher {
             store: vec![],
             first_occurrence: HashMap::new(),
-            sequels: Sequels::new(SEQUELS_BYTES),
+            continuations: Continuations::new(CONTINUATIONS_BYTES),
         }
     }
 }
 
 /// The origin of a content byte.
 #[derive(Clone, Copy, PartialEq)]
-enum Origin {
+enum ByteOrigin {
     Store(usize),
     Fill(Pattern),
 }
@@ -50,7 +50,7 @@ struct Repeat {
     start: usize,
     end: usize,
     source: RepeatSource,
-    is_sequel: bool,
+    is_continuation: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl ReferenceMatcher {
         let repeats = self.repeats(&content, segments, &scans, rules);
         let extents = self.flatten(&content, join(repeats, &content), rules);
         self.insert(&content, segments, &scans, &extents.1);
-        self.insert_sequels(segments, &extents.0, &extents.1);
+        self.insert_continuations(segments, &extents.0, &extents.1);
         extents.0
     }
 
@@ -98,7 +98,7 @@ impl ReferenceMatcher {
                     start: segment_start + run.start as usize,
                     end: segment_start + run.end() as usize,
                     source: RepeatSource::Run(usize::from(run.period)),
-                    is_sequel: false,
+                    is_continuation: false,
                 })
                 .collect();
             let mut covered = segment_start;
@@ -138,7 +138,7 @@ impl ReferenceMatcher {
                         start: at - before,
                         end: at + after,
                         source,
-                        is_sequel: false,
+                        is_continuation: false,
                     };
                     let earlier =
                         self.followed_back(content, &found, segment_start, floor, resumes_left);
@@ -155,8 +155,8 @@ impl ReferenceMatcher {
         repeats
     }
 
-    /// Continues the last repeat: with sequels, else after short gaps, until there is neither.
-    /// Returns the end of the last part.
+    /// Continues the last repeat: with continuations, else after short gaps, until there is
+    /// neither. Returns the end of the last part.
     fn continued(
         &self,
         content: &[u8],
@@ -208,18 +208,20 @@ impl ReferenceMatcher {
         };
         let source_end = (from + last.end - last.start) as u64;
         let key = content[last.end..limit].first_chunk()?;
-        let sequel = self.sequels.get(Direction::Forward, source_end, *key)?;
-        let stop = limit.min(last.end + sequel.length as usize);
-        let from = sequel.offset_in_store as usize;
+        let continuation = self
+            .continuations
+            .get(Direction::Forward, source_end, *key)?;
+        let stop = limit.min(last.end + continuation.length as usize);
+        let from = continuation.offset_in_store as usize;
         let (_, length) = agree(content, last.end, last.end, stop, &self.store, from);
         let part = Repeat {
             start: last.end,
             end: last.end + length,
             source: RepeatSource::Store(from),
-            is_sequel: true,
+            is_continuation: true,
         };
-        let is_enough = length >= SEQUEL_KEY_BYTES.min(stop - last.end);
-        is_enough.then_some((part, length == sequel.length as usize))
+        let is_enough = length >= CONTINUATION_KEY_BYTES.min(stop - last.end);
+        is_enough.then_some((part, length == continuation.length as usize))
     }
 
     /// Returns what came before the repeat's source in earlier content, as far as it is here too,
@@ -241,25 +243,27 @@ impl ReferenceMatcher {
         while parts.len() < parts_max
             && start > floor
             && let Some(key) = content[segment_start..start].last_chunk()
-            && let Some(sequel) = self.sequels.get(Direction::Backward, from as u64, *key)
+            && let Some(continuation) =
+                self.continuations
+                    .get(Direction::Backward, from as u64, *key)
         {
-            let stop = floor.max(start.saturating_sub(sequel.length as usize));
-            let end_of_source = sequel.offset_in_store as usize;
+            let stop = floor.max(start.saturating_sub(continuation.length as usize));
+            let end_of_source = continuation.offset_in_store as usize;
             let length = (1..=(start - stop).min(end_of_source))
                 .take_while(|&i| self.store[end_of_source - i] == content[start - i])
                 .count();
-            if length < SEQUEL_KEY_BYTES.min(start - stop) {
+            if length < CONTINUATION_KEY_BYTES.min(start - stop) {
                 break;
             }
             parts.push(Repeat {
                 start: start - length,
                 end: start,
                 source: RepeatSource::Store(end_of_source - length),
-                is_sequel: true,
+                is_continuation: true,
             });
             start -= length;
             from = end_of_source - length;
-            if length < sequel.length as usize {
+            if length < continuation.length as usize {
                 break;
             }
         }
@@ -288,7 +292,7 @@ impl ReferenceMatcher {
                 RepeatSource::Store(_) => RepeatSource::Store(from + gap),
                 _ => RepeatSource::Epoch(from + gap),
             },
-            is_sequel: false,
+            is_continuation: false,
         })
     }
 
@@ -307,16 +311,18 @@ impl ReferenceMatcher {
             let (before, after) = agree(content, at, floor, limit, &self.store, from);
             (before, after, RepeatSource::Store(from - before))
         });
-        let has_sequel = |after: usize, from: usize| {
+        let has_continuation = |after: usize, from: usize| {
             let key = content[at + after..limit].first_chunk();
             key.is_some_and(|key| {
                 let end = (from + after) as u64;
-                self.sequels.get(Direction::Forward, end, *key).is_some()
+                self.continuations
+                    .get(Direction::Forward, end, *key)
+                    .is_some()
             })
         };
         if store.is_some_and(|(before, after, _)| {
             before + after >= rules.near_min as usize
-                || in_store.is_some_and(|from| has_sequel(after, from))
+                || in_store.is_some_and(|from| has_continuation(after, from))
         }) {
             return store;
         }
@@ -337,7 +343,7 @@ impl ReferenceMatcher {
         content: &[u8],
         repeats: Vec<Repeat>,
         rules: &Rules,
-    ) -> (Vec<Extent>, Vec<(Origin, bool)>) {
+    ) -> (Vec<Extent>, Vec<(ByteOrigin, bool)>) {
         let mut out = FlatExtents {
             extents: vec![],
             origins: vec![],
@@ -352,7 +358,14 @@ impl ReferenceMatcher {
                 }
                 RepeatSource::Store(from) => {
                     let length = repeat.end - repeat.start;
-                    self.copy(&mut out, content, length, from, repeat.is_sequel, rules)
+                    self.copy(
+                        &mut out,
+                        content,
+                        length,
+                        from,
+                        repeat.is_continuation,
+                        rules,
+                    )
                 }
                 RepeatSource::Epoch(from) => {
                     let mut from = from;
@@ -379,7 +392,8 @@ impl ReferenceMatcher {
             _ => out.extents.push(Extent::Fresh { length }),
         }
         for &byte in &content[start..end] {
-            out.origins.push((Origin::Store(self.store.len()), true));
+            out.origins
+                .push((ByteOrigin::Store(self.store.len()), true));
             self.store.push(byte);
         }
     }
@@ -428,7 +442,7 @@ impl ReferenceMatcher {
             _ => return self.fresh(out, content, out.origins.len() + length),
         }
         out.origins
-            .extend((from..from + length).map(|at| (Origin::Store(at), false)));
+            .extend((from..from + length).map(|at| (ByteOrigin::Store(at), false)));
     }
 
     /// Copies content `from..from + length`, whose extents are all known, extent by extent.
@@ -453,29 +467,30 @@ impl ReferenceMatcher {
             let extent = bounds.partition_point(|&start| start <= from) - 1;
             let stop = end.min(bounds[extent + 1]);
             match out.origins[from].0 {
-                Origin::Store(offset) => {
+                ByteOrigin::Store(offset) => {
                     let is_inner = from > first && stop < end;
                     self.copy(out, content, stop - from, offset, is_inner, rules)
                 }
-                Origin::Fill(pattern) if stop - from >= 128 => out.fill(stop - from, pattern),
-                Origin::Fill(_) => self.fresh(out, content, out.origins.len() + stop - from),
+                ByteOrigin::Fill(pattern) if stop - from >= 128 => out.fill(stop - from, pattern),
+                ByteOrigin::Fill(_) => self.fresh(out, content, out.origins.len() + stop - from),
             }
             from = stop;
         }
     }
 
     /// Remembers which extents follow each other, where the segment has enough bytes on both sides.
-    fn insert_sequels(
+    fn insert_continuations(
         &mut self,
         segments: &[Vec<u8>],
         extents: &[Extent],
-        origins: &[(Origin, bool)],
+        origins: &[(ByteOrigin, bool)],
     ) {
         let mut at = 0;
         for pair in extents.windows(2) {
             let (from, lengths) = (at, [pair[0].length(), pair[1].length()]);
             at += lengths[0] as usize;
-            let (Origin::Store(from), Origin::Store(to)) = (origins[from].0, origins[at].0) else {
+            let (ByteOrigin::Store(from), ByteOrigin::Store(to)) = (origins[from].0, origins[at].0)
+            else {
                 continue;
             };
             let mut inside = at;
@@ -489,16 +504,16 @@ impl ReferenceMatcher {
                 continue;
             };
             let end = from as u64 + lengths[0];
-            let sequel = |offset_in_store, length| Sequel {
+            let continuation = |offset_in_store, length| Continuation {
                 offset_in_store,
                 length: length as u32,
             };
-            let forward = sequel(to as u64, lengths[1]);
-            self.sequels
+            let forward = continuation(to as u64, lengths[1]);
+            self.continuations
                 .insert(Direction::Forward, end, *after, forward);
-            let backward = sequel(end, lengths[0]);
+            let backward = continuation(end, lengths[0]);
             let start = to as u64;
-            self.sequels
+            self.continuations
                 .insert(Direction::Backward, start, *before, backward);
         }
     }
@@ -508,14 +523,14 @@ impl ReferenceMatcher {
         content: &[u8],
         segments: &[Vec<u8>],
         scans: &[SegmentScan],
-        origins: &[(Origin, bool)],
+        origins: &[(ByteOrigin, bool)],
     ) {
         let mut segment_start = 0;
         for (bytes, scan) in segments.iter().zip(scans) {
             for &position in &scan.positions {
                 let at = segment_start + position as usize;
                 let whole = (at..at + FINGERPRINT_BYTES).all(|i| origins[i].1);
-                if let (Origin::Store(offset), true) = (origins[at].0, whole) {
+                if let (ByteOrigin::Store(offset), true) = (origins[at].0, whole) {
                     let window = content[at..]
                         .first_chunk::<FINGERPRINT_BYTES>()
                         .expect("whole window");
@@ -532,7 +547,7 @@ impl ReferenceMatcher {
 struct FlatExtents {
     extents: Vec<Extent>,
     /// For every content byte so far: its origin, and whether it is fresh.
-    origins: Vec<(Origin, bool)>,
+    origins: Vec<(ByteOrigin, bool)>,
 }
 
 impl FlatExtents {
@@ -542,7 +557,7 @@ impl FlatExtents {
             pattern: Box::new(pattern),
         });
         self.origins
-            .extend((0..length as u64).map(|i| (Origin::Fill(pattern.rotated(i)), false)));
+            .extend((0..length as u64).map(|i| (ByteOrigin::Fill(pattern.rotated(i)), false)));
     }
 }
 
@@ -576,7 +591,7 @@ fn join(repeats: Vec<Repeat>, content: &[u8]) -> Vec<Repeat> {
             && continues(last, &repeat, content)
         {
             last.end = repeat.end;
-            last.is_sequel |= repeat.is_sequel;
+            last.is_continuation |= repeat.is_continuation;
         } else {
             joined.push(repeat);
         }

@@ -6,7 +6,7 @@ use crate::params::{PERIOD_MAX, RUN_PROBE_STRIDE};
 
 /// A range of a segment that repeats its first `period` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct PeriodicRange {
     /// The offset of the first byte in the segment.
     pub start: u32,
     /// The length in bytes, at least `run_min` of the rules.
@@ -15,7 +15,7 @@ pub struct Run {
     pub period: u8,
 }
 
-impl Run {
+impl PeriodicRange {
     pub(crate) fn end(&self) -> u32 {
         self.start + self.length
     }
@@ -24,7 +24,7 @@ impl Run {
 /// Finds runs by testing every [`RUN_PROBE_STRIDE`]-th position: a run that is a few bytes longer
 /// than the stride is always found, a shorter one sometimes. Runs are appended in ascending order
 /// and do not overlap.
-pub(crate) fn find(bytes: &[u8], run_min: u32, runs: &mut Vec<Run>) {
+pub(crate) fn find(bytes: &[u8], run_min: u32, runs: &mut Vec<PeriodicRange>) {
     let mut floor = 0;
     let mut at = 0;
     while at + PERIOD_MAX + 8 <= bytes.len() {
@@ -32,7 +32,7 @@ pub(crate) fn find(bytes: &[u8], run_min: u32, runs: &mut Vec<Run>) {
             let end = at + period + equal_forward(&bytes[at..], &bytes[at + period..]);
             let start = at - equal_backward(&bytes[floor..at], &bytes[floor..at + period]);
             if end - start >= run_min as usize {
-                runs.push(Run {
+                runs.push(PeriodicRange {
                     start: start as u32,
                     length: (end - start) as u32,
                     period: period as u8,
@@ -61,7 +61,7 @@ fn period_at(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn found(bytes: &[u8]) -> Vec<Run> {
+    fn found(bytes: &[u8]) -> Vec<PeriodicRange> {
         let mut runs = vec![];
         find(bytes, 1024, &mut runs);
         runs
@@ -71,7 +71,7 @@ mod tests {
     fn zeros_are_one_run() {
         assert_eq!(
             found(&[0; 100_000]),
-            [Run {
+            [PeriodicRange {
                 start: 0,
                 length: 100_000,
                 period: 1
@@ -91,7 +91,7 @@ mod tests {
         bytes[33_333] = b'-';
         assert_eq!(
             found(&bytes),
-            [Run {
+            [PeriodicRange {
                 start: 7000,
                 length: 26_333,
                 period: 13

@@ -5,14 +5,14 @@ use crate::fingerprint::fingerprint;
 use crate::params::{
     ANCHOR_BITS_MAX, EPOCH_BYTES_MAX, FINGERPRINT_BYTES, INCOMPRESSIBLE_ANCHOR_BITS, Rules,
 };
-use crate::run::Run;
+use crate::run::PeriodicRange;
 use crate::{anchor, incompressible, run};
 
 /// Runs and anchors of one segment; positions are relative to the segment.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SegmentScan {
     /// In ascending order, not overlapping.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PeriodicRange>,
     /// Positions of the anchors in ascending order, none inside a run.
     pub positions: Vec<u32>,
     /// The fingerprint of each anchor.
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn gaps_are_the_ranges_between_runs() {
-        let run = |start, length| Run {
+        let run = |start, length| PeriodicRange {
             start,
             length,
             period: 1,

@@ -30,11 +30,11 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
         ..Options::with_workers(topology.len())
     });
     let pool = Arc::new(pool.unwrap());
-    let (begun, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    let (begun, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
     let flows = 3 * topology.len();
     for index in 0..flows {
         let flow = pool.flow(Entity::new(Class::Normal).with_tenant(TenantId::new(index % 2)));
-        let (begun, is_over) = (Arc::clone(&begun), Arc::clone(&is_over));
+        let (begun, has_ended) = (Arc::clone(&begun), Arc::clone(&has_ended));
         let mut has_begun = false;
         flow.submit_steps(move || {
             if !std::mem::replace(&mut has_begun, true) {
@@ -44,7 +44,7 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
                 std::hint::black_box(step);
                 checkpoint();
             }
-            if is_over.load(Ordering::Relaxed) { Step::Done } else { Step::Again }
+            if has_ended.load(Ordering::Relaxed) { Step::Done } else { Step::Again }
         });
     }
     // No flow ends before all have begun, so the first ones are queued again, however the machine
@@ -66,7 +66,7 @@ fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
     for handle in handles {
         handle.wait().unwrap();
     }
-    is_over.store(true, Ordering::Relaxed);
+    has_ended.store(true, Ordering::Relaxed);
     drop(urgent);
     policy.records()
 }

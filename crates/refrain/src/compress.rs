@@ -19,7 +19,7 @@ use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
 use crate::write::native::repeats::{repeat_window, repeats_bytes};
 use crate::write::native::written_blocks::WrittenBlocks;
-use crate::write::pipeline::assembly::Event;
+use crate::write::pipeline::assembly::PipelineEvent;
 use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
@@ -217,7 +217,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn compress(
         &self,
-        crew: &Crew<'_, '_, Event<NativeEncoding>>,
+        crew: &Crew<'_, '_, PipelineEvent<NativeEncoding>>,
         mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
     ) -> Result<CompressSummary> {

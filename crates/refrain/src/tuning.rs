@@ -25,12 +25,12 @@ pub(crate) struct Tuning {
     /// within the codec's window.
     pub near_one_in: Option<u64>,
     /// The most bytes of the table of what followed what; 0: repeats are not continued by it.
-    pub sequels_bytes: u64,
+    pub continuations_bytes: u64,
     pub memory_bytes: u64,
 }
 
-/// One part in so many of the memory is for the table of sequels: a million of them in 1 GiB.
-const SEQUELS_SHARE: u64 = 64;
+/// One part in so many of the memory is for the table of continuations: a million of them in 1 GiB.
+const CONTINUATIONS_SHARE: u64 = 64;
 
 /// Entries are written at least every so many bytes of content, for readers of archives that are
 /// cut off. Each run of them costs a frame, and rows of the index.
@@ -132,7 +132,7 @@ impl Tuning {
             rules,
             plan,
             near_one_in,
-            sequels_bytes: memory_bytes / SEQUELS_SHARE,
+            continuations_bytes: memory_bytes / CONTINUATIONS_SHARE,
             memory_bytes,
         })
     }

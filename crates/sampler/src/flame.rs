@@ -100,14 +100,14 @@ impl Flame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{CallPath, Row};
+    use crate::profile::{CallPath, StackSamples};
 
     #[test]
     fn stages_come_first_and_beginnings_are_left_out() {
         // start (0) calls main (1), which calls work (2).
         let paths = [(0, 0), (0, 0), (1, 1), (2, 2)];
         let count = |cpu| Count { cpu, faults: 0 };
-        let row = |stage, path, cpu| Row {
+        let row = |stage, path, cpu| StackSamples {
             stage,
             thread_id: 1,
             path,
@@ -163,7 +163,7 @@ mod tests {
             (6, 4),
         ];
         let count = |cpu| Count { cpu, faults: 0 };
-        let row = |path, cpu| Row {
+        let row = |path, cpu| StackSamples {
             stage: None,
             thread_id: 1,
             path,

@@ -39,7 +39,9 @@ pub use error::Error;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use linux::Sampler;
 pub use options::{Options, StageChange, TakeChanges};
-pub use profile::{CallPath, Count, Function, FunctionNumber, PathNumber, Profile, ROOT, Row};
+pub use profile::{
+    CallPath, Count, Function, FunctionNumber, PathNumber, Profile, ROOT, StackSamples,
+};
 
 /// Stands for the sampler where there is none.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

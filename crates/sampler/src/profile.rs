@@ -61,7 +61,7 @@ impl Count {
 
 /// The samples of one stack in one stage of one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct StackSamples {
     /// The stage; `None` in no stage.
     pub stage: Option<&'static str>,
     /// The kernel's number of the thread.
@@ -80,7 +80,7 @@ pub struct Profile {
     /// The paths, each after its caller's; the first is [`ROOT`].
     pub paths: Vec<CallPath>,
     /// The counts.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StackSamples>,
     /// The names of threads, by the kernel's numbers.
     pub threads: Vec<(u32, String)>,
     /// The processor time of one sample, in nanoseconds.
@@ -167,11 +167,11 @@ impl Paths {
     }
 
     /// Paths and rows, the rows in a fixed order.
-    pub(crate) fn into_parts(self) -> (Vec<CallPath>, Vec<Row>) {
-        let mut rows: Vec<Row> = self
+    pub(crate) fn into_parts(self) -> (Vec<CallPath>, Vec<StackSamples>) {
+        let mut rows: Vec<StackSamples> = self
             .rows
             .into_iter()
-            .map(|((stage, thread_id, path), count)| Row {
+            .map(|((stage, thread_id, path), count)| StackSamples {
                 stage,
                 thread_id,
                 path,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::profile::{Count, FunctionNumber, Profile, Row};
+use crate::profile::{Count, FunctionNumber, Profile, StackSamples};
 
 /// The samples of something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,10 @@ pub fn by_thread(profile: &Profile) -> Vec<(u32, Count)> {
     sums(profile, |row| row.thread_id)
 }
 
-fn sums<Key: Ord + Copy>(profile: &Profile, key: impl Fn(&Row) -> Key) -> Vec<(Key, Count)> {
+fn sums<Key: Ord + Copy>(
+    profile: &Profile,
+    key: impl Fn(&StackSamples) -> Key,
+) -> Vec<(Key, Count)> {
     let mut sums: BTreeMap<Key, Count> = BTreeMap::new();
     for row in &profile.rows {
         sums.entry(key(row)).or_default().add(row.count);
@@ -92,7 +95,7 @@ mod tests {
             origin: "mine".into(),
             ..Function::without_symbol(name, "")
         };
-        let row = |stage, thread_id, path, cpu, faults| Row {
+        let row = |stage, thread_id, path, cpu, faults| StackSamples {
             stage,
             thread_id,
             path,

@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::process::Command;
 
 use flate2::read::GzDecoder;
-use refrain_sampler::{CallPath, Count, Function, Profile, Row, pprof};
+use refrain_sampler::{CallPath, Count, Function, Profile, StackSamples, pprof};
 
 /// A field: its number, and the value of a number or the bytes of anything else.
 enum Field<'a> {
@@ -80,7 +80,7 @@ fn profile() -> Profile {
         module: module.into(),
     };
     let count = |cpu, faults| Count { cpu, faults };
-    let row = |stage, thread_id, path, count| Row {
+    let row = |stage, thread_id, path, count| StackSamples {
         stage,
         thread_id,
         path,

@@ -1,4 +1,4 @@
-//! One file of an archive as a block device: what the NBD door needs of it.
+//! One file of an archive as a block device: what the NBD handler needs of it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use refrain::{Archive, Entry, EntryKind, MemberKind, ReadControl, Result, Run};
 
 use crate::service::Service;
 
-/// Bytes at offsets that do not change, as a door serves them to many clients at once.
+/// Bytes at offsets that do not change, as a handler serves them to many clients at once.
 pub trait BlockSource: Send + Sync {
     /// The length in bytes.
     fn size_bytes(&self) -> u64;

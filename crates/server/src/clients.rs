@@ -11,7 +11,7 @@ use refrain_sync::clock::RealClock;
 use crate::socket::Socket;
 
 /// What serves clients that have connected.
-pub trait Door: Send + Sync + 'static {
+pub trait Handler: Send + Sync + 'static {
     /// Serves a client on this thread, and perhaps others, until the client or the server ends the
     /// connection. It ends soon after [`Clients::stop`]: that shuts down the receiving side of the
     /// socket, so that a read returns no more bytes, and requests that are there are answered.

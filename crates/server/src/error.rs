@@ -6,8 +6,8 @@ use std::io;
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of a door. What concerns one request or one client is answered to that client and is
-/// no such error.
+/// A failure of a handler. What concerns one request or one client is answered to that client and
+/// is no such error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,8 +1,8 @@
-//! Serves an opened archive through several doors: NBD, HTTP, and a mounted file system.
+//! Serves an opened archive through several handlers: NBD, HTTP, and a mounted file system.
 //!
-//! A [`Service`] is what all doors share: the archive, and the [`Statistics`] of what is asked of
-//! it. Each door is a module of its own and knows nothing of the others. Doors wait for clients on
-//! threads of their own, never on workers of a pool.
+//! A [`Service`] is what all handlers share: the archive, and the [`Statistics`] of what is asked
+//! of it. Each handler is a module of its own and knows nothing of the others. Handlers wait for
+//! clients on threads of their own, never on workers of a pool.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ pub mod trace;
 pub mod tree;
 
 pub use block_source::{BlockSource, FileOfArchive};
-pub use clients::{Client, Clients, Door};
+pub use clients::{Client, Clients, Handler};
 pub use error::{Error, Result};
 pub use listener::{Address, Listener, StopSignal};
 pub use service::{Reporter, Service};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use refrain_pool::{SignalDelivery, start_detached};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::clients::{Clients, Door};
+use crate::clients::{Clients, Handler};
 use crate::error::{Error, Result};
 use crate::service::Reporter;
 use crate::socket::Socket;
@@ -169,14 +169,14 @@ impl Listener {
     /// `System` if no thread can be started.
     pub fn start(
         mut self,
-        door: Arc<dyn Door>,
+        handler: Arc<dyn Handler>,
         clients: Clients,
         reporter: Arc<Reporter>,
     ) -> Result<StopSignal> {
         let failed = |error| Error::system("cannot start to listen", error);
         let (keep, watched) = UnixStream::pair().map_err(failed)?;
         let path = self.path.take();
-        let run = move || self.accept_all(&watched, &door, &clients, &*reporter);
+        let run = move || self.accept_all(&watched, &handler, &clients, &*reporter);
         if start_detached("listener", SignalDelivery::OwnFaults, run) {
             Ok(StopSignal {
                 _path: path,
@@ -190,7 +190,7 @@ impl Listener {
     fn accept_all(
         &self,
         stop: &UnixStream,
-        door: &Arc<dyn Door>,
+        handler: &Arc<dyn Handler>,
         clients: &Clients,
         reporter: &Reporter,
     ) {
@@ -211,8 +211,8 @@ impl Listener {
             let Some(client) = clients.add(socket) else {
                 continue;
             };
-            let door = Arc::clone(door);
-            let serve = move || door.serve(client);
+            let handler = Arc::clone(handler);
+            let serve = move || handler.serve(client);
             if !start_detached("client", SignalDelivery::OwnFaults, serve) {
                 reporter("a client was refused: the system allows no more threads");
             }
@@ -318,7 +318,7 @@ mod tests {
     /// Sends back what it gets.
     struct Echo;
 
-    impl Door for Echo {
+    impl Handler for Echo {
         fn serve(&self, client: Client) {
             let mut bytes = vec![];
             (&**client.socket()).read_to_end(&mut bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What all doors share.
+//! What all handlers share.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use refrain::Archive;
 
 use crate::statistics::Statistics;
 
-/// An opened archive that doors serve, and the statistics of what is asked of it. Cloning it gives
-/// another handle to the same.
+/// An opened archive that handlers serve, and the statistics of what is asked of it. Cloning it
+/// gives another handle to the same.
 #[derive(Clone)]
 pub struct Service {
     archive: Arc<Archive>,
@@ -43,7 +43,7 @@ impl Service {
         (self.reporter)(line);
     }
 
-    /// The statistics of all doors.
+    /// The statistics of all handlers.
     pub fn statistics(&self) -> &Arc<Statistics> {
         &self.statistics
     }

@@ -1,4 +1,4 @@
-//! The NBD door as clients see it, byte by byte: those that keep the protocol, and those that do
+//! The NBD handler as clients see it, byte by byte: those that keep the protocol, and those that do
 //! not.
 
 #![allow(
@@ -17,8 +17,8 @@ use refrain::storage::{MemorySink, MemorySource};
 use refrain::{
     Archive, CompressOptions, Content, MemberInput, Purpose, ReadOptions, Unwatched, compress,
 };
-use refrain_server::nbd::{Exports, NbdDoor};
-use refrain_server::{Clients, Door, Service, Socket};
+use refrain_server::nbd::{Exports, NbdHandler};
+use refrain_server::{Clients, Handler, Service, Socket};
 use refrain_testkit::Rng;
 
 const CLIENTS_MAX: usize = 64;
@@ -33,7 +33,7 @@ fn image() -> Vec<u8> {
 }
 
 struct Server {
-    door: Arc<dyn Door>,
+    handler: Arc<dyn Handler>,
     clients: Clients,
     image: Vec<u8>,
 }
@@ -67,7 +67,7 @@ impl Server {
         let service = Service::new(archive, Arc::new(|_: &str| {}));
         let exports = Exports::new(service).unwrap().with_readahead(2);
         Server {
-            door: Arc::new(NbdDoor::new(exports, 1 << 30, CLIENTS_MAX)),
+            handler: Arc::new(NbdHandler::new(exports, 1 << 30, CLIENTS_MAX)),
             clients: Clients::new(CLIENTS_MAX),
             image,
         }
@@ -79,8 +79,8 @@ impl Server {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let client = self.clients.add(Socket::Unix(ours)).unwrap();
-        let door = Arc::clone(&self.door);
-        std::thread::spawn(move || door.serve(client));
+        let handler = Arc::clone(&self.handler);
+        std::thread::spawn(move || handler.serve(client));
         theirs
     }
 

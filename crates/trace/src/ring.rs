@@ -7,7 +7,7 @@ use crate::event::{Event, EventKind, ThreadTrace};
 use crate::names::name_of;
 
 /// The words of an event: kind, name and flow; start, duration, argument.
-type Slot = [AtomicU64; 4];
+type EventWords = [AtomicU64; 4];
 
 /// The events of a part of a ring: a thread with few events takes little memory.
 const PART_EVENTS: usize = 1 << 12;
@@ -20,7 +20,7 @@ const FLOW_SHIFT: u32 = 32;
 pub(crate) struct Ring {
     name: String,
     /// Each is made for the first event in it.
-    parts: Vec<OnceLock<Box<[Slot]>>>,
+    parts: Vec<OnceLock<Box<[EventWords]>>>,
     capacity: u64,
     /// The number of events that were ever written.
     written: AtomicU64,
@@ -45,7 +45,7 @@ impl Ring {
             return;
         };
         let events = (self.capacity as usize).min(PART_EVENTS);
-        let part = part.get_or_init(|| (0..events).map(|_| Slot::default()).collect());
+        let part = part.get_or_init(|| (0..events).map(|_| EventWords::default()).collect());
         let Some(slot) = part.get(place % PART_EVENTS) else {
             return;
         };

@@ -164,7 +164,7 @@ fn wake_ups() -> Row {
 }
 
 fn woken_share() -> f64 {
-    let (sleeper, is_over) = (Sleeper::default(), AtomicBool::new(false));
+    let (sleeper, has_ended) = (Sleeper::default(), AtomicBool::new(false));
     let (load, start) = (MachineLoad::default(), Instant::now());
     let used_ns = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -178,7 +178,7 @@ fn woken_share() -> f64 {
             let before_ns = thread_cpu_ns();
             loop {
                 sleeper.prepare_to_sleep();
-                if is_over.load(Ordering::Acquire) {
+                if has_ended.load(Ordering::Acquire) {
                     return thread_cpu_ns() - before_ns;
                 }
                 waiting.wait(&sleeper, now_ns);
@@ -188,7 +188,7 @@ fn woken_share() -> f64 {
             std::thread::sleep(Duration::from_millis(1));
             sleeper.wake();
         }
-        is_over.store(true, Ordering::Release);
+        has_ended.store(true, Ordering::Release);
         sleeper.wake();
         thread.join().unwrap_or(f64::NAN)
     });

@@ -24,7 +24,7 @@ const HEAD: [&str; 12] = [
     "longest",
 ];
 
-type Row = [String; HEAD.len()];
+type StageCells = [String; HEAD.len()];
 
 /// Times and counts of all threads, one line per stage and one for the whole program.
 pub(super) fn table(stages: &[StageProfile], whole: &Usage) -> String {
@@ -34,12 +34,12 @@ pub(super) fn table(stages: &[StageProfile], whole: &Usage) -> String {
     aligned(&rows)
 }
 
-fn stage_row(stage: &StageProfile) -> Row {
+fn stage_row(stage: &StageProfile) -> StageCells {
     let gaps_ns = [0.99, 1.0].map(|share| stage.gaps.quantile_ns(share));
     row(stage.name, Some(stage.pieces), &stage.usage, gaps_ns)
 }
 
-fn row(name: &str, pieces: Option<u64>, usage: &Usage, gaps_ns: [Option<u64>; 2]) -> Row {
+fn row(name: &str, pieces: Option<u64>, usage: &Usage, gaps_ns: [Option<u64>; 2]) -> StageCells {
     let billions = |count: Option<u64>| match count {
         Some(count) => format!("{:.2}", count as f64 / 1e9),
         None => NOT_AVAILABLE.to_owned(),

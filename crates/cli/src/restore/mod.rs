@@ -8,7 +8,7 @@
 //! | `losses` | what was not restored |
 //! | `targets` | the engine's [`Targets`](refrain::Targets): opens, writes and publishes members |
 
-mod losses;
+mod not_restored;
 mod place;
 mod placement;
 mod stream;

@@ -13,7 +13,7 @@ use refrain::{
     Timestamp, TreeTarget,
 };
 
-use super::losses::Losses;
+use super::not_restored::NotRestored;
 use super::place::{Place, Root};
 use super::placement::Placement;
 use crate::args::{OutputArgs, OwnerArgs};
@@ -54,7 +54,7 @@ pub struct Restore {
     owners: OwnerArgs,
     /// What of the archive is restored, and the number of its members if it is known.
     selection: Option<(ArchiveSelection, Option<usize>)>,
-    losses: Losses,
+    losses: NotRestored,
     /// Whether files of which parts are missing are published.
     keeps_broken: bool,
     /// The number of members, if it is known before the end.
@@ -86,7 +86,7 @@ impl Restore {
             attributes: (None, None),
             owners: OwnerArgs::default(),
             selection: None,
-            losses: Losses::default(),
+            losses: NotRestored::default(),
             keeps_broken: false,
             members: None,
             restored_count: 0,
@@ -150,7 +150,7 @@ impl Restore {
     }
 
     /// What was not restored so far.
-    pub fn take_losses(&mut self) -> Losses {
+    pub fn take_losses(&mut self) -> NotRestored {
         std::mem::take(&mut self.losses)
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, ReadControl};
-use refrain_server::nbd::{Exports, NbdDoor};
+use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::trace::{Recorder, Trace, replay};
 use refrain_server::{Address, BlockSource, Clients, FileOfArchive, Listener, Service};
 use serde_json::json;
@@ -152,10 +152,10 @@ fn run_guest(
         exports = exports.wrapped(Box::new(move |source| recorder.wrap(source)));
     }
     let memory_bytes = plan.options.memory_bytes;
-    let door = Arc::new(NbdDoor::new(exports, memory_bytes, CLIENTS_MAX));
+    let handler = Arc::new(NbdHandler::new(exports, memory_bytes, CLIENTS_MAX));
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(&Address::Unix(guest.socket.to_path_buf()))?;
-    let _signal = listener.start(door, clients.clone(), service.reporter())?;
+    let _signal = listener.start(handler, clients.clone(), service.reporter())?;
     let has_ended = Arc::new(AtomicBool::new(false));
     if let Some(trace) = trace {
         start_replay(trace, image, memory_bytes / 2, &has_ended, &service);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_server::fuse::Mount;
-use refrain_server::http::HttpDoor;
+use refrain_server::http::HttpHandler;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
@@ -88,8 +88,8 @@ fn listen(args: &MountArgs, service: &Service, memory_bytes: u64) -> Result<Opti
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
     let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients);
-    let door = HttpDoor::new(service.clone(), settings)?.at(&listener);
-    let signal = listener.start(Arc::new(door), clients, service.reporter())?;
+    let handler = HttpHandler::new(service.clone(), settings)?.at(&listener);
+    let signal = listener.start(Arc::new(handler), clients, service.reporter())?;
     Ok(Some(signal))
 }
 

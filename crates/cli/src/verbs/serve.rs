@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use listenfd::ListenFd;
-use refrain_server::http::{HttpDoor, HttpSettings};
-use refrain_server::nbd::{Exports, NbdDoor, TlsSettings};
+use refrain_server::http::{HttpHandler, HttpSettings};
+use refrain_server::nbd::{Exports, NbdHandler, TlsSettings};
 use refrain_server::statistics::Metric;
-use refrain_server::{Clients, Door, Listener, Reporter, Service, StopSignal};
+use refrain_server::{Clients, Handler, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
 
 use super::damaged::Damaged;
@@ -30,7 +30,7 @@ use crate::text::printable;
 /// How long clients may take for the replies that they wait for, after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// The bytes of content that the HTTP door decodes at once for each client: all clients together
+/// The bytes of content that the HTTP handler decodes at once for each client: all clients together
 /// take a sixteenth of the memory.
 const HTTP_CHUNK_BYTES_MIN: u64 = 64 << 10;
 const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
@@ -91,7 +91,7 @@ pub fn reporter(session: &Session) -> Arc<Reporter> {
     Arc::new(move |line: &str| messages::tell(program, &printable(line)))
 }
 
-/// The sockets of the doors.
+/// The sockets of the handlers.
 struct Listeners {
     nbd: Vec<Listener>,
     http: Vec<Listener>,
@@ -173,14 +173,15 @@ impl Listeners {
             if let Some(name) = &args.export {
                 exports = exports.with_default(name.as_bytes().to_vec());
             }
-            let mut door = NbdDoor::new(exports, memory_bytes, args.clients);
+            let mut handler = NbdHandler::new(exports, memory_bytes, args.clients);
             if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
                 let authorities = args.tls_client_authorities.as_deref();
-                door = door.with_tls(TlsSettings::read(certificate, key, authorities)?);
+                handler = handler.with_tls(TlsSettings::read(certificate, key, authorities)?);
             }
-            let door: Arc<dyn Door> = Arc::new(door);
+            let handler: Arc<dyn Handler> = Arc::new(handler);
             for listener in self.nbd {
-                let signal = listener.start(Arc::clone(&door), clients.clone(), service.reporter());
+                let signal =
+                    listener.start(Arc::clone(&handler), clients.clone(), service.reporter());
                 signals.push(signal?);
             }
         }
@@ -190,10 +191,10 @@ impl Listeners {
                 host_names: args.host_name.clone(),
                 ..settings
             };
-            let door = HttpDoor::new(service.clone(), settings)?;
+            let handler = HttpHandler::new(service.clone(), settings)?;
             for listener in self.http {
-                let door = Arc::new(door.at(&listener));
-                let signal = listener.start(door, clients.clone(), service.reporter());
+                let handler = Arc::new(handler.at(&listener));
+                let signal = listener.start(handler, clients.clone(), service.reporter());
                 signals.push(signal?);
             }
         }
@@ -209,7 +210,7 @@ fn archive_name(archive: &Path) -> String {
     if name.is_empty() { label } else { name.to_owned() }
 }
 
-/// The settings of an HTTP door, whose statistics count the clients of all doors.
+/// The settings of an HTTP handler, whose statistics count the clients of all handlers.
 pub fn http_settings(
     archive: &Path,
     clients_max: usize,

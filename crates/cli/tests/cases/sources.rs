@@ -12,7 +12,7 @@ use crate::support::{Case, REFRAIN, expect, incompressible, json};
 const VERSION: &str = "/proc/version";
 
 #[test]
-fn a_file_that_states_no_size_is_stored_by_every_door() {
+fn a_file_that_states_no_size_is_stored_by_every_handler() {
     let case = Case::new();
     case.write("other", b"other");
     let version = fs::read(VERSION).unwrap();

@@ -184,7 +184,7 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
     let standard = Mutex::new([0; WORDS]);
     let ours = Lock::new([0; WORDS]);
     let shared = Arc::new((standard, ours));
-    let is_over = Arc::new(AtomicBool::new(false));
+    let has_ended = Arc::new(AtomicBool::new(false));
     let (time, caller) = (context.time(60, 350), context);
     let context = context.clone();
     let compete = move |_: usize| {
@@ -200,9 +200,9 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
             }
             acquisitions += ACQUISITIONS;
             // Alone the others would be faster, so all end with the first.
-            if is_over.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+            if has_ended.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
         });
-        is_over.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         let taken_ns = (context.now_ns() - start_ns).max(1);
         // Whoever is not the first ends that way; a cancelled run is found by the check below.
         drop(ended);

@@ -159,7 +159,7 @@ impl Lap {
 
 struct Table {
     turn: AtomicU64,
-    is_over: AtomicBool,
+    has_ended: AtomicBool,
     sleepers: Vec<Sleeper>,
     load: MachineLoad,
     time_ns: u64,
@@ -183,7 +183,7 @@ fn pass(context: &Context, threads: usize, idling: Idling) -> Result<Lap> {
     let time = context.time(80, 400);
     let table = Arc::new(Table {
         turn: AtomicU64::new(0),
-        is_over: AtomicBool::new(false),
+        has_ended: AtomicBool::new(false),
         sleepers: (0..threads).map(|_| Sleeper::default()).collect(),
         load: MachineLoad::default(),
         time_ns: time.as_nanos() as u64,
@@ -209,15 +209,15 @@ fn play(context: &Context, table: &Table, me: usize, idling: Idling) {
     let mut spin_policy = SpinPolicy::default();
     let mut next = me as u64;
     let has_token = |next| table.turn.load(Ordering::Acquire) == next;
-    let is_over = || table.is_over.load(Ordering::Acquire);
+    let has_ended = || table.has_ended.load(Ordering::Acquire);
     loop {
         if idling == Idling::Spin {
-            while !has_token(next) && !is_over() {
+            while !has_token(next) && !has_ended() {
                 std::hint::spin_loop();
             }
         } else {
             sleeper.prepare_to_sleep();
-            if !has_token(next) && !is_over() {
+            if !has_token(next) && !has_ended() {
                 let now_ns = context.now_ns();
                 let limits = match idling {
                     Idling::Adaptive => {
@@ -231,7 +231,7 @@ fn play(context: &Context, table: &Table, me: usize, idling: Idling) {
             }
             sleeper.cancel_sleep();
         }
-        if is_over() {
+        if has_ended() {
             return;
         }
         let now_ns = context.now_ns();
@@ -243,7 +243,7 @@ fn play(context: &Context, table: &Table, me: usize, idling: Idling) {
             table
                 .taken_ns
                 .store(now_ns.saturating_sub(start_ns), Ordering::Release);
-            table.is_over.store(true, Ordering::Release);
+            table.has_ended.store(true, Ordering::Release);
             table.sleepers.iter().for_each(|other| {
                 other.wake();
             });

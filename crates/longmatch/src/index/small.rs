@@ -10,7 +10,7 @@ use crate::prefetch::prefetch;
 
 /// A slot. The address is stored plus one; 0 marks an empty slot.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct IndexSlot {
     fingerprint: u64,
     address_plus_one: u64,
 }
@@ -24,7 +24,7 @@ const SLOTS_MIN: usize = 1 << 10;
 /// slots are in use.
 #[derive(Debug)]
 pub(super) struct SmallTable {
-    slots: Vec<Slot>,
+    slots: Vec<IndexSlot>,
     used: usize,
     entries_max: usize,
 }
@@ -35,7 +35,7 @@ impl SmallTable {
     pub(super) fn new(words_max: usize) -> Option<SmallTable> {
         let entries_max = words_max / WORDS_PER_ENTRY;
         (entries_max >= SLOTS_MIN / 2).then(|| SmallTable {
-            slots: vec![Slot::default(); SLOTS_MIN],
+            slots: vec![IndexSlot::default(); SLOTS_MIN],
             used: 0,
             entries_max,
         })
@@ -94,7 +94,7 @@ impl SmallTable {
             return;
         }
         self.used += usize::from(slot.address_plus_one == 0);
-        *slot = Slot {
+        *slot = IndexSlot {
             fingerprint,
             address_plus_one: address + 1,
         };
@@ -104,7 +104,7 @@ impl SmallTable {
     }
 
     fn double(&mut self) {
-        let slots = vec![Slot::default(); self.slots.len() * 2];
+        let slots = vec![IndexSlot::default(); self.slots.len() * 2];
         let old = std::mem::replace(&mut self.slots, slots);
         for slot in old.into_iter().filter(|slot| slot.address_plus_one != 0) {
             let at = self.find(slot.fingerprint);

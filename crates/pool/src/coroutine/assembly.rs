@@ -2,7 +2,7 @@
 
 use corosensei::CoroutineResult;
 
-use super::entry::Entry;
+use super::entry::TurnStart;
 use super::error::CreateError;
 use super::pooled_stack::PooledStack;
 use super::stack::StackSize;
@@ -10,7 +10,7 @@ use super::yielder::{AssemblyYielder, WayBack, Yielder};
 use crate::held_locks::locks_held;
 
 /// A coroutine on a stack of its own.
-pub(super) struct AssemblyCoroutine<R>(corosensei::Coroutine<Entry, (), R, PooledStack>);
+pub(super) struct AssemblyCoroutine<R>(corosensei::Coroutine<TurnStart, (), R, PooledStack>);
 
 impl<R: 'static> AssemblyCoroutine<R> {
     #[inline]
@@ -19,7 +19,7 @@ impl<R: 'static> AssemblyCoroutine<R> {
         body: impl FnOnce(&Yielder<'_>) -> R + 'static,
     ) -> Result<Self, CreateError> {
         let stack = PooledStack::take(size)?;
-        let run = |yielder: &AssemblyYielder, first: Entry| {
+        let run = |yielder: &AssemblyYielder, first: TurnStart| {
             body(&Yielder::new(WayBack::Assembly(yielder), first))
         };
         let coroutine = corosensei::Coroutine::with_stack(stack, run);
@@ -28,7 +28,7 @@ impl<R: 'static> AssemblyCoroutine<R> {
 
     /// Runs the body until it suspends or returns. A panic of the body continues here.
     #[inline]
-    pub(super) fn enter(&mut self, entry: Entry) -> Option<R> {
+    pub(super) fn enter(&mut self, entry: TurnStart) -> Option<R> {
         let held = locks_held();
         let mut entry = entry;
         loop {
@@ -36,7 +36,7 @@ impl<R: 'static> AssemblyCoroutine<R> {
                 CoroutineResult::Return(value) => return Some(value),
                 // It has not left more locks behind on this thread than it found.
                 CoroutineResult::Yield(()) if locks_held() <= held => return None,
-                CoroutineResult::Yield(()) => entry = Entry::REFUSED,
+                CoroutineResult::Yield(()) => entry = TurnStart::REFUSED,
             }
         }
     }

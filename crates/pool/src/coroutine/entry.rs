@@ -9,7 +9,7 @@ use std::task::Waker;
 
 /// The begin of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TurnStart {
     /// Null without a waker; [`REFUSED`].
     waker: *const Waker,
 }
@@ -18,16 +18,16 @@ pub(super) struct Entry {
 const REFUSED: *const Waker = ptr::without_provenance(1);
 
 // SAFETY: it is a shared reference to a waker, and these are `Sync`.
-unsafe impl Send for Entry {}
+unsafe impl Send for TurnStart {}
 
-impl Entry {
+impl TurnStart {
     /// The suspension was refused; the turn goes on.
-    pub(super) const REFUSED: Entry = Entry { waker: REFUSED };
+    pub(super) const REFUSED: TurnStart = TurnStart { waker: REFUSED };
 
     /// Another turn. The waker remains where it is until the turn ends.
     #[inline]
-    pub(super) fn with(waker: Option<&Waker>) -> Entry {
-        Entry {
+    pub(super) fn with(waker: Option<&Waker>) -> TurnStart {
+        TurnStart {
             waker: waker.map_or(ptr::null(), ptr::from_ref),
         }
     }

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::entry::Entry;
+use super::entry::TurnStart;
 use crate::held_locks::locks_held;
 
 /// Who runs.
@@ -11,7 +11,7 @@ pub(super) enum Turn {
     /// Whoever entered, or nobody.
     Outside,
     /// The coroutine, which was entered but has not noticed yet.
-    Entered(Entry),
+    Entered(TurnStart),
     /// The coroutine.
     Inside,
     /// The coroutine, which has to unwind its stack.
@@ -45,7 +45,7 @@ impl Handoff {
     }
 
     /// Waits until the coroutine is entered; `None` if it is to unwind its stack.
-    pub(super) fn wait_inside(&self) -> Option<Entry> {
+    pub(super) fn wait_inside(&self) -> Option<TurnStart> {
         let is_outside = |turn: &mut Turn| matches!(turn, Turn::Outside);
         let turn = self.changed.wait_while(self.lock(), is_outside);
         let mut turn = turn.unwrap_or_else(PoisonError::into_inner);
@@ -70,10 +70,10 @@ struct ForcedUnwind;
 pub(super) struct ThreadYielder(pub(super) Arc<Handoff>);
 
 impl ThreadYielder {
-    pub(super) fn suspend(&self) -> Entry {
+    pub(super) fn suspend(&self) -> TurnStart {
         // The coroutine has this thread alone, so all of its locks are its own.
         if locks_held() > 0 {
-            return Entry::REFUSED;
+            return TurnStart::REFUSED;
         }
         self.0.set(Turn::Outside);
         match self.0.wait_inside() {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::entry::Entry;
+use super::entry::TurnStart;
 use super::error::CreateError;
 use super::handoff::{Handoff, ThreadYielder, Turn};
 use super::stack::StackSize;
@@ -63,7 +63,7 @@ impl<R> ThreadCoroutine<R> {
         self.thread.is_none()
     }
 
-    pub(super) fn enter(&mut self, entry: Entry) -> Option<R> {
+    pub(super) fn enter(&mut self, entry: TurnStart) -> Option<R> {
         self.handoff.set(Turn::Entered(entry));
         if !self.handoff.wait_outside() {
             return None;

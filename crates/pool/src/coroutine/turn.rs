@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::assembly::AssemblyCoroutine;
-use super::entry::Entry;
+use super::entry::TurnStart;
 use super::error::{CreateError, EnterError};
 use super::stack::StackSize;
 use super::stack_pool::count_switches;
@@ -118,7 +118,7 @@ impl<R: Send + 'static> Coroutine<R> {
         let Ok(mut running) = self.running.try_borrow_mut() else {
             return Err(EnterError::Running);
         };
-        let entry = Entry::with(waker);
+        let entry = TurnStart::with(waker);
         let value = match &mut *running {
             Running::Assembly(coroutine) if !coroutine.is_finished() => {
                 self.entries.set(self.entries.get() + 1);

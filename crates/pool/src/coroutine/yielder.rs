@@ -1,6 +1,6 @@
 //! What a coroutine sees of itself: how it suspends, and how it waits.
 //!
-//! `unsafe` here: the waker of the present turn, which [`Entry`] points to.
+//! `unsafe` here: the waker of the present turn, which [`TurnStart`] points to.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -8,11 +8,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use super::entry::Entry;
+use super::entry::TurnStart;
 use super::error::HoldsLock;
 use super::handoff::ThreadYielder;
 
-pub(super) type AssemblyYielder = corosensei::Yielder<Entry, ()>;
+pub(super) type AssemblyYielder = corosensei::Yielder<TurnStart, ()>;
 
 /// The way back to whoever entered.
 pub(super) enum WayBack<'a> {
@@ -24,11 +24,11 @@ pub(super) enum WayBack<'a> {
 pub struct Yielder<'a> {
     back: WayBack<'a>,
     /// With which the present turn began.
-    entry: Cell<Entry>,
+    entry: Cell<TurnStart>,
 }
 
 impl<'a> Yielder<'a> {
-    pub(super) fn new(back: WayBack<'a>, first: Entry) -> Yielder<'a> {
+    pub(super) fn new(back: WayBack<'a>, first: TurnStart) -> Yielder<'a> {
         Yielder {
             back,
             entry: Cell::new(first),

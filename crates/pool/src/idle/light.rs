@@ -25,11 +25,11 @@ pub(super) enum LightSleep {
     Amd,
 }
 
-/// Waits until `word` differs from `while_value` or `is_over` returns true, by loading the word in
-/// a loop.
+/// Waits until `word` differs from `while_value` or `has_ended` returns true, by loading the word
+/// in a loop.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
-pub(super) fn spin(word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
-    while word.load(Ordering::Acquire) == while_value && !is_over() {
+pub(super) fn spin(word: &AtomicU32, while_value: u32, has_ended: impl Fn() -> bool) {
+    while word.load(Ordering::Acquire) == while_value && !has_ended() {
         std::hint::spin_loop();
     }
 }
@@ -40,8 +40,8 @@ impl LightSleep {
         None
     }
 
-    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
-        spin(word, while_value, is_over);
+    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, has_ended: impl Fn() -> bool) {
+        spin(word, while_value, has_ended);
     }
 }
 
@@ -74,10 +74,10 @@ impl LightSleep {
         (has_amd && __cpuid(0x8000_0001).ecx & 1 << 29 != 0).then_some(LightSleep::Amd)
     }
 
-    /// Waits until `word` differs from `while_value` or `is_over` returns true. Checks both at
+    /// Waits until `word` differs from `while_value` or `has_ended` returns true. Checks both at
     /// least every [`WAIT_CYCLES_MAX`].
-    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, is_over: impl Fn() -> bool) {
-        while word.load(Ordering::Acquire) == while_value && !is_over() {
+    pub(super) fn wait(self, word: &AtomicU32, while_value: u32, has_ended: impl Fn() -> bool) {
+        while word.load(Ordering::Acquire) == while_value && !has_ended() {
             match self {
                 LightSleep::Intel => wait_intel(word, while_value),
                 LightSleep::Amd => wait_amd(word, while_value),
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn a_write_or_the_time_limit_ends_the_wait() {
         type Wait = fn(&AtomicU32, u32, &dyn Fn() -> bool);
-        let spin: Wait = |word, value, is_over| spin(word, value, is_over);
-        let light: Wait = |word, value, is_over| match LightSleep::detect() {
-            Some(light) => light.wait(word, value, is_over),
-            None => super::spin(word, value, is_over),
+        let spin: Wait = |word, value, has_ended| spin(word, value, has_ended);
+        let light: Wait = |word, value, has_ended| match LightSleep::detect() {
+            Some(light) => light.wait(word, value, has_ended),
+            None => super::spin(word, value, has_ended),
         };
         for wait in [spin, light] {
             let word = AtomicU32::new(7);

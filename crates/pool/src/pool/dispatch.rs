@@ -88,7 +88,7 @@ impl Domain {
         match self.idle.claim_any(allowed) {
             Some(cpu) => self.wake(cpu, number),
             // A worker that queues its own flow again is about to take the first entry. It wakes
-            // the pacer itself if another one is queued then.
+            // the ticker itself if another one is queued then.
             None if self.with_caller(WorkerContext::is_between_flows) == Some(true) => {}
             None => self.start_watching(),
         }

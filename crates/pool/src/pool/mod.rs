@@ -37,13 +37,13 @@ pub(crate) mod job;
 mod join;
 #[cfg(all(test, loom))]
 mod models;
-mod pacer_loop;
 mod profile;
 mod scope;
 pub(crate) mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
+mod ticker_loop;
 mod timer_job;
 mod worker;
 pub(crate) mod worker_pool;
@@ -55,6 +55,6 @@ pub use profile::{Profile, WorkerProfile};
 pub use scope::{Scope, scope};
 pub use state::current::current_worker;
 pub use state::domain::{Flow, TimerJob};
-pub use state::pacer::PacerWaker;
+pub use state::ticker::TickerWaker;
 pub use worker::checkpoint::{Pace, checkpoint};
 pub use worker_pool::{Options, Pool};

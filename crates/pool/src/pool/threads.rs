@@ -39,32 +39,32 @@ impl Domain {
         has_started.then_some(()).ok_or(Error::ThreadUnavailable)
     }
 
-    /// There may be something for the pacer to watch from now on. One load, unless it slept.
+    /// There may be something for the ticker to watch from now on. One load, unless it slept.
     #[inline]
     pub(crate) fn start_watching(self: &Arc<Self>) {
-        // The fence of the pacer's `stop_watching` and those before the calls of this function
+        // The fence of the ticker's `stop_watching` and those before the calls of this function
         // order the word with what there is to watch. The next job makes up for a call that is
         // lost.
-        if !self.pacer.is_watching() {
-            self.wake_pacer();
+        if !self.ticker.is_watching() {
+            self.wake_ticker();
         }
     }
 
     #[cold]
-    fn wake_pacer(self: &Arc<Self>) {
-        if self.pacer.begin_watching() {
-            self.ensure_pacer();
-            self.pacer.wake();
+    fn wake_ticker(self: &Arc<Self>) {
+        if self.ticker.begin_watching() {
+            self.ensure_ticker();
+            self.ticker.wake();
         }
     }
 
-    /// Starts the pacer's thread if there is none. Without it flows still take turns, job by job;
+    /// Starts the ticker's thread if there is none. Without it flows still take turns, job by job;
     /// timers do not fire.
-    pub(crate) fn ensure_pacer(self: &Arc<Self>) {
-        self.pacer.ensure_thread(|| {
+    pub(crate) fn ensure_ticker(self: &Arc<Self>) {
+        self.ticker.ensure_thread(|| {
             let domain = Arc::clone(self);
-            let run = move || (domain.entry_points.pacer)(&domain);
-            start(&self.settings, "pacer", run).ok()
+            let run = move || (domain.entry_points.ticker)(&domain);
+            start(&self.settings, "ticker", run).ok()
         });
     }
 
@@ -89,7 +89,7 @@ impl Domain {
                 let _ = handle.join();
             }
         }
-        self.pacer.close();
+        self.ticker.close();
         self.timers.drop_all();
     }
 }

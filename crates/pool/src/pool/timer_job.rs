@@ -1,6 +1,6 @@
 //! Timers whose expiry submits a job to a flow.
 //!
-//! The pacer drives them: it sleeps until the earliest deadline of any worker, and submits what is
+//! The ticker drives them: it sleeps until the earliest deadline of any worker, and submits what is
 //! due. Workers do not look at their timers themselves: a job that computes passes checkpoints,
 //! which read no clock.
 

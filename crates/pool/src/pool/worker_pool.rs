@@ -10,9 +10,9 @@ use refrain_timer::{TimerId, TimerSystem, deadline_after};
 use super::profile::Profile;
 use super::state::current::with_current;
 use super::state::domain::{Domain, DomainPlan, EntryPoints, Flow, TimerJob};
-use super::state::pacer::PacerWaker;
 use super::state::requests::MEASURE;
-use super::{pacer_loop, worker};
+use super::state::ticker::TickerWaker;
+use super::{ticker_loop, worker};
 use crate::error::Error;
 use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
@@ -155,8 +155,8 @@ impl Pool {
 
     /// The timers of the pool: for absolute deadlines ([`Pool::now_ns`]), cancelling, moving, and
     /// atomic batches. Dropped with the pool.
-    pub fn timers(&self) -> &TimerSystem<TimerJob, PacerWaker> {
-        self.normal.ensure_pacer();
+    pub fn timers(&self) -> &TimerSystem<TimerJob, TickerWaker> {
+        self.normal.ensure_ticker();
         &self.normal.timers.system
     }
 
@@ -191,7 +191,7 @@ fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -
         spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),
         entry_points: EntryPoints {
             worker: worker::run_loop::run,
-            pacer: pacer_loop::run,
+            ticker: ticker_loop::run,
         },
     });
     if options.measures_gaps {

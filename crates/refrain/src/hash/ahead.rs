@@ -47,7 +47,7 @@ impl Input {
 }
 
 /// The result of a job.
-enum Event {
+enum HashJobResult {
     /// The next piece, in the order of the input; after the end they are empty.
     Piece(io::Result<Vec<u8>>),
     /// A segment of BLAKE3, in any order; and its buffer.
@@ -125,7 +125,7 @@ impl Hash {
 }
 
 struct Ahead<'crew, 'scope, 'env> {
-    crew: &'crew Crew<'scope, 'env, Event>,
+    crew: &'crew Crew<'scope, 'env, HashJobResult>,
     input: Arc<Lock<Input>>,
     hash: Hash,
     segments_under_way: usize,
@@ -146,15 +146,15 @@ impl Ahead<'_, '_, '_> {
         self.piece(first)?;
         while let Some(event) = self.crew.next() {
             match event? {
-                Event::Piece(Err(error)) => return Ok(Err(error)),
-                Event::Piece(Ok(piece)) => {
+                HashJobResult::Piece(Err(error)) => return Ok(Err(error)),
+                HashJobResult::Piece(Ok(piece)) => {
                     self.reads_under_way -= 1;
                     delivery.read(piece.len() as u64)?;
                     if !piece.is_empty() {
                         self.piece(piece)?;
                     }
                 }
-                Event::Segment(segment, buffer) => {
+                HashJobResult::Segment(segment, buffer) => {
                     self.segments_under_way -= 1;
                     self.segment(segment?)?;
                     self.read_next(buffer);
@@ -178,7 +178,7 @@ impl Ahead<'_, '_, '_> {
             let mut stage = stage("read", 0);
             let read = input.lock().next(&mut buffer);
             stage.add_bytes(buffer.len() as u64);
-            Event::Piece(read.map(|()| buffer))
+            HashJobResult::Piece(read.map(|()| buffer))
         });
     }
 
@@ -200,7 +200,7 @@ impl Ahead<'_, '_, '_> {
                 self.segments_under_way += 1;
                 self.crew.submit(Lane::Normal, move || {
                     let _stage = stage("hash", piece.len() as u64);
-                    Event::Segment(segment_of(offset, &piece), piece)
+                    HashJobResult::Segment(segment_of(offset, &piece), piece)
                 });
             }
         }

@@ -41,7 +41,7 @@ fn piece_bytes(slots_max: usize) -> usize {
 }
 
 /// An input that is being read.
-struct Slot {
+struct ReadInput {
     index: usize,
     reader: Box<dyn Read + Send>,
     hasher: DigestHasher,
@@ -55,7 +55,7 @@ pub(super) struct Batch<'a> {
     inputs: &'a dyn HashInputs,
     /// The number of the next input that no batch has taken.
     next: &'a AtomicUsize,
-    slots: Vec<Slot>,
+    slots: Vec<ReadInput>,
     slots_max: usize,
     piece_bytes: usize,
     buffer: Vec<u8>,
@@ -133,7 +133,7 @@ impl<'a> Batch<'a> {
             }
             cost_bytes += OPEN_COST_BYTES;
             match self.inputs.open(index) {
-                Ok(reader) => self.slots.push(Slot {
+                Ok(reader) => self.slots.push(ReadInput {
                     index,
                     reader,
                     hasher: DigestHasher::new(self.inputs.algorithm(index)),

@@ -21,7 +21,7 @@ use crate::write::lrzip::assemble::{BlockHistory, LrzipAssembler, Totals};
 use crate::write::lrzip::encode::LrzipEncoding;
 use crate::write::lrzip::encryption::ItemEncryption;
 use crate::write::lrzip::retained_blocks::RetainedBlocks;
-use crate::write::pipeline::assembly::Event;
+use crate::write::pipeline::assembly::PipelineEvent;
 use crate::write::pipeline::budget::{Budget, Load};
 use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
@@ -78,7 +78,7 @@ pub fn compress_lrzip(
         block_bytes: tuning.cut.block_bytes,
         encode_bytes: tuning.cut.plan.memory_bytes(),
         retained_bytes: tuning.waiting_bytes + reach_bytes.unwrap_or(0) + prepared.tree_bytes(),
-        sequels_bytes: 0,
+        continuations_bytes: 0,
         history,
         spills: false,
         reads_later_members: false,
@@ -133,7 +133,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn compress(
         &self,
-        crew: &Crew<'_, '_, Event<LrzipEncoding>>,
+        crew: &Crew<'_, '_, PipelineEvent<LrzipEncoding>>,
         mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
         (header, item_encryption): (Header, ItemEncryption),

@@ -186,7 +186,7 @@ impl LrzipTuning {
                 plan: BlockPlan::plain(CodecId::NONE, 0),
                 near_one_in: None,
                 // Extents of repeats of repeats would become many short records.
-                sequels_bytes: 0,
+                continuations_bytes: 0,
                 memory_bytes,
             },
             cut: CutPlan {

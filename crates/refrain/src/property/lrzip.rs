@@ -44,7 +44,7 @@ impl Sink for Pipe {
 pub fn lrzip_round_trips(bytes: &[u8]) {
     let mut instructions = Instructions(bytes);
     let choice = instructions.byte();
-    let doors = instructions.byte();
+    let choices = instructions.byte();
     let mut content = vec![];
     while !instructions.0.is_empty() {
         instructions.append_part(&mut content);
@@ -61,9 +61,9 @@ pub fn lrzip_round_trips(bytes: &[u8]) {
         memory_bytes: Some(AS_MADE.memory_bytes),
         ..LrzipOptions::default()
     };
-    let archive = made(&content, doors, &options);
+    let archive = made(&content, choices, &options);
     let threads = 3;
-    let again = made(&content, doors, &LrzipOptions { threads, ..options });
+    let again = made(&content, choices, &LrzipOptions { threads, ..options });
     assert!(archive == again, "threads change the archive");
     for as_pipe in [false, true] {
         let (members, is_sound) = walked(&archive, as_pipe, &ReadOptions::default());
@@ -73,19 +73,19 @@ pub fn lrzip_round_trips(bytes: &[u8]) {
     }
 }
 
-fn made(content: &[u8], doors: u8, options: &LrzipOptions) -> Vec<u8> {
+fn made(content: &[u8], choices: u8, options: &LrzipOptions) -> Vec<u8> {
     let member = MemberInput {
         name: Vec::new(),
         mode: None,
         modified: None,
-        content: match doors & 1 {
+        content: match choices & 1 {
             0 => Content::Source(Arc::new(MemorySource::new(content.to_vec()))),
             _ => Content::Stream(Box::new(Cursor::new(content.to_vec()))),
         },
     };
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let result = match doors & 2 {
+    let result = match choices & 2 {
         0 => compress_lrzip(member, &mut sink, options, &Unwatched),
         _ => compress_lrzip(member, &mut Pipe(sink), options, &Unwatched),
     };

@@ -86,12 +86,12 @@ const ID: libc::c_ulong = 0x8008_2407;
 /// An event of one thread, and of the threads that it will start, on one processor. It begins
 /// disabled.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct PerfEvent {
     file: File,
     pub(super) kind: Kind,
 }
 
-impl Event {
+impl PerfEvent {
     /// # Errors
     /// The kernel refuses.
     pub(super) fn open(
@@ -99,7 +99,7 @@ impl Event {
         sampling: &Sampling,
         thread_id: u32,
         processor: usize,
-    ) -> io::Result<Event> {
+    ) -> io::Result<PerfEvent> {
         let user_only = if sampling.with_kernel { 0 } else { EXCLUDE_KERNEL };
         let (config, names) = match kind {
             Kind::CpuClock => (0, NAMES),
@@ -142,7 +142,7 @@ impl Event {
         let file = file.ok_or_else(io::Error::last_os_error)?;
         // SAFETY: the kernel has just opened this file for this call; no other code uses it.
         let file = unsafe { File::from_raw_fd(file) };
-        Ok(Event { file, kind })
+        Ok(PerfEvent { file, kind })
     }
 
     pub(super) fn file(&self) -> &File {
@@ -157,7 +157,7 @@ impl Event {
     }
 
     /// Writes its samples into the ring of an event of the same processor.
-    pub(super) fn write_to_ring_of(&self, owner: &Event) -> io::Result<()> {
+    pub(super) fn write_to_ring_of(&self, owner: &PerfEvent) -> io::Result<()> {
         self.request(SET_OUTPUT, owner.file.as_raw_fd() as libc::c_ulong)
     }
 

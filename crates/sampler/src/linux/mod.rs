@@ -29,7 +29,7 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity};
 use crate::error::Error;
 use crate::options::{Options, TakeChanges};
 use crate::profile::Profile;
-use event::{Event, Kind, Sampling};
+use event::{Kind, PerfEvent, Sampling};
 use reader::{Code, Ending, ProcessorRing, Reader};
 use ring::Ring;
 
@@ -44,7 +44,7 @@ const OTHER_FILES: u64 = 256;
 /// A running sampling of the process.
 #[derive(Debug)]
 pub struct Sampler {
-    events: Vec<Arc<Event>>,
+    events: Vec<Arc<PerfEvent>>,
     ending: Arc<Ending>,
     reader: JoinHandle<io::Result<Profile>>,
     start: Instant,
@@ -200,7 +200,7 @@ fn threads_but(excluded: u32) -> io::Result<HashMap<u32, String>> {
 }
 
 struct Opened {
-    events: Vec<Arc<Event>>,
+    events: Vec<Arc<PerfEvent>>,
     rings: Vec<ProcessorRing>,
     kinds: Vec<(u64, Kind)>,
 }
@@ -231,7 +231,7 @@ fn open_all(
             if kind == Kind::PageFaults {
                 sampling.period = faults_per_sample;
             }
-            Event::open(kind, &sampling, thread_id, processor).map(Arc::new)
+            PerfEvent::open(kind, &sampling, thread_id, processor).map(Arc::new)
         };
         let (owner, ring) = ring_of(sampling, this_thread, processor)?;
         let mut events = vec![Arc::clone(&owner)];
@@ -267,14 +267,14 @@ fn ring_of(
     sampling: &Sampling,
     thread_id: u32,
     processor: usize,
-) -> Result<(Arc<Event>, Ring), Error> {
+) -> Result<(Arc<PerfEvent>, Ring), Error> {
     let mut last = None;
     for data_bytes in RING_BYTES {
         let sampling = Sampling {
             wakeup_bytes: (data_bytes / WAKEUP_SHARE) as u32,
             ..*sampling
         };
-        let event = Event::open(Kind::CpuClock, &sampling, thread_id, processor);
+        let event = PerfEvent::open(Kind::CpuClock, &sampling, thread_id, processor);
         let event = Arc::new(event.map_err(refused)?);
         match Ring::map(&event, data_bytes) {
             Ok(ring) => return Ok((event, ring)),
@@ -295,7 +295,7 @@ fn may_sample_kernel(sampling: &Sampling, thread_id: u32) -> Result<bool, Error>
             ..*sampling
         };
         let (any_kind, any_processor) = (Kind::CpuClock, usize::MAX);
-        Event::open(any_kind, &sampling, thread_id, any_processor)
+        PerfEvent::open(any_kind, &sampling, thread_id, any_processor)
     };
     match attempt(true) {
         Ok(_) => Ok(true),

@@ -11,7 +11,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::event::{Event, Kind};
+use super::event::{Kind, PerfEvent};
 use super::functions::Functions;
 use super::modules::Modules;
 use super::record::{Record, Sample};
@@ -30,7 +30,7 @@ const DEPTH_MAX: usize = 512;
 
 /// The ring of one processor, and the event that it belongs to.
 pub(super) struct ProcessorRing {
-    pub(super) owner: Arc<Event>,
+    pub(super) owner: Arc<PerfEvent>,
     pub(super) ring: Ring,
 }
 
@@ -118,7 +118,7 @@ impl Reader {
             if is_last {
                 return self.finished();
             }
-            let owners: Vec<Arc<Event>> = self
+            let owners: Vec<Arc<PerfEvent>> = self
                 .rings
                 .iter()
                 .map(|ring| Arc::clone(&ring.owner))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::event::Event;
+use super::event::PerfEvent;
 use super::record::Bytes;
 
 /// Offsets of `data_head` and `data_tail` in the first page, `struct perf_event_mmap_page`.
@@ -38,7 +38,7 @@ impl Ring {
     ///
     /// # Errors
     /// The kernel refuses, for example that much memory.
-    pub(super) fn map(event: &Event, data_bytes: usize) -> io::Result<Ring> {
+    pub(super) fn map(event: &PerfEvent, data_bytes: usize) -> io::Result<Ring> {
         let mut options = MmapOptions::new();
         let map = options.len(PAGE_BYTES + data_bytes).map_raw(event.file())?;
         Ok(Ring {

@@ -50,7 +50,7 @@ const LOCAL: u8 = 0;
 const UNDEFINED: u16 = 0;
 
 /// `Elf64_Sym`.
-struct Entry {
+struct ElfSymbol {
     name: u32,
     kind: u8,
     binding: u8,
@@ -59,8 +59,8 @@ struct Entry {
     length: u64,
 }
 
-impl Entry {
-    fn parse(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+impl ElfSymbol {
+    fn parse(bytes: &[u8; ENTRY_BYTES]) -> ElfSymbol {
         let [n0, n1, n2, n3, info, _, s0, s1, rest @ ..] = *bytes;
         let [
             a0,
@@ -80,7 +80,7 @@ impl Entry {
             l6,
             l7,
         ] = rest;
-        Entry {
+        ElfSymbol {
             name: u32::from_ne_bytes([n0, n1, n2, n3]),
             kind: info & 0xf,
             binding: info >> 4,
@@ -102,7 +102,7 @@ impl SymbolTable {
         let mut found = vec![];
         let mut file = 0;
         let (entries, _) = table.as_chunks::<ENTRY_BYTES>();
-        for entry in entries.iter().map(Entry::parse) {
+        for entry in entries.iter().map(ElfSymbol::parse) {
             let is_function = matches!(entry.kind, FUNCTION | CHOSEN_FUNCTION);
             let is_in_text = text.is_some_and(|text| text.number == usize::from(entry.section));
             if entry.kind == FILE {

@@ -1,4 +1,4 @@
-//! The door to the kernel: an archive as a read-only file system (FUSE).
+//! The handler to the kernel: an archive as a read-only file system (FUSE).
 //!
 //! [`Mount::new`] mounts, [`Mount::serve`] answers the kernel's requests until the file system is
 //! unmounted. The archive does not change, so the kernel may retain all that it has seen: names,
@@ -10,8 +10,8 @@
 
 mod buffers;
 mod convert;
-mod door;
 mod files_ahead;
+mod handler;
 mod mount;
 mod mount_point;
 mod options;

@@ -9,8 +9,8 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{getegid, geteuid};
 
 use super::buffers::Buffers;
-use super::door::Door;
 use super::files_ahead::FilesAhead;
+use super::handler::Handler;
 use super::mount_point;
 use super::options::MountOptions;
 use super::page_cache::PageCache;
@@ -33,7 +33,7 @@ const SUBTYPE: &str = "refrain";
 
 /// A mounted archive. Dropping it unmounts.
 pub struct Mount {
-    session: Session<Door>,
+    session: Session<Handler>,
     unmounter: Unmounter,
     hidden_members: u64,
 }
@@ -58,7 +58,7 @@ impl Mount {
         let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
         tree.report_to(service.reporter());
         let hidden_members = tree.hidden_members();
-        let door = Door {
+        let handler = Handler {
             reports: Reports::new(service.reporter()),
             service,
             tree,
@@ -70,8 +70,8 @@ impl Mount {
             files_ahead: FilesAhead::new(options.threads),
             spinner: Spinner::new(),
         };
-        let page_cache = Arc::clone(&door.page_cache);
-        let session = Session::new(door, &directory, &config(options));
+        let page_cache = Arc::clone(&handler.page_cache);
+        let session = Session::new(handler, &directory, &config(options));
         let mut session = session.map_err(|error| {
             let what = format!("cannot mount on {}", directory.display());
             Error::system(what, error)

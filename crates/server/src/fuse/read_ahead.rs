@@ -10,7 +10,7 @@ pub(super) const READ_AHEAD_BYTES: u32 = 1 << 20;
 /// The mounts of this process, one a line.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Lets the kernel read ahead as far as the door allows. It begins with 128 KiB for every mount,
+/// Lets the kernel read ahead as far as the handler allows. It begins with 128 KiB for every mount,
 /// and only the system's administrator may change that: for others it stays.
 pub(super) fn widen(directory: &Path) {
     let Some(device) = fs::read(MOUNTS)

@@ -1,4 +1,4 @@
-//! What the door needs of a connection, and writing to one that may not read.
+//! What the handler needs of a connection, and writing to one that may not read.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::exchange::{Exchange, Served};
-use super::listing::{ListFormat, Listing, Place, Row};
+use super::listing::{ListFormat, ListedName, Listing, Place};
 use super::page::PageError;
 use super::route::directory_member;
 use super::shared::Shared;
@@ -64,13 +64,13 @@ fn row_of<'a>(
     shared: &Shared,
     (above, is_outside): (&[u8], bool),
     child: &Child<'a>,
-) -> Result<Row<'a>> {
+) -> Result<ListedName<'a>> {
     let tree = &shared.tree;
     let slash = match child.kind {
         EntryKind::Directory => "/",
         _ => "",
     };
-    let mut row = Row {
+    let mut row = ListedName {
         name: child.name,
         kind: kind_name(child.kind),
         link: format!("{}{slash}", percent_encoded(child.name)),

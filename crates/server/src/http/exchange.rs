@@ -31,7 +31,7 @@ pub(super) struct Served {
 pub(super) struct Exchange<'a, 'c, C> {
     pub shared: &'a Shared,
     pub head: &'a RequestHead,
-    /// Whether the connection remains, as far as the client and the door want.
+    /// Whether the connection remains, as far as the client and the handler want.
     pub keeps_alive: bool,
     /// Whether the client is on this machine.
     pub is_local: bool,

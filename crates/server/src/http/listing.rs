@@ -50,7 +50,7 @@ impl ListFormat {
 
 /// One name of a list.
 #[derive(Debug, Clone)]
-pub(super) struct Row<'a> {
+pub(super) struct ListedName<'a> {
     pub name: &'a [u8],
     /// `file`, `directory`, `symlink` and so on.
     pub kind: &'static str,
@@ -129,7 +129,7 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, row: &Row<'_>) -> Result<(), PageError> {
+    pub(super) fn row(&mut self, row: &ListedName<'_>) -> Result<(), PageError> {
         let comma = if self.rows > 0 { "," } else { "" };
         self.rows += 1;
         let name = String::from_utf8_lossy(row.name);

@@ -1,9 +1,9 @@
-//! The HTTP door: members and entries under their names, with ranges, pages of directories, frames
-//! under their hash, and the statistics.
+//! The HTTP handler: members and entries under their names, with ranges, pages of directories,
+//! frames under their hash, and the statistics.
 //!
 //! | file | what |
 //! |---|---|
-//! | `door` | a connection from its first to its last request |
+//! | `handler` | a connection from its first to its last request |
 //! | `connection`, `reader` | bytes from and to a client, with time limits |
 //! | `head`, `host`, `target`, `range`, `conditions`, `date` | what a request says |
 //! | `route` | which resource a path names |
@@ -24,10 +24,10 @@ mod content;
 mod content_type;
 mod date;
 mod directories;
-mod door;
 mod etag;
 mod exchange;
 mod frames;
+mod handler;
 mod head;
 mod host;
 mod internal;
@@ -47,5 +47,5 @@ mod target;
 pub mod property;
 
 pub use connection::Connection;
-pub use door::HttpDoor;
+pub use handler::HttpHandler;
 pub use settings::HttpSettings;

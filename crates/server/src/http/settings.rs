@@ -1,4 +1,4 @@
-//! What a door may be told.
+//! What a handler may be told.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::statistics::MetricSource;
 
-/// Settings of an HTTP door.
+/// Settings of an HTTP handler.
 #[derive(Clone)]
 pub struct HttpSettings {
     /// The name of the archive, for people.

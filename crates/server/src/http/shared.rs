@@ -1,4 +1,4 @@
-//! What all connections of a door share.
+//! What all connections of a handler share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use crate::service::Service;
 use crate::statistics::Metric;
 use crate::tree::{Tree, TreeOptions};
 
-/// What all connections of a door share.
+/// What all connections of a handler share.
 pub(super) struct Shared {
     pub service: Service,
     /// The members and entries.

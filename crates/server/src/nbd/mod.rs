@@ -1,4 +1,4 @@
-//! The NBD door: files of an archive as block devices, for QEMU, the Linux kernel, libnbd and
+//! The NBD handler: files of an archive as block devices, for QEMU, the Linux kernel, libnbd and
 //! others.
 //!
 //! Fixed newstyle negotiation with TLS where asked for, structured replies, holes
@@ -24,7 +24,7 @@ use refrain_pool::Permits;
 use self::channel::Channel;
 use self::connection::{Connection, Shared};
 use self::negotiation::{Agreed, Ended, Negotiation};
-use crate::clients::{Client, Door};
+use crate::clients::{Client, Handler};
 
 pub use self::exports::{Exports, Wrap};
 pub use self::tls::TlsSettings;
@@ -45,16 +45,16 @@ const THREAD_BYTES: u64 = 512 << 10;
 const REPLY_BYTES_MIN: u64 = 32 << 20;
 
 /// Serves exports to NBD clients.
-pub struct NbdDoor {
+pub struct NbdHandler {
     exports: Exports,
     shared: Arc<Shared>,
     tls: Option<TlsSettings>,
 }
 
-impl NbdDoor {
-    /// A door to these exports for up to `clients_max` clients at once. `memory_bytes` is the
+impl NbdHandler {
+    /// A handler to these exports for up to `clients_max` clients at once. `memory_bytes` is the
     /// budget of the whole server, of which all clients together use about an eighth.
-    pub fn new(exports: Exports, memory_bytes: u64, clients_max: usize) -> NbdDoor {
+    pub fn new(exports: Exports, memory_bytes: u64, clients_max: usize) -> NbdHandler {
         let share_bytes = memory_bytes / 16;
         let threads = share_bytes / THREAD_BYTES / clients_max.max(1) as u64;
         let shared = Shared {
@@ -62,7 +62,7 @@ impl NbdDoor {
             reply_memory: Permits::new(share_bytes.max(REPLY_BYTES_MIN)),
             threads_per_client: threads.clamp(2, THREADS_PER_CLIENT_MAX) as usize,
         };
-        NbdDoor {
+        NbdHandler {
             exports,
             shared: Arc::new(shared),
             tls: None,
@@ -71,8 +71,8 @@ impl NbdDoor {
 
     /// The same, for clients that use TLS.
     #[must_use]
-    pub fn with_tls(self, settings: TlsSettings) -> NbdDoor {
-        NbdDoor {
+    pub fn with_tls(self, settings: TlsSettings) -> NbdHandler {
+        NbdHandler {
             tls: Some(settings),
             ..self
         }
@@ -128,7 +128,7 @@ impl NbdDoor {
     }
 }
 
-impl Door for NbdDoor {
+impl Handler for NbdHandler {
     fn serve(&self, client: Client) {
         // What goes wrong here concerns this client alone, who sees its connection end.
         if let Ok(Some(connection)) = self.negotiate(client) {

@@ -17,7 +17,7 @@ pub use metric::{Metric, MetricSource};
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
-        /// An operation of a door.
+        /// An operation of a handler.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Operation {
             $($(#[$doc])* $name,)*

@@ -13,7 +13,7 @@ use super::attributes::Attributes;
 pub(super) struct EntryFrame {
     /// The paths, one behind the other.
     paths: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Vec<EntryRow>,
     owners: Vec<Arc<Owner>>,
     rarities: Vec<Rarities>,
     rarities_bytes: usize,
@@ -21,7 +21,7 @@ pub(super) struct EntryFrame {
 
 /// What every entry has.
 #[derive(Debug)]
-struct Row {
+struct EntryRow {
     path_end: u32,
     owner: u32,
     /// One more than the number of the entry's rarities; 0 without any.
@@ -68,7 +68,7 @@ impl EntryFrame {
             attributes: entry.attributes,
         };
         // The format's limits of a frame are far below 32 bits.
-        self.rows.push(Row {
+        self.rows.push(EntryRow {
             path_end: self.paths.len() as u32,
             owner: (self.owners.len() - 1) as u32,
             rarities: if rare.is_none() { 0 } else { self.rarities.len() as u32 + 1 },
@@ -92,7 +92,7 @@ impl EntryFrame {
 
     /// The memory that it takes, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        let rows = self.rows.capacity() * size_of::<Row>();
+        let rows = self.rows.capacity() * size_of::<EntryRow>();
         let owners = self.owners.capacity() * size_of::<Arc<Owner>>();
         self.paths.capacity() + rows + owners + self.rarities_bytes
     }
@@ -185,7 +185,7 @@ impl EntryFrame {
         })
     }
 
-    fn rarities_of(&self, row: &Row) -> Option<&Rarities> {
+    fn rarities_of(&self, row: &EntryRow) -> Option<&Rarities> {
         self.rarities.get((row.rarities as usize).checked_sub(1)?)
     }
 }

@@ -28,12 +28,12 @@ pub(super) struct FrameCache {
 
 #[derive(Default)]
 struct Held {
-    slots: BTreeMap<Key, Slot>,
+    slots: BTreeMap<Key, CachedFrame>,
     bytes: usize,
     clock: u64,
 }
 
-struct Slot {
+struct CachedFrame {
     frame: Arc<OnceValue<Arc<EntryFrame>>>,
     /// The memory of the frame; 0 while it is being decoded.
     bytes: usize,
@@ -113,7 +113,7 @@ pub(super) fn intact_entries(archive: &Archive, member: usize, frame: usize) -> 
 impl Held {
     fn cell(&mut self, key: Key) -> Arc<OnceValue<Arc<EntryFrame>>> {
         self.clock += 1;
-        let slot = self.slots.entry(key).or_insert_with(|| Slot {
+        let slot = self.slots.entry(key).or_insert_with(|| CachedFrame {
             frame: Arc::default(),
             bytes: 0,
             used: 0,

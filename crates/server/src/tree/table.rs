@@ -9,13 +9,13 @@ use crate::error::Result;
 #[derive(Debug, Default)]
 pub(super) struct PathTable {
     paths: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Vec<PathRow>,
     /// The rows that were left out because another had the same path.
     dropped: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct PathRow {
     path_start: u32,
     path_bytes: u32,
     number: u64,
@@ -52,7 +52,7 @@ impl TableBuilder {
         let PathTable { paths, rows, .. } = &mut self.table;
         let start = u32::try_from(paths.len());
         let length = u32::try_from(path.len());
-        let taken = paths.len() + path.len() + (rows.len() + 1) * size_of::<Row>();
+        let taken = paths.len() + path.len() + (rows.len() + 1) * size_of::<PathRow>();
         let (Ok(path_start), Ok(path_bytes)) = (start, length) else {
             return Err(self.too_large());
         };
@@ -60,7 +60,7 @@ impl TableBuilder {
             return Err(self.too_large());
         }
         paths.extend_from_slice(path);
-        rows.push(Row {
+        rows.push(PathRow {
             path_start,
             path_bytes,
             number,
@@ -83,7 +83,7 @@ impl TableBuilder {
             paths, mut rows, ..
         } = self.table;
         let added = rows.len();
-        let path = |row: &Row| row.path(&paths);
+        let path = |row: &PathRow| row.path(&paths);
         // Stable: rows with the same path remain in their order.
         rows.sort_by(|left, right| compare_paths(path(left), path(right)));
         rows.dedup_by(|later, kept| {
@@ -102,7 +102,7 @@ impl TableBuilder {
     }
 }
 
-impl Row {
+impl PathRow {
     fn path<'a>(&self, paths: &'a [u8]) -> &'a [u8] {
         let start = self.path_start as usize;
         let end = start + self.path_bytes as usize;
@@ -123,7 +123,7 @@ impl PathTable {
 
     /// The memory that it takes, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.paths.len() + self.rows.len() * size_of::<Row>()
+        self.paths.len() + self.rows.len() * size_of::<PathRow>()
     }
 
     /// The path of a row; empty if there is none.
@@ -139,7 +139,7 @@ impl PathTable {
 
     /// The first row whose path is not below `path` in the order of paths.
     pub(super) fn seek(&self, path: &[u8]) -> usize {
-        let is_below = |row: &Row| compare_paths(row.path(&self.paths), path).is_lt();
+        let is_below = |row: &PathRow| compare_paths(row.path(&self.paths), path).is_lt();
         self.rows.partition_point(is_below)
     }
 }

@@ -150,7 +150,7 @@ fn a_client_that_does_not_read_is_left_and_the_others_are_served() {
     let other = server.get("/tree/hello.txt", "");
     assert_eq!(other.text(), "hello\n");
     let started = Instant::now();
-    while server.door.requests_in_flight() > 0 {
+    while server.handler.requests_in_flight() > 0 {
         assert!(
             started.elapsed() < Duration::from_secs(10),
             "the request goes on"
@@ -183,12 +183,12 @@ fn a_stop_ends_waiting_connections_and_lets_a_response_end() {
     assert_eq!(idle.request("GET", "/empty", "").status, 200);
     let mut busy = server.connect();
     busy.send(b"GET /disk.img HTTP/1.1\r\nHost: a\r\n\r\n");
-    while server.door.requests_in_flight() == 0 {
+    while server.handler.requests_in_flight() == 0 {
         if busy.stream.peek(&mut [0]).unwrap() > 0 {
             break;
         }
     }
-    server.door.stop();
+    server.handler.stop();
     let started = Instant::now();
     assert_eq!(idle.rest(), b"");
     assert!(busy.response(true).body == disk());
@@ -218,7 +218,7 @@ fn many_clients_at_once_get_the_same_bytes() {
             });
         }
     });
-    let door = server.door.clone();
+    let handler = server.handler.clone();
     drop(server);
-    assert_eq!(door.requests_in_flight(), 0);
+    assert_eq!(handler.requests_in_flight(), 0);
 }

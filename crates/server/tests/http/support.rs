@@ -14,7 +14,7 @@ use refrain::{
     Unwatched, compress,
 };
 use refrain_server::Service;
-use refrain_server::http::{HttpDoor, HttpSettings};
+use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_testkit::data;
 
 /// When `disk.img` was modified: Sun, 06 Nov 1994 08:49:37 GMT.
@@ -124,11 +124,11 @@ fn tar_entry(path: &[u8], content: &[u8]) -> Vec<u8> {
     [&head[..], content, &padding].concat()
 }
 
-/// A door behind a listener. Dropping it stops both and waits for every connection's end.
+/// A handler behind a listener. Dropping it stops both and waits for every connection's end.
 pub struct Server {
     pub address: SocketAddr,
-    pub door: HttpDoor,
-    /// What the door reported.
+    pub handler: HttpHandler,
+    /// What the handler reported.
     pub failures: Arc<Mutex<Vec<String>>>,
     listener: Option<JoinHandle<()>>,
     is_ended: Arc<std::sync::atomic::AtomicBool>,
@@ -148,20 +148,20 @@ impl Server {
         let failures = Arc::new(Mutex::new(vec![]));
         let report = Arc::clone(&failures);
         let reporter = Arc::new(move |line: &str| report.lock().unwrap().push(line.to_owned()));
-        let door = HttpDoor::new(Service::new(archive, reporter), settings).unwrap();
+        let handler = HttpHandler::new(Service::new(archive, reporter), settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let is_ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let (ended, serving) = (Arc::clone(&is_ended), door.clone());
+        let (ended, serving) = (Arc::clone(&is_ended), handler.clone());
         let listener = thread::spawn(move || {
             let mut connections = vec![];
             for stream in listener.incoming() {
                 if ended.load(std::sync::atomic::Ordering::SeqCst) {
                     break;
                 }
-                let (stream, door) = (stream.unwrap(), serving.clone());
+                let (stream, handler) = (stream.unwrap(), serving.clone());
                 stream.set_nodelay(true).unwrap();
-                connections.push(thread::spawn(move || door.serve_connection(stream)));
+                connections.push(thread::spawn(move || handler.serve_connection(stream)));
             }
             // A connection that panicked fails the test.
             connections
@@ -170,7 +170,7 @@ impl Server {
         });
         Server {
             address,
-            door,
+            handler,
             failures,
             listener: Some(listener),
             is_ended,
@@ -200,7 +200,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.door.stop();
+        self.handler.stop();
         self.is_ended
             .store(true, std::sync::atomic::Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);

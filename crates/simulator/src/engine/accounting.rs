@@ -6,7 +6,7 @@ use refrain_policy::Policy;
 
 use super::event_loop::Engine;
 use super::machine::Stripe;
-use super::state::{Event, Flow, FlowState};
+use super::state::{Flow, FlowState, SimulatedEvent};
 use crate::report::{GroupReport, Report, Times};
 use crate::workload::Arrivals;
 
@@ -36,7 +36,7 @@ impl<P: Policy> Engine<'_, P> {
                 if let Some(begin_ns) = begin_ns {
                     self.plan(
                         begin_ns,
-                        Event::Arrive {
+                        SimulatedEvent::Arrive {
                             flow: first + member,
                         },
                     );
@@ -45,7 +45,7 @@ impl<P: Policy> Engine<'_, P> {
         }
         if let Some(governor) = self.costs.governor {
             self.machine.slow = self.machine.topology.all();
-            self.plan(governor.sample_ns, Event::Govern);
+            self.plan(governor.sample_ns, SimulatedEvent::Govern);
         }
     }
 

@@ -5,7 +5,7 @@ use refrain_policy::{Placement, Policy};
 
 use super::event_loop::Engine;
 use super::job::SimulatedJob;
-use super::state::{Event, FlowState};
+use super::state::{FlowState, SimulatedEvent};
 use crate::workload::Arrivals;
 
 impl<P: Policy> Engine<'_, P> {
@@ -13,7 +13,7 @@ impl<P: Policy> Engine<'_, P> {
         self.arrive(flow, None, false);
         if let Arrivals::Every(gap) = self.groups[self.flows[flow].group].arrivals {
             let gap_ns = gap.draw(&mut self.random).max(1);
-            self.plan_in(gap_ns, Event::Arrive { flow });
+            self.plan_in(gap_ns, SimulatedEvent::Arrive { flow });
         }
     }
 
@@ -84,7 +84,7 @@ impl<P: Policy> Engine<'_, P> {
             _ => &costs.wake_parked,
         };
         let latency_ns = latency.draw(&mut self.random);
-        self.plan_in(latency_ns, Event::Ready { cpu });
+        self.plan_in(latency_ns, SimulatedEvent::Ready { cpu });
     }
 
     pub(super) fn publish(&mut self, stripe: usize) {

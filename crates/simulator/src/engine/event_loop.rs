@@ -7,7 +7,7 @@ use refrain_policy::topology::Topology;
 use refrain_policy::{Policy, View};
 
 use super::machine::{Machine, Stripe};
-use super::state::{Cpu, Event, Flow, Samples};
+use super::state::{Cpu, Flow, Samples, SimulatedEvent};
 use crate::costs::Costs;
 use crate::error::Error;
 use crate::random::Random;
@@ -23,7 +23,7 @@ pub(crate) struct Engine<'a, P> {
     pub(super) groups: &'a [Group],
     pub(super) machine: Machine,
     pub(super) random: Random,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, u64, SimulatedEvent)>>,
     pub(super) sequence: u64,
     pub(super) stripes: Vec<Stripe>,
     pub(super) flows: Vec<Flow>,
@@ -89,25 +89,25 @@ impl<'a, P: Policy> Engine<'a, P> {
                 });
             }
             match event {
-                Event::Arrive { flow } => self.arrive_from_outside(flow),
-                Event::Ready { cpu } => self.ready(cpu),
-                Event::Progress { cpu, plan } if self.cpus[cpu.index()].plan == plan => {
+                SimulatedEvent::Arrive { flow } => self.arrive_from_outside(flow),
+                SimulatedEvent::Ready { cpu } => self.ready(cpu),
+                SimulatedEvent::Progress { cpu, plan } if self.cpus[cpu.index()].plan == plan => {
                     self.progress(cpu)
                 }
-                Event::Progress { .. } => {}
-                Event::Govern => self.govern(),
+                SimulatedEvent::Progress { .. } => {}
+                SimulatedEvent::Govern => self.govern(),
             }
         }
         self.machine.now_ns = span_ns;
         Ok(self.finish(span_ns))
     }
 
-    pub(super) fn plan(&mut self, at_ns: u64, event: Event) {
+    pub(super) fn plan(&mut self, at_ns: u64, event: SimulatedEvent) {
         self.sequence += 1;
         self.events.push(Reverse((at_ns, self.sequence, event)));
     }
 
-    pub(super) fn plan_in(&mut self, delay_ns: u64, event: Event) {
+    pub(super) fn plan_in(&mut self, delay_ns: u64, event: SimulatedEvent) {
         self.plan(self.machine.now_ns.saturating_add(delay_ns), event);
     }
 }

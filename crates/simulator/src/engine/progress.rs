@@ -4,7 +4,7 @@ use refrain_policy::topology::{CAPACITY_MAX, CpuId, CpuMask};
 use refrain_policy::{Policy, Stop, View};
 
 use super::event_loop::Engine;
-use super::state::{Event, FlowState};
+use super::state::{FlowState, SimulatedEvent};
 use crate::costs::PERMILLE;
 use crate::workload::Arrivals;
 
@@ -82,7 +82,7 @@ impl<P: Policy> Engine<'_, P> {
             speed,
             self.machine.now_ns,
         );
-        self.plan(at_ns, Event::Progress { cpu, plan });
+        self.plan(at_ns, SimulatedEvent::Progress { cpu, plan });
     }
 
     pub(super) fn progress(&mut self, cpu: CpuId) {
@@ -91,7 +91,7 @@ impl<P: Policy> Engine<'_, P> {
         let Some(running) = &worker.running else {
             return;
         };
-        let (flow, is_over, must_yield) =
+        let (flow, has_ended, must_yield) =
             (running.flow, running.is_slice_over(), worker.must_yield);
         let record = &self.flows[flow];
         let Some(job) = record.jobs.front() else {
@@ -115,7 +115,7 @@ impl<P: Policy> Engine<'_, P> {
             } else {
                 self.stop(cpu, flow, Stop::Preempted);
             }
-        } else if can_expire && is_over {
+        } else if can_expire && has_ended {
             self.stop(cpu, flow, Stop::Expired);
         } else {
             self.begin_job(flow, self.machine.now_ns);
@@ -139,7 +139,7 @@ impl<P: Policy> Engine<'_, P> {
             Arrivals::Always => self.arrive(flow, None, false),
             Arrivals::After(think) => {
                 let think_ns = think.draw(&mut self.random);
-                self.plan_in(think_ns, Event::Arrive { flow });
+                self.plan_in(think_ns, SimulatedEvent::Arrive { flow });
             }
             Arrivals::Ring(_) => {
                 let is_sync = self.flows[flow].jobs.is_empty();
@@ -188,6 +188,6 @@ impl<P: Policy> Engine<'_, P> {
             self.cpus[cpu.index()].busy_in_sample_ns = 0;
             self.plan_progress(cpu);
         }
-        self.plan_in(governor.sample_ns.max(1), Event::Govern);
+        self.plan_in(governor.sample_ns.max(1), SimulatedEvent::Govern);
     }
 }

@@ -9,7 +9,7 @@ use super::job::SimulatedJob;
 use super::running::Running;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+pub(super) enum SimulatedEvent {
     /// Work arrives for a flow from outside.
     Arrive { flow: usize },
     /// A worker that was woken searches for work.

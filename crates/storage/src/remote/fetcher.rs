@@ -10,7 +10,7 @@ use refrain_pool::Lock;
 use refrain_sync::clock::{Clock, RealClock};
 
 use super::identity::Identity;
-use super::origin::Origin;
+use super::origin::OriginServer;
 use super::request_failure::{Remedy, RequestFailure};
 use super::retry::{RetryBudget, delay_before, spread};
 
@@ -27,7 +27,7 @@ pub struct RemoteStatistics {
 
 /// Fetches ranges of one object, from several threads at once.
 pub(super) struct Fetcher {
-    origin: Origin,
+    origin: OriginServer,
     deadline: Duration,
     attempts_max: u32,
     clock: RealClock,
@@ -58,7 +58,7 @@ struct Attempts {
 }
 
 impl Fetcher {
-    pub(super) fn new(origin: Origin, deadline: Duration, attempts_max: u32) -> Fetcher {
+    pub(super) fn new(origin: OriginServer, deadline: Duration, attempts_max: u32) -> Fetcher {
         Fetcher {
             origin,
             deadline,

@@ -24,7 +24,7 @@ const REDIRECTIONS_MAX: usize = 5;
 const FAILURE_BYTES_MAX: u64 = 4 << 10;
 
 /// The server that has an object.
-pub(super) struct Origin {
+pub(super) struct OriginServer {
     agent: Agent,
     location: Location,
     stall: Duration,
@@ -34,12 +34,12 @@ pub(super) struct Origin {
     redirected: Lock<Option<Url>>,
 }
 
-impl Origin {
+impl OriginServer {
     /// The server of `location`. Connects to nothing yet.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for certificates that cannot be read.
-    pub(super) fn new(location: Location, options: &RemoteOptions) -> io::Result<Origin> {
+    pub(super) fn new(location: Location, options: &RemoteOptions) -> io::Result<OriginServer> {
         let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         let mut certificates = Vec::new();
         for item in parse_pem(&options.certificates) {
@@ -67,7 +67,7 @@ impl Origin {
             .tls_config(tls)
             .build()
             .new_agent();
-        Ok(Origin {
+        Ok(OriginServer {
             agent,
             location,
             stall: options.stall,

@@ -1,8 +1,8 @@
 //! The pages of an object that were fetched, or are on their way.
 //!
-//! Pages that are fetched by one request are a [`Run`]. Whoever needs a run first fetches it, and
-//! all others wait for that; so a page is fetched once, however many threads need it. Runs that
-//! nobody needed for longest are forgotten.
+//! Pages that are fetched by one request are a [`FetchedRange`]. Whoever needs a run first fetches
+//! it, and all others wait for that; so a page is fetched once, however many threads need it. Runs
+//! that nobody needed for longest are forgotten.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ pub(super) const PAGE_BYTES: u64 = 64 << 10;
 
 /// Where the bytes of a run come from, and for whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum RequestOrigin {
     /// From the server, for a reader who asked for it.
     Asked,
     /// From the server, before a reader asks for it.
@@ -31,16 +31,16 @@ pub(super) enum Origin {
 
 /// Bytes that are fetched by one request.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct FetchedRange {
     /// Whole pages, but for the end of the object.
     pub range: Range<u64>,
     /// Where its bytes come from, and for whom.
-    pub origin: Origin,
+    pub origin: RequestOrigin,
     bytes: OnceValue<Result<Vec<u8>, FetchFailure>>,
     last_use: AtomicU64,
 }
 
-impl Run {
+impl FetchedRange {
     /// The bytes, fetched by the first caller; others wait.
     pub(super) fn bytes(
         &self,
@@ -67,13 +67,13 @@ impl Run {
 /// All runs of an object.
 #[derive(Debug)]
 pub(super) struct Runs {
-    by_page: BTreeMap<u64, Arc<Run>>,
+    by_page: BTreeMap<u64, Arc<FetchedRange>>,
     length_bytes: u64,
     capacity_bytes: u64,
     held_bytes: u64,
     uses: u64,
     /// Forgotten ones, until they are taken.
-    forgotten: Vec<Arc<Run>>,
+    forgotten: Vec<Arc<FetchedRange>>,
 }
 
 impl Runs {
@@ -90,7 +90,7 @@ impl Runs {
     }
 
     /// The run that holds the byte at `offset`.
-    pub(super) fn at(&mut self, offset: u64) -> Option<Arc<Run>> {
+    pub(super) fn at(&mut self, offset: u64) -> Option<Arc<FetchedRange>> {
         let run = self.by_page.get(&(offset / PAGE_BYTES))?;
         self.uses += 1;
         run.last_use.store(self.uses, Relaxed);
@@ -119,9 +119,9 @@ impl Runs {
     }
 
     /// Adds a run for pages that belong to none.
-    pub(super) fn add(&mut self, range: Range<u64>, origin: Origin) -> Arc<Run> {
+    pub(super) fn add(&mut self, range: Range<u64>, origin: RequestOrigin) -> Arc<FetchedRange> {
         self.uses += 1;
-        let run = Arc::new(Run {
+        let run = Arc::new(FetchedRange {
             range: range.clone(),
             origin,
             bytes: OnceValue::default(),
@@ -137,13 +137,13 @@ impl Runs {
 
     /// Adds a run that has been fetched.
     pub(super) fn add_fetched(&mut self, start: u64, bytes: Vec<u8>) {
-        let run = self.add(start..start + bytes.len() as u64, Origin::Asked);
+        let run = self.add(start..start + bytes.len() as u64, RequestOrigin::Asked);
         // It is new, so the value is computed here.
         let _ = run.bytes(|_| Ok(bytes));
     }
 
     /// Forgets a run, if it is still there.
-    pub(super) fn remove(&mut self, run: &Arc<Run>) {
+    pub(super) fn remove(&mut self, run: &Arc<FetchedRange>) {
         let first_page = run.range.start / PAGE_BYTES;
         let found = self.by_page.get(&first_page);
         if found.is_none_or(|found| !Arc::ptr_eq(found, run)) {
@@ -156,7 +156,7 @@ impl Runs {
     }
 
     /// The run will hardly be needed again: a sequential reader has passed it.
-    pub(super) fn release(run: &Run) {
+    pub(super) fn release(run: &FetchedRange) {
         run.last_use.store(0, Relaxed);
     }
 
@@ -178,7 +178,7 @@ impl Runs {
 
     /// Makes room where more is kept than the capacity, as while much was on its way. Returns the
     /// runs that were forgotten since the last call.
-    pub(super) fn take_forgotten(&mut self) -> Vec<Arc<Run>> {
+    pub(super) fn take_forgotten(&mut self) -> Vec<Arc<FetchedRange>> {
         self.forget_oldest();
         std::mem::take(&mut self.forgotten)
     }
@@ -201,7 +201,7 @@ mod tests {
         let first: Vec<_> = runs.missing(PAGE + 3..PAGE + 4);
         assert_eq!(first.first(), Some(&(PAGE..2 * PAGE)));
         assert_eq!(first.len(), 1);
-        runs.add(2 * PAGE..4 * PAGE, Origin::Asked);
+        runs.add(2 * PAGE..4 * PAGE, RequestOrigin::Asked);
         assert_eq!(
             runs.missing(PAGE..5 * PAGE),
             [PAGE..2 * PAGE, 4 * PAGE..5 * PAGE]
@@ -221,7 +221,7 @@ mod tests {
         runs.add_fetched(PAGE, bytes());
         runs.add_fetched(2 * PAGE, bytes());
         assert!(runs.at(0).is_some());
-        let on_its_way = runs.add(3 * PAGE..4 * PAGE, Origin::Ahead);
+        let on_its_way = runs.add(3 * PAGE..4 * PAGE, RequestOrigin::Ahead);
         assert!(runs.at(PAGE).is_none() && runs.at(0).is_some());
         let forgotten = runs.take_forgotten();
         assert_eq!(forgotten.len(), 1);
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_failed_run_fails_for_all_who_wait() {
         let mut runs = Runs::new(PAGE, PAGE);
-        let run = runs.add(0..PAGE, Origin::Ahead);
+        let run = runs.add(0..PAGE, RequestOrigin::Ahead);
         let failure = FetchFailure {
             kind: std::io::ErrorKind::TimedOut,
             text: "late".into(),

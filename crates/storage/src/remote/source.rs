@@ -13,8 +13,8 @@ use refrain_pool::{Lock, SignalDelivery, start_detached};
 use super::fetcher::{FetchFailure, Fetcher, RemoteStatistics};
 use super::location::Location;
 use super::options::RemoteOptions;
-use super::origin::Origin as Server;
-use super::runs::{Origin, PAGE_BYTES, Run, Runs};
+use super::origin::OriginServer as Server;
+use super::runs::{FetchedRange, PAGE_BYTES, RequestOrigin, Runs};
 use super::spill::Spill;
 use super::streams::Streams;
 use crate::failure::refuse;
@@ -61,9 +61,9 @@ struct Shared {
 /// What is fetched for a read.
 struct Plan {
     /// What it needs and nobody fetches yet.
-    needed: Vec<Arc<Run>>,
+    needed: Vec<Arc<FetchedRange>>,
     /// What follows it.
-    ahead: Vec<Arc<Run>>,
+    ahead: Vec<Arc<FetchedRange>>,
     /// Whether it follows another read.
     is_sequential: bool,
 }
@@ -181,7 +181,7 @@ impl Shared {
                     self.state.lock().runs.remove(&run);
                     // What a helper failed to do ahead of time has its own time now.
                     let is_final = self.fetcher.check_not_replaced().is_err();
-                    if run.origin == Origin::Ahead && !is_final {
+                    if run.origin == RequestOrigin::Ahead && !is_final {
                         continue;
                     } else {
                         return Err(failure);
@@ -216,7 +216,7 @@ impl Shared {
         let mut needed = Vec::new();
         for missing in state.runs.missing(self.with_tail(range)) {
             for (part, is_spilled) in self.spill.parts(missing) {
-                let origin = if is_spilled { Origin::Spilled } else { Origin::Asked };
+                let origin = if is_spilled { RequestOrigin::Spilled } else { RequestOrigin::Asked };
                 let pieces = pieces(part, request_bytes);
                 needed.extend(pieces.map(|piece| state.runs.add(piece, origin)));
             }
@@ -237,7 +237,7 @@ impl Shared {
                 .into_iter()
                 .flat_map(|range| pieces(range, request_bytes));
             let runs = pieces.take(room);
-            ahead.extend(runs.map(|piece| state.runs.add(piece, Origin::Ahead)));
+            ahead.extend(runs.map(|piece| state.runs.add(piece, RequestOrigin::Ahead)));
         }
         Plan {
             needed,
@@ -254,7 +254,12 @@ impl Shared {
     }
 
     /// The run that holds the byte at `at` of a read, made if it was forgotten meanwhile.
-    fn run_at(&self, at: u64, needed: &[Arc<Run>], range: &Range<u64>) -> Arc<Run> {
+    fn run_at(
+        &self,
+        at: u64,
+        needed: &[Arc<FetchedRange>],
+        range: &Range<u64>,
+    ) -> Arc<FetchedRange> {
         if let Some(run) = needed.iter().find(|run| run.range.contains(&at)) {
             return run.clone();
         }
@@ -265,13 +270,13 @@ impl Shared {
         let missing = runs.missing(at..range.end).into_iter().next();
         let missing = missing.unwrap_or(at..range.end);
         let piece = pieces(missing, self.request_bytes()).next();
-        runs.add(piece.unwrap_or(at..range.end), Origin::Asked)
+        runs.add(piece.unwrap_or(at..range.end), RequestOrigin::Asked)
     }
 
-    fn bytes_of(&self, range: Range<u64>, origin: Origin) -> Result<Vec<u8>, FetchFailure> {
+    fn bytes_of(&self, range: Range<u64>, origin: RequestOrigin) -> Result<Vec<u8>, FetchFailure> {
         let spilled = match origin {
-            Origin::Spilled => self.spill.read(&range),
-            Origin::Asked | Origin::Ahead => None,
+            RequestOrigin::Spilled => self.spill.read(&range),
+            RequestOrigin::Asked | RequestOrigin::Ahead => None,
         };
         spilled.map_or_else(|| self.fetcher.fetch(range), Ok)
     }
@@ -295,8 +300,8 @@ impl Shared {
 
     /// Fetches a run by a thread of its own, if there are not too many. Otherwise its first reader
     /// fetches it.
-    fn start_helper(self: &Arc<Self>, run: &Arc<Run>) {
-        if run.origin == Origin::Spilled {
+    fn start_helper(self: &Arc<Self>, run: &Arc<FetchedRange>) {
+        if run.origin == RequestOrigin::Spilled {
             return;
         }
         if self.helpers.fetch_add(1, Relaxed) >= self.requests_max {
@@ -315,9 +320,9 @@ impl Shared {
     }
 
     /// Nobody may ever ask for what was planned ahead, and what is not fetched is not forgotten.
-    fn refuse_helper(&self, run: &Arc<Run>) {
+    fn refuse_helper(&self, run: &Arc<FetchedRange>) {
         self.helpers.fetch_sub(1, Relaxed);
-        if run.origin == Origin::Ahead {
+        if run.origin == RequestOrigin::Ahead {
             self.state.lock().runs.remove(run);
         }
     }

@@ -39,14 +39,14 @@ type Place = &'static Location<'static>;
 type Key = (Place, &'static str);
 
 #[derive(Debug, Default)]
-struct Row {
+struct LockTimes {
     key: OnceLock<Key>,
     counts: Counts,
 }
 
 /// What one thread has counted.
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<LockTimes>,
     /// Locks that had no room.
     rejected: AtomicU64,
 }
@@ -123,7 +123,7 @@ pub fn report() -> (Vec<LockProfile>, u64) {
 impl ThreadTable {
     fn new() -> ThreadTable {
         let rows = Arc::new(Rows {
-            rows: (0..ROWS).map(|_| Row::default()).collect(),
+            rows: (0..ROWS).map(|_| LockTimes::default()).collect(),
             rejected: AtomicU64::new(0),
         });
         let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);

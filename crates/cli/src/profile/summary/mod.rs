@@ -83,7 +83,7 @@ pub(super) fn summary(threads: &[ThreadTrace], level: Option<u8>) -> Words {
             periods,
         })
         .collect();
-    let run = Run {
+    let run = MeasuredRun {
         workers,
         whole_ns,
         limits: limits(&of_threads, begin_ns, end_ns),
@@ -140,7 +140,7 @@ fn worker_text(stage: &str) -> &'static str {
 }
 
 /// What is known of a run.
-struct Run<'a> {
+struct MeasuredRun<'a> {
     workers: usize,
     whole_ns: u64,
     limits: Limits,
@@ -153,7 +153,7 @@ struct Run<'a> {
     level: Option<u8>,
 }
 
-impl Run<'_> {
+impl MeasuredRun<'_> {
     fn share(&self, counts: impl Fn(&Activity) -> bool) -> f64 {
         let counted = self.times.iter().filter(|(activity, _)| counts(activity));
         counted.map(|(_, ns)| *ns).sum::<u64>() as f64 / self.all_ns as f64

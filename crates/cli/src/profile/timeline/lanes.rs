@@ -67,7 +67,7 @@ impl Names {
 
 /// Spans of a thread that do not overlap, in their order.
 #[derive(Debug, Default)]
-struct Row {
+struct Track {
     count: u64,
     end_ns: u64,
     /// Each from the end of the one before.
@@ -78,7 +78,7 @@ struct Row {
     flows: Column,
 }
 
-impl Row {
+impl Track {
     fn push(&mut self, event: &Event, start_ns: u64, name: u64) {
         self.gaps.push(start_ns.saturating_sub(self.end_ns));
         self.lengths.push(event.duration_ns);
@@ -195,7 +195,7 @@ fn worker_number(name: &str) -> Option<u64> {
 fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
     let mut sorted: Vec<&Event> = thread.events.iter().collect();
     sorted.sort_by_key(|event| (event.start_ns, Reverse(event.duration_ns)));
-    let mut rows: Vec<Row> = vec![];
+    let mut rows: Vec<Track> = vec![];
     let mut moments = Moments::default();
     let mut open = OpenRows::default();
     // Until when each wait of the thread is in a row already.
@@ -225,7 +225,7 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
         }
         let start_ns = event.start_ns - first_ns;
         let depth = open.place(start_ns, start_ns.saturating_add(event.duration_ns));
-        rows.resize_with(rows.len().max(depth + 1), Row::default);
+        rows.resize_with(rows.len().max(depth + 1), Track::default);
         if let Some(row) = rows.get_mut(depth) {
             row.push(&event, start_ns, name);
         }
@@ -238,7 +238,7 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
         "name": name,
         "worker": worker_number(name),
         "lost": thread.lost,
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "rows": rows.iter().map(Track::json).collect::<Vec<_>>(),
         "moments": moments.json(),
     })
 }

@@ -27,12 +27,12 @@ pub(super) struct FileResult {
     /// Whether measured output went to /dev/null where a contender allows it.
     pub(super) discarded: bool,
     /// One per contender that works, in the order of the table.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ContenderResult>,
 }
 
 /// One contender's results.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ContenderResult {
     /// The contender's name.
     pub(super) name: String,
     /// Whether it is Refrain.
@@ -291,7 +291,7 @@ impl<'a> Contest<'a> {
 
     fn result(&self, entrants: Vec<Entrant<'_>>) -> FileResult {
         let rows = entrants.into_iter().filter_map(|entrant| {
-            Some(Row {
+            Some(ContenderResult {
                 name: entrant.contender.name.clone(),
                 is_refrain: entrant.contender.is_refrain,
                 archive_bytes: entrant.archive_bytes,

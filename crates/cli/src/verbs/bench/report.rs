@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::contest::{FileResult, Row, Summary};
+use super::contest::{ContenderResult, FileResult, Summary};
 use super::reads::ReadTimes;
 use crate::args::BenchArgs;
 
@@ -95,7 +95,7 @@ fn table(result: &FileResult) -> Vec<Vec<String>> {
     table
 }
 
-fn compress_cells(row: &Row, input_bytes: u64, baseline: Option<f64>) -> Vec<String> {
+fn compress_cells(row: &ContenderResult, input_bytes: u64, baseline: Option<f64>) -> Vec<String> {
     let seconds = row.compress.seconds;
     vec![
         row.name.clone(),
@@ -148,7 +148,7 @@ fn standings(result: &FileResult) -> Vec<String> {
     peers.map(|peer| standing(peer, &result.rows)).collect()
 }
 
-fn standing(peer: &Row, rows: &[Row]) -> String {
+fn standing(peer: &ContenderResult, rows: &[ContenderResult]) -> String {
     let fastest = rows
         .iter()
         .filter(|row| row.is_refrain && row.archive_bytes <= peer.archive_bytes)
@@ -235,8 +235,8 @@ mod tests {
         }
     }
 
-    fn row(name: &str, is_refrain: bool, archive_bytes: u64, seconds: f64) -> Row {
-        Row {
+    fn row(name: &str, is_refrain: bool, archive_bytes: u64, seconds: f64) -> ContenderResult {
+        ContenderResult {
             name: name.into(),
             is_refrain,
             archive_bytes,

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::transform::{CHAINS_MAX, Row, sampling_bytes};
+use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
 
 /// The chains followed alternately: all of a block. With 16 at a time, each of which searched for
 /// its bytes before it loaded its link, a block of kernel source took 1.6 times as long.
@@ -24,10 +24,10 @@ const PAIRS: usize = 1 << 16;
 #[derive(Default)]
 pub(super) struct Inverse {
     /// For each row, the row of the suffix that is two bytes shorter.
-    links: Vec<Row>,
+    links: Vec<ChainRow>,
     directory: PairDirectory,
     /// The number of rows of each pair, then the next row of each pair.
-    pair_rows: Vec<Row>,
+    pair_rows: Vec<ChainRow>,
 }
 
 impl Inverse {
@@ -39,7 +39,7 @@ impl Inverse {
 
     /// Computes the links for `transform` (1 to 2^30 bytes). `primary`, 1 to its length, is the row
     /// of the text. Returns `None` when memory cannot be allocated.
-    pub(super) fn prepare(&mut self, transform: &[u8], primary: Row) -> Option<()> {
+    pub(super) fn prepare(&mut self, transform: &[u8], primary: ChainRow) -> Option<()> {
         let rows = transform.len() + 1;
         let additional = rows.saturating_sub(self.links.len());
         self.links.try_reserve_exact(additional).ok()?;
@@ -63,7 +63,7 @@ impl Inverse {
 
     /// Writes the first `text.len()` bytes of the text of a transform of `length_bytes`, for which
     /// `prepare` was called. `starts` are the rows of its chains, 1 to `length_bytes`.
-    pub(super) fn follow(&self, starts: &[Row], length_bytes: usize, text: &mut [u8]) {
+    pub(super) fn follow(&self, starts: &[ChainRow], length_bytes: usize, text: &mut [u8]) {
         let chunks = text.chunks_mut(sampling_bytes(length_bytes));
         let mut chains: Vec<_> = chunks
             .zip(starts)
@@ -115,7 +115,7 @@ impl Inverse {
 
 /// A part of the text and the row of the rest of it.
 struct Chain<'a> {
-    row: Row,
+    row: ChainRow,
     text: &'a mut [u8],
 }
 
@@ -133,7 +133,7 @@ impl Matrix<'_> {
     }
 
     /// The first row that begins with each byte.
-    fn first_rows(&self) -> [Row; 256] {
+    fn first_rows(&self) -> [ChainRow; 256] {
         let mut next = 1;
         histogram(self.transform).map(|count| {
             let first = next;
@@ -149,7 +149,7 @@ impl Matrix<'_> {
     }
 
     /// Counts for each pair (first byte in the high part) the rows that begin with it.
-    fn count_pairs(&self, first_rows: &[Row; 256], counts: &mut [Row]) {
+    fn count_pairs(&self, first_rows: &[ChainRow; 256], counts: &mut [ChainRow]) {
         let rows = self.transform.len() + 1;
         for second in 0..256 {
             let start = first_rows[second] as usize;
@@ -167,10 +167,15 @@ impl Matrix<'_> {
 
     /// Visits all suffixes in order: the suffix that is two bytes longer is the next row of that
     /// pair.
-    fn link(&self, mut next_rows: [Row; 256], next_pair_rows: &mut [Row], links: &mut [Row]) {
+    fn link(
+        &self,
+        mut next_rows: [ChainRow; 256],
+        next_pair_rows: &mut [ChainRow],
+        links: &mut [ChainRow],
+    ) {
         let (below, above) = self.transform.split_at(self.primary);
         let below = below.iter().zip(0..);
-        let above = above.iter().zip(self.primary as Row + 1..);
+        let above = above.iter().zip(self.primary as ChainRow + 1..);
         for (&second, row) in below.chain(above) {
             let next = &mut next_rows[usize::from(second)];
             let longer = *next as usize;
@@ -207,7 +212,7 @@ fn histogram(bytes: &[u8]) -> [u32; 256] {
 struct PairDirectory {
     /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the
     /// number of rows.
-    first_rows: Vec<Row>,
+    first_rows: Vec<ChainRow>,
     /// The bytes of each pair, in the order of the text.
     bytes: Vec<[u8; 2]>,
     /// For each `1 << shift` rows, the index of the pair of the first one, or a smaller index.
@@ -217,10 +222,10 @@ struct PairDirectory {
 
 impl PairDirectory {
     /// Converts `pair_rows` from the numbers of rows to the first rows of each pair.
-    fn build(&mut self, last_byte: u8, rows: usize, pair_rows: &mut [Row]) {
+    fn build(&mut self, last_byte: u8, rows: usize, pair_rows: &mut [ChainRow]) {
         self.first_rows.clear();
         self.bytes.clear();
-        let mut row: Row = 1;
+        let mut row: ChainRow = 1;
         for (pair, pair_row) in pair_rows.iter_mut().enumerate() {
             let bytes = [(pair >> 8) as u8, pair as u8];
             if bytes == [last_byte, 0] {
@@ -235,11 +240,11 @@ impl PairDirectory {
                 row += count;
             }
         }
-        self.first_rows.push(rows as Row);
+        self.first_rows.push(rows as ChainRow);
         self.build_index(rows);
     }
 
-    fn push(&mut self, first_row: Row, bytes: [u8; 2]) {
+    fn push(&mut self, first_row: ChainRow, bytes: [u8; 2]) {
         self.first_rows.push(first_row);
         self.bytes.push(bytes);
     }
@@ -249,7 +254,7 @@ impl PairDirectory {
         self.index.clear();
         let mut index = 0;
         for entry in 0..=(rows >> self.shift) {
-            let row = (entry << self.shift) as Row;
+            let row = (entry << self.shift) as ChainRow;
             while self
                 .first_rows
                 .get(index + 1)
@@ -263,7 +268,7 @@ impl PairDirectory {
 
     /// The bytes of a row; undefined for row 0.
     #[inline(always)]
-    fn bytes_of(&self, row: Row) -> [u8; 2] {
+    fn bytes_of(&self, row: ChainRow) -> [u8; 2] {
         let mut index = usize::from(self.index[(row >> self.shift) as usize]);
         while self.first_rows[index + 1] <= row {
             index += 1;
@@ -280,12 +285,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The textbook transform: sorts all suffixes, the empty one first.
-    fn naive_transform(text: &[u8]) -> (Vec<u8>, Vec<Row>) {
+    fn naive_transform(text: &[u8]) -> (Vec<u8>, Vec<ChainRow>) {
         let mut suffixes: Vec<usize> = (0..=text.len()).collect();
         suffixes.sort_by_key(|&start| &text[start..]);
         let before = suffixes.iter().filter(|&&start| start > 0);
         let transform = before.map(|&start| text[start - 1]).collect();
-        let row_of = |start| suffixes.iter().position(|&s| s == start).unwrap() as Row;
+        let row_of = |start| suffixes.iter().position(|&s| s == start).unwrap() as ChainRow;
         let starts =
             (0..chain_count(text.len())).map(|chain| row_of(chain * sampling_bytes(text.len())));
         (transform, starts.collect())
@@ -327,10 +332,10 @@ mod tests {
     fn forged_transforms_decode_without_panic() {
         for length in [1, 2, 3, 1000, 150_001] {
             let transform = random_bytes(length, 5);
-            let starts: Vec<Row> = (0..chain_count(length))
-                .map(|n| 1 + (n * 7919 % length) as Row)
+            let starts: Vec<ChainRow> = (0..chain_count(length))
+                .map(|n| 1 + (n * 7919 % length) as ChainRow)
                 .collect();
-            for primary in [1, length as Row, length as Row / 2 + 1] {
+            for primary in [1, length as ChainRow, length as ChainRow / 2 + 1] {
                 let mut inverse = Inverse::default();
                 inverse.prepare(&transform, primary).unwrap();
                 inverse.follow(&starts, length, &mut vec![0; length]);
@@ -347,11 +352,11 @@ mod tests {
         #[test]
         fn arbitrary_transforms_decode_without_panic(
             transform in proptest::collection::vec(any::<u8>(), 1..200),
-            primary in any::<Row>(),
-            start in any::<Row>(),
+            primary in any::<ChainRow>(),
+            start in any::<ChainRow>(),
         ) {
             let length = transform.len();
-            let within = |row: Row| 1 + row % length as Row;
+            let within = |row: ChainRow| 1 + row % length as ChainRow;
             let mut inverse = Inverse::default();
             inverse.prepare(&transform, within(primary)).unwrap();
             inverse.follow(&[within(start)], length, &mut vec![0; length]);

@@ -26,7 +26,7 @@ mod tree;
 use inverse::Inverse;
 use repeats::PositionTable;
 use runs::RunModel;
-use transform::Row;
+use transform::ChainRow;
 
 use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ use crate::workspace::Workspace;
 /// Repeats are removed only if that saves 1/32 of a block: restoring them takes time at each read.
 const REPEATS_SAVING_LOG: u32 = 5;
 /// The size of a row in the payload.
-const ROW_BYTES: usize = size_of::<Row>();
+const ROW_BYTES: usize = size_of::<ChainRow>();
 
 /// The codec `bwt`.
 pub(crate) struct Bwt;
@@ -54,7 +54,7 @@ pub(crate) struct BwtState {
     /// The text without its repeats, or its transform: each replaces the other.
     text: Vec<u8>,
     suffixes: Vec<i32>,
-    starts: Vec<Row>,
+    starts: Vec<ChainRow>,
     positions: PositionTable,
     inverse: Inverse,
     model: Option<RunModel>,
@@ -263,13 +263,13 @@ fn decode_prefix_of(
 }
 
 /// Reads the chain starts at the front of `data` and returns the rest.
-fn read_starts<'a>(data: &'a [u8], reduced: usize, starts: &mut Vec<Row>) -> Result<&'a [u8]> {
+fn read_starts<'a>(data: &'a [u8], reduced: usize, starts: &mut Vec<ChainRow>) -> Result<&'a [u8]> {
     let (rows, rest) = data
         .split_at_checked(transform::chain_count(reduced) * ROW_BYTES)
         .ok_or(damaged("too short for its rows"))?;
     let (rows, _) = rows.as_chunks::<ROW_BYTES>();
     starts.clear();
-    starts.extend(rows.iter().map(|&row| Row::from_le_bytes(row)));
+    starts.extend(rows.iter().map(|&row| ChainRow::from_le_bytes(row)));
     if starts
         .iter()
         .all(|&row| (1..=reduced).contains(&(row as usize)))

@@ -47,12 +47,12 @@ pub(super) struct RunModel {
 
 /// One run: a byte and the number of times it is repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Run {
+pub(super) struct ByteRun {
     pub(super) symbol: u8,
     pub(super) length: u32,
 }
 
-impl Run {
+impl ByteRun {
     /// For decoders: the run is not known yet.
     pub(super) const UNKNOWN: Self = Self {
         symbol: 0,
@@ -98,13 +98,13 @@ impl RunModel {
         &mut self,
         coder: &mut C,
         history: &mut History,
-        run: Run,
-    ) -> Run {
+        run: ByteRun,
+    ) -> ByteRun {
         let symbol = self.code_symbol(coder, history, run.symbol);
         let rank = history.learn_symbol(symbol);
         let length = self.code_length(coder, history, symbol, rank, run.length);
         history.learn_exponent(symbol, length.ilog2());
-        Run { symbol, length }
+        ByteRun { symbol, length }
     }
 
     #[inline(always)]

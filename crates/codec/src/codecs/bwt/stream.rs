@@ -1,6 +1,6 @@
 //! Encodes a transformed block to bytes, and back.
 
-use super::runs::{Run, RunModel};
+use super::runs::{ByteRun, RunModel};
 use super::tree::Shape;
 use crate::arithmetic::{Decoder, Encoder};
 
@@ -53,7 +53,7 @@ pub(super) fn decode(
     let mut history = model.start(&mut decoder, &Shape::of(&[0; 256]));
     let mut rest = transformed;
     while !rest.is_empty() {
-        let run = model.code(&mut decoder, &mut history, Run::UNKNOWN);
+        let run = model.code(&mut decoder, &mut history, ByteRun::UNKNOWN);
         let length = run.length as usize;
         let Some((now, later)) = rest.split_at_mut_checked(length) else {
             return Err(StreamError::RunTooLong);
@@ -72,14 +72,14 @@ pub(super) fn decode(
 }
 
 /// The runs of `bytes`. Their lengths fit in `u32`, since blocks are at most 2^30 bytes.
-fn runs(bytes: &[u8]) -> impl Iterator<Item = Run> {
+fn runs(bytes: &[u8]) -> impl Iterator<Item = ByteRun> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&symbol, after) = rest.split_first()?;
         let more = after.iter().position(|&byte| byte != symbol);
         let more = more.unwrap_or(after.len());
         rest = &after[more..];
-        Some(Run {
+        Some(ByteRun {
             symbol,
             length: 1 + more as u32,
         })

@@ -13,7 +13,7 @@ use libsais::bwt::AuxIndicesSamplingRate;
 /// The rows of the sorted matrix at which the chains of the text start, see `sampling_bytes`. The
 /// first is the row of the whole text. Rows count from 0, the empty suffix; so these are 1 and
 /// above.
-pub(super) type Row = u32;
+pub(super) type ChainRow = u32;
 
 /// The minimum number of bytes between chain starts, so that their four bytes each are negligible.
 const SAMPLING_MIN_BYTES: usize = 1 << 16;
@@ -45,7 +45,7 @@ pub(super) const fn scratch_bytes(length_bytes: u64) -> u64 {
 pub(super) fn forward(
     text: &mut [u8],
     suffixes: &mut Vec<i32>,
-    starts: &mut Vec<Row>,
+    starts: &mut Vec<ChainRow>,
 ) -> Option<()> {
     let additional = text.len().saturating_sub(suffixes.len());
     suffixes.try_reserve_exact(additional).ok()?;
@@ -62,7 +62,7 @@ pub(super) fn forward(
         .run()
         .ok()?;
     starts.clear();
-    starts.extend(samples.iter().map(|&row| row as Row));
+    starts.extend(samples.iter().map(|&row| row as ChainRow));
     Some(())
 }
 

@@ -17,11 +17,11 @@ const _: () = assert!(LAST_END <= INPUT_LIMIT);
 /// The counters of one context.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Row([Counter; ENDS]);
+struct ContextCounters([Counter; ENDS]);
 
 /// A map with one row of interval ends per context.
 pub(crate) struct Apm {
-    rows: Vec<Row>,
+    rows: Vec<ContextCounters>,
     row: usize,
     end: usize,
     limit: u32,
@@ -32,7 +32,7 @@ impl Apm {
     pub(crate) fn new(contexts: usize, limit: u32) -> Self {
         let row = std::array::from_fn(|end| Counter::new(squash(end as i32 * STEP + FIRST_END), 6));
         Self {
-            rows: vec![Row(row); contexts],
+            rows: vec![ContextCounters(row); contexts],
             row: 0,
             end: 0,
             limit,

@@ -13,7 +13,7 @@ use super::matching::{LENGTH_CLASSES, MatchModel};
 use super::mixer::{FinalMixer, Mixer, WEIGHT_ONE};
 use super::model::Model;
 use super::profile::Profile;
-use super::table::{Slot, Table};
+use super::table::{BucketOffset, Table};
 
 /// The inputs beside those of hashed contexts and matches: orders 0 and 1, and a constant.
 pub(crate) const OTHER_INPUTS: usize = 1 + 2 + 1;
@@ -39,7 +39,7 @@ pub(crate) struct Predictor<
     context_state: ContextState,
     table: Table<'t>,
     hashes: [u32; CONTEXTS],
-    slots: [Slot; CONTEXTS],
+    slots: [BucketOffset; CONTEXTS],
     states: [u8; CONTEXTS],
     /// The probability of a 1 after each bit history, by context.
     maps: Box<[[FixedRateCounter; 256]; CONTEXTS]>,
@@ -90,7 +90,7 @@ impl<
             context_state: ContextState::default(),
             table,
             hashes: [0; CONTEXTS],
-            slots: [Slot::default(); CONTEXTS],
+            slots: [BucketOffset::default(); CONTEXTS],
             states: [0; CONTEXTS],
             maps: Box::new([new_map(); CONTEXTS]),
             order0: vec![half; 256],

@@ -56,9 +56,9 @@ pub(crate) struct Table<'a> {
     shift: u32,
 }
 
-/// The offset of the states of a bucket. `Slot::default()` is valid, too.
+/// The offset of the states of a bucket. `BucketOffset::default()` is valid, too.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Slot(u32);
+pub(crate) struct BucketOffset(u32);
 
 impl Table<'_> {
     /// The line for a context hash; for the second nibble also depends on the first one plus 16.
@@ -76,7 +76,7 @@ impl Table<'_> {
     /// Finds the bucket of a context, or replaces the least used one of the line. `nibble` is 0 for
     /// the first nibble of a byte, and 16 to 31 for the second one.
     #[inline(always)]
-    pub(crate) fn bucket(&mut self, hash: u32, nibble: u32) -> Slot {
+    pub(crate) fn bucket(&mut self, hash: u32, nibble: u32) -> BucketOffset {
         let start = self.line(hash, nibble) * LINE_BYTES;
         let check = (hash.wrapping_add(nibble.wrapping_mul(0x9D)) & 0xFF) as u8;
         let line = &mut self.bytes[start..start + LINE_BYTES];
@@ -90,20 +90,20 @@ impl Table<'_> {
                 way
             }
         };
-        Slot((start + WAYS + way * NODES) as u32)
+        BucketOffset((start + WAYS + way * NODES) as u32)
     }
 
     /// The history at a node (0..15) of a bucket. Histories are read and written in place: copying
     /// buckets for the duration of a nibble took half as long again, since bytes just stored had to
     /// be loaded as words.
     #[inline(always)]
-    pub(crate) fn state(&self, slot: Slot, node: usize) -> HistoryState {
+    pub(crate) fn state(&self, slot: BucketOffset, node: usize) -> HistoryState {
         self.bytes[slot.0 as usize + node]
     }
 
     /// Replaces the history at a node.
     #[inline(always)]
-    pub(crate) fn set_state(&mut self, slot: Slot, node: usize, state: HistoryState) {
+    pub(crate) fn set_state(&mut self, slot: BucketOffset, node: usize, state: HistoryState) {
         self.bytes[slot.0 as usize + node] = state;
     }
 }

@@ -33,22 +33,22 @@ type KeySet = u32;
 
 /// A place in the order of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Slot {
+enum RecordPlace {
     /// A key with a derived value.
     Derived(Key),
     /// Any other key.
     Other(Vec<u8>),
 }
 
-impl Slot {
-    fn new(key: Option<Key>, name: &[u8]) -> Slot {
-        key.map_or_else(|| Slot::Other(name.to_vec()), Slot::Derived)
+impl RecordPlace {
+    fn new(key: Option<Key>, name: &[u8]) -> RecordPlace {
+        key.map_or_else(|| RecordPlace::Other(name.to_vec()), RecordPlace::Derived)
     }
 
     fn is(&self, key: Option<Key>, name: &[u8]) -> bool {
         match self {
-            Slot::Derived(held) => key == Some(*held),
-            Slot::Other(held) => key.is_none() && held == name,
+            RecordPlace::Derived(held) => key == Some(*held),
+            RecordPlace::Other(held) => key.is_none() && held == name,
         }
     }
 }
@@ -154,7 +154,7 @@ struct Other {
 /// How a program writes pax records.
 #[derive(Debug)]
 pub(super) struct PaxStyle {
-    order: Vec<Slot>,
+    order: Vec<RecordPlace>,
     /// Keys that are there also if the plain header can hold the value.
     always: KeySet,
     others: Vec<Other>,
@@ -173,7 +173,7 @@ pub(super) struct PaxStyle {
 impl Default for PaxStyle {
     fn default() -> Self {
         PaxStyle {
-            order: FIRST_ORDER.map(Slot::Derived).to_vec(),
+            order: FIRST_ORDER.map(RecordPlace::Derived).to_vec(),
             always: 0,
             others: Vec::new(),
             has_non_ascii: true,
@@ -194,16 +194,16 @@ impl PaxStyle {
         }
         for slot in &self.order {
             match slot {
-                Slot::Derived(Key::Attributes) => {
+                RecordPlace::Derived(Key::Attributes) => {
                     self.push_attributes(&mut records, &entry.attributes);
                 }
-                Slot::Derived(key) => {
+                RecordPlace::Derived(key) => {
                     let is_kept = self.always & key.bit() != 0;
                     if is_kept || self.is_needed(*key, entry, facts) {
                         self.push_derived(&mut records, *key, entry, facts);
                     }
                 }
-                Slot::Other(name) => self.push_other(&mut records, name, entry),
+                RecordPlace::Other(name) => self.push_other(&mut records, name, entry),
             }
         }
         records
@@ -345,8 +345,8 @@ impl PaxStyle {
             let others = &self.others;
             let is_other = |name: &[u8]| others.iter().any(|other| other.key == name);
             (self.order).retain(|slot| match slot {
-                Slot::Derived(_) => true,
-                Slot::Other(name) => is_other(name),
+                RecordPlace::Derived(_) => true,
+                RecordPlace::Other(name) => is_other(name),
             });
         }
     }
@@ -371,7 +371,7 @@ impl PaxStyle {
 
     /// Gives a key a place at `at` or later in the order. Returns the place after it.
     fn learn_place(&mut self, at: usize, key: Option<Key>, name: &[u8]) -> usize {
-        let is_key = |slot: &Slot| slot.is(key, name);
+        let is_key = |slot: &RecordPlace| slot.is(key, name);
         let later = self.order.iter().skip(at).position(is_key);
         if let Some(distance) = later {
             return at + distance + 1;
@@ -381,7 +381,7 @@ impl PaxStyle {
             self.order.remove(place);
             at -= 1;
         }
-        self.order.insert(at, Slot::new(key, name));
+        self.order.insert(at, RecordPlace::new(key, name));
         at + 1
     }
 

@@ -36,7 +36,7 @@ pub(super) fn reads_during_writes<T: Target>(
     time: Duration,
 ) -> Seen {
     let (target, clocked) = (target.clone(), context.clone());
-    let is_over = AtomicBool::new(false);
+    let has_ended = AtomicBool::new(false);
     let mut first = vec![0; size_bytes];
     fill(&mut first, 1);
     if let Err(error) = target.write_at(0, &first) {
@@ -58,13 +58,13 @@ pub(super) fn reads_during_writes<T: Target>(
                 }
                 Ok(())
             });
-            is_over.store(true, Ordering::Release);
+            has_ended.store(true, Ordering::Release);
             return failed.map(|()| seen);
         }
         loop {
             let count = target.read_at(0, &mut record)?;
             seen.look(&record[..count]);
-            if is_over.load(Ordering::Acquire) {
+            if has_ended.load(Ordering::Acquire) {
                 return Ok(seen);
             }
         }
@@ -96,8 +96,8 @@ pub(super) fn writes_during_writes<T: Target>(
         for round in 0.. {
             let taken_ns = clocked.now_ns() - start_ns;
             let is_enough = round >= ROUNDS_MIN && taken_ns >= time_ns;
-            let is_over = is_enough || taken_ns >= time_ns * PATIENCE;
-            if member == 0 && (is_over || clocked.check().is_err()) {
+            let has_ended = is_enough || taken_ns >= time_ns * PATIENCE;
+            if member == 0 && (has_ended || clocked.check().is_err()) {
                 last_round.store(round, Ordering::Release);
             }
             fill(&mut record, round * 2 + member as u64);

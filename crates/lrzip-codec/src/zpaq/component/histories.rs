@@ -11,12 +11,12 @@ const ROW_BYTES: usize = 16;
 const LINE_ROWS: usize = 4;
 
 /// A check byte, and the histories of the 15 prefixes of a nibble.
-type Row = [u8; ROW_BYTES];
+type NibbleHistories = [u8; ROW_BYTES];
 
 /// The candidate rows of a context are in one cache line.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Line([Row; LINE_ROWS]);
+struct Line([NibbleHistories; LINE_ROWS]);
 
 /// A hash table of bit histories.
 pub(crate) struct HistoryTable {
@@ -27,7 +27,7 @@ pub(crate) struct HistoryTable {
     line: usize,
     slot: usize,
     /// A copy of the row of this nibble. It is written back at the next nibble.
-    row: Row,
+    row: NibbleHistories,
 }
 
 impl HistoryTable {

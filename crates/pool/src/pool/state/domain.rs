@@ -32,8 +32,8 @@ use refrain_sync::clock::RealClock;
 use refrain_sync::{Mutex, ShortLock};
 
 use super::idle_set::IdleSet;
-use super::pacer::Pacer;
 use super::shared_tasks::SharedTasks;
+use super::ticker::Ticker;
 use super::timers::Timers;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
@@ -52,7 +52,7 @@ pub(crate) struct Domain {
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<WorkerStatus>>,
     pub(crate) idle: IdleSet,
-    pub(crate) pacer: Arc<Pacer>,
+    pub(crate) ticker: Arc<Ticker>,
     pub(crate) timers: Timers<TimerJob>,
     /// The number of joiners that sleep until another worker shares a task of their flow.
     pub(crate) sleeping_joiners: AtomicU32,
@@ -83,7 +83,7 @@ pub(crate) struct WorkerThreads {
 #[derive(Clone, Copy)]
 pub(crate) struct EntryPoints {
     pub(crate) worker: fn(Arc<Domain>, CpuId),
-    pub(crate) pacer: fn(&Domain),
+    pub(crate) ticker: fn(&Domain),
 }
 
 /// The parts of a new domain.
@@ -99,7 +99,7 @@ pub(crate) struct DomainPlan {
 impl Domain {
     pub(crate) fn new(plan: DomainPlan) -> Arc<Domain> {
         let workers = plan.topology.len();
-        let pacer = Arc::<Pacer>::default();
+        let ticker = Arc::<Ticker>::default();
         let stripe_of = plan.topology.stripes(plan.policy.sharing());
         let stripes = stripe_of.iter().map(|stripe| stripe.index() + 1).max();
         Arc::new(Domain {
@@ -112,8 +112,8 @@ impl Domain {
                 .map(|_| Arc::new(WorkerStatus::new()))
                 .collect(),
             idle: IdleSet::full(workers),
-            timers: Timers::new(workers, &pacer),
-            pacer,
+            timers: Timers::new(workers, &ticker),
+            ticker,
             sleeping_joiners: AtomicU32::new(0),
             spin_ns: plan.spin_ns,
             machine: MachineLoad::default(),

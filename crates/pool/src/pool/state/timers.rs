@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use refrain_timer::{Expired, NEVER_NS, TimerSystem};
 
-use super::pacer::{Pacer, PacerWaker};
+use super::ticker::{Ticker, TickerWaker};
 
 /// Timers that deliver a `P` when they fire.
 pub(crate) struct Timers<P> {
-    pub(crate) system: TimerSystem<P, PacerWaker>,
+    pub(crate) system: TimerSystem<P, TickerWaker>,
 }
 
 impl<P> Timers<P> {
-    pub(crate) fn new(workers: usize, pacer: &Arc<Pacer>) -> Timers<P> {
+    pub(crate) fn new(workers: usize, ticker: &Arc<Ticker>) -> Timers<P> {
         Timers {
-            system: TimerSystem::new(workers, PacerWaker(Arc::clone(pacer))),
+            system: TimerSystem::new(workers, TickerWaker(Arc::clone(ticker))),
         }
     }
 

@@ -101,7 +101,7 @@ fn start_everything(pool: &Pool, record: &(impl Fn() + Clone + Send + Sync + 'st
     }
     (0..2).for_each(|_| receiver.recv().unwrap());
 
-    // The pacer: its state is read from outside, since it runs no foreign code.
+    // The ticker: its state is read from outside, since it runs no foreign code.
     let fired = sender.clone();
     pool.after(Duration::from_millis(1), &urgent(pool), move || {
         fired.send(()).unwrap()
@@ -186,14 +186,14 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         assert_eq!(state.blocked & SENT_TO_PROCESSES, expected, "{name}");
         assert_eq!(state.blocked & FAULTS, 0, "{name}");
     }
-    // Other tests run pools too, some in the background. At least one pacer, this pool's, is
+    // Other tests run pools too, some in the background. At least one ticker, this pool's, is
     // normal.
-    let pacers = tasks_named("pacer");
+    let tickers = tasks_named("ticker");
     let is_normal = |task: &String| {
         let state = state_of(task);
         state.policy == OTHER && state.processors == process.processors
     };
-    assert!(pacers.iter().any(is_normal), "{pacers:?}");
+    assert!(tickers.iter().any(is_normal), "{tickers:?}");
 }
 
 /// How late timers fire whose thread was started by a job of the idle class, while other threads
@@ -208,12 +208,12 @@ fn lateness_of_timers_started_by_an_idle_job() {
     idle.spawn(move || inner.after(Duration::ZERO, &target, || {}))
         .wait()
         .unwrap();
-    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let has_ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let busy: Vec<_> = (0..2)
         .map(|_| {
-            let is_over = Arc::clone(&is_over);
+            let has_ended = Arc::clone(&has_ended);
             std::thread::spawn(move || {
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                while !has_ended.load(std::sync::atomic::Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
             })
@@ -231,7 +231,7 @@ fn lateness_of_timers_started_by_an_idle_job() {
         );
         late_ns.push(receiver.recv().unwrap().saturating_sub(deadline_ns));
     }
-    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    has_ended.store(true, std::sync::atomic::Ordering::Relaxed);
     busy.into_iter().for_each(|thread| thread.join().unwrap());
     late_ns.sort_unstable();
     for quantile in [50, 90, 99] {

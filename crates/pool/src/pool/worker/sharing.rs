@@ -20,7 +20,7 @@ impl WorkerContext {
         }
     }
 
-    /// From now on there are tasks for other workers here: while one is idle, the pacer sends
+    /// From now on there are tasks for other workers here: while one is idle, the ticker sends
     /// heartbeats to this worker.
     pub(crate) fn begin_forking(&self) {
         self.status.is_forking.store(true, Ordering::Relaxed);

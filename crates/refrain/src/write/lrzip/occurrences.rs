@@ -9,7 +9,7 @@
 
 use std::cmp::Reverse;
 
-use crate::write::lrzip::runs::{Position, Run, Runs};
+use crate::write::lrzip::runs::{Position, Runs, StoredRange};
 
 /// Marks content that is not in the store: the patterns of runs.
 const NOT_IN_STORE: u64 = u64::MAX;
@@ -57,7 +57,7 @@ impl Occurrences {
 
     /// Appends content that is new in the store.
     pub(super) fn push_fresh(&mut self, length: u64) {
-        let here = Run {
+        let here = StoredRange {
             store: self.store_end,
             content: self.content_end,
         };
@@ -68,7 +68,7 @@ impl Occurrences {
 
     /// Appends content that is in the store at `offset`.
     pub(super) fn push_copied(&mut self, length: u64, offset: u64) {
-        let here = Run {
+        let here = StoredRange {
             store: offset,
             content: self.content_end,
         };
@@ -187,8 +187,8 @@ impl Occurrences {
 }
 
 /// Appends a run, unless it continues the last one.
-fn push(runs: &mut Runs, here: Run) {
-    let continues = |last: Run| match (last.store, here.store) {
+fn push(runs: &mut Runs, here: StoredRange) {
+    let continues = |last: StoredRange| match (last.store, here.store) {
         (NOT_IN_STORE, there) | (there, NOT_IN_STORE) => there == NOT_IN_STORE,
         (before, now) => now.checked_sub(before) == Some(here.content - last.content),
     };

@@ -37,7 +37,7 @@ enum CodedLocation {
     },
 }
 
-struct Entry {
+struct PlacedBlock {
     block: RetainedBlock,
     location: CodedLocation,
 }
@@ -45,7 +45,7 @@ struct Entry {
 /// The blocks that extents may still refer to.
 pub(crate) struct RetainedBlocks {
     archive: Option<Arc<dyn Source>>,
-    blocks: Lock<VecDeque<Entry>>,
+    blocks: Lock<VecDeque<PlacedBlock>>,
 }
 
 impl RetainedBlocks {
@@ -62,7 +62,7 @@ impl RetainedBlocks {
         let location = CodedLocation::Memory(std::mem::take(&mut block.coded));
         let mut blocks = self.blocks.lock();
         let at = blocks.partition_point(|entry| entry.block.first_page < block.first_page);
-        blocks.insert(at, Entry { block, location });
+        blocks.insert(at, PlacedBlock { block, location });
     }
 
     /// A block was written: its coded bytes are at `offset` of the archive. A block that is
@@ -88,7 +88,7 @@ impl RetainedBlocks {
     fn decode(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|entry| entry.block.first_page <= page);
-        let Entry { block, location } = blocks.get(after.checked_sub(1)?)?;
+        let PlacedBlock { block, location } = blocks.get(after.checked_sub(1)?)?;
         if page >= block.first_page + block.pages {
             return None;
         }

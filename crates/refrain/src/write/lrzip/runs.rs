@@ -9,7 +9,7 @@ const CHUNK_RUNS: usize = 4096;
 /// The store bytes from `store` on are in the content from `content` on, up to the start of the
 /// next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct StoredRange {
     pub store: u64,
     pub content: u64,
 }
@@ -32,12 +32,12 @@ impl RunChunk {
         }
     }
 
-    fn get(&self, index: usize) -> Option<Run> {
+    fn get(&self, index: usize) -> Option<StoredRange> {
         self.runs.get(index).map(|run| self.decoded(run))
     }
 
-    fn decoded(&self, &[low, high, inside]: &EncodedRun) -> Run {
-        Run {
+    fn decoded(&self, &[low, high, inside]: &EncodedRun) -> StoredRange {
+        StoredRange {
             store: u64::from(low) | u64::from(high) << 32,
             content: self.content_start + u64::from(inside),
         }
@@ -59,7 +59,7 @@ pub(super) struct Position {
 
 impl Runs {
     /// Appends a run.
-    pub(super) fn push(&mut self, run: Run) {
+    pub(super) fn push(&mut self, run: StoredRange) {
         let inside = |piece: &RunChunk| u32::try_from(run.content - piece.content_start).ok();
         let has_room = |piece: &RunChunk| piece.runs.len() < CHUNK_RUNS && inside(piece).is_some();
         if !self.pieces.back().is_some_and(has_room) {
@@ -73,16 +73,16 @@ impl Runs {
         }
     }
 
-    pub(super) fn first(&self) -> Option<Run> {
+    pub(super) fn first(&self) -> Option<StoredRange> {
         self.pieces.front()?.get(0)
     }
 
-    pub(super) fn last(&self) -> Option<Run> {
+    pub(super) fn last(&self) -> Option<StoredRange> {
         let piece = self.pieces.back()?;
         piece.runs.last().map(|run| piece.decoded(run))
     }
 
-    pub(super) fn get(&self, at: Position) -> Option<Run> {
+    pub(super) fn get(&self, at: Position) -> Option<StoredRange> {
         self.pieces.get(at.piece)?.get(at.index)
     }
 
@@ -112,7 +112,7 @@ impl Runs {
 
     /// The last run for which `is_before` is true; it must be true for all runs up to that one and
     /// false after it.
-    pub(super) fn last_at(&self, is_before: impl Fn(&Run) -> bool) -> Option<Position> {
+    pub(super) fn last_at(&self, is_before: impl Fn(&StoredRange) -> bool) -> Option<Position> {
         let starts_before = |piece: &RunChunk| piece.get(0).is_some_and(|run| is_before(&run));
         let piece = self.pieces.partition_point(starts_before).checked_sub(1)?;
         let runs = self.pieces.get(piece)?;
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_list_of_pieces_is_a_list() {
         // Sometimes farther apart than 32 bits can express within a chunk of the list.
-        let run = |number: u64| Run {
+        let run = |number: u64| StoredRange {
             store: number << 33 | number,
             content: number * 10 + ((number / 3000) << 32),
         };

@@ -41,31 +41,31 @@ pub(crate) enum Item {
 
 /// The source of an extent; equal for equal ones only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum ExtentSource {
     Store(u64),
     Zeros,
     /// Another fill, which is not compared.
     Other,
 }
 
-impl Origin {
-    fn is_same(self, other: Origin) -> bool {
-        self == other && self != Origin::Other
+impl ExtentSource {
+    fn is_same(self, other: ExtentSource) -> bool {
+        self == other && self != ExtentSource::Other
     }
 
     fn number(self) -> u64 {
         match self {
-            Origin::Store(offset) => offset,
-            Origin::Zeros => u64::MAX,
-            Origin::Other => u64::MAX - 1,
+            ExtentSource::Store(offset) => offset,
+            ExtentSource::Zeros => u64::MAX,
+            ExtentSource::Other => u64::MAX - 1,
         }
     }
 
-    fn of_number(number: u64) -> Origin {
+    fn of_number(number: u64) -> ExtentSource {
         match number {
-            u64::MAX => Origin::Zeros,
-            other if other == u64::MAX - 1 => Origin::Other,
-            offset => Origin::Store(offset),
+            u64::MAX => ExtentSource::Zeros,
+            other if other == u64::MAX - 1 => ExtentSource::Other,
+            offset => ExtentSource::Store(offset),
         }
     }
 }
@@ -87,8 +87,8 @@ impl Described {
         self.origins.len()
     }
 
-    fn origin(&self, index: usize) -> Origin {
-        Origin::of_number(self.origins[index])
+    fn origin(&self, index: usize) -> ExtentSource {
+        ExtentSource::of_number(self.origins[index])
     }
 
     fn length(&self, index: usize) -> u32 {
@@ -176,7 +176,7 @@ impl RepeatFinder {
         self.add(Described {
             content_start,
             first: self.next,
-            origins: vec![Origin::Other.number()],
+            origins: vec![ExtentSource::Other.number()],
             starts: vec![0, 1],
             depths: vec![0],
         });
@@ -196,14 +196,14 @@ impl RepeatFinder {
             let origin = match extent {
                 &Extent::Fresh { length } => {
                     fresh += length;
-                    Origin::Store(fresh - length)
+                    ExtentSource::Store(fresh - length)
                 }
                 &Extent::Copy {
                     offset_in_store, ..
-                } => Origin::Store(offset_in_store),
+                } => ExtentSource::Store(offset_in_store),
                 Extent::Fill { pattern, .. } => match pattern.bytes() {
-                    [0] => Origin::Zeros,
-                    _ => Origin::Other,
+                    [0] => ExtentSource::Zeros,
+                    _ => ExtentSource::Other,
                 },
             };
             described.origins.push(origin.number());

@@ -11,7 +11,7 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
 /// The result of a job, which the coordinator receives.
-pub(crate) enum Event<C: Encoding> {
+pub(crate) enum PipelineEvent<C: Encoding> {
     /// A stream was read for a slot of an epoch.
     StreamRead {
         epoch: u64,

@@ -51,8 +51,9 @@ fn epochs_ahead(threads: u64) -> u64 {
 pub(crate) struct Budget {
     /// Words of the index. Changes the archive's bytes.
     pub index_words: usize,
-    /// The most bytes of the table of sequels, 0 if there is none. Changes the archive's bytes.
-    pub sequels_bytes: usize,
+    /// The most bytes of the table of continuations, 0 if there is none. Changes the archive's
+    /// bytes.
+    pub continuations_bytes: usize,
     /// The most bytes for the descriptions of old pages: where they begin, where they can be read
     /// again. Changes the archive's bytes.
     pub known_bytes_max: usize,
@@ -87,8 +88,8 @@ pub(crate) struct Load {
     /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks
     /// that wait for others.
     pub retained_bytes: u64,
-    /// The most bytes of the table of sequels.
-    pub sequels_bytes: u64,
+    /// The most bytes of the table of continuations.
+    pub continuations_bytes: u64,
     pub history: HistoryPolicy,
     /// Whether old pages go to a temporary file.
     pub spills: bool,
@@ -136,7 +137,7 @@ impl Budget {
             block_bytes,
             encode_bytes: encode_memory_bytes(block_bytes, &tuning.plan)?,
             retained_bytes,
-            sequels_bytes: tuning.sequels_bytes,
+            continuations_bytes: tuning.continuations_bytes,
             history,
             spills,
             reads_later_members,
@@ -171,7 +172,7 @@ impl Budget {
             + OVERHEAD_BYTES
             + segments_bytes
             + EPOCH_BYTES
-            + load.sequels_bytes
+            + load.continuations_bytes
             + load.retained_bytes;
         let left = memory.saturating_sub(fixed);
         let copy = if !makes_copies { 0 } else { load.block_bytes / 2 };
@@ -225,7 +226,7 @@ impl Budget {
         Budget {
             history: load.history,
             index_words: (index_bytes / 8) as usize,
-            sequels_bytes: load.sequels_bytes as usize,
+            continuations_bytes: load.continuations_bytes as usize,
             known_bytes_max: known_bytes as usize,
             cache_bytes,
             spill_waiting_bytes,
@@ -372,8 +373,9 @@ mod tests {
                     }
                     let shape = |budget: Budget| {
                         let (index, known) = (budget.index_words, budget.known_bytes_max);
-                        let (sequels, copies) = (budget.sequels_bytes, budget.copies_bytes);
-                        (index, known, sequels, copies, budget.epoch_bytes)
+                        let (continuations, copies) =
+                            (budget.continuations_bytes, budget.copies_bytes);
+                        (index, known, continuations, copies, budget.epoch_bytes)
                     };
                     assert_eq!(shape(with), shape(without));
                     assert_eq!(with.read_ahead_bytes, without.read_ahead_bytes);

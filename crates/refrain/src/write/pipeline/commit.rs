@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use refrain_longmatch::{
-    Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, Sequels, flatten, insert_epoch,
-    insert_sequels,
+    Continuations, Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, flatten,
+    insert_continuations, insert_epoch,
 };
 use refrain_pool::HugeBuffer;
 
@@ -16,7 +16,7 @@ use crate::write::pipeline::segments::EpochData;
 /// What matching an epoch reads and committing it changes.
 pub(crate) struct MatchState {
     pub index: FingerprintIndex<IndexMemory>,
-    pub sequels: Sequels,
+    pub continuations: Continuations,
     pub history: StoreHistory,
 }
 
@@ -35,13 +35,13 @@ impl IndexWords for IndexMemory {
 impl MatchState {
     pub(crate) fn new(
         index_words: usize,
-        sequels_bytes: usize,
+        continuations_bytes: usize,
         history: StoreHistory,
     ) -> Result<MatchState> {
         let memory = IndexMemory(HugeBuffer::zeroed(index_words)?);
         Ok(MatchState {
             index: FingerprintIndex::new(memory),
-            sequels: Sequels::new(sequels_bytes),
+            continuations: Continuations::new(continuations_bytes),
             history,
         })
     }
@@ -110,7 +110,7 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
             }
         }
         insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
-        insert_sequels(&mut state.sequels, epoch, &flat);
+        insert_continuations(&mut state.continuations, epoch, &flat);
         Ok::<_, Error>(flat)
     })?;
     let floor = state.history.evict_below(reach_floor);

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::exact_read::read_full;
 use crate::store::source_stream::read_source;
-use crate::write::pipeline::assembly::{Assembly, Encoding, Event};
+use crate::write::pipeline::assembly::{Assembly, Encoding, PipelineEvent};
 use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::commit::{CommittedEpoch, EpochCommit, MatchState, commit_epoch};
 use crate::write::pipeline::context::PipelineContext;
@@ -33,7 +33,7 @@ struct WaitingEpoch {
 
 /// The state of a run.
 pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
-    crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
+    crew: &'c Crew<'scope, 'env, PipelineEvent<A::Encoding>>,
     context: Arc<PipelineContext>,
     budget: Budget,
     intake: Intake,
@@ -75,7 +75,7 @@ struct Matching {
 
 impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     pub(crate) fn new(
-        crew: &'c Crew<'scope, 'env, Event<A::Encoding>>,
+        crew: &'c Crew<'scope, 'env, PipelineEvent<A::Encoding>>,
         context: Arc<PipelineContext>,
         budget: Budget,
         intake: Intake,
@@ -180,7 +180,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     let context = self.context.clone();
                     self.crew.submit(lane, move || {
                         job(&context);
-                        Event::FeedJob
+                        PipelineEvent::FeedJob
                     });
                 }
                 NextSegment::Wait => break,
@@ -209,11 +209,12 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>) {
         let (epoch, slot) = self.reserve_slot(&plan);
         let context = self.context.clone();
-        self.crew.submit(Lane::Normal, move || Event::Segment {
-            epoch,
-            slot,
-            segment: context.scan(&plan, bytes),
-        });
+        self.crew
+            .submit(Lane::Normal, move || PipelineEvent::Segment {
+                epoch,
+                slot,
+                segment: context.scan(&plan, bytes),
+            });
     }
 
     fn read_segment(&mut self, plan: SegmentPlan, feed: SegmentFeed) {
@@ -226,7 +227,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                         read_source(&*source, plan.offset_in_member, buffer)
                     });
                     let segment = bytes.and_then(|bytes| context.scan(&plan, bytes));
-                    Event::Segment {
+                    PipelineEvent::Segment {
                         epoch,
                         slot,
                         segment,
@@ -243,7 +244,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                         *stream.lock() = Some(taken);
                         read
                     });
-                    Event::StreamRead {
+                    PipelineEvent::StreamRead {
                         epoch,
                         slot,
                         plan,
@@ -254,22 +255,22 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    fn take(&mut self, event: Event<A::Encoding>) -> Result<()> {
+    fn take(&mut self, event: PipelineEvent<A::Encoding>) -> Result<()> {
         match event {
-            Event::StreamRead {
+            PipelineEvent::StreamRead {
                 epoch,
                 slot,
                 plan,
                 bytes,
             } => self.stream_read(epoch, slot, plan, bytes?),
-            Event::Segment {
+            PipelineEvent::Segment {
                 epoch,
                 slot,
                 segment,
             } => self.segment_read(epoch, slot, segment?)?,
             // The intake finds its result.
-            Event::FeedJob => {}
-            Event::Candidates {
+            PipelineEvent::FeedJob => {}
+            PipelineEvent::Candidates {
                 epoch,
                 candidates,
                 table,
@@ -279,13 +280,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     waiting.candidates = Some(Arc::new(candidates));
                 }
             }
-            Event::Matched { batch, matches } => self.batch_matched(batch, matches)?,
-            Event::Committed(committed) => self.epoch_committed(*committed?)?,
-            Event::Digested(digests) => {
+            PipelineEvent::Matched { batch, matches } => self.batch_matched(batch, matches)?,
+            PipelineEvent::Committed(committed) => self.epoch_committed(*committed?)?,
+            PipelineEvent::Digested(digests) => {
                 self.assembly.digested(digests);
                 self.matching_job_done()?;
             }
-            Event::Encoded(encoded) => {
+            PipelineEvent::Encoded(encoded) => {
                 let encoded = encoded?;
                 self.encoders.done(&encoded);
                 self.assembly.encoded(encoded);
@@ -302,11 +303,12 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             open.shrink(missing);
         }
         let context = self.context.clone();
-        self.crew.submit(Lane::Normal, move || Event::Segment {
-            epoch,
-            slot,
-            segment: context.scan(&plan, bytes),
-        });
+        self.crew
+            .submit(Lane::Normal, move || PipelineEvent::Segment {
+                epoch,
+                slot,
+                segment: context.scan(&plan, bytes),
+            });
     }
 
     fn segment_read(&mut self, epoch: u64, slot: usize, segment: ReadSegment) -> Result<()> {
@@ -346,7 +348,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 let _stage = stage("find repeats", data.length_bytes());
                 let mut candidates = vec![];
                 data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
-                Event::Candidates {
+                PipelineEvent::Candidates {
                     epoch: id,
                     candidates,
                     table,
@@ -396,7 +398,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 let _stage = stage("hash", data.length_bytes());
                 A::Encoding::digest(&mut digests, &data);
                 drop(data);
-                Event::Digested(digests)
+                PipelineEvent::Digested(digests)
             });
         }
         let candidates = epoch.candidates.clone().unwrap_or_default();
@@ -424,7 +426,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                             number,
                             &candidates[number],
                             &state.index,
-                            &state.sequels,
+                            &state.continuations,
                             &state.history,
                             reach_floor,
                             rules,
@@ -432,7 +434,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                     };
                     batch.clone().map(one).collect()
                 });
-                Event::Matched { batch, matches }
+                PipelineEvent::Matched { batch, matches }
             });
         }
         self.matching = Some(Matching {
@@ -487,7 +489,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         };
         self.crew.submit(Lane::Urgent, move || {
             let _stage = stage("commit", step.data.length_bytes());
-            Event::Committed(commit_epoch(step).map(Box::new))
+            PipelineEvent::Committed(commit_epoch(step).map(Box::new))
         });
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::PAGE_BYTES;
 use crate::write::pipeline::page_cache::rank;
 
-struct Entry {
+struct CachedCopy {
     pages: u64,
     copy: Arc<CompressedCopy>,
 }
@@ -28,7 +28,7 @@ struct Entry {
 /// [`PageCache`](crate::write::pipeline::page_cache::PageCache) and for the same reason.
 pub(crate) struct CopyCache {
     /// By the number of the block's first page.
-    blocks: BTreeMap<u64, Entry>,
+    blocks: BTreeMap<u64, CachedCopy>,
     /// All entries as `(rank, first page)`.
     ranks: BinaryHeap<(u64, u64)>,
     bytes: u64,
@@ -71,7 +71,7 @@ impl CopyCache {
     pub(crate) fn add(&mut self, first_page: u64, pages: u64, copy: CompressedCopy) -> bool {
         let copy = Arc::new(copy);
         self.bytes += copy.memory_bytes();
-        let entry = Entry { pages, copy };
+        let entry = CachedCopy { pages, copy };
         match self.blocks.insert(first_page, entry) {
             // Two threads decoded the block at the same time.
             Some(before) => self.bytes -= before.copy.memory_bytes(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use refrain_pool::{Crew, Lane};
 
-use crate::write::pipeline::assembly::{Encoding, Event};
+use crate::write::pipeline::assembly::{Encoding, PipelineEvent};
 use crate::write::pipeline::context::PipelineContext;
 
 /// Encode jobs in order: those that wait, and the number of those that run.
@@ -15,7 +15,7 @@ use crate::write::pipeline::context::PipelineContext;
 /// level 8 with 512 MiB and 7 threads used 0.93 GB, half of it for codecs. Here blocks wait as
 /// pages.
 pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
-    crew: &'c Crew<'scope, 'env, Event<C>>,
+    crew: &'c Crew<'scope, 'env, PipelineEvent<C>>,
     context: Arc<PipelineContext>,
     waiting: VecDeque<C::EncodeJob>,
     running: usize,
@@ -24,7 +24,7 @@ pub(crate) struct EncodeQueue<'c, 'scope, 'env, C: Encoding> {
 
 impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     pub(crate) fn new(
-        crew: &'c Crew<'scope, 'env, Event<C>>,
+        crew: &'c Crew<'scope, 'env, PipelineEvent<C>>,
         context: Arc<PipelineContext>,
         running_max: usize,
     ) -> Self {
@@ -79,7 +79,7 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
     fn submit(&self, job: C::EncodeJob) {
         let context = self.context.clone();
         self.crew.submit(Lane::Background, move || {
-            Event::Encoded(C::encode(&context, job))
+            PipelineEvent::Encoded(C::encode(&context, job))
         });
     }
 }

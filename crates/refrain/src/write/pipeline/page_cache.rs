@@ -23,7 +23,7 @@ const GROUP_LOG: u32 = 4;
 const RECENT_LOG: u32 = 2;
 
 #[derive(Default)]
-struct Slot {
+struct CachedPage {
     page: Option<Page>,
     /// Whether the page was read since the clock hand passed it.
     is_used: bool,
@@ -35,7 +35,7 @@ struct Slot {
 pub(crate) struct PageCache {
     /// Number of the page in the first slot.
     first: u64,
-    slots: VecDeque<Slot>,
+    slots: VecDeque<CachedPage>,
     /// The numbers of recently used pages, by age; some of the pages may have been evicted.
     recent: VecDeque<u64>,
     recent_max: usize,
@@ -67,13 +67,13 @@ impl PageCache {
     }
 
     /// The memory for each page of the store, whether its bytes are in memory or not.
-    pub(crate) const BYTES_PER_PAGE: usize = size_of::<Slot>();
+    pub(crate) const BYTES_PER_PAGE: usize = size_of::<CachedPage>();
 
     /// Adds the next page of the store, pinned until [`PageCache::release`].
     pub(crate) fn push(&mut self, page: Page) {
-        self.slots.push_back(Slot {
+        self.slots.push_back(CachedPage {
             page: Some(page),
-            ..Slot::default()
+            ..CachedPage::default()
         });
     }
 
@@ -126,7 +126,7 @@ impl PageCache {
         self.sample.retain(|&(_, page)| page >= first);
     }
 
-    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+    fn slot(&mut self, number: u64) -> Option<&mut CachedPage> {
         let index = number.checked_sub(self.first)?;
         self.slots.get_mut(usize::try_from(index).ok()?)
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn in_memory(cache: &PageCache) -> usize {
-        let is_present = |slot: &&Slot| slot.page.is_some();
+        let is_present = |slot: &&CachedPage| slot.page.is_some();
         cache.slots.iter().filter(is_present).count()
     }
 

@@ -12,7 +12,7 @@ use crate::progress::{Watch, is_cancelled};
 use crate::store::page::{PAGE_BYTES, pages};
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
-use crate::write::pipeline::assembly::{Assembly, Event};
+use crate::write::pipeline::assembly::{Assembly, PipelineEvent};
 use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::context::PipelineContext;
@@ -95,7 +95,7 @@ pub(crate) fn store_history(
 /// Compresses all content. Returns the assembly when all parts are written except for those that
 /// end the archive.
 pub(crate) fn run<A: Assembly>(
-    crew: &Crew<'_, '_, Event<A::Encoding>>,
+    crew: &Crew<'_, '_, PipelineEvent<A::Encoding>>,
     context: &Arc<PipelineContext>,
     budget: Budget,
     intake: Vec<IntakeMember>,
@@ -108,7 +108,7 @@ pub(crate) fn run<A: Assembly>(
         context.clone(),
         budget,
         Intake::new(intake),
-        MatchState::new(budget.index_words, budget.sequels_bytes, history)?,
+        MatchState::new(budget.index_words, budget.continuations_bytes, history)?,
         assembly,
         watch,
     );
@@ -123,7 +123,7 @@ pub(crate) fn run<A: Assembly>(
 
 /// Waits for all jobs in flight and writes their results.
 fn drain<A: Assembly>(
-    crew: &Crew<'_, '_, Event<A::Encoding>>,
+    crew: &Crew<'_, '_, PipelineEvent<A::Encoding>>,
     encoders: &mut EncodeQueue<'_, '_, '_, A::Encoding>,
     assembly: &mut A,
     watch: &dyn Watch,
@@ -133,7 +133,7 @@ fn drain<A: Assembly>(
         assembly.write_ready()?;
         match crew.next() {
             Some(event) => match event? {
-                Event::Encoded(encoded) => {
+                PipelineEvent::Encoded(encoded) => {
                     let encoded = encoded?;
                     encoders.done(&encoded);
                     assembly.encoded(encoded);

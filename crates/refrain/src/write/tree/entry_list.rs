@@ -25,7 +25,7 @@ use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
 const ENTRIES_LEVEL: i32 = 15;
 
 /// Entries that are packed together, and written when the content up to `content_end` is.
-struct Run {
+struct EntryRun {
     content_end: u64,
     /// `None` while a job packs them.
     frames: Option<Vec<EntriesFrame>>,
@@ -35,7 +35,7 @@ struct Run {
 #[derive(Default)]
 struct PackedList {
     /// The runs that were not taken, in order.
-    runs: VecDeque<Run>,
+    runs: VecDeque<EntryRun>,
     runs_taken: u64,
     /// What slices need to know of each frame of the runs that were taken.
     taken: Vec<Vec<PackedFrame>>,
@@ -151,7 +151,7 @@ impl SharedEntries {
 
 impl PackedList {
     fn take_up_to(&mut self, content_end: u64) -> Vec<EntriesFrame> {
-        let is_due = |run: &mut Run| run.frames.is_some() && run.content_end < content_end;
+        let is_due = |run: &mut EntryRun| run.frames.is_some() && run.content_end < content_end;
         let mut frames = vec![];
         while let Some(run) = self.runs.pop_front_if(is_due) {
             self.runs_taken += 1;
@@ -163,7 +163,7 @@ impl PackedList {
     }
 
     /// The place of a run that was not taken.
-    fn run(&mut self, number: u64) -> Option<&mut Run> {
+    fn run(&mut self, number: u64) -> Option<&mut EntryRun> {
         let at = number.checked_sub(self.runs_taken)?;
         self.runs.get_mut(usize::try_from(at).ok()?)
     }
@@ -270,7 +270,7 @@ impl EntryList {
         let count = entries.len() as u64;
         let mut packed = self.packed.0.lock();
         packed.entry_count += count;
-        packed.runs.push_back(Run {
+        packed.runs.push_back(EntryRun {
             content_end,
             frames: None,
         });

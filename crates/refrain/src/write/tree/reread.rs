@@ -92,7 +92,7 @@ impl Log {
 }
 
 /// Where the data is read again.
-enum Origin {
+enum RereadFrom {
     /// In the files below a root; the entries' paths begin with the name.
     Files { root: FileRoot, name: PathBuf },
     /// In a tar file.
@@ -133,7 +133,7 @@ impl RereadLog {
         let name = name.to_path_buf();
         TreeContentSource {
             log: self.clone(),
-            origin: Origin::Files { root, name },
+            origin: RereadFrom::Files { root, name },
         }
     }
 
@@ -141,7 +141,7 @@ impl RereadLog {
     pub(crate) fn source_of_tar(&self, tar: Arc<dyn Source>) -> TreeContentSource {
         TreeContentSource {
             log: self.clone(),
-            origin: Origin::Tar(tar),
+            origin: RereadFrom::Tar(tar),
         }
     }
 }
@@ -149,17 +149,19 @@ impl RereadLog {
 /// The content of a tree, as far as it was written.
 pub(crate) struct TreeContentSource {
     log: RereadLog,
-    origin: Origin,
+    origin: RereadFrom,
 }
 
 impl TreeContentSource {
     fn read_record(&self, path: &[u8], offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.origin {
-            Origin::Files { root, name } => {
+            RereadFrom::Files { root, name } => {
                 let file = root.open_file(relative_path(name, path).unwrap_or(path))?;
                 read_full(offset, buffer, |at, part| file.read_at(at, part))
             }
-            Origin::Tar(source) => read_full(offset, buffer, |at, part| source.read_at(at, part)),
+            RereadFrom::Tar(source) => {
+                read_full(offset, buffer, |at, part| source.read_at(at, part))
+            }
         }
     }
 }

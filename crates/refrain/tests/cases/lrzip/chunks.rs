@@ -24,7 +24,7 @@ fn marking_dialects() -> impl Iterator<Item = SampleDialect> {
     DIALECTS.into_iter().filter(|dialect| dialect.minor > 5)
 }
 
-/// Checks an archive through all doors, with `trailing` more bytes after it.
+/// Checks an archive in all ways, with `trailing` more bytes after it.
 fn check(archive: &[u8], content: &[u8], chunk_count: usize, trailing: &[u8], what: &str) {
     let longer = [archive, trailing].concat();
     for read in [by_file, to_pipe, by_pipe] {

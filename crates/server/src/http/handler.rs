@@ -1,4 +1,4 @@
-//! The door: connections from their first to their last request.
+//! The handler: connections from their first to their last request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use super::reader::{NoRequest, POLL, ReadLimits, RequestReader};
 use super::response::Status;
 use super::settings::HttpSettings;
 use super::shared::Shared;
-use crate::clients::{Client, Door};
+use crate::clients::{Client, Handler};
 use crate::error::Result;
 use crate::listener::Listener;
 use crate::service::Service;
@@ -27,28 +27,28 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// An archive behind HTTP. Cloning it gives another handle to the same.
 #[derive(Clone)]
-pub struct HttpDoor {
+pub struct HttpHandler {
     shared: Arc<Shared>,
     /// Whether requests must use a name of this machine.
     is_loopback: bool,
 }
 
-impl HttpDoor {
-    /// A door to the archive of a service. Reads the names of the members.
+impl HttpHandler {
+    /// A handler to the archive of a service. Reads the names of the members.
     ///
     /// # Errors
     /// Those of the archive's index.
-    pub fn new(service: Service, settings: HttpSettings) -> Result<HttpDoor> {
-        Ok(HttpDoor {
+    pub fn new(service: Service, settings: HttpSettings) -> Result<HttpHandler> {
+        Ok(HttpHandler {
             shared: Arc::new(Shared::new(service, settings)?),
             is_loopback: false,
         })
     }
 
-    /// The same door for the clients of a socket. On a loopback address it refuses requests that
+    /// The same handler for the clients of a socket. On a loopback address it refuses requests that
     /// call the server by the name of another machine: a page of some site may have caused them.
-    pub fn at(&self, listener: &Listener) -> HttpDoor {
-        HttpDoor {
+    pub fn at(&self, listener: &Listener) -> HttpHandler {
+        HttpHandler {
             shared: Arc::clone(&self.shared),
             is_loopback: listener.is_loopback(),
         }
@@ -65,7 +65,7 @@ impl HttpDoor {
     }
 
     /// Answers the requests of a connection until it ends: the client closes it or is silent for
-    /// long, a request asks for it or is malformed, or the door stops. Blocks; each connection
+    /// long, a request asks for it or is malformed, or the handler stops. Blocks; each connection
     /// needs a thread that may wait.
     pub fn serve_connection(&self, mut connection: impl Connection) {
         let settings = &self.shared.settings;
@@ -181,7 +181,7 @@ impl HttpDoor {
     }
 }
 
-impl Door for HttpDoor {
+impl Handler for HttpHandler {
     fn serve(&self, client: Client) {
         self.serve_connection(ClientConnection(client));
     }

@@ -57,7 +57,7 @@ const CAPABILITIES: [InitFlags; 8] = [
 ];
 
 /// A tree that the kernel asks for.
-pub(super) struct Door {
+pub(super) struct Handler {
     pub service: Service,
     pub tree: Tree,
     /// Whom that belongs to for which the archive states no owner.
@@ -74,7 +74,7 @@ pub(super) struct Door {
     pub reports: Reports,
 }
 
-impl Door {
+impl Handler {
     /// Does the work of a request and counts it.
     pub(super) fn counted<T>(
         &self,
@@ -237,7 +237,7 @@ fn nothing(node: NodeId) -> FileAttr {
     }
 }
 
-impl Filesystem for Door {
+impl Filesystem for Handler {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for capability in CAPABILITIES {
             // What an older kernel has not, is slower without.

@@ -1,8 +1,8 @@
-//! The pacer: a thread that reads the clock on behalf of the workers. It tells them when a slice is
-//! over or a fork should be shared, and fires timers.
+//! The ticker: a thread that reads the clock on behalf of the workers. It tells them when a slice
+//! is over or a fork should be shared, and fires timers.
 //!
 //! Checkpoints read one word and no clock (reading a clock costs 10 to 35 ns), so another thread
-//! has to. The pacer sleeps unless flows are queued behind running ones, a worker joins while
+//! has to. The ticker sleeps unless flows are queued behind running ones, a worker joins while
 //! another is idle, or a timer is due. Otherwise it wakes every [`TICK`] or [`HEARTBEAT_TICK`]. The
 //! tick of an operating system does the same for its scheduler.
 
@@ -32,7 +32,7 @@ enum Found {
     Nothing,
 }
 
-/// The pacer's thread: runs until the domain closes.
+/// The ticker's thread: runs until the domain closes.
 pub(crate) fn run(domain: &Domain) {
     kernel::shorten_slice(SLICE_NS);
     kernel::set_exact_wakeups();
@@ -41,7 +41,7 @@ pub(crate) fn run(domain: &Domain) {
         let now_ns = domain.now_ns();
         domain.timers.expire(now_ns, TimerJob::submit);
         let tick = match look(domain) {
-            _ if !domain.pacer.is_watching_now() => None,
+            _ if !domain.ticker.is_watching_now() => None,
             Found::Forks => Some(HEARTBEAT_TICK),
             Found::Waiting => Some(TICK),
             Found::Nothing if quiet < QUIET_TICKS => {
@@ -55,7 +55,7 @@ pub(crate) fn run(domain: &Domain) {
         }
         let timer = domain.timers.next_after(now_ns);
         if !domain
-            .pacer
+            .ticker
             .sleep([tick, timer].into_iter().flatten().min())
         {
             return;
@@ -65,12 +65,12 @@ pub(crate) fn run(domain: &Domain) {
 
 /// Stops watching, unless something came in the meantime.
 fn stop_watching(domain: &Domain) -> Option<Duration> {
-    domain.pacer.set_watching(false);
+    domain.ticker.set_watching(false);
     fence(Ordering::SeqCst);
     if matches!(look(domain), Found::Nothing) {
         return None;
     }
-    domain.pacer.set_watching(true);
+    domain.ticker.set_watching(true);
     Some(TICK)
 }
 

@@ -1,4 +1,4 @@
-//! The shared half of the pacer: how other threads wake it. Its loop is in `../pacer_loop.rs`.
+//! The shared half of the ticker: how other threads wake it. Its loop is in `../ticker_loop.rs`.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,29 +11,29 @@ use refrain_timer::Notify;
 use crate::held_locks;
 
 #[derive(Default)]
-struct PacerState {
+struct TickerState {
     thread: Option<JoinHandle<()>>,
     has_news: bool,
     is_closing: bool,
 }
 
-/// The pacer of one domain: a thread that reads the clock on behalf of the workers.
+/// The ticker of one domain: a thread that reads the clock on behalf of the workers.
 #[derive(Default)]
-pub(crate) struct Pacer {
+pub(crate) struct Ticker {
     /// Whether it looks at the workers at regular times, so that it need not be woken.
     is_watching: AtomicBool,
-    state: Mutex<PacerState>,
+    state: Mutex<TickerState>,
     news: Condvar,
 }
 
-impl Pacer {
+impl Ticker {
     /// Whether it watches the workers. Relaxed: see `Domain::start_watching`.
     #[inline]
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Relaxed)
     }
 
-    /// As [`Pacer::is_watching`], ordered with the other calls that use this word.
+    /// As [`Ticker::is_watching`], ordered with the other calls that use this word.
     pub(crate) fn is_watching_now(&self) -> bool {
         self.is_watching.load(Ordering::SeqCst)
     }
@@ -43,7 +43,7 @@ impl Pacer {
         !self.is_watching.swap(true, Ordering::SeqCst)
     }
 
-    /// For the pacer itself: sets whether it watches.
+    /// For the ticker itself: sets whether it watches.
     pub(crate) fn set_watching(&self, is_watching: bool) {
         self.is_watching.store(is_watching, Ordering::SeqCst);
     }
@@ -62,9 +62,9 @@ impl Pacer {
         self.news.notify_one();
     }
 
-    /// Sleeps until [`Pacer::wake`] or for `time` at most. Returns false when the domain closes.
+    /// Sleeps until [`Ticker::wake`] or for `time` at most. Returns false when the domain closes.
     pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
-        let must_sleep = |state: &mut PacerState| !state.has_news && !state.is_closing;
+        let must_sleep = |state: &mut TickerState| !state.has_news && !state.is_closing;
         let mut state = match time {
             None => self.news.wait_while(self.lock(), must_sleep),
             Some(time) => self.news.wait_while_for(self.lock(), time, must_sleep),
@@ -89,16 +89,16 @@ impl Pacer {
     }
 
     #[track_caller]
-    fn lock(&self) -> MutexGuard<'_, PacerState> {
+    fn lock(&self) -> MutexGuard<'_, TickerState> {
         // Plain data, valid at every point.
         self.state.lock()
     }
 }
 
-/// Wakes the pacer when a timer with an earlier deadline is added.
-pub struct PacerWaker(pub(super) Arc<Pacer>);
+/// Wakes the ticker when a timer with an earlier deadline is added.
+pub struct TickerWaker(pub(super) Arc<Ticker>);
 
-impl Notify for PacerWaker {
+impl Notify for TickerWaker {
     fn earlier(&self, _worker: usize, _deadline_ns: u64) {
         self.0.wake();
     }

@@ -1,4 +1,4 @@
-//! Sequels: what followed a range of the store in earlier content.
+//! Continuations: what followed a range of the store in earlier content.
 //!
 //! Where two versions of a file differ, the later one has short passages of its own between copies
 //! of the earlier one. A third version that equals the second cannot find them by anchors: they are
@@ -9,16 +9,16 @@
 
 use crate::prefetch::prefetch;
 
-/// The number of content bytes that belong to the key of a sequel. Many passages may follow the
-/// same one; the bytes decide which.
-pub(crate) const SEQUEL_KEY_BYTES: usize = 8;
+/// The number of content bytes that belong to the key of a continuation. Many passages may follow
+/// the same one; the bytes decide which.
+pub(crate) const CONTINUATION_KEY_BYTES: usize = 8;
 
 /// The number of buckets of the first table.
 const BUCKETS_MIN: usize = 1 << 8;
 
 /// The passage that followed, or came before, a range of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sequel {
+pub(crate) struct Continuation {
     /// Where it begins in the store; where it ends, if it came before.
     pub offset_in_store: u64,
     /// Its length in bytes, at least 1.
@@ -32,38 +32,38 @@ pub(crate) enum Direction {
     Backward,
 }
 
-/// A sequel in the table.
+/// A continuation in the table.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Slot {
+pub(crate) struct ContinuationSlot {
     /// Part of the key's hash, which also selects the bucket; 0 in an empty slot.
     tag: u32,
     length: u32,
     offset_in_store: u64,
 }
 
-/// The slots of one line of the cache, the latest sequel first.
+/// The slots of one line of the cache, the latest continuation first.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Bucket([Slot; 4]);
+struct Bucket([ContinuationSlot; 4]);
 
-/// A table of sequels. In a full bucket the latest replaces the oldest, so what the table holds
-/// depends on the extents before alone. It doubles while it is small, so that small inputs touch
-/// little memory.
-pub struct Sequels {
+/// A table of continuations. In a full bucket the latest replaces the oldest, so what the table
+/// holds depends on the extents before alone. It doubles while it is small, so that small inputs
+/// touch little memory.
+pub struct Continuations {
     buckets: Vec<Bucket>,
     used: usize,
     buckets_max: usize,
 }
 
-impl Sequels {
+impl Continuations {
     /// Creates a table of at most `memory_bytes` bytes; of none if that is less than a small table.
-    pub fn new(memory_bytes: usize) -> Sequels {
+    pub fn new(memory_bytes: usize) -> Continuations {
         let buckets_max = memory_bytes / size_of::<Bucket>();
         let buckets_max = match buckets_max.checked_ilog2() {
             Some(log) if buckets_max >= BUCKETS_MIN => 1 << log.min(u32::BITS - 1),
             _ => 0,
         };
-        Sequels {
+        Continuations {
             buckets: vec![Bucket::default(); buckets_max.min(BUCKETS_MIN)],
             used: 0,
             buckets_max,
@@ -77,12 +77,12 @@ impl Sequels {
         &self,
         direction: Direction,
         address: u64,
-        key: [u8; SEQUEL_KEY_BYTES],
-    ) -> Option<Sequel> {
+        key: [u8; CONTINUATION_KEY_BYTES],
+    ) -> Option<Continuation> {
         let tag = tag(direction, address, key);
         let bucket = self.buckets.get(self.bucket_of(tag)?)?;
         let slot = bucket.0.iter().find(|slot| slot.tag == tag)?;
-        Some(Sequel {
+        Some(Continuation {
             offset_in_store: slot.offset_in_store,
             length: slot.length,
         })
@@ -97,40 +97,40 @@ impl Sequels {
         Some(tag as usize & self.buckets.len().checked_sub(1)?)
     }
 
-    /// Inserts one sequel.
+    /// Inserts one continuation.
     #[cfg(any(test, feature = "property"))]
     pub(crate) fn insert(
         &mut self,
         direction: Direction,
         address: u64,
-        key: [u8; SEQUEL_KEY_BYTES],
-        sequel: Sequel,
+        key: [u8; CONTINUATION_KEY_BYTES],
+        continuation: Continuation,
     ) {
-        let slot = self.slot(direction, address, key, sequel);
+        let slot = self.slot(direction, address, key, continuation);
         self.insert_slot(slot);
     }
 
-    /// Returns the slot of a sequel to be inserted, and prefetches its place.
+    /// Returns the slot of a continuation to be inserted, and prefetches its place.
     pub(crate) fn slot(
         &self,
         direction: Direction,
         address: u64,
-        key: [u8; SEQUEL_KEY_BYTES],
-        sequel: Sequel,
-    ) -> Slot {
+        key: [u8; CONTINUATION_KEY_BYTES],
+        continuation: Continuation,
+    ) -> ContinuationSlot {
         let tag = tag(direction, address, key);
         let number = self.bucket_of(tag);
         if let Some(bucket) = number.and_then(|number| self.buckets.get(number)) {
             prefetch(bucket);
         }
-        Slot {
+        ContinuationSlot {
             tag,
-            length: sequel.length,
-            offset_in_store: sequel.offset_in_store,
+            length: continuation.length,
+            offset_in_store: continuation.offset_in_store,
         }
     }
 
-    pub(crate) fn insert_slot(&mut self, slot: Slot) {
+    pub(crate) fn insert_slot(&mut self, slot: ContinuationSlot) {
         // Two of four slots on average, so that few buckets are full.
         if self.used > self.buckets.len() * 2 && self.buckets.len() < self.buckets_max {
             self.double();
@@ -139,10 +139,10 @@ impl Sequels {
     }
 
     /// Makes `slot` the latest of its bucket.
-    fn put(&mut self, slot: Slot) {
+    fn put(&mut self, slot: ContinuationSlot) {
         let number = self.bucket_of(slot.tag);
         if let Some(Bucket(bucket)) = number.and_then(|number| self.buckets.get_mut(number)) {
-            let is_place = |place: &Slot| place.tag == slot.tag || place.tag == 0;
+            let is_place = |place: &ContinuationSlot| place.tag == slot.tag || place.tag == 0;
             let place = bucket.iter().position(is_place);
             self.used += usize::from(place.is_some_and(|place| bucket[place].tag == 0));
             let place = place.unwrap_or(bucket.len() - 1);
@@ -162,7 +162,7 @@ impl Sequels {
     }
 }
 
-fn tag(direction: Direction, address: u64, key: [u8; SEQUEL_KEY_BYTES]) -> u32 {
+fn tag(direction: Direction, address: u64, key: [u8; CONTINUATION_KEY_BYTES]) -> u32 {
     const A: u64 = 0x9E37_79B9_7F4A_7C15;
     const B: u64 = 0xD6E8_FEB8_6659_FD93;
     let salt = match direction {
@@ -179,19 +179,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_returns_the_latest_sequel_of_a_key() {
-        let mut sequels = Sequels::new(1 << 20);
-        let sequel = |offset_in_store| Sequel {
+    fn a_table_returns_the_latest_continuation_of_a_key() {
+        let mut continuations = Continuations::new(1 << 20);
+        let continuation = |offset_in_store| Continuation {
             offset_in_store,
             length: 9,
         };
-        sequels.insert(Direction::Forward, 5, *b"abcdefgh", sequel(100));
-        sequels.insert(Direction::Forward, 5, *b"abcdefgx", sequel(200));
-        sequels.insert(Direction::Backward, 5, *b"abcdefgh", sequel(300));
-        sequels.insert(Direction::Forward, 5, *b"abcdefgh", sequel(400));
+        continuations.insert(Direction::Forward, 5, *b"abcdefgh", continuation(100));
+        continuations.insert(Direction::Forward, 5, *b"abcdefgx", continuation(200));
+        continuations.insert(Direction::Backward, 5, *b"abcdefgh", continuation(300));
+        continuations.insert(Direction::Forward, 5, *b"abcdefgh", continuation(400));
         let get = |direction, address, key| {
-            let found: Option<Sequel> = sequels.get(direction, address, key);
-            found.map(|sequel| sequel.offset_in_store)
+            let found: Option<Continuation> = continuations.get(direction, address, key);
+            found.map(|continuation| continuation.offset_in_store)
         };
         assert_eq!(get(Direction::Forward, 5, *b"abcdefgh"), Some(400));
         assert_eq!(get(Direction::Forward, 5, *b"abcdefgx"), Some(200));
@@ -200,29 +200,33 @@ mod tests {
     }
 
     #[test]
-    fn growing_keeps_most_sequels_and_the_limit_holds() {
-        let mut sequels = Sequels::new(16 << 14);
-        let insert = |sequels: &mut Sequels, address| {
-            let sequel = Sequel {
+    fn growing_keeps_most_continuations_and_the_limit_holds() {
+        let mut continuations = Continuations::new(16 << 14);
+        let insert = |continuations: &mut Continuations, address| {
+            let continuation = Continuation {
                 offset_in_store: address,
                 length: 1,
             };
-            sequels.insert(Direction::Forward, address, [1; 8], sequel);
+            continuations.insert(Direction::Forward, address, [1; 8], continuation);
         };
-        let found = |sequels: &Sequels, addresses: std::ops::Range<u64>| {
+        let found = |continuations: &Continuations, addresses: std::ops::Range<u64>| {
             let get = |&address: &u64| {
-                let found = sequels.get(Direction::Forward, address, [1; 8]);
-                found.is_some_and(|sequel| sequel.offset_in_store == address)
+                let found = continuations.get(Direction::Forward, address, [1; 8]);
+                found.is_some_and(|continuation| continuation.offset_in_store == address)
             };
             addresses.filter(get).count()
         };
-        (0..7000).for_each(|address| insert(&mut sequels, address));
-        assert_eq!(sequels.buckets.len(), 1 << 12);
-        assert!(found(&sequels, 0..7000) > 6500);
-        (0..100_000).for_each(|address| insert(&mut sequels, address));
-        assert_eq!(sequels.buckets.len(), 1 << 12);
-        assert!(found(&sequels, 0..90_000) < 10_000);
-        assert!(found(&sequels, 99_000..100_000) > 990);
-        assert!(Sequels::new(0).get(Direction::Forward, 0, [0; 8]).is_none());
+        (0..7000).for_each(|address| insert(&mut continuations, address));
+        assert_eq!(continuations.buckets.len(), 1 << 12);
+        assert!(found(&continuations, 0..7000) > 6500);
+        (0..100_000).for_each(|address| insert(&mut continuations, address));
+        assert_eq!(continuations.buckets.len(), 1 << 12);
+        assert!(found(&continuations, 0..90_000) < 10_000);
+        assert!(found(&continuations, 99_000..100_000) > 990);
+        assert!(
+            Continuations::new(0)
+                .get(Direction::Forward, 0, [0; 8])
+                .is_none()
+        );
     }
 }

@@ -12,7 +12,7 @@ use crate::report::{FileCount, FileProblem, FileProblemKind, Outcome};
 
 /// What was not restored.
 #[derive(Debug, Default)]
-pub struct Losses {
+pub struct NotRestored {
     /// Entries that were not restored, or not completely, by their paths here.
     problems: Vec<FileProblem>,
     files: u64,
@@ -21,7 +21,7 @@ pub struct Losses {
     stopped: Option<String>,
 }
 
-impl Losses {
+impl NotRestored {
     /// Adds the result of a directory that was restored to `root`.
     pub fn add(&mut self, root: &Path, summary: RestoreSummary) {
         self.files += summary.files;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn losses_are_summed_up() {
-        let mut losses = Losses::default();
+        let mut losses = NotRestored::default();
         losses.add(Path::new("out"), summary(vec![], 2));
         let left_out = losses.remark("x.rfn").unwrap();
         assert_eq!(
