@@ -114,7 +114,7 @@ fuzz_target!(|input: Section<'_>| {
                 length,
                 offset_in_store,
             } => assert!(offset_in_store + length <= introduced_end),
-            Extent::Repeat {
+            Extent::Reference {
                 length,
                 offset_in_content,
             } => assert!(offset_in_content + length <= header.content_start),

@@ -6,7 +6,7 @@ use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::head::{head_of, head_only, take_extensions};
 use crate::layout::FrameKind;
-use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, REPEAT_WINDOW_MAX};
+use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, REFERENCE_WINDOW_MAX};
 
 /// The major version that is written and read. A reader rejects any other.
 pub const FORMAT_MAJOR: u16 = 1;
@@ -41,9 +41,9 @@ pub struct ArchiveHeader {
     /// The number of the archive's latest bytes that a decoder that cannot seek must retain
     /// ([`REACH_UNLIMITED`]: all).
     pub reach_bytes: u64,
-    /// The number of the latest extents that such a decoder must retain for repeats; 0: there are
-    /// no repeats.
-    pub repeat_window: u64,
+    /// The number of the latest extents that such a decoder must retain for references; 0: there
+    /// are no references.
+    pub reference_window: u64,
 }
 
 impl ArchiveHeader {
@@ -64,7 +64,7 @@ impl ArchiveHeader {
             level: reader.varint_as("level")?,
             block_bytes_max: reader.varint()?,
             epoch_bytes: reader.varint()?,
-            repeat_window: reader.varint()?,
+            reference_window: reader.varint()?,
             reach_bytes: match reader.varint()? {
                 0 => REACH_UNLIMITED,
                 reach_bytes => reach_bytes,
@@ -94,7 +94,7 @@ impl ArchiveHeader {
             u64::from(self.level),
             self.block_bytes_max,
             self.epoch_bytes,
-            self.repeat_window,
+            self.reference_window,
             reach_bytes,
             self.segment_bytes,
             self.memory_budget_bytes,
@@ -127,7 +127,11 @@ impl ArchiveHeader {
         check_positive("largest block bytes", self.block_bytes_max)?;
         check_limit("epoch bytes", self.epoch_bytes, EPOCH_BYTES_MAX)?;
         check_limit("segment bytes", self.segment_bytes, EPOCH_BYTES_MAX)?;
-        check_limit("window of repeats", self.repeat_window, REPEAT_WINDOW_MAX)?;
+        check_limit(
+            "window of references",
+            self.reference_window,
+            REFERENCE_WINDOW_MAX,
+        )?;
         check_limit(
             "largest block bytes",
             self.block_bytes_max,
@@ -174,7 +178,7 @@ mod tests {
             block_bytes_max: 1 << 22,
             memory_budget_bytes: 1 << 30,
             reach_bytes: REACH_UNLIMITED,
-            repeat_window: 1000,
+            reference_window: 1000,
         }
     }
 

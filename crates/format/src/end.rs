@@ -31,7 +31,7 @@ pub struct ArchiveEnd {
     pub root_hash: [u8; 32],
 }
 
-/// What depends on the extents of all epochs, with what repeats stand for.
+/// What depends on the extents of all epochs, with what references stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtentTotals {
     /// The number of content bytes of all copies.

@@ -37,7 +37,7 @@
 //!     block_bytes_max: 1 << 22,
 //!     memory_budget_bytes: 1 << 30,
 //!     reach_bytes: REACH_UNLIMITED,
-//!     repeat_window: 0,
+//!     reference_window: 0,
 //! };
 //! let (assembler, mut archive) = ArchiveAssembler::new(&header, 7)?;
 //! archive.extend(assembler.finish()?.last_bytes);
@@ -108,7 +108,7 @@ pub use index::{
     IndexSlice, IndexTree, NodeRows, NodeSource,
 };
 pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
-pub use limits::{ARCHIVES_MAX, Limits, REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
+pub use limits::{ARCHIVES_MAX, Limits, REFERENCE_DEPTH_MAX, REFERENCE_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use parity::{frame_with_parity, header_by_parity, mended_payload};

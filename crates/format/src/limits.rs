@@ -22,12 +22,13 @@ pub const PACKED_RAW_BYTES_MAX: u64 = 1 << 28;
 /// Extents in one frame.
 pub const EXTENTS_PER_FRAME_MAX: u64 = 1 << 24;
 
-/// The latest extents to which repeats may refer: a reader that cannot seek retains them, in some
-/// 13 bytes each.
-pub const REPEAT_WINDOW_MAX: u64 = 1 << 20;
+/// The latest extents to which references may refer: a reader that cannot seek retains them, in
+/// some 13 bytes each.
+pub const REFERENCE_WINDOW_MAX: u64 = 1 << 20;
 
-/// How often a repeat may repeat a repeat. A random read decodes up to as many Extents frames more.
-pub const REPEAT_DEPTH_MAX: u8 = 16;
+/// How often a reference may refer to a reference. A random read decodes up to as many Extents
+/// frames more.
+pub const REFERENCE_DEPTH_MAX: u8 = 16;
 
 /// Content bytes of an epoch. A hole costs nothing, whatever its length, so this is far above what
 /// memory could hold.

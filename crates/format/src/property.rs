@@ -47,9 +47,9 @@ impl Rng {
     }
 }
 
-/// Returns valid extents as an edited repeat produces them: mostly fresh and copy alternately, at a
-/// distance that seldom changes, some as repeats of earlier content. Also returns where the epoch
-/// begins in the content and in the store.
+/// Returns valid extents as an edited reference produces them: mostly fresh and copy alternately,
+/// at a distance that seldom changes, some as references to earlier content. Also returns where the
+/// epoch begins in the content and in the store.
 #[must_use]
 pub fn extents_from_seed(seed: u64, count: usize) -> (u64, u64, Vec<Extent>) {
     let mut rng = Rng::new(seed);
@@ -62,7 +62,7 @@ pub fn extents_from_seed(seed: u64, count: usize) -> (u64, u64, Vec<Extent>) {
         let size_class = 4 + rng.below(8);
         let length = 1 + rng.below(1 << size_class);
         let extent = match rng.below(64) {
-            1..4 => Extent::Repeat {
+            1..4 => Extent::Reference {
                 length,
                 offset_in_content: rng.below(content_start - length + 1),
             },

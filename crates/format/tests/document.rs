@@ -51,7 +51,7 @@ const ARCHIVE: Fields = &[
     ("Level", Varint),
     ("Block_Bytes_Max", Varint),
     ("Epoch_Bytes", Varint),
-    ("Repeat_Window", Varint),
+    ("Reference_Window", Varint),
     ("Reach_Bytes", Varint),
     ("Segment_Bytes", Varint),
     ("Memory_Budget_Bytes", Varint),
@@ -140,7 +140,7 @@ fn example_archive() -> Vec<u8> {
         block_bytes_max: 1 << 22,
         memory_budget_bytes: 1 << 29,
         reach_bytes: REACH_UNLIMITED,
-        repeat_window: 0,
+        reference_window: 0,
     };
     let (mut assembler, mut bytes) = ArchiveAssembler::new(&header, 0x1d1d_1d1d).unwrap();
     let start = MemberStart {
@@ -346,8 +346,11 @@ fn the_document_states_every_limit() {
         ("BLOCK_RAW_BYTES_MAX", limits::BLOCK_RAW_BYTES_MAX),
         ("PACKED_RAW_BYTES_MAX", limits::PACKED_RAW_BYTES_MAX),
         ("EXTENTS_PER_FRAME_MAX", limits::EXTENTS_PER_FRAME_MAX),
-        ("REPEAT_WINDOW_MAX", limits::REPEAT_WINDOW_MAX),
-        ("REPEAT_DEPTH_MAX", u64::from(limits::REPEAT_DEPTH_MAX)),
+        ("REFERENCE_WINDOW_MAX", limits::REFERENCE_WINDOW_MAX),
+        (
+            "REFERENCE_DEPTH_MAX",
+            u64::from(limits::REFERENCE_DEPTH_MAX),
+        ),
         ("EPOCH_BYTES_MAX", limits::EPOCH_BYTES_MAX),
         ("PATTERN_BYTES_MAX", limits::PATTERN_BYTES_MAX as u64),
         ("NAME_BYTES_MAX", limits::NAME_BYTES_MAX as u64),

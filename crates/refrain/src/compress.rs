@@ -17,7 +17,7 @@ use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::holes::epoch_bytes_max;
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
-use crate::write::native::repeats::{repeat_window, repeats_bytes};
+use crate::write::native::references::{reference_window, references_bytes};
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::PipelineEvent;
 use crate::write::pipeline::budget::Budget;
@@ -107,7 +107,8 @@ pub(crate) fn compress_in_runs(
         epoch_bytes,
     } = reach(options, &tuning, inputs, history)?;
     let frames_bytes = if history.retains_frames() { reach_bytes } else { 0 };
-    let retained_bytes = prepared.tree_bytes() + frames_bytes + repeats_bytes(tuning.memory_bytes);
+    let retained_bytes =
+        prepared.tree_bytes() + frames_bytes + references_bytes(tuning.memory_bytes);
     let run = Run {
         tuning,
         budget: Budget {
@@ -262,7 +263,7 @@ impl Run<'_> {
             context.clone(),
             reach,
             written,
-            repeat_window(memory_bytes),
+            reference_window(memory_bytes),
             ProgressCounts {
                 content_bytes_total,
                 duplicate_bytes,
@@ -312,7 +313,7 @@ impl Run<'_> {
             block_bytes_max: self.tuning.rules.block_bytes,
             memory_budget_bytes: self.tuning.memory_bytes,
             reach_bytes: self.reach_bytes,
-            repeat_window: repeat_window(self.tuning.memory_bytes),
+            reference_window: reference_window(self.tuning.memory_bytes),
         }
     }
 

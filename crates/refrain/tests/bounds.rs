@@ -368,7 +368,7 @@ fn a_chain_of_repeats_is_read_in_parts_and_refused_as_a_whole() {
     let mut start = 0;
     let mut repeat = |archive: &mut ForgedArchive, times: usize| {
         let end = archive.content_bytes();
-        let again = Extent::Repeat {
+        let again = Extent::Reference {
             length: end - start,
             offset_in_content: start,
         };

@@ -46,7 +46,7 @@ struct ContentAndStore {
 impl ContentAndStore {
     fn append(&mut self, extent: &Extent, rng: &mut Rng) {
         let from = self.content.len();
-        if let Extent::Repeat {
+        if let Extent::Reference {
             length,
             offset_in_content,
         } = *extent
@@ -70,7 +70,7 @@ impl ContentAndStore {
                 target.copy_from_slice(&self.store[source..source + target.len()]);
             }
             Extent::Fill { pattern, .. } => pattern.fill(0, target),
-            Extent::Repeat { .. } => {}
+            Extent::Reference { .. } => {}
         }
     }
 }
@@ -130,7 +130,7 @@ fn random_extent(store_bytes: usize, content_start: usize, rng: &mut Rng) -> Ext
     match rng.below(6) {
         5 if content_start > 0 => {
             let length = (length * 10).min(content_start as u64);
-            Extent::Repeat {
+            Extent::Reference {
                 length,
                 offset_in_content: rng.below(content_start as u64 - length + 1),
             }
@@ -209,8 +209,8 @@ fn random_members(
 /// The entries of a frame.
 const FRAME_ENTRIES: usize = 4;
 
-/// The promised window of repeats: more extents than a sample has.
-const REPEAT_WINDOW: u64 = 10_000;
+/// The promised window of references: more extents than a sample has.
+const REFERENCE_WINDOW: u64 = 10_000;
 
 /// Writes the plan with the format's assembler.
 struct ArchiveWriter<'a> {
@@ -236,7 +236,7 @@ impl<'a> ArchiveWriter<'a> {
             block_bytes_max: 1 << 10,
             memory_budget_bytes: 1 << 20,
             reach_bytes: *rng.choose(&[REACH_UNLIMITED, 1 << 40]),
-            repeat_window: REPEAT_WINDOW,
+            reference_window: REFERENCE_WINDOW,
         };
         let (assembler, bytes) =
             ArchiveAssembler::new(&header, seed as u32).expect("valid settings");
@@ -346,8 +346,8 @@ impl<'a> ArchiveWriter<'a> {
         let mut frame = header.finish(builder).expect("a valid header");
         let resolved = self
             .resolved
-            .epoch(content_start, &epoch.extents, REPEAT_WINDOW)
-            .expect("repeats within the limits");
+            .epoch(content_start, &epoch.extents, REFERENCE_WINDOW)
+            .expect("references within the limits");
         let sums = EpochSums::of(&resolved);
         self.assembler
             .extents(&header, &sums, &mut frame)

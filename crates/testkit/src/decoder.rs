@@ -147,7 +147,9 @@ fn step(
         } => {
             let data = &plain(&epoch.coding, data)?;
             let extents = unpack_extents(&epoch, data, limits)?;
-            let window = checker.archive().map_or(0, |archive| archive.repeat_window);
+            let window = checker
+                .archive()
+                .map_or(0, |archive| archive.reference_window);
             let resolved = state
                 .resolved
                 .epoch(epoch.content_start, &extents, window)?;
@@ -236,7 +238,7 @@ fn replay(extent: &Extent, state: &mut DecodedState) {
             let source_bytes = &state.store[source..source + length];
             state.content.extend_from_slice(source_bytes);
         }
-        Extent::Repeat {
+        Extent::Reference {
             offset_in_content, ..
         } => {
             let source = *offset_in_content as usize;

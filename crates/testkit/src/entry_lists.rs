@@ -231,7 +231,7 @@ fn settings() -> ArchiveHeader {
         block_bytes_max: 1 << 30,
         memory_budget_bytes: 1 << 20,
         reach_bytes: REACH_UNLIMITED,
-        repeat_window: 0,
+        reference_window: 0,
     }
 }
 

@@ -59,7 +59,7 @@ impl ForgedArchive {
             block_bytes_max: 1 << 30,
             memory_budget_bytes: 1 << 30,
             reach_bytes: REACH_UNLIMITED,
-            repeat_window: 1 << 20,
+            reference_window: 1 << 20,
         };
         let (mut assembler, mut bytes) =
             ArchiveAssembler::new(&header, 0x00f0_96ed).expect("valid settings");
@@ -94,14 +94,14 @@ impl ForgedArchive {
         self.content_bytes
     }
 
-    /// Adds an epoch. Repeats must not repeat fills.
+    /// Adds an epoch. References must not refer to fills.
     pub fn extents(&mut self, extents: impl IntoIterator<Item = Extent>) {
         let mut packer = ExtentPacker::new(self.content_bytes, self.introduced_bytes);
         let mut sums = EpochSums::default();
         for extent in extents {
             packer.push(&extent).expect("a valid extent");
             sums.add(&match extent {
-                Extent::Repeat { length, .. } => Extent::Copy {
+                Extent::Reference { length, .. } => Extent::Copy {
                     length,
                     offset_in_store: 0,
                 },

@@ -1,7 +1,7 @@
-//! The reference implementation of repeats: every epoch's extents, with each repeat replaced by the
-//! extents it stands for.
+//! The reference implementation of references: every epoch's extents, with each reference replaced
+//! by the extents it stands for.
 
-use refrain_format::{Extent, REPEAT_DEPTH_MAX};
+use refrain_format::{Extent, REFERENCE_DEPTH_MAX};
 
 /// An extent that needs no other: fresh bytes of an epoch that has ended are copies.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl ResolvedExtents {
     /// promises a window of `window` extents.
     ///
     /// # Errors
-    /// A message, if a repeat is too deep or reaches beyond the window.
+    /// A message, if a reference is too deep or reaches beyond the window.
     pub fn epoch(
         &mut self,
         content_start: u64,
@@ -37,7 +37,7 @@ impl ResolvedExtents {
         let (mut at, mut resolved) = (content_start, vec![]);
         for extent in extents {
             match *extent {
-                Extent::Repeat {
+                Extent::Reference {
                     length,
                     offset_in_content,
                 } => {
@@ -96,10 +96,10 @@ impl ResolvedExtents {
                 .rfind(|&&first| first <= number)
                 .ok_or("no epoch")?;
             if (before - first_of_epoch) as u64 > window {
-                return Err("a repeat reaches beyond the window".into());
+                return Err("a reference reaches beyond the window".into());
             }
-            if resolved.depth >= REPEAT_DEPTH_MAX {
-                return Err("a repeat is too deep".into());
+            if resolved.depth >= REFERENCE_DEPTH_MAX {
+                return Err("a reference is too deep".into());
             }
             let inside = from - resolved.content_start;
             parts.push((part(&resolved.extent, inside, to - from)?, resolved.depth));
@@ -121,7 +121,7 @@ fn part(extent: &Extent, inside: u64, length: u64) -> Result<Extent, String> {
             length,
             pattern: pattern.rotated(inside),
         },
-        Extent::Fresh { .. } | Extent::Repeat { .. } => {
+        Extent::Fresh { .. } | Extent::Reference { .. } => {
             return Err("an extent that is not resolved".into());
         }
     })

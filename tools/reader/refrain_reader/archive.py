@@ -194,7 +194,7 @@ class Indexed(Archive, Resolver):
         self.index = Index(roots, lambda offset, size: self.load(offset, size, INDEX))
         self.root_hash = self.end.root_hash
         self.head = h.parse_archive(self.load(len(MAGIC), None, ARCHIVE))
-        Resolver.__init__(self, self.head.repeat_window)
+        Resolver.__init__(self, self.head.reference_window)
         self.contents = Contents(self, self)
         self.known_epochs: dict[int, Epoch] = {}
         self.block: tuple[int, bytes] = (-1, b"")
@@ -255,7 +255,7 @@ class Indexed(Archive, Resolver):
     def find(self, address: int, before: int) -> tuple[Epoch, int]:
         """See `Resolver`."""
         first, row = self.index.at(EPOCHS, address)
-        need(first < before, "a repeat of content that is not before it")
+        need(first < before, "a reference to content that is not before it")
         count = 0
         for number, between in zip(
             range(first, before), self.index.rows_from(EPOCHS, first), strict=False

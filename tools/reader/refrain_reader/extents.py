@@ -1,4 +1,4 @@
-"""Extents (section 5.2): the section, repeats, and the content of epochs."""
+"""Extents (section 5.2): the section, references, and the content of epochs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .errors import Unsupported, need, within
 from .frames import Frame, checksum
 from .heads import ExtentsHead
 
-FRESH, COPY, FILL, REPEAT = range(4)
+FRESH, COPY, FILL, REFERENCE = range(4)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Content from the store (`source`), a fill (`pattern`) or, with neither, a repeat.
+    """Content from the store (`source`), a fill (`pattern`) or, with neither, a reference.
 
-    `at` is its place in the content space; `depth` counts the repeats it came through.
+    `at` is its place in the content space; `depth` counts the references it came through.
     """
 
     at: int
@@ -109,11 +109,11 @@ def length(cursor: Cursor) -> int:
 
 
 def parse_section(head: ExtentsHead, raw: bytes, name: str) -> list[Extent]:
-    """Section 5.2: the extents before repeats are resolved."""
-    kinds, fresh, copies, sources, repeats, from_content, fills, patterns = columns(raw, name)
+    """Section 5.2: the extents before references are resolved."""
+    kinds, fresh, copies, sources, references, from_content, fills, patterns = columns(raw, name)
     extents: list[Extent] = []
     at, introduced = head.content_start, head.store_start
-    expected, expected_repeat = 0, head.content_start
+    expected, expected_reference = 0, head.content_start
     for kind in kinds.rest():
         pattern, source = b"", 0
         if kind == FRESH:
@@ -129,18 +129,18 @@ def parse_section(head: ExtentsHead, raw: bytes, name: str) -> list[Extent]:
             need(period >= 1, f"{name}: Period_Bytes is 0")
             within(period, limits.PATTERN_BYTES_MAX, f"{name}: Period_Bytes")
             pattern = patterns.take(period)
-        elif kind == REPEAT:
-            size = length(repeats)
-            source = moved(expected_repeat, unzigzag(from_content.varint()))
-            need(source + size <= head.content_start, f"{name}: a repeat of its own epoch")
+        elif kind == REFERENCE:
+            size = length(references)
+            source = moved(expected_reference, unzigzag(from_content.varint()))
+            need(source + size <= head.content_start, f"{name}: a reference of its own epoch")
         else:
             raise Unsupported(f"{name}: Extent_Kind {kind}")
         expected = source + size if kind == COPY else moved(expected, size)
-        expected_repeat = source + size if kind == REPEAT else moved(expected_repeat, size)
+        expected_reference = source + size if kind == REFERENCE else moved(expected_reference, size)
         extents.append(Extent(at, size, kind, source, pattern))
         at += size
         need(at - head.content_start <= head.content_bytes, f"{name}: too much content")
-    for column in (fresh, copies, sources, repeats, from_content, fills, patterns):
+    for column in (fresh, copies, sources, references, from_content, fills, patterns):
         column.end()
     need(len(extents) == head.extent_count, f"{name}: Extent_Count")
     need(at == head.content_start + head.content_bytes, f"{name}: Content_Bytes")
@@ -149,37 +149,37 @@ def parse_section(head: ExtentsHead, raw: bytes, name: str) -> list[Extent]:
 
 
 class Resolver:
-    """Resolves repeats by earlier epochs, which `earlier` finds by content address."""
+    """Resolves references by earlier epochs, which `earlier` finds by content address."""
 
-    def __init__(self, repeat_window: int) -> None:
-        self.window = repeat_window
+    def __init__(self, reference_window: int) -> None:
+        self.window = reference_window
 
     def find(self, address: int, before: int) -> tuple[Epoch, int]:
         """The epoch that holds `address`, and the resolved extents from it to epoch `before`."""
         raise NotImplementedError
 
     def resolve(self, head: ExtentsHead, extents: list[Extent], name: str) -> Epoch:
-        """Section 5.2: replaces repeats by the extents they stand for."""
+        """Section 5.2: replaces references by the extents they stand for."""
         resolved: list[Extent] = []
         for extent in extents:
-            parts = [extent] if extent.kind != REPEAT else self.parts(head, extent, name)
+            parts = [extent] if extent.kind != REFERENCE else self.parts(head, extent, name)
             for part in parts:
                 resolved.append(part)
                 within(len(resolved), limits.EXTENTS_PER_FRAME_MAX, "resolved extents")
         return Epoch(head, resolved, [extent.at for extent in resolved])
 
-    def parts(self, head: ExtentsHead, repeat: Extent, name: str) -> Iterator[Extent]:
-        """What one repeat stands for."""
-        source, end = repeat.source, repeat.source + repeat.length
-        at = repeat.at
+    def parts(self, head: ExtentsHead, reference: Extent, name: str) -> Iterator[Extent]:
+        """What one reference stands for."""
+        source, end = reference.source, reference.source + reference.length
+        at = reference.at
         first = True
         while source < end:
             epoch, extents = self.find(source, head.epoch_id)
-            need(not first or extents <= self.window, f"{name}: a repeat of {extents} extents ago")
+            need(not first or extents <= self.window, f"{name}: a reference of {extents} extents ago")
             first = False
             stop = min(end, epoch.end)
             for part in epoch.between(source, stop):
-                depth = within(part.depth + 1, limits.REPEAT_DEPTH_MAX, f"{name}: depth")
+                depth = within(part.depth + 1, limits.REFERENCE_DEPTH_MAX, f"{name}: depth")
                 yield part.part(part.at, part.at + part.length, at, depth)
                 at += part.length
             source = stop
@@ -188,19 +188,19 @@ class Resolver:
 class Window(Resolver):
     """The latest epochs, for reading from front to back."""
 
-    def __init__(self, repeat_window: int) -> None:
-        super().__init__(repeat_window)
+    def __init__(self, reference_window: int) -> None:
+        super().__init__(reference_window)
         self.epochs: list[Epoch] = []
         self.counts: list[int] = [0]
 
     def find(self, address: int, before: int) -> tuple[Epoch, int]:
         starts = [epoch.start for epoch in self.epochs]
         index = bisect_right(starts, address) - 1
-        need(index >= 0, "a repeat of what is too far back")
+        need(index >= 0, "a reference of what is too far back")
         return self.epochs[index], sum(len(e.extents) for e in self.epochs[index:])
 
     def add(self, epoch: Epoch) -> None:
-        """Retains an epoch, and drops those that no repeat can reach any longer."""
+        """Retains an epoch, and drops those that no reference can reach any longer."""
         self.epochs.append(epoch)
         kept = 0
         for index in range(len(self.epochs) - 1, -1, -1):

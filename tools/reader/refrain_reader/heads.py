@@ -23,7 +23,7 @@ class ArchiveHead:
     level: int
     block_bytes_max: int
     epoch_bytes: int
-    repeat_window: int
+    reference_window: int
     reach_bytes: int
     segment_bytes: int
     memory_budget_bytes: int
@@ -186,7 +186,7 @@ def parse_archive(frame: Frame) -> ArchiveHead:
         level,
         cursor.positive(limits.BLOCK_RAW_BYTES_MAX, "Block_Bytes_Max"),
         cursor.positive(limits.EPOCH_BYTES_MAX, "Epoch_Bytes"),
-        cursor.limited(limits.REPEAT_WINDOW_MAX, "Repeat_Window"),
+        cursor.limited(limits.REFERENCE_WINDOW_MAX, "Reference_Window"),
         cursor.varint(),
         cursor.positive(limits.EPOCH_BYTES_MAX, "Segment_Bytes"),
         cursor.varint(),

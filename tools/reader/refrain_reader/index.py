@@ -35,7 +35,7 @@ class BlockRow:
 
     @property
     def key(self) -> Key:
-        """What rows are found by, and what a node repeats of its first row."""
+        """What rows are found by, and what a node references of its first row."""
         return self.store_start, 0
 
 

@@ -227,7 +227,7 @@ class Scanned(Archive, Resolver):
     def find(self, address: int, before: int) -> tuple[Epoch, int]:
         """See `Resolver`; the window need not be checked here."""
         epoch = self.epoch_at(address)
-        need(epoch.head.epoch_id < before, "a repeat of content that is not before it")
+        need(epoch.head.epoch_id < before, "a reference to content that is not before it")
         return epoch, 0
 
     def size_of(self, member: Member) -> int:

@@ -114,7 +114,7 @@ class Sequence:
     def archive(self, frame: Frame) -> None:
         """Section 4.1."""
         self.head = h.parse_archive(frame)
-        self.window = Window(self.head.repeat_window)
+        self.window = Window(self.head.reference_window)
 
     def hold(self, frame: Frame, apply: Callable[[int], None]) -> None:
         """Applies the frame now, or when the blocks it waits for have come."""

@@ -1,4 +1,4 @@
-"""Numbers, tables, filters, repeats: against values of the documents and plain twins."""
+"""Numbers, tables, filters, references: against values of the documents and plain twins."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pub enum Extent {
     },
     /// Content that earlier epochs describe. It stands for the extents of that content, so it
     /// takes less space than they do where content repeats as a whole.
-    Repeat {
+    Reference {
         /// The number of bytes of content.
         length: u64,
         /// Where the same bytes are in the content space, before the epoch.
@@ -43,7 +43,7 @@ impl Extent {
         match self {
             Self::Fresh { length }
             | Self::Copy { length, .. }
-            | Self::Repeat { length, .. }
+            | Self::Reference { length, .. }
             | Self::Fill { length, .. } => *length,
         }
     }

@@ -1,8 +1,9 @@
 //! The Extents frame: how an epoch of content is assembled from the store.
 //!
 //! An extent states that the next bytes of content are the next fresh bytes of the store, a copy of
-//! earlier store bytes, a repeated pattern, or a repeat of content that earlier epochs describe. A
-//! copy refers to store bytes; a repeat stands for the extents of its source, at a limited depth.
+//! earlier store bytes, a repeated pattern, or a reference to content that earlier epochs describe.
+//! A copy refers to store bytes; a reference stands for the extents of its source, at a limited
+//! depth.
 
 mod extent;
 mod header;

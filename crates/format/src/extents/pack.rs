@@ -1,11 +1,11 @@
 //! The packed section of an Extents frame.
 //!
-//! It has eight columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Repeat`
-//! lengths, `Repeat` differences, `Fill` lengths, patterns. A copy's source is written as its
+//! It has eight columns: kinds, `Fresh` lengths, `Copy` lengths, `Copy` differences, `Reference`
+//! lengths, `Reference` differences, `Fill` lengths, patterns. A copy's source is written as its
 //! difference from the *expected* source: the end of the previous copy's source, plus the bytes
-//! since; likewise for repeats. After an edit in the middle of a repeat the source continues at the
-//! same distance, so the most frequent difference is 0. The offset of `Fresh` bytes needs no number
-//! at all.
+//! since; likewise for references. After an edit in the middle of a reference the source continues
+//! at the same distance, so the most frequent difference is 0. The offset of `Fresh` bytes needs no
+//! number at all.
 
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
@@ -71,7 +71,7 @@ struct Pointers {
     content_start: u64,
     introduced_end: u64,
     expected_source: u64,
-    expected_repeat: u64,
+    expected_reference: u64,
     content_bytes: u64,
     fresh_bytes: u64,
 }
@@ -83,7 +83,7 @@ impl Pointers {
             introduced_end: store_start,
             // Any initial values would do.
             expected_source: 0,
-            expected_repeat: content_start,
+            expected_reference: content_start,
             content_bytes: 0,
             fresh_bytes: 0,
         }
@@ -95,7 +95,7 @@ impl Pointers {
         check_positive("extent length in bytes", length)?;
         self.content_bytes = sum("epoch bytes", self.content_bytes, length)?;
         self.expected_source = self.expected_source.wrapping_add(length);
-        self.expected_repeat = self.expected_repeat.wrapping_add(length);
+        self.expected_reference = self.expected_reference.wrapping_add(length);
         match extent {
             Extent::Fresh { .. } => {
                 self.fresh_bytes += length;
@@ -107,24 +107,24 @@ impl Pointers {
             } => {
                 self.expected_source = self.check_source(*offset_in_store, length)?;
             }
-            Extent::Repeat {
+            Extent::Reference {
                 offset_in_content, ..
             } => {
-                self.expected_repeat = self.check_repeat(*offset_in_content, length)?;
+                self.expected_reference = self.check_reference(*offset_in_content, length)?;
             }
         }
         Ok(())
     }
 
-    /// Checks that a repeat refers only to content of earlier epochs. Returns the end of its
+    /// Checks that a reference refers only to content of earlier epochs. Returns the end of its
     /// source.
-    fn check_repeat(&self, offset_in_content: u64, length: u64) -> Result<u64> {
+    fn check_reference(&self, offset_in_content: u64, length: u64) -> Result<u64> {
         let end = offset_in_content.saturating_add(length);
         if end <= self.content_start {
             Ok(end)
         } else {
             Err(FormatError::Value {
-                what: "end of a repeat's source",
+                what: "end of a reference's source",
                 value: end,
                 rule: "at or before the start of the epoch",
             })
@@ -190,7 +190,7 @@ impl ExtentPacker {
             fresh,
             copies,
             sources,
-            repeats,
+            references,
             repeated,
             fills,
             patterns,
@@ -209,13 +209,13 @@ impl ExtentPacker {
                 let difference = difference(*offset_in_store, self.pointers.expected_source);
                 put_varint(sources, difference);
             }
-            Extent::Repeat {
+            Extent::Reference {
                 length,
                 offset_in_content,
             } => {
                 kinds.push(KIND_REPEAT);
-                put_varint(repeats, *length);
-                let difference = difference(*offset_in_content, self.pointers.expected_repeat);
+                put_varint(references, *length);
+                let difference = difference(*offset_in_content, self.pointers.expected_reference);
                 put_varint(repeated, difference);
             }
             Extent::Fill { length, pattern } => {
@@ -302,7 +302,7 @@ pub struct ExtentReader<'a> {
     fresh: ByteReader<'a>,
     copies: ByteReader<'a>,
     sources: ByteReader<'a>,
-    repeats: ByteReader<'a>,
+    references: ByteReader<'a>,
     repeated: ByteReader<'a>,
     fills: ByteReader<'a>,
     patterns: ByteReader<'a>,
@@ -365,7 +365,7 @@ impl<'a> ExtentReader<'a> {
             fresh,
             copies,
             sources,
-            repeats,
+            references,
             repeated,
             fills,
             patterns,
@@ -377,7 +377,7 @@ impl<'a> ExtentReader<'a> {
             fresh,
             copies,
             sources,
-            repeats,
+            references,
             repeated,
             fills,
             patterns,
@@ -391,7 +391,7 @@ impl<'a> ExtentReader<'a> {
             &self.fresh,
             &self.copies,
             &self.sources,
-            &self.repeats,
+            &self.references,
             &self.repeated,
             &self.fills,
             &self.patterns,
@@ -432,10 +432,10 @@ impl<'a> ExtentReader<'a> {
                     self.sources.varint()?,
                 ),
             },
-            KIND_REPEAT => Extent::Repeat {
-                length: self.repeats.varint()?,
+            KIND_REPEAT => Extent::Reference {
+                length: self.references.varint()?,
                 offset_in_content: add_difference(
-                    self.pointers.expected_repeat,
+                    self.pointers.expected_reference,
                     self.repeated.varint()?,
                 ),
             },
@@ -531,13 +531,13 @@ mod tests {
                 length: 7,
                 pattern: Pattern::new(b"xyz").unwrap(),
             },
-            Extent::Repeat {
+            Extent::Reference {
                 length: 30,
                 offset_in_content: CONTENT_START - 100,
             },
             // Expected source: (CONTENT_START - 70) + 1.
             Extent::Fresh { length: 1 },
-            Extent::Repeat {
+            Extent::Reference {
                 length: 9,
                 offset_in_content: CONTENT_START - 69,
             },
@@ -564,7 +564,7 @@ mod tests {
             &[100, 50],                    // copy lengths
             // Differences: 200 - 1000 = -800 is 1599 in zigzag; the second one is 0.
             &[0xbf, 0x0c, 0],
-            &[30, 9], // repeat lengths
+            &[30, 9], // reference lengths
             // Differences: -100 from the start, which is 2^40 + 1167 ago; the second one is 0.
             &[0xe5, 0x93, 0x80, 0x80, 0x80, 0x40, 0],
             &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 7], // fill lengths
@@ -644,11 +644,11 @@ mod tests {
         // The difference, -5, becomes -12: the source begins two bytes before the store.
         let class = class_after_change(&copy, |raw| *raw.last_mut().unwrap() = 23);
         assert_eq!(class, ErrorClass::Damaged);
-        let repeat = [Extent::Repeat {
+        let reference = [Extent::Reference {
             length: 2,
             offset_in_content: u64::MAX - 1,
         }];
-        let error = pack_extents(CONTENT_START, 0, &repeat).unwrap_err();
+        let error = pack_extents(CONTENT_START, 0, &reference).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Damaged);
         // The length of the only extent becomes 2^62.
         let class = class_after_change(&[Extent::Fresh { length: 1 }], |raw| {
@@ -659,9 +659,9 @@ mod tests {
     }
 
     #[test]
-    fn repeats_refer_only_to_earlier_epochs() {
+    fn references_refer_only_to_earlier_epochs() {
         let beyond = |offset_in_content| {
-            [Extent::Repeat {
+            [Extent::Reference {
                 length: 5,
                 offset_in_content,
             }]

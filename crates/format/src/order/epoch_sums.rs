@@ -2,7 +2,7 @@
 
 use crate::extents::Extent;
 
-/// The sums of the extents of one epoch, with the extents that repeats stand for; see
+/// The sums of the extents of one epoch, with the extents that references stand for; see
 /// [`StreamChecker::observe_epoch`](crate::order::StreamChecker::observe_epoch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpochSums {
@@ -15,7 +15,7 @@ pub struct EpochSums {
 }
 
 impl EpochSums {
-    /// Returns the sums of these extents; repeats must be resolved.
+    /// Returns the sums of these extents; references must be resolved.
     #[must_use]
     pub fn of(extents: &[Extent]) -> Self {
         let mut sums = Self::default();
@@ -25,7 +25,7 @@ impl EpochSums {
         sums
     }
 
-    /// Adds one extent. The fresh bytes of a repeat's extents are copies here.
+    /// Adds one extent. The fresh bytes of a reference's extents are copies here.
     pub fn add(&mut self, extent: &Extent) {
         match extent {
             Extent::Fresh { .. } => {}
@@ -38,7 +38,7 @@ impl EpochSums {
                 self.lowest_source = Some(lowest.min(*offset_in_store));
             }
             // Its extents are what counts.
-            Extent::Repeat { .. } => {}
+            Extent::Reference { .. } => {}
             Extent::Fill { length, .. } => self.run_bytes = self.run_bytes.saturating_add(*length),
         }
     }

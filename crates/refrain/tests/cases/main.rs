@@ -44,7 +44,7 @@ mod lrzip_write;
 mod pipes;
 mod reach;
 mod recovery;
-mod repeats;
+mod references;
 mod round_trip;
 mod scan;
 mod second_reader;

@@ -18,7 +18,7 @@ pub fn archive_of_block(raw: &[u8], coding: Coding, data: &[u8]) -> Vec<u8> {
         block_bytes_max: bytes,
         memory_budget_bytes: bytes,
         reach_bytes: REACH_UNLIMITED,
-        repeat_window: 0,
+        reference_window: 0,
     };
     let (mut assembler, mut archive) = ArchiveAssembler::new(&settings, 7).unwrap();
     archive.extend(assembler.member_start(&start()).unwrap());

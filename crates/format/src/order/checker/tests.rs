@@ -29,7 +29,7 @@ impl Feeder {
             block_bytes_max: 100,
             memory_budget_bytes: 0,
             reach_bytes,
-            repeat_window: 0,
+            reference_window: 0,
         };
         self.feed(FrameKind::Archive, &Payload::Archive(header))
             .unwrap();

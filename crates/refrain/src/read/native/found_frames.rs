@@ -6,7 +6,7 @@ use std::ops::Range;
 use refrain_format::{
     ArchiveEnd, ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameHeader, FrameKind, Index,
     IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexNode, Limits, MAGIC, MemberEnd,
-    MemberStart, NodeRows, Payload, REACH_UNLIMITED, REPEAT_WINDOW_MAX, TAIL_BYTES, whole,
+    MemberStart, NodeRows, Payload, REACH_UNLIMITED, REFERENCE_WINDOW_MAX, TAIL_BYTES, whole,
 };
 use refrain_storage::Source;
 
@@ -382,6 +382,6 @@ fn substitute_settings(index: &Index) -> ArchiveHeader {
             .unwrap_or(1),
         memory_budget_bytes: 0,
         reach_bytes: REACH_UNLIMITED,
-        repeat_window: REPEAT_WINDOW_MAX,
+        reference_window: REFERENCE_WINDOW_MAX,
     }
 }

@@ -29,7 +29,7 @@ use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::packed_map::PackedMap;
-use crate::read::native::repeats::resolve_range;
+use crate::read::native::references::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::read_control::{ReadControl, Run};
@@ -63,8 +63,8 @@ pub(crate) struct IndexedArchive {
     lost: Vec<DamagedPlace>,
 }
 
-/// The most content whose repeats are resolved at once, in bytes. It bounds the memory for an epoch
-/// of many tiny extents.
+/// The most content whose references are resolved at once, in bytes. It bounds the memory for an
+/// epoch of many tiny extents.
 pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
 /// The blocks of an index.
@@ -289,7 +289,7 @@ impl IndexedArchive {
         while at < range.end {
             let stated = self.map_of(at, meter)?;
             let expanded = stated.expanded();
-            let of_epoch = expanded.as_ref().and_then(|map| map.without_repeats());
+            let of_epoch = expanded.as_ref().and_then(|map| map.without_references());
             let stop = match of_epoch {
                 Some(_) => stated.content().end.min(range.end),
                 None => range.end.min(at + RESOLVED_BYTES_MAX),
@@ -347,7 +347,7 @@ impl IndexedArchive {
         Ok(count)
     }
 
-    /// The map of a content range, without repeats.
+    /// The map of a content range, without references.
     pub(super) fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
         let extents_max = self.limits.extents_per_frame_max;
         resolve_range(range, extents_max, &mut |at| self.map_of(at, meter))

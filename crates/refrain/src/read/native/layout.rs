@@ -118,14 +118,14 @@ impl ExtentWalk<'_> {
                     let is_zero = pattern.is_zero();
                     self.visit(length_bytes, ExtentOrigin::Fill { is_zero })?;
                 }
-                Piece::Repeat(offset) => self.repeat(offset..offset + length_bytes)?,
+                Piece::Reference(offset) => self.reference(offset..offset + length_bytes)?,
             }
         }
         Ok(())
     }
 
     /// Visits the extents of content that repeats those of a range of earlier content.
-    fn repeat(&mut self, earlier: Range<u64>) -> Result<()> {
+    fn reference(&mut self, earlier: Range<u64>) -> Result<()> {
         let mut from = earlier.start;
         while from < earlier.end {
             let to = earlier.end.min(from + RESOLVED_BYTES_MAX);

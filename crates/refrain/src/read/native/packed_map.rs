@@ -24,7 +24,7 @@ pub(crate) struct PackedMap {
     header: ExtentsHeader,
     section: Vec<u8>,
     marks: Vec<ExtentPosition>,
-    has_repeats: bool,
+    has_references: bool,
     /// The same in a form that is quicker to read, while the map is one of the latest: a pass from
     /// front to back uses each map once.
     expanded: Lock<Option<Arc<StatedMap>>>,
@@ -51,7 +51,7 @@ impl PackedMap {
             header: *header,
             section,
             marks,
-            has_repeats: expanded.has_repeats(),
+            has_references: expanded.has_references(),
             expanded: Lock::new(Some(Arc::new(expanded))),
         })
     }
@@ -66,9 +66,9 @@ impl PackedMap {
         self.header.store_start
     }
 
-    /// Whether there are repeats of earlier content.
-    pub(crate) fn has_repeats(&self) -> bool {
-        self.has_repeats
+    /// Whether there are references to earlier content.
+    pub(crate) fn has_references(&self) -> bool {
+        self.has_references
     }
 
     /// The extents expanded, if the map is one of the latest.
@@ -137,9 +137,9 @@ impl Pieces<'_> {
                 Extent::Copy {
                     offset_in_store, ..
                 } => Piece::Store(offset_in_store + inside),
-                Extent::Repeat {
+                Extent::Reference {
                     offset_in_content, ..
-                } => Piece::Repeat(offset_in_content + inside),
+                } => Piece::Reference(offset_in_content + inside),
                 Extent::Fill { pattern, .. } => Piece::Fill {
                     pattern,
                     phase: inside,
@@ -171,9 +171,9 @@ mod tests {
                     Extent::Copy {
                         offset_in_store, ..
                     } => Piece::Store(offset_in_store + offset),
-                    Extent::Repeat {
+                    Extent::Reference {
                         offset_in_content, ..
-                    } => Piece::Repeat(offset_in_content + offset),
+                    } => Piece::Reference(offset_in_content + offset),
                     Extent::Fill { pattern, .. } => Piece::Fill {
                         pattern,
                         phase: offset,
@@ -197,8 +197,8 @@ mod tests {
             let header = packed.header(0, (content_start, store_start), Coding::none());
             let map = PackedMap::parse(&mut Workspace::new(), &header, &packed.raw).unwrap();
             assert_eq!(map.marks.len(), count / EXTENTS_BETWEEN_MARKS + 1);
-            let is_repeat = |extent: &Extent| matches!(extent, Extent::Repeat { .. });
-            assert_eq!(map.has_repeats(), extents.iter().any(is_repeat));
+            let is_reference = |extent: &Extent| matches!(extent, Extent::Reference { .. });
+            assert_eq!(map.has_references(), extents.iter().any(is_reference));
             let content = map.content();
             let length = content.end - content.start;
             for step in 0..40 {

@@ -36,7 +36,7 @@ impl IndexedArchive {
         Ok(missing)
     }
 
-    /// The same for a range of one epoch, whose own map is intact. What it repeats may be lost.
+    /// The same for a range of one epoch, whose own map is intact. What it refers to may be lost.
     fn mapped_remains(
         &self,
         range: Range<u64>,

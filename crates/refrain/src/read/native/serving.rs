@@ -41,7 +41,7 @@ impl IndexedArchive {
         while at < end {
             let stated = self.map_of(at, &meter)?;
             let mut stop = stated.content().end.min(end);
-            let goes_on = if !stated.has_repeats() {
+            let goes_on = if !stated.has_references() {
                 let pieces = stated.pieces(at..stop)?;
                 for_each_run_of(pieces.map(|piece| Ok(is_zero(piece?))), each)?
             } else {

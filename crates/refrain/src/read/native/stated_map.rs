@@ -1,4 +1,4 @@
-//! The extents of an epoch as its frame states them, before repeats are resolved.
+//! The extents of an epoch as its frame states them, before references are resolved.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::read::epoch_map::{EpochMap, IS_PATTERN, Origin};
 use crate::store::coding::decode_section;
 
 /// Marks an origin that is an offset in the content.
-const IS_REPEAT: u64 = 1 << 62;
+const IS_REFERENCE: u64 = 1 << 62;
 
 /// The extents of an epoch as its frame states them.
 pub(crate) struct StatedMap {
-    /// Origins may be marked as repeats.
+    /// Origins may be marked as references.
     pub(crate) map: EpochMap,
-    pub(crate) has_repeats: bool,
+    pub(crate) has_references: bool,
 }
 
 /// A part of a content range.
@@ -28,12 +28,12 @@ pub(crate) enum Piece {
         phase: u64,
     },
     /// The same content as from this offset on.
-    Repeat(u64),
+    Reference(u64),
 }
 
 impl StatedMap {
     /// Decodes and checks the section of an Extents frame. Also returns the sums of its extents,
-    /// without repeats.
+    /// without references.
     pub(crate) fn parse(
         workspace: &mut Workspace,
         head: &ExtentsHeader,
@@ -53,7 +53,7 @@ impl StatedMap {
         mut each: impl FnMut(&ExtentReader<'_>, &Extent),
     ) -> Result<StatedMap> {
         let mut map = EpochMap::empty(head.content_start);
-        let (mut fresh, mut has_repeats) = (head.store_start, false);
+        let (mut fresh, mut has_references) = (head.store_start, false);
         let mut reader = ExtentReader::new(head, section)?;
         while let Some(extent) = reader.next() {
             let extent = extent?;
@@ -66,11 +66,11 @@ impl StatedMap {
                 Extent::Copy {
                     offset_in_store, ..
                 } => offset_in_store,
-                Extent::Repeat {
+                Extent::Reference {
                     offset_in_content, ..
                 } => {
-                    has_repeats = true;
-                    IS_REPEAT | offset_in_content
+                    has_references = true;
+                    IS_REFERENCE | offset_in_content
                 }
                 Extent::Fill { pattern, .. } => {
                     map.patterns.push(pattern);
@@ -79,7 +79,10 @@ impl StatedMap {
             };
             map.append(origin, extent.length());
         }
-        Ok(StatedMap { map, has_repeats })
+        Ok(StatedMap {
+            map,
+            has_references,
+        })
     }
 
     /// The memory of the map, in bytes.
@@ -87,14 +90,14 @@ impl StatedMap {
         self.map.memory_bytes()
     }
 
-    /// Whether there are repeats of earlier content.
-    pub(crate) fn has_repeats(&self) -> bool {
-        self.has_repeats
+    /// Whether there are references to earlier content.
+    pub(crate) fn has_references(&self) -> bool {
+        self.has_references
     }
 
-    /// The map, if it has no repeats.
-    pub(crate) fn without_repeats(&self) -> Option<&EpochMap> {
-        (!self.has_repeats).then_some(&self.map)
+    /// The map, if it has no references.
+    pub(crate) fn without_references(&self) -> Option<&EpochMap> {
+        (!self.has_references).then_some(&self.map)
     }
 
     /// The content range of the epoch.
@@ -106,8 +109,8 @@ impl StatedMap {
     pub(crate) fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = (Piece, u64)> + '_ {
         self.map.origins(range).map(|(origin, length)| {
             let piece = match origin {
-                Origin::Store(offset) if offset & IS_REPEAT != 0 => {
-                    Piece::Repeat(offset & !IS_REPEAT)
+                Origin::Store(offset) if offset & IS_REFERENCE != 0 => {
+                    Piece::Reference(offset & !IS_REFERENCE)
                 }
                 Origin::Store(offset) => Piece::Store(offset),
                 Origin::Fill { pattern, phase } => Piece::Fill {

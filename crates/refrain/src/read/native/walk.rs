@@ -28,7 +28,7 @@ use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::pending_member::PendingMember;
-use crate::read::native::repeats::RepeatHistory;
+use crate::read::native::references::ReferenceHistory;
 use crate::read::native::segment_part::{BrokenPart, PartContent, SegmentPart};
 use crate::read::native::stated_map::StatedMap;
 use crate::read::native::streamed_blocks::StreamedBlocks;
@@ -127,7 +127,7 @@ pub(super) fn walk<'env>(
         checker: StreamChecker::measuring_reach(&options.limits),
         held: HeldFrames::new(&options.limits),
         workspace: Workspace::new(),
-        repeats: RepeatHistory::default(),
+        references: ReferenceHistory::default(),
         reach_bytes: REACH_UNLIMITED,
         content_bytes_total: None,
         plans: PartPlans::new(shares.parts_max),
@@ -178,7 +178,7 @@ struct Walk<'a, 'scope, 'env> {
     /// Frames that wait for blocks.
     held: HeldFrames<CheckedFrame>,
     workspace: Workspace,
-    repeats: RepeatHistory,
+    references: ReferenceHistory,
     reach_bytes: u64,
     content_bytes_total: Option<u64>,
     /// Parts whose decoding has not begun.
@@ -401,13 +401,13 @@ impl Walk<'_, '_, '_> {
             Payload::Archive(head) => {
                 self.reach_bytes = head.reach_bytes;
                 self.warn_of_reach();
-                self.repeats = RepeatHistory::new(head.repeat_window);
+                self.references = ReferenceHistory::new(head.reference_window);
             }
             Payload::MemberStart(start) => self.member_start(start)?,
             Payload::Block { header: head, .. } => self.block(&frame, &head)?,
             Payload::Extents { header: head, data } => {
                 let (stated, mut sums) = StatedMap::parse(&mut self.workspace, &head, data)?;
-                let map = self.repeats.resolve(
+                let map = self.references.resolve(
                     stated,
                     &mut sums,
                     self.options.limits.extents_per_frame_max,

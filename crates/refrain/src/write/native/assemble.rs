@@ -23,7 +23,7 @@ use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExten
 use crate::write::native::holes::{EpochPart, Hole, with_holes};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
-use crate::write::native::repeats::RepeatFinder;
+use crate::write::native::references::ReferenceFinder;
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::{Assembly, Encoding};
 use crate::write::pipeline::commit::CommittedEpoch;
@@ -201,14 +201,14 @@ pub(crate) struct Assembler<'a> {
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
     /// Whether the last epoch and the one before it, whose end may be in the same page, had
-    /// repeats.
+    /// references.
     has_repeats: [bool; 2],
     /// Whether the last epoch had near repeats.
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
     /// What earlier epochs have of the extents to be written.
-    repeats: RepeatFinder,
+    references: ReferenceFinder,
     /// The number of Extents frames so far, which is the id of the archive's next epoch.
     extents_frames: u64,
     blocks_in_flight: usize,
@@ -235,7 +235,7 @@ impl<'a> Assembler<'a> {
         context: Arc<PipelineContext>,
         reach: ReachFloors,
         written_blocks: Option<Arc<WrittenBlocks>>,
-        repeat_window: u64,
+        reference_window: u64,
         counts: ProgressCounts,
         watch: &'a dyn Watch,
     ) -> Assembler<'a> {
@@ -255,7 +255,7 @@ impl<'a> Assembler<'a> {
             near_repeats: false,
             next_block: 0,
             next_epoch: 0,
-            repeats: RepeatFinder::new(repeat_window),
+            references: ReferenceFinder::new(reference_window),
             extents_frames: 0,
             blocks_in_flight: 0,
             waiting: WaitingFrames::default(),
@@ -331,15 +331,15 @@ impl<'a> Assembler<'a> {
             });
         }
         for part in with_holes(epoch, &std::mem::take(&mut self.holes)) {
-            let (repeats, next_id) = (&mut self.repeats, &mut self.extents_frames);
+            let (references, next_id) = (&mut self.references, &mut self.extents_frames);
             match part {
                 EpochPart::Extents(extents) => {
-                    for job in extents.frames(repeats, next_id).collect::<Vec<_>>() {
+                    for job in extents.frames(references, next_id).collect::<Vec<_>>() {
                         self.write_frame(job, EXTENTS_HEADS_BYTES_MAX, start);
                     }
                 }
                 EpochPart::Hole(hole) => {
-                    let job = hole.hole_frame(repeats, next_id);
+                    let job = hole.hole_frame(references, next_id);
                     self.write_frame(job, HOLE_HEADS_BYTES_MAX, start);
                 }
             }

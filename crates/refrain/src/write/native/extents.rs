@@ -9,7 +9,7 @@ use refrain_longmatch::Extent;
 
 use crate::error::Result;
 use crate::store::coding::{METADATA_LEVEL, coding};
-use crate::write::native::repeats::{Item, RepeatFinder};
+use crate::write::native::references::{Item, ReferenceFinder};
 
 /// The most extents in one frame. A read of any content that a frame describes decodes all of its
 /// extents; so many take less than 1 MiB however dense they are.
@@ -25,13 +25,13 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
-    /// The frame of a hole, the only extent. No repeat refers to it, and it is none.
+    /// The frame of a hole, the only extent. No reference refers to it, and it is not one.
     pub(crate) fn hole_frame(
         self,
-        repeats: &mut RepeatFinder,
+        references: &mut ReferenceFinder,
         next_epoch_id: &mut u64,
     ) -> UnencodedExtents {
-        repeats.skip_one(self.content_start);
+        references.skip_one(self.content_start);
         let job = UnencodedExtents {
             epoch_id: *next_epoch_id,
             content_start: self.content_start,
@@ -50,11 +50,11 @@ impl EpochExtents {
     /// counts them.
     pub(crate) fn frames(
         &self,
-        repeats: &mut RepeatFinder,
+        references: &mut ReferenceFinder,
         next_epoch_id: &mut u64,
     ) -> impl Iterator<Item = UnencodedExtents> {
         let (mut content_start, mut store_start) = (self.content_start, self.store_start);
-        let items = repeats.items(content_start, store_start, &self.extents, EXTENTS_PER_FRAME);
+        let items = references.items(content_start, store_start, &self.extents, EXTENTS_PER_FRAME);
         let numbers = (0..self.extents.len()).step_by(EXTENTS_PER_FRAME);
         numbers.zip(items).map(move |(first, items)| {
             let range = first..self.extents.len().min(first + EXTENTS_PER_FRAME);
@@ -112,7 +112,7 @@ fn extents_level(blocks: CodecId) -> i32 {
 }
 
 impl UnencodedExtents {
-    /// The extents of the frame, repeats resolved.
+    /// The extents of the frame, references resolved.
     fn extents(&self) -> &[Extent] {
         &self.epoch[self.range.clone()]
     }
@@ -121,7 +121,7 @@ impl UnencodedExtents {
     pub(crate) fn section_bytes_max(&self) -> u64 {
         let of_item = |item: &Item| match item {
             Item::Direct(range) => self.epoch[range.clone()].iter().map(extent_bytes_max).sum(),
-            Item::Repeat { .. } => COPY_BYTES_MAX,
+            Item::Reference { .. } => COPY_BYTES_MAX,
         };
         let columns_bytes = 8 * VARINT_BYTES_MAX;
         columns_bytes + self.items.iter().map(of_item).sum::<u64>()
@@ -146,10 +146,10 @@ impl UnencodedExtents {
                         packer.push(&to_format(extent)?)?;
                     }
                 }
-                &Item::Repeat {
+                &Item::Reference {
                     length,
                     offset_in_content,
-                } => packer.push(&refrain_format::Extent::Repeat {
+                } => packer.push(&refrain_format::Extent::Reference {
                     length,
                     offset_in_content,
                 })?,
@@ -181,7 +181,7 @@ impl UnencodedExtents {
 /// The most bytes of a varint.
 const VARINT_BYTES_MAX: u64 = 10;
 
-/// The most bytes of a copy or a repeat: its kind, a length below 2^35, and a distance.
+/// The most bytes of a copy or a reference: its kind, a length below 2^35, and a distance.
 const COPY_BYTES_MAX: u64 = 1 + 5 + VARINT_BYTES_MAX;
 
 /// The most bytes of a packed extent.
@@ -237,7 +237,7 @@ mod tests {
         };
         let mut next_epoch_id = 7;
         let frames: Vec<_> = epoch
-            .frames(&mut RepeatFinder::new(0), &mut next_epoch_id)
+            .frames(&mut ReferenceFinder::new(0), &mut next_epoch_id)
             .collect();
         assert_eq!((frames.len(), next_epoch_id), (2, 9));
         let half = EXTENTS_PER_FRAME as u64 / 2;

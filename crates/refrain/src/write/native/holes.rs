@@ -20,7 +20,7 @@ pub(crate) struct Hole {
 /// that a repeat of it has them, too.
 const LONE_BYTES_MIN: u64 = 64 << 20;
 
-/// The extents of an epoch are divided where they have this much content: repeats are found by
+/// The extents of an epoch are divided where they have this much content: references are found by
 /// offsets of 32 bits.
 const PART_BYTES: u64 = 1 << 31;
 

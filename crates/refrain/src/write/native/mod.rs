@@ -7,5 +7,5 @@ pub(crate) mod holes;
 pub(crate) mod mask;
 pub(crate) mod members;
 pub(crate) mod output;
-pub(crate) mod repeats;
+pub(crate) mod references;
 pub(crate) mod written_blocks;

@@ -1,4 +1,4 @@
-//! Repeats: extents that stand for those of earlier content.
+//! References: extents that stand for those of earlier content.
 //!
 //! A random read resolves the range it needs, by the maps of earlier epochs as their frames state
 //! them. A pass from front to back resolves every epoch as it arrives, by the resolved maps of the
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::{EpochSums, Extent, REPEAT_DEPTH_MAX};
+use refrain_format::{EpochSums, Extent, REFERENCE_DEPTH_MAX};
 
 use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, Origin};
@@ -18,7 +18,7 @@ use crate::read::native::stated_map::{Piece, StatedMap};
 /// Resolves `range`, by the maps that `map_of` returns for an offset in the content.
 ///
 /// # Errors
-/// `Limit` for repeats that are too deep, or if there are more than `extents_max` extents;
+/// `Limit` for references that are too deep, or if there are more than `extents_max` extents;
 /// those of `map_of` and of the maps.
 pub(crate) fn resolve_range(
     range: Range<u64>,
@@ -30,7 +30,7 @@ pub(crate) fn resolve_range(
         extents_max,
         map_of,
     };
-    resolver.resolve(range, REPEAT_DEPTH_MAX)?;
+    resolver.resolve(range, REFERENCE_DEPTH_MAX)?;
     Ok(resolver.resolved)
 }
 
@@ -67,7 +67,7 @@ impl Resolver<'_> {
         match piece {
             Piece::Store(offset) => self.resolved.append(offset, length),
             Piece::Fill { pattern, phase } => self.resolved.append_fill(&pattern, phase, length),
-            Piece::Repeat(offset) => {
+            Piece::Reference(offset) => {
                 let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
                 self.resolve(offset..offset + length, depth_left)?;
             }
@@ -87,19 +87,19 @@ fn too_many(extents_max: u64) -> Error {
 }
 
 fn too_deep() -> Error {
-    Error::limit("a repeat repeats more repeats than the format permits")
+    Error::limit("a reference references more references than the format permits")
 }
 
 /// A resolved map that later epochs may refer to.
 struct RetainedMap {
     map: Arc<EpochMap>,
-    /// For every extent, how many repeats led to it.
+    /// For every extent, how many references led to it.
     depths: Vec<u8>,
 }
 
 /// The latest epochs of a pass from front to back.
 #[derive(Default)]
-pub(crate) struct RepeatHistory {
+pub(crate) struct ReferenceHistory {
     retained: VecDeque<RetainedMap>,
     extents: u64,
     memory_bytes: u64,
@@ -107,21 +107,21 @@ pub(crate) struct RepeatHistory {
     window: u64,
 }
 
-impl RepeatHistory {
+impl ReferenceHistory {
     /// For an archive with this window.
-    pub(crate) fn new(window: u64) -> RepeatHistory {
-        RepeatHistory {
+    pub(crate) fn new(window: u64) -> ReferenceHistory {
+        ReferenceHistory {
             window,
-            ..RepeatHistory::default()
+            ..ReferenceHistory::default()
         }
     }
 
-    /// Resolves the repeats of the next epoch, adds their extents to `sums`, and retains the map.
-    /// An epoch may have up to `extents_max` extents.
+    /// Resolves the references of the next epoch, adds their extents to `sums`, and retains the
+    /// map. An epoch may have up to `extents_max` extents.
     ///
     /// # Errors
-    /// `Damaged` for a repeat that reaches beyond the window; `Limit` for one that is too deep, if
-    /// there are too many extents, or if the maps retained take more than `memory_max` bytes.
+    /// `Damaged` for a reference that reaches beyond the window; `Limit` for one that is too deep,
+    /// if there are too many extents, or if the maps retained take more than `memory_max` bytes.
     pub(crate) fn resolve(
         &mut self,
         stated: StatedMap,
@@ -129,7 +129,7 @@ impl RepeatHistory {
         extents_max: u64,
         memory_max: u64,
     ) -> Result<Arc<EpochMap>> {
-        let (map, depths) = if !stated.has_repeats {
+        let (map, depths) = if !stated.has_references {
             let depths = vec![0; stated.map.starts.len()];
             (stated.map, depths)
         } else {
@@ -167,8 +167,8 @@ impl RepeatHistory {
                     resolved.append_fill(&pattern, phase, length);
                     depths.push(0);
                 }
-                Piece::Repeat(offset) => {
-                    self.repeat(offset..offset + length, &mut resolved, &mut depths, sums)?
+                Piece::Reference(offset) => {
+                    self.reference(offset..offset + length, &mut resolved, &mut depths, sums)?
                 }
             }
             if depths.len() as u64 > extents_max {
@@ -179,7 +179,7 @@ impl RepeatHistory {
     }
 
     /// Appends the extents of an earlier content range.
-    fn repeat(
+    fn reference(
         &self,
         range: Range<u64>,
         resolved: &mut EpochMap,
@@ -195,7 +195,7 @@ impl RepeatHistory {
                 .get(epoch)
                 .filter(|retained| retained.map.content().start <= at)
                 .ok_or_else(|| {
-                    Error::damaged("a repeat is outside the window that the archive states")
+                    Error::damaged("a reference is outside the window that the archive states")
                 })?;
             let stop = retained.map.content().end.min(range.end);
             let first = retained.map.extent_at(at);
@@ -215,7 +215,7 @@ impl RepeatHistory {
                     }
                 }
                 let depth = retained.depths.get(number).map_or(0, |depth| depth + 1);
-                if depth > REPEAT_DEPTH_MAX {
+                if depth > REFERENCE_DEPTH_MAX {
                     return Err(too_deep());
                 }
                 depths.push(depth);
@@ -328,7 +328,7 @@ mod tests {
                         pattern.fill(inside, &mut byte);
                         (0, Some(byte[0]))
                     }
-                    Extent::Repeat { .. } => panic!("not resolved"),
+                    Extent::Reference { .. } => panic!("not resolved"),
                 });
             }
             fresh += match extent {
@@ -350,7 +350,7 @@ mod tests {
                 length,
                 pattern: Pattern::new(&b"abc"[..1 + rng.below(3) as usize]).unwrap(),
             },
-            2 if epochs.content_bytes > 300 => Extent::Repeat {
+            2 if epochs.content_bytes > 300 => Extent::Reference {
                 length: length * 10,
                 offset_in_content: rng.below(epochs.content_bytes - length * 10),
             },
@@ -364,7 +364,7 @@ mod tests {
         fn both_ways_resolve_as_the_reference_does(seed: u64, window in 0_u64..400) {
             let mut rng = Rng::new(seed);
             let mut epochs = Epochs::default();
-            let mut history = RepeatHistory::new(window);
+            let mut history = ReferenceHistory::new(window);
             for _ in 0..30 {
                 let extents: Vec<_> = (0..1 + rng.below(6)).map(|_| random_extent(&epochs, &mut rng)).collect();
                 let (content_start, store_start) = (epochs.content_bytes, epochs.store_bytes);
@@ -392,17 +392,17 @@ mod tests {
         }
     }
 
-    fn repeat(length: u64, offset_in_content: u64) -> Extent {
-        Extent::Repeat {
+    fn reference(length: u64, offset_in_content: u64) -> Extent {
+        Extent::Reference {
             length,
             offset_in_content,
         }
     }
 
     #[test]
-    fn repeats_of_repeats_have_a_limit() {
+    fn references_of_references_have_a_limit() {
         let mut epochs = Epochs::default();
-        let mut history = RepeatHistory::new(1000);
+        let mut history = ReferenceHistory::new(1000);
         let mut add = |epochs: &mut Epochs, extent| {
             let (stated, mut sums) = epochs.stated(&[extent]);
             let _ = epochs.push(&[extent], 1000);
@@ -411,16 +411,16 @@ mod tests {
                 .map(|_| ())
         };
         add(&mut epochs, Extent::Fresh { length: 10 }).unwrap();
-        for depth in 0..u64::from(REPEAT_DEPTH_MAX) {
-            add(&mut epochs, repeat(10, depth * 10)).unwrap();
+        for depth in 0..u64::from(REFERENCE_DEPTH_MAX) {
+            add(&mut epochs, reference(10, depth * 10)).unwrap();
         }
         let range = |start| start..start + 10;
-        let deepest = u64::from(REPEAT_DEPTH_MAX) * 10;
+        let deepest = u64::from(REFERENCE_DEPTH_MAX) * 10;
         let resolve = |epochs: &Epochs, range| {
             resolve_range(range, 100, &mut |at| Ok(epochs.map_of(at))).map(|_| ())
         };
         resolve(&epochs, range(deepest)).unwrap();
-        let error = add(&mut epochs, repeat(10, deepest)).unwrap_err();
+        let error = add(&mut epochs, reference(10, deepest)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Limit);
         let error = resolve(&epochs, range(deepest + 10)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Limit);
@@ -429,9 +429,9 @@ mod tests {
     #[test]
     fn an_epoch_of_too_many_extents_is_refused_before_it_is_resolved() {
         let mut epochs = Epochs::default();
-        let mut history = RepeatHistory::new(1 << 20);
-        // Each epoch repeats the one before ten times.
-        let pair = [Extent::Fresh { length: 1 }, repeat(1, 0)];
+        let mut history = ReferenceHistory::new(1 << 20);
+        // Each epoch refers to the one before ten times.
+        let pair = [Extent::Fresh { length: 1 }, reference(1, 0)];
         let first = [pair[0]; 10];
         let (stated, mut sums) = epochs.stated(&first);
         epochs.push(&first, 1 << 20).unwrap();
@@ -439,7 +439,7 @@ mod tests {
         let mut length = 10;
         let error = loop {
             let from = epochs.content_bytes - length;
-            let extents = [repeat(length, from); 10];
+            let extents = [reference(length, from); 10];
             let (stated, mut sums) = epochs.stated(&extents);
             epochs.push(&extents, 1 << 20).unwrap();
             length *= 10;
@@ -458,11 +458,11 @@ mod tests {
         let epochs = Epochs::default();
         let extents = vec![Extent::Fresh { length: 1 }; 1000];
         let (stated, mut sums) = epochs.stated(&extents);
-        let mut history = RepeatHistory::new(1000);
+        let mut history = ReferenceHistory::new(1000);
         let error = history.resolve(stated, &mut sums, 5000, 12_000).map(|_| ());
         assert_eq!(error.unwrap_err().kind, ErrorKind::Limit);
         let (stated, mut sums) = epochs.stated(&extents);
-        let mut history = RepeatHistory::new(999);
+        let mut history = ReferenceHistory::new(999);
         assert!(history.resolve(stated, &mut sums, 5000, 12_000).is_ok());
     }
 }

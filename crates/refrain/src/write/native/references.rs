@@ -1,33 +1,34 @@
-//! Finds the extents of an epoch that earlier content has too, in the same order. A repeat of that
-//! content takes their place in the archive.
+//! Finds the extents of an epoch that earlier content has too, in the same order. A reference to
+//! that content takes their place in the archive.
 //!
 //! Unchanged files of the fiftieth version of a tree have all the fragments that the versions
-//! before have left of them. With repeats a version costs what it changes.
+//! before have left of them. With references a version costs what it changes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use refrain_format::{REPEAT_DEPTH_MAX, REPEAT_WINDOW_MAX};
+use refrain_format::{REFERENCE_DEPTH_MAX, REFERENCE_WINDOW_MAX};
 use refrain_longmatch::Extent;
 
 /// The memory for each extent of the window, in bytes: its description, and its place in the table
 /// of pairs.
 const WINDOW_EXTENT_BYTES: u64 = 24;
 
-/// The part of the memory for the window of repeats: one in so many bytes.
+/// The part of the memory for the window of references: one in so many bytes.
 const WINDOW_SHARE: u64 = 64;
 
 /// The most extents of a window: more take a reader that cannot seek more memory than they save.
-const WINDOW_MAX: u64 = REPEAT_WINDOW_MAX / 2;
+const WINDOW_MAX: u64 = REFERENCE_WINDOW_MAX / 2;
 
-/// How many of the latest extents repeats may refer to, in an archive written with so much memory.
-pub(crate) fn repeat_window(memory_bytes: u64) -> u64 {
+/// How many of the latest extents references may refer to, in an archive written with so much
+/// memory.
+pub(crate) fn reference_window(memory_bytes: u64) -> u64 {
     (memory_bytes / WINDOW_SHARE / WINDOW_EXTENT_BYTES).min(WINDOW_MAX)
 }
 
-/// The most memory that finding repeats takes, in bytes.
-pub(crate) fn repeats_bytes(memory_bytes: u64) -> u64 {
-    repeat_window(memory_bytes) * WINDOW_EXTENT_BYTES
+/// The most memory that finding references takes, in bytes.
+pub(crate) fn references_bytes(memory_bytes: u64) -> u64 {
+    reference_window(memory_bytes) * WINDOW_EXTENT_BYTES
 }
 
 /// What a frame has in the place of a range of extents.
@@ -36,7 +37,7 @@ pub(crate) enum Item {
     /// The extents themselves, by their numbers in the epoch.
     Direct(Range<usize>),
     /// Earlier content with the same extents.
-    Repeat { length: u64, offset_in_content: u64 },
+    Reference { length: u64, offset_in_content: u64 },
 }
 
 /// The source of an extent; equal for equal ones only.
@@ -78,7 +79,7 @@ struct Described {
     origins: Vec<u64>,
     /// Where each begins, relative to the epoch; then the length of the epoch.
     starts: Vec<u32>,
-    /// How many repeats lead to it.
+    /// How many references lead to it.
     depths: Vec<u8>,
 }
 
@@ -113,32 +114,32 @@ impl Described {
 }
 
 /// The latest extents, and where pairs of them are.
-pub(crate) struct RepeatFinder {
+pub(crate) struct ReferenceFinder {
     window: u64,
     epochs: VecDeque<Described>,
     /// The number of the next extent.
     next: u64,
     /// For a pair of extents by its hash: the number of its latest first one, plus 1.
     pairs: Vec<u32>,
-    /// Where the extents after the last repeat are expected.
+    /// Where the extents after the last reference are expected.
     expected: u64,
 }
 
-/// A candidate for a repeat.
+/// A candidate for a reference.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
     number: u64,
     count: usize,
 }
 
-impl RepeatFinder {
+impl ReferenceFinder {
     /// For a window of so many extents; 0 finds nothing.
-    pub(crate) fn new(window: u64) -> RepeatFinder {
+    pub(crate) fn new(window: u64) -> ReferenceFinder {
         let pairs = match window {
             0 => 0,
             _ => (window as usize).next_power_of_two() * 2,
         };
-        RepeatFinder {
+        ReferenceFinder {
             window,
             epochs: VecDeque::new(),
             next: 0,
@@ -231,7 +232,7 @@ impl RepeatFinder {
             let end = at + found.count.max(1);
             match self.source(found) {
                 Some((epoch, index)) => {
-                    items.push(Item::Repeat {
+                    items.push(Item::Reference {
                         length: u64::from(here.starts[end] - here.starts[at]),
                         offset_in_content: epoch.start(index),
                     });
@@ -254,7 +255,7 @@ impl RepeatFinder {
         items
     }
 
-    /// The longest repeat of the extents from `at` on.
+    /// The longest reference of the extents from `at` on.
     fn best(&self, here: &Described, at: usize, end: usize) -> Candidate {
         let expected = self.candidate(here, at..end, self.expected);
         let pair = here
@@ -266,7 +267,7 @@ impl RepeatFinder {
             .map_or(Candidate::default(), |number| {
                 self.candidate(here, at..end, number)
             });
-        // A repeat where it is expected takes a few bytes less, but one that is deep soon ends.
+        // A reference where it is expected takes a few bytes less, but one that is deep soon ends.
         let is_longer = pair.count > expected.count
             || (pair.count == expected.count && self.is_deep(expected) && !self.is_deep(pair));
         if pair.count >= PAIR_MIN && is_longer { pair } else { expected }
@@ -276,7 +277,7 @@ impl RepeatFinder {
         let depth = self
             .source(candidate)
             .and_then(|(epoch, index)| epoch.depths.get(index));
-        depth.is_some_and(|&depth| depth >= REPEAT_DEPTH_MAX / 2)
+        depth.is_some_and(|&depth| depth >= REFERENCE_DEPTH_MAX / 2)
     }
 
     fn slot(&self, hash: u64) -> usize {
@@ -300,7 +301,7 @@ impl RepeatFinder {
             .take_while(|&(at, index)| {
                 here.length(at) == epoch.length(index)
                     && here.origin(at).is_same(epoch.origin(index))
-                    && epoch.depths[index] < REPEAT_DEPTH_MAX
+                    && epoch.depths[index] < REFERENCE_DEPTH_MAX
             })
             .count();
         Candidate { number, count }
@@ -335,7 +336,7 @@ impl RepeatFinder {
     }
 }
 
-/// The fewest extents of a repeat at an address that is not expected.
+/// The fewest extents of a reference at an address that is not expected.
 const PAIR_MIN: usize = 2;
 
 #[cfg(test)]
@@ -365,7 +366,7 @@ mod tests {
 
     /// Writes epochs and reads them by the reference implementation.
     struct Writer {
-        finder: RepeatFinder,
+        finder: ReferenceFinder,
         naive: ResolvedExtents,
         window: u64,
         content_bytes: u64,
@@ -375,7 +376,7 @@ mod tests {
     impl Writer {
         fn new(window: u64) -> Writer {
             Writer {
-                finder: RepeatFinder::new(window),
+                finder: ReferenceFinder::new(window),
                 naive: ResolvedExtents::default(),
                 window,
                 content_bytes: 0,
@@ -395,10 +396,10 @@ mod tests {
                 for item in items {
                     match item {
                         Item::Direct(range) => written.extend(extents[range].iter().map(to_format)),
-                        Item::Repeat {
+                        Item::Reference {
                             length,
                             offset_in_content,
-                        } => written.push(FormatExtent::Repeat {
+                        } => written.push(FormatExtent::Reference {
                             length,
                             offset_in_content,
                         }),
@@ -504,7 +505,7 @@ mod tests {
         // A few for each version, and all of them again when they are too deep.
         assert!(count < 100 * 30 + 1000 * 100 / 16, "{count}");
         assert!(
-            RepeatFinder::new(0).items(0, 0, &version, 400).concat()
+            ReferenceFinder::new(0).items(0, 0, &version, 400).concat()
                 == [
                     Item::Direct(0..400),
                     Item::Direct(400..800),
@@ -515,8 +516,8 @@ mod tests {
 
     #[test]
     fn the_window_follows_from_the_memory() {
-        assert_eq!(repeat_window(128 << 20), 87_381);
-        assert_eq!(repeat_window(1 << 30), WINDOW_MAX);
-        assert!(repeats_bytes(1 << 40) <= 16 << 20);
+        assert_eq!(reference_window(128 << 20), 87_381);
+        assert_eq!(reference_window(1 << 30), WINDOW_MAX);
+        assert!(references_bytes(1 << 40) <= 16 << 20);
     }
 }
