@@ -12,7 +12,7 @@ use refrain_filesystem::Problem;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
 use crate::damage::{DamagedPlace, push_range};
-use crate::dialect::reader_of;
+use crate::dialect::{DialectReader, NATIVE, reader_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
@@ -46,6 +46,8 @@ const ZEROS_BYTES_MAX: u64 = 1 << 30;
 /// is decoded from the beginning of the blocks that hold it.
 pub struct Archive {
     pub(crate) opened: Box<dyn OpenedArchive>,
+    /// How archives of its dialect are read.
+    pub(crate) reader: &'static DialectReader,
     /// The bytes of the archive.
     pub(crate) source: Arc<dyn Source>,
     threads: usize,
@@ -63,19 +65,30 @@ impl Archive {
     /// other; `Unsupported` for a later version; `Limit` if its index takes more memory than
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        Archive::open_as(reader_of(&*source)?, source, options)
+    }
+
+    /// Opens an archive of a dialect that is known.
+    pub(crate) fn open_as(
+        reader: &'static DialectReader,
+        source: Arc<dyn Source>,
+        options: &ReadOptions,
+    ) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
-        let opened = (reader_of(&*source)?.open)(source.clone(), options)?;
-        Ok(Archive::new(opened, source, options, content_limit))
+        let opened = (reader.open)(source.clone(), options)?;
+        Ok(Archive::new(opened, reader, source, options, content_limit))
     }
 
     fn new(
         opened: Box<dyn OpenedArchive>,
+        reader: &'static DialectReader,
         source: Arc<dyn Source>,
         options: &ReadOptions,
         content_limit: ContentLimit,
     ) -> Archive {
         Archive {
             opened,
+            reader,
             source,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
@@ -116,7 +129,7 @@ impl Archive {
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
         let opened = open_scanned(source.clone(), options)?;
-        let archive = Archive::new(opened, source, options, content_limit);
+        let archive = Archive::new(opened, &NATIVE, source, options, content_limit);
         Ok(Archive {
             is_scanned: true,
             ..archive
@@ -170,6 +183,14 @@ impl Archive {
     /// [`Archive::open_by_scan`]. For an archive of lrzip: the number of bytes after its end.
     pub fn skipped_bytes(&self) -> u64 {
         self.opened.skipped_bytes()
+    }
+
+    /// The bytes of its file.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn size_bytes(&self) -> Result<u64> {
+        Ok(self.source.size_bytes()?)
     }
 
     /// The number of members.

@@ -1,15 +1,17 @@
 //! The dialects of archives: which ones this build reads, and how each is recognized.
 //!
 //! A dialect is one row of [`DIALECTS`]. A verb that reads an archive takes the row that the
-//! archive's first bytes select, and uses only the traits that the row names.
+//! archive's first bytes select, and uses only what the row names.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
+use refrain_foreign::Format;
 use refrain_format::{MAGIC, check_magic};
 use refrain_storage::Source;
 
 use crate::error::Result;
+use crate::file_extraction::extract_file;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::content_limit::ContentLimit;
@@ -18,6 +20,7 @@ use crate::read::native;
 use crate::read::opened_archive::OpenedArchive;
 use crate::store::exact_read::read_full;
 use crate::store::frames::ArchiveFeed;
+use crate::targets::{ExtractSummary, Targets};
 
 /// The format that an archive has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +30,31 @@ pub enum Dialect {
     Native,
     /// The format of lrzip: one member without a name, no index.
     Lrzip,
+    /// The format of another program: one member without a name, read from front to back.
+    Foreign(Format),
 }
 
 type OpenArchive = fn(Arc<dyn Source>, &ReadOptions) -> Result<Box<dyn OpenedArchive>>;
 
-type WalkArchive = fn(
+pub(crate) type WalkArchive = fn(
     ArchiveFeed,
     &ReadOptions,
     &ContentLimit,
     &mut dyn ContentVisitor,
     &dyn Watch,
 ) -> Result<WalkTotals>;
+
+type ExtractFile =
+    fn(ArchiveFeed, Format, &mut dyn Targets, &ReadOptions, &dyn Watch) -> Result<ExtractSummary>;
+
+/// How all of an archive is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    /// From front to back, no more content than the limit allows.
+    Walk(WalkArchive),
+    /// As the decoder of another program's format does.
+    Extract(ExtractFile, Format),
+}
 
 /// How archives of one dialect are recognized and read.
 pub(crate) struct DialectReader {
@@ -48,18 +65,28 @@ pub(crate) struct DialectReader {
     may_be_encrypted: fn(&[u8]) -> bool,
     /// Opens an archive for random access.
     pub open: OpenArchive,
-    /// Reads an archive from front to back, no more content than the limit allows.
-    pub walk: WalkArchive,
+    /// Reads all of an archive.
+    pub way: Way,
 }
 
 /// The native dialect. It also opens what no dialect recognizes, and returns the error for it.
-const NATIVE: DialectReader = DialectReader {
+pub(crate) const NATIVE: DialectReader = DialectReader {
     dialect: Dialect::Native,
     is_prefix: |first| check_magic(first).is_ok(),
     may_be_encrypted: |_| false,
     open: native::concatenation::open_archives,
-    walk: native::concatenation_walk::walk_archives,
+    way: Way::Walk(native::concatenation_walk::walk_archives),
 };
+
+/// The format of another program, which is not opened for random access.
+const fn foreign(format: Format, is_prefix: fn(&[u8]) -> bool) -> DialectReader {
+    DialectReader {
+        dialect: Dialect::Foreign(format),
+        is_prefix,
+        way: Way::Extract(extract_file, format),
+        ..NATIVE
+    }
+}
 
 /// All dialects of this build.
 const DIALECTS: &[DialectReader] = &[
@@ -78,9 +105,19 @@ const DIALECTS: &[DialectReader] = &[
                 source, options,
             )?))
         },
-        walk: crate::read::lrzip::walk::walk_archive,
+        way: Way::Walk(crate::read::lrzip::walk::walk_archive),
     },
+    foreign(Format::Gzip, |first| is_format(first, Format::Gzip)),
+    foreign(Format::Xz, |first| is_format(first, Format::Xz)),
+    foreign(Format::Zstd, |first| is_format(first, Format::Zstd)),
+    foreign(Format::Bzip2, |first| is_format(first, Format::Bzip2)),
+    foreign(Format::Lz4, |first| is_format(first, Format::Lz4)),
+    foreign(Format::Zip, |first| is_format(first, Format::Zip)),
 ];
+
+fn is_format(first: &[u8], format: Format) -> bool {
+    Format::of_prefix(first) == Some(format)
+}
 
 impl DialectReader {
     /// The dialect.
@@ -91,12 +128,23 @@ impl DialectReader {
 
 impl Dialect {
     /// The number of bytes at the beginning that suffice to tell the dialect.
-    pub const PREFIX_BYTES: usize = MAGIC.len();
+    pub const PREFIX_BYTES: usize = Format::PREFIX_BYTES;
+
+    /// The length of the shortest archive that is recognized, in bytes.
+    pub const PREFIX_BYTES_MIN: usize = MAGIC.len();
 
     /// The dialect of an archive which begins with these bytes; `None` if no archive does. Fewer
     /// than [`Dialect::PREFIX_BYTES`] are taken for the whole.
     pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
         reader_of_prefix(first).map(|reader| reader.dialect)
+    }
+
+    /// The format of another program, if it is one.
+    pub fn format(self) -> Option<Format> {
+        match self {
+            Dialect::Foreign(format) => Some(format),
+            Dialect::Native | Dialect::Lrzip => None,
+        }
     }
 
     /// Whether an archive may be encrypted which begins with these bytes, 512 of them or all. What

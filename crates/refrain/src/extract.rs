@@ -1,15 +1,11 @@
 //! The verb extract: every byte of an archive is read, checked and delivered.
 
-use std::io::Read;
-use std::sync::Arc;
-
-use refrain_storage::Source;
-
 use crate::archive::Archive;
 use crate::archive_info::MemberKind;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, WalkArchive, Way};
 use crate::error::{ErrorKind, Result};
 use crate::extraction::Extraction;
+use crate::input::{Input, Recognized};
 use crate::member_extraction::extract_members;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
@@ -17,53 +13,80 @@ use crate::store::frames::ArchiveFeed;
 use crate::verify::{limited, run};
 
 pub use crate::targets::{ExtractSummary, Target, Targets, TreeTarget};
-pub use crate::verify::{verify, verify_stream};
+pub use crate::verify::verify;
 
-/// Extracts all members of an archive that can be read at any offset.
+/// Extracts all members of an archive, or the content of a file of another format: one member
+/// without a name.
 ///
 /// The content hash and further digests of a member are compared before it is published. Every
 /// frame is read and checked, unless only a part of the archive is asked for.
 ///
-/// # Errors
-/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location; `Io` for reads and
-/// writes; any error of `targets`. Members that were closed before remain published; the one that
-/// is open is dropped.
-pub fn extract(
-    source: Arc<dyn Source>,
-    targets: &mut dyn Targets,
-    options: &ReadOptions,
-    watch: &dyn Watch,
-) -> Result<ExtractSummary> {
-    if Dialect::of(&*source)? == Dialect::Native {
-        match Archive::open(source.clone(), options) {
-            Ok(archive) if targets.is_part() || matches!(has_trees(&archive), Ok(true)) => {
-                archive.use_memory_for_blocks();
-                return extract_members(&archive, &source, targets, None, options, watch);
-            }
-            // Damage is found again by what follows, with its location.
-            Err(error) if error.kind == ErrorKind::Io => return Err(error),
-            Ok(_) | Err(_) => {}
-        }
-    }
-    extract_feed(ArchiveFeed::Source(source), targets, options, watch)
-}
-
-/// Like [`extract`], for an archive from a non-seekable stream. It retains as many of the archive's
-/// latest bytes in memory as the archive states (its reach), at most half of the options' memory.
+/// An archive from a non-seekable stream is read from front to back. As many of its latest bytes
+/// are retained in memory as it states (its reach), at most half of the options' memory.
 ///
 /// # Errors
-/// As [`extract`]; `Limit` if the reach is larger than what may be retained.
-pub fn extract_stream(
-    stream: Box<dyn Read + Send>,
+/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location, `Limit` if the reach is
+/// larger than what may be retained; `Io` for reads and writes; any error of `targets`. Members
+/// that were closed before remain published; the one that is open is dropped.
+pub fn extract(
+    input: impl Into<Input>,
     targets: &mut dyn Targets,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    extract_feed(ArchiveFeed::Stream(stream), targets, options, watch)
+    let recognized = input.into().recognize()?;
+    let walk = match recognized.reader.way {
+        Way::Walk(walk) => walk,
+        Way::Extract(extract, format) => {
+            return extract(recognized.feed, format, targets, options, watch);
+        }
+    };
+    match by_members(recognized, &*targets, options)? {
+        Ok(archive) => {
+            archive.use_memory_for_blocks();
+            extract_members(&archive, targets, None, options, watch)
+        }
+        Err(feed) => extract_feed(walk, feed, targets, options, watch),
+    }
+}
+
+/// The archive, if it is extracted member by member, or what it is read from front to back from.
+fn by_members(
+    recognized: Recognized,
+    targets: &dyn Targets,
+    options: &ReadOptions,
+) -> Result<std::result::Result<Archive, ArchiveFeed>> {
+    let Recognized {
+        reader,
+        feed,
+        archive,
+    } = recognized;
+    let Some(source) = feed
+        .source()
+        .filter(|_| reader.dialect() == Dialect::Native)
+    else {
+        return Ok(Err(feed));
+    };
+    let opened = match archive {
+        Some(archive) => Ok(archive),
+        None => Archive::open_as(reader, source, options),
+    };
+    let chosen = opened.and_then(|archive| {
+        let is_chosen = archive.is_scanned() || targets.is_part() || has_trees(&archive)?;
+        Ok(is_chosen.then_some(archive))
+    });
+    match chosen {
+        Ok(Some(archive)) => Ok(Ok(archive)),
+        Err(error) if error.kind == ErrorKind::Io => Err(error),
+        // From front to back what is before damage is delivered, and an index that takes too much
+        // memory is not needed.
+        Ok(None) | Err(_) => Ok(Err(feed)),
+    }
 }
 
 /// Extracts an archive from front to back.
 fn extract_feed(
+    walk: WalkArchive,
     feed: ArchiveFeed,
     targets: &mut dyn Targets,
     options: &ReadOptions,
@@ -71,7 +94,7 @@ fn extract_feed(
 ) -> Result<ExtractSummary> {
     let (feed, limit) = limited(feed, options)?;
     let mut extraction = Extraction::new(targets, options, &limit, watch);
-    run((feed, limit), &mut extraction, options, watch)
+    run(walk, (feed, limit), &mut extraction, options, watch)
 }
 
 /// Whether any member has entries.

@@ -26,6 +26,11 @@ impl GoingOn {
         }
     }
 
+    /// Whether files of which parts are missing are delivered, too.
+    pub(crate) fn keeps_broken(&self) -> bool {
+        self.keep_broken
+    }
+
     /// For a pass over a member.
     pub(crate) fn recovery<'a>(&'a self, member: usize, member_name: &'a [u8]) -> Recovery<'a> {
         Recovery {

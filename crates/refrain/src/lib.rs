@@ -70,9 +70,11 @@ pub mod directory;
 mod error;
 mod extract;
 mod extraction;
+mod file_extraction;
 pub mod foreign;
 mod going_on;
 mod hash;
+mod input;
 mod levels;
 pub mod locks;
 pub mod lrzip;
@@ -105,10 +107,9 @@ pub use compress::{CompressSummary, compress};
 pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
-pub use extract::{
-    ExtractSummary, Target, Targets, TreeTarget, extract, extract_stream, verify, verify_stream,
-};
+pub use extract::{ExtractSummary, Target, Targets, TreeTarget, extract, verify};
 pub use hash::{HashInputs, hash};
+pub use input::Input;
 pub use levels::{LevelRow, levels};
 pub use options::{
     CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, TemporarySpace,
@@ -117,7 +118,7 @@ pub use options::{
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
-pub use recover::{damaged_places, recover, recover_stream};
+pub use recover::{damaged_places, recover};
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 

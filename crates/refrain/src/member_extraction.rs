@@ -36,7 +36,6 @@ pub(crate) struct Begun {
 /// Those of reading, unless the extraction goes on after damage; those of `targets`.
 pub(crate) fn extract_members(
     archive: &Archive,
-    source: &Arc<dyn Source>,
     targets: &mut dyn Targets,
     going_on: Option<(&GoingOn, Begun)>,
     options: &ReadOptions,
@@ -45,6 +44,7 @@ pub(crate) fn extract_members(
     let (going_on, mut begun) = going_on.unzip();
     let first = begun.as_ref().map_or(0, |begun| begun.member);
     let is_part = targets.is_part();
+    let source = &archive.source;
     let mut extraction = MemberExtraction {
         archive,
         source,

@@ -11,7 +11,7 @@ use crate::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use crate::{
     Archive, CodecChoice, CompressOptions, Content, ErrorKind, Level, Member, MemberInput,
     MemberKind, MemberStart, Purpose, ReadOptions, Result, Target, Targets, Unwatched, codec_names,
-    extract, extract_stream, recover, recover_stream,
+    extract, recover,
 };
 
 /// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can
@@ -90,7 +90,7 @@ fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member,
     };
     let result = if as_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
-        extract_stream(stream, &mut taken, options, &Unwatched)
+        extract(stream, &mut taken, options, &Unwatched)
     } else {
         let source = Arc::new(MemorySource::new(archive.to_vec()));
         extract(source, &mut taken, options, &Unwatched)
@@ -183,10 +183,10 @@ pub fn recovery_survives(bytes: &[u8]) {
         };
         let recovered = if as_pipe {
             let stream = Box::new(Cursor::new(bytes.to_vec()));
-            recover_stream(stream, &mut taken, keep_broken, &SMALL, &Unwatched)
+            recover(stream, &mut taken, keep_broken, &SMALL, &Unwatched)
         } else {
             let source = Arc::new(MemorySource::new(bytes.to_vec()));
-            recover(source, None, &mut taken, keep_broken, &SMALL, &Unwatched)
+            recover(source, &mut taken, keep_broken, &SMALL, &Unwatched)
         };
         for (member, content) in &taken.members {
             let is_content = matches!(member.kind, MemberKind::File | MemberKind::Stream);

@@ -1,17 +1,15 @@
 //! The verb extract for archives that may be damaged: what is whole is delivered, the rest named.
 
-use std::io::Read;
-use std::sync::Arc;
-
 use refrain_storage::Source;
 
 use crate::archive::Archive;
 use crate::damage::{Damage, DamagedPart, DamagedPlace};
-use crate::dialect::{Dialect, reader_of_feed};
+use crate::dialect::{Dialect, WalkArchive, Way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::extract::has_trees;
 use crate::extraction::Extraction;
 use crate::going_on::GoingOn;
+use crate::input::{Input, Recognized};
 use crate::member_extraction::{Begun, extract_members};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
@@ -26,53 +24,61 @@ use crate::verify::{limited, run};
 /// others are named, with the ranges that are missing. With `keep_broken` they are delivered, too,
 /// with zeros in the place of what is missing. The hash of a member cannot be compared then.
 ///
-/// `archive` is the source opened by [`Archive::open_or_scan`], if it is open already.
+/// An archive that is opened already was opened by [`Archive::open_or_scan`]. One from a
+/// non-seekable stream is read to its end, if there is a directory for temporary content and the
+/// archive takes no more than half of the room there; otherwise what is before the first damage is
+/// delivered. Files of other formats are delivered up to the damage.
 ///
 /// # Errors
 /// As [`extract`](crate::extract()), but `Damaged` only if nothing is found, or if all that the
 /// archive consists of is intact and contradicts itself.
 pub fn recover(
-    source: Arc<dyn Source>,
-    archive: Option<Archive>,
+    input: impl Into<Input>,
     targets: &mut dyn Targets,
     keep_broken: bool,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<(ExtractSummary, Damage)> {
-    if Dialect::of(&*source)? != Dialect::Native {
-        let feed = ArchiveFeed::Source(source);
-        return recover_feed(feed, targets, keep_broken, options, watch);
-    }
-    let archive = match archive {
-        Some(archive) => archive,
-        None => Archive::open_or_scan(source.clone(), options)?,
+    let Recognized {
+        reader,
+        feed,
+        archive,
+    } = input.into().recognize()?;
+    let walk = match reader.way {
+        Way::Walk(walk) => walk,
+        Way::Extract(extract, format) => {
+            let summary = extract(feed, format, targets, options, watch)?;
+            return Ok((summary, Damage::default()));
+        }
     };
+    let is_native = reader.dialect() == Dialect::Native;
     let going_on = GoingOn::new(keep_broken);
+    let archive = match (archive, feed) {
+        (Some(archive), _) if is_native => archive,
+        (None, ArchiveFeed::Source(source)) if is_native => Archive::open_or_scan(source, options)?,
+        (_, feed) => {
+            return recover_feed((walk, is_native), feed, targets, going_on, options, watch);
+        }
+    };
     let mut begun = Begun {
         member: 0,
         target: None,
     };
     if !archive.is_scanned() && !targets.is_part() && !has_trees(&archive)? {
-        let (feed, limit) = limited(ArchiveFeed::Source(source.clone()), options)?;
+        let (feed, limit) = limited(ArchiveFeed::Source(archive.source.clone()), options)?;
         let mut extraction = Extraction::new(targets, options, &limit, watch);
-        let error = match run((feed, limit), &mut extraction, options, watch) {
+        let error = match run(walk, (feed, limit), &mut extraction, options, watch) {
             Ok(summary) => return Ok((summary, Damage::default())),
             Err(error) if error.kind == ErrorKind::Damaged => error,
             Err(error) => return Err(error),
         };
         begun = begun_by(extraction);
-        let has_places = going_on.add_places_of(&*source, options)?;
+        let has_places = going_on.add_places_of(&*archive.source, options)?;
         if begun.member >= archive.member_count() && !has_places {
             return Err(error);
         }
     }
-    go_on(
-        (archive, source),
-        targets,
-        (going_on, begun),
-        options,
-        watch,
-    )
+    go_on(archive, targets, (going_on, begun), options, watch)
 }
 
 /// What an extraction from front to back had begun when it met damage.
@@ -86,7 +92,7 @@ fn begun_by(extraction: Extraction<'_>) -> Begun {
 
 /// Extracts what was not extracted yet.
 fn go_on(
-    (archive, source): (Archive, Arc<dyn Source>),
+    archive: Archive,
     targets: &mut dyn Targets,
     (going_on, begun): (GoingOn, Begun),
     options: &ReadOptions,
@@ -94,11 +100,11 @@ fn go_on(
 ) -> Result<(ExtractSummary, Damage)> {
     archive.use_memory_for_blocks();
     let on = Some((&going_on, begun));
-    let summary = extract_members(&archive, &source, targets, on, options, watch)?;
+    let summary = extract_members(&archive, targets, on, options, watch)?;
     let mut damage = going_on.into_damage();
     if archive.is_scanned() && damage.is_none() {
         // All frames are there, and contradict each other.
-        let opened = Archive::open_checked(source, options);
+        let opened = Archive::open_checked(archive.source, options);
         damage.add_places(opened.err().as_ref().map(place_of));
     }
     Ok((summary, damage))
@@ -113,35 +119,15 @@ pub fn damaged_places(source: &dyn Source, options: &ReadOptions) -> Result<Vec<
     lost_places_of(source, &limits_for(options.memory_bytes))
 }
 
-/// Like [`recover`], for an archive from a non-seekable stream. With a directory for temporary
-/// content it reads all of the stream and goes on after damage, as long as the archive takes no
-/// more than half of the room there. Otherwise it delivers what is before the first damage.
-///
-/// # Errors
-/// As [`extract_stream`](crate::extract_stream()), but not for damage behind the start of the first
-/// member.
-pub fn recover_stream(
-    stream: Box<dyn Read + Send>,
-    targets: &mut dyn Targets,
-    keep_broken: bool,
-    options: &ReadOptions,
-    watch: &dyn Watch,
-) -> Result<(ExtractSummary, Damage)> {
-    let feed = ArchiveFeed::Stream(stream);
-    recover_feed(feed, targets, keep_broken, options, watch)
-}
-
 /// Extracts an archive from front to back. Behind damage it goes on in the copy of a pipe.
 fn recover_feed(
+    (walk, is_native): (WalkArchive, bool),
     feed: ArchiveFeed,
     targets: &mut dyn Targets,
-    keep_broken: bool,
+    going_on: GoingOn,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<(ExtractSummary, Damage)> {
-    let going_on = GoingOn::new(keep_broken);
-    let (reader, feed) = reader_of_feed(feed)?;
-    let is_native = reader.dialect() == Dialect::Native;
     let (feed, copy) = match feed {
         ArchiveFeed::Stream(stream) if is_native => {
             let (stream, copy) = PipeCopy::of(stream, options.temporary.as_deref());
@@ -152,7 +138,7 @@ fn recover_feed(
     let (feed, limit) = limited(feed, options)?;
     let mut extraction =
         Extraction::new(targets, options, &limit, watch).closing_broken(&going_on, copy.clone());
-    let ended = run((feed, limit), &mut extraction, options, watch);
+    let ended = run(walk, (feed, limit), &mut extraction, options, watch);
     let error = match ended {
         Ok(summary) => return Ok((summary, Damage::default())),
         Err(error) if error.kind == ErrorKind::Damaged => error,
@@ -161,18 +147,12 @@ fn recover_feed(
     if let Some(copy) = copy.filter(|copy| copy.is_there()) {
         let begun = begun_by(extraction);
         let source = copy.complete()?.ok_or(error)?;
-        let archive = Archive::open_or_scan(source.clone(), options)?;
-        return go_on(
-            (archive, source),
-            targets,
-            (going_on, begun),
-            options,
-            watch,
-        );
+        let archive = Archive::open_or_scan(source, options)?;
+        return go_on(archive, targets, (going_on, begun), options, watch);
     }
     // Content that is compared at its end only, or was and is wrong, is not known to be right.
     let is_proven = is_native && has_place(&error);
-    if !is_proven && !keep_broken {
+    if !is_proven && !going_on.keeps_broken() {
         return Err(error);
     }
     extraction.close_open()?;

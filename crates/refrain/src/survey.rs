@@ -26,7 +26,7 @@ pub fn damaged_files(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<Damage> {
-    let found = recover(source.clone(), None, &mut Nowhere, true, options, watch)?;
+    let found = recover(source.clone(), &mut Nowhere, true, options, watch)?;
     let (_, mut damage) = found;
     let archive = Archive::open_or_scan(source.clone(), options)?;
     for file in std::mem::take(&mut damage.files) {

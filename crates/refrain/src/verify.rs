@@ -1,44 +1,37 @@
 //! The verb verify, and the pass from front to back that it shares with extraction.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use refrain_format::{MemberEnd, MemberStart as FormatStart};
 use refrain_storage::Source;
 
-use crate::dialect::reader_of_feed;
+use crate::dialect::{WalkArchive, Way};
 use crate::error::Result;
+use crate::input::{Input, Recognized};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload};
 use crate::store::frames::ArchiveFeed;
-use crate::targets::ExtractSummary;
+use crate::targets::{ExtractSummary, Nowhere};
 
 /// Checks every frame, every block and every content hash of an archive without writing anything.
 ///
 /// # Errors
 /// As [`extract`](crate::extract()).
 pub fn verify(
-    source: Arc<dyn Source>,
+    input: impl Into<Input>,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let feed = limited(ArchiveFeed::Source(source), options)?;
-    run(feed, &mut Verification, options, watch)
-}
-
-/// Like [`verify`], for an archive from a non-seekable stream.
-///
-/// # Errors
-/// As [`extract_stream`](crate::extract_stream).
-pub fn verify_stream(
-    stream: Box<dyn Read + Send>,
-    options: &ReadOptions,
-    watch: &dyn Watch,
-) -> Result<ExtractSummary> {
-    let feed = limited(ArchiveFeed::Stream(stream), options)?;
-    run(feed, &mut Verification, options, watch)
+    let Recognized { reader, feed, .. } = input.into().recognize()?;
+    match reader.way {
+        Way::Walk(walk) => {
+            let feed = limited(feed, options)?;
+            run(walk, feed, &mut Verification, options, watch)
+        }
+        Way::Extract(extract, format) => extract(feed, format, &mut Nowhere, options, watch),
+    }
 }
 
 /// An archive and the limit of its content.
@@ -60,13 +53,13 @@ pub(crate) fn limited(
 
 /// Reads an archive from front to back.
 pub(crate) fn run(
+    walk: WalkArchive,
     (feed, limit): (ArchiveFeed, ContentLimit),
     visitor: &mut dyn ContentVisitor,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let (reader, feed) = reader_of_feed(feed)?;
-    Ok((reader.walk)(feed, options, &limit, visitor, watch)?.into())
+    Ok(walk(feed, options, &limit, visitor, watch)?.into())
 }
 
 struct Verification;

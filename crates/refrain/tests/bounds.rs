@@ -183,7 +183,7 @@ fn extract_both(
     let mut targets = Counted::new(u64::MAX);
     let stream = Box::new(Cursor::new(archive.to_vec()));
     let (from_pipe, cost) =
-        measured(|| refrain::extract_stream(stream, &mut targets, options, &Unwatched));
+        measured(|| refrain::extract(stream, &mut targets, options, &Unwatched));
     each(from_pipe, &targets, &cost);
 }
 
@@ -542,7 +542,7 @@ fn the_view_of_a_directory_from_a_pipe_can_be_cancelled() {
         flag: AtomicBool::new(false),
     };
     let stream = Box::new(Cursor::new(archive));
-    let result = refrain::extract_stream(stream, &mut targets, &reading(None), &watch);
+    let result = refrain::extract(stream, &mut targets, &reading(None), &watch);
     assert_eq!(result.unwrap_err().kind, ErrorKind::Cancelled);
     assert!(targets.bytes() < GIB, "{}", targets.bytes());
 }

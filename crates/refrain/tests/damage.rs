@@ -103,7 +103,7 @@ fn extract(archive: &[u8], by_pipe: bool) -> (Result<()>, Vec<Published>) {
     };
     let result = if by_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
-        refrain::extract_stream(stream, &mut targets, &options(), &Unwatched)
+        refrain::extract(stream, &mut targets, &options(), &Unwatched)
     } else {
         refrain::extract(source(archive), &mut targets, &options(), &Unwatched)
     };
@@ -180,7 +180,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
         check_published(sample, &published, result.is_ok(), &what);
         let verified = if by_pipe {
             let stream = Box::new(Cursor::new(bytes.to_vec()));
-            refrain::verify_stream(stream, &options(), &Unwatched)
+            refrain::verify(stream, &options(), &Unwatched)
         } else {
             refrain::verify(source(bytes), &options(), &Unwatched)
         };

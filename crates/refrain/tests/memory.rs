@@ -273,7 +273,7 @@ fn the_peak_of_the_memory_is_within_the_budget() {
         let stream = Box::new(std::fs::File::open(&path).unwrap());
         shares.push(reading("extract a pipe", memory_bytes, |options| {
             let mut targets = CompareTargets(generator);
-            refrain::extract_stream(stream, &mut targets, options, &Unwatched).unwrap();
+            refrain::extract(stream, &mut targets, options, &Unwatched).unwrap();
         }));
     }
     assert_eq!(shares.len(), 7 * budgets.len());

@@ -296,14 +296,11 @@ fn content_path(path: &Path, args: &CompressArgs) -> PathBuf {
 /// The format of another program that a regular file has.
 fn packed_format(path: &Path) -> Option<Format> {
     paths::metadata(path).ok().filter(Metadata::is_file)?;
-    let mut first = Vec::with_capacity(Format::PREFIX_BYTES);
+    let mut first = Vec::with_capacity(Dialect::PREFIX_BYTES);
     let file = File::open(path).ok()?;
-    let mut start = file.take(Format::PREFIX_BYTES as u64);
+    let mut start = file.take(Dialect::PREFIX_BYTES as u64);
     start.read_to_end(&mut first).ok()?;
-    match Dialect::of_prefix(&first) {
-        Some(_) => None,
-        None => Format::of_prefix(&first),
-    }
+    Dialect::of_prefix(&first)?.format()
 }
 
 /// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a

@@ -46,6 +46,16 @@ pub enum Destination {
     Path(PathBuf),
 }
 
+impl Destination {
+    /// What follows `-o`, if it is a path.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::Path(path) => Some(path),
+            Destination::Stdout | Destination::Default => None,
+        }
+    }
+}
+
 impl DecompressPlan {
     /// Plans a run.
     ///

@@ -1,17 +1,18 @@
 //! `refrain decompress`: archives into files and directories.
 
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use refrain::storage::{Blocking, Source};
-use refrain::{Archive, Damage, Dialect, EntryKind, MemberKind};
+use refrain::foreign::Format;
+use refrain::storage::Blocking;
+use refrain::{Archive, Damage, Dialect, EntryKind, Input, MemberKind};
 use serde_json::json;
 
 use super::entries::{self, Found};
 use super::extraction::{Extraction, NOTHING_TEXT};
-use super::foreign;
-use super::input::{ArchiveContent, open_content, read_total};
+use super::input::{open_content, read_total};
 use super::matches::for_each_match;
 use super::near_names;
 use super::operands::{self, Operands};
@@ -23,16 +24,17 @@ use crate::entry_paths::normalized;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::names;
 use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
 use crate::report::{
     Copied, DamageReport, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
 };
 use crate::restore::{Placement, Restore, StreamPlacement};
-use crate::selection::{ArchiveSelection, Wanted};
+use crate::selection::{ArchiveSelection, Wanted, has_wildcards};
 use crate::session::Session;
 use crate::standard;
-use crate::text::printable;
+use crate::text::{printable, quoted};
 
 /// Runs the verb.
 pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
@@ -79,21 +81,13 @@ fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
 /// Restores one archive.
 fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Result<Outcome> {
     let label = &item.archive.label;
-    let (content, first) = open_content(&item.archive, report.session())?;
-    let foreign = recognise::foreign(&first);
-    let is_known = foreign.is_some() || Dialect::of_prefix(&first).is_some();
-    if plan.copies_other_input && !is_known {
-        let input = reader(content, &item, report.session())?;
+    let (input, first) = open_content(&item.archive, report.session())?;
+    if plan.copies_other_input && Dialect::of_prefix(&first).is_none() {
+        let input = reader(input, &item, report.session())?;
         return copy_unchanged(&item.archive.open_path, input);
     }
-    if foreign.is_none() {
-        recognise::check(label, &first)?;
-    }
-    let extraction = match (foreign, content) {
-        (Some(format), content) => foreign::extract(content, format, &item, plan, report),
-        (None, ArchiveContent::Stream(stream)) => extract_stream(stream, &item, plan, report),
-        (None, ArchiveContent::Source(source)) => extract_source(source, &item, plan, report),
-    }?;
+    let dialect = recognise::dialect(label, &first)?;
+    let extraction = extract(dialect, input, &item, plan, report)?;
     extraction.meter.erase();
     let is_part = !plan.selection.is_everything();
     let copied = match (is_part, extraction.restore.is_stored()) {
@@ -110,41 +104,99 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
     Ok(outcome)
 }
 
-fn extract_stream<'a>(
-    stream: Box<dyn Read + Send>,
+/// What is known of an archive before it is extracted.
+struct Known {
+    wishes: Wishes,
+    placement: Placement,
+    /// The number of members; `None` until a stream was read.
+    members: Option<usize>,
+}
+
+fn extract<'a>(
+    dialect: Option<Dialect>,
+    input: Input,
     item: &RestorePlan,
     plan: &DecompressPlan,
     report: &Report<'a>,
 ) -> Result<Extraction<'a>> {
     let label = &item.archive.label;
-    let has_path = matches!(item.destination, Destination::Path(_));
-    if !has_path && !plan.selection.is_everything() {
-        return part_stream::refuse(label);
-    }
-    let placement = match &item.destination {
-        Destination::Path(output) => Placement::Stream(StreamPlacement::at(output)?),
-        Destination::Stdout | Destination::Default => Placement::Stdout,
+    let engine_failure = |error| Failure::engine(label, error);
+    let is_native = matches!(dialect, None | Some(Dialect::Native));
+    let total = read_total(dialect, &input);
+    let mut is_stream = false;
+    let (input, known) = match input {
+        Input::Source(source) if is_native => {
+            let archive = Archive::open_or_scan(source, &plan.options).map_err(engine_failure)?;
+            let wishes = existing_paths(&archive, item, plan)?;
+            if item.destination == Destination::Stdout && !wishes.selection.is_everything() {
+                let part = Part {
+                    archive: &archive,
+                    selection: &wishes.selection,
+                    not_found: wishes.not_found,
+                };
+                return part_stream::write(part, item, plan, report);
+            }
+            let known = known_of_archive(&archive, wishes, item, plan)?;
+            (Input::Archive(archive), known)
+        }
+        input => {
+            is_stream = matches!(input, Input::Stream(_));
+            let known = match dialect.and_then(Dialect::format) {
+                Some(format) => known_of_file(format, is_stream, item, plan)?,
+                None => known_of_stream(is_stream, item, plan)?,
+            };
+            (input, known)
+        }
     };
+    let is_opened = matches!(input, Input::Archive(_));
+    let Known {
+        wishes:
+            Wishes {
+                selection,
+                mut not_found,
+                are_files,
+            },
+        placement,
+        members,
+    } = known;
+    let is_part = !selection.is_everything();
     let mut restore = Restore::new(label, placement, &plan.output);
-    restore.protect(paths::stdin_metadata());
+    let metadata = &item.archive.metadata;
+    restore.protect(if is_stream { paths::stdin_metadata() } else { metadata.clone() });
     restore.set_owners(&plan.owners);
     restore.set_memory(plan.options.memory_bytes);
-    restore.select(&plan.selection, None);
-    restore.keep_broken(plan.keep_broken, None);
-    let meter = report.meter(label);
+    restore.select(&selection, members);
+    restore.keep_broken(plan.keep_broken, members);
+    // As gunzip and the like do: the content gets the mode and the time of the file.
+    if let (false, false, Some(file)) = (is_native, is_stream, metadata) {
+        restore.take_attributes_of(file);
+    }
+    let mut meter = report.meter(label);
     restore.name_files(meter.file_namer());
+    meter.set_total(total);
     meter.begin(None);
     let keep = plan.keep_broken;
-    let recovered = refrain::recover_stream(stream, &mut restore, keep, &plan.options, &meter);
-    let (summary, damage) = recovered.map_err(|error| Failure::engine(label, error))?;
+    let recovered = refrain::recover(input, &mut restore, keep, &plan.options, &meter);
+    let (summary, mut damage) = recovered.map_err(engine_failure)?;
+    // A part that is whole is nothing to talk about.
+    let concerns_others = damage.file_count == 0 && (are_files || !damage.has_losses());
+    if is_opened && is_part && concerns_others {
+        damage = Damage::default();
+    }
     restore.publish_complete()?;
-    let mut not_found = Vec::new();
-    if restore.restored_count() == 0 && !plan.selection.is_everything() {
-        not_found.push(NOTHING_TEXT.to_string());
+    if is_part {
+        let may_be_lost = is_opened && !damage.is_none();
+        if restore.restored_count() == 0 && !may_be_lost && not_found.is_empty() {
+            not_found.push(NOTHING_TEXT.to_string());
+        } else if let Some(Dialect::Foreign(_)) = dialect
+            && let Some(root) = restore.restored().first()
+        {
+            not_found.extend(missing(Path::new(root), selection.paths()));
+        }
     }
     Ok(Extraction {
         restore,
-        members: summary.members,
+        members: members.unwrap_or(summary.members),
         summary,
         meter,
         not_found,
@@ -152,80 +204,111 @@ fn extract_stream<'a>(
     })
 }
 
-fn extract_source<'a>(
-    source: Arc<dyn Source>,
+/// What is known of an archive that is opened.
+fn known_of_archive(
+    archive: &Archive,
+    wishes: Wishes,
     item: &RestorePlan,
     plan: &DecompressPlan,
-    report: &Report<'a>,
-) -> Result<Extraction<'a>> {
+) -> Result<Known> {
     let label = &item.archive.label;
-    let engine_failure = |error| Failure::engine(label, error);
-    let dialect = Dialect::of(&*source).map_err(engine_failure)?;
-    let archive = match dialect {
-        Dialect::Native => {
-            let opened = Archive::open_or_scan(Arc::clone(&source), &plan.options);
-            Some(opened.map_err(engine_failure)?)
-        }
-        // lrzip archives hold one file. Opening one to learn more would read all of its records.
-        _ => None,
-    };
-    let Wishes {
-        selection,
-        mut not_found,
-        are_files,
-    } = existing_paths(archive.as_ref(), item, plan)?;
-    if let (Destination::Stdout, Some(archive), false) =
-        (&item.destination, &archive, selection.is_everything())
-    {
-        let part = Part {
-            archive,
-            source: &source,
-            selection: &selection,
-            not_found,
-        };
-        return part_stream::write(part, item, plan, report);
-    }
-    check_owners(
-        label,
-        &plan.owners,
-        restores_entries(archive.as_ref(), &selection, label)?,
-    )?;
-    let placement = placement(archive.as_ref(), item, &selection)?;
-    let mut restore = Restore::new(label, placement, &plan.output);
-    restore.protect(item.archive.metadata.clone());
-    restore.set_owners(&plan.owners);
-    restore.set_memory(plan.options.memory_bytes);
-    let members = archive.as_ref().map_or(1, Archive::member_count);
-    restore.select(&selection, archive.as_ref().map(Archive::member_count));
-    restore.keep_broken(plan.keep_broken, Some(members));
-    if let (Dialect::Lrzip, Some(archive)) = (dialect, &item.archive.metadata) {
-        restore.take_attributes_of(archive);
-    }
-    let mut meter = report.meter(label);
-    restore.name_files(meter.file_namer());
-    meter.set_total(read_total(&*source));
-    meter.begin(None);
-    let keep = plan.keep_broken;
-    let recovered = refrain::recover(source, archive, &mut restore, keep, &plan.options, &meter);
-    let (summary, mut damage) = recovered.map_err(engine_failure)?;
-    // A part that is whole is nothing to talk about.
-    let concerns_others = damage.file_count == 0 && (are_files || !damage.has_losses());
-    if !selection.is_everything() && concerns_others {
-        damage = Damage::default();
-    }
-    restore.publish_complete()?;
-    let is_empty = restore.restored_count() == 0 && damage.is_none();
-    if is_empty && !selection.is_everything() && not_found.is_empty() {
-        not_found.push(NOTHING_TEXT.to_string());
-    }
-    Ok(Extraction {
-        restore,
-        summary,
-        meter,
-        not_found,
-        damage,
-        members,
+    let has_owners = restores_entries(archive, &wishes.selection, label)?;
+    check_owners(label, &plan.owners, has_owners)?;
+    Ok(Known {
+        placement: placement(archive, item, &wishes.selection)?,
+        members: Some(archive.member_count()),
+        wishes,
     })
+}
+
+/// What is known of an archive that is read from front to back: one that comes through a pipe, or
+/// one of lrzip, which holds one file. Opening it to learn more would read all of its records.
+fn known_of_stream(is_stream: bool, item: &RestorePlan, plan: &DecompressPlan) -> Result<Known> {
+    let label = &item.archive.label;
+    let is_part = !plan.selection.is_everything();
+    let output = item.destination.path();
+    if is_part && !is_stream {
+        let text = "archives of lrzip hold one file: no parts of them can be selected";
+        return Err(Failure::usage(label, text));
+    }
+    if is_part && output.is_none() {
+        return part_stream::refuse(label);
+    }
+    if !is_stream {
+        check_owners(label, &plan.owners, false)?;
+    }
+    Ok(Known {
+        wishes: Wishes::all_of(plan),
+        placement: match (&item.destination, output) {
+            (Destination::Stdout, _) => Placement::Stdout,
+            (_, output) if !is_stream => {
+                Placement::of_only_member(&item.archive.path, output, MemberKind::File, b"")?
+            }
+            (_, Some(output)) => Placement::Stream(StreamPlacement::at(output)?),
+            (_, None) => Placement::Stdout,
+        },
+        members: (!is_stream).then_some(1),
+    })
+}
+
+/// What is known of a file of another format: it has one member.
+fn known_of_file(
+    format: Format,
+    is_stream: bool,
+    item: &RestorePlan,
+    plan: &DecompressPlan,
+) -> Result<Known> {
+    let label = &item.archive.label;
+    let is_part = !plan.selection.is_everything();
+    let is_stdout = item.destination == Destination::Stdout;
+    if !format.is_stream() && is_stdout {
+        let text = format!(
+            "is a {format} file, which holds files: name a directory with -o, or write one file with \
+             `refrain cat`; it cannot be read from a pipe"
+        );
+        return Err(Failure::usage(label, text));
+    }
+    if is_part && is_stdout {
+        return part_stream::refuse(label);
+    }
+    check_owners(label, &plan.owners, is_part || !format.is_stream())?;
+    let path = &item.archive.path;
+    let placement = match item.destination.path() {
+        _ if is_stdout => Placement::Stdout,
+        Some(output) if is_stream => Placement::Stream(StreamPlacement::at(output)?),
+        None if is_stream => Placement::Stdout,
+        output if !format.is_stream() => {
+            let name = names::of_member(path, b"");
+            Placement::of_only_member(path, output, MemberKind::Tree, &name)?
+        }
+        output if is_part => Placement::of_tar_part(output),
+        output => Placement::of_only_member(path, output, MemberKind::Stream, b"")?,
+    };
+    Ok(Known {
+        wishes: Wishes::all_of(plan),
+        placement,
+        members: Some(1),
+    })
+}
+
+/// What to say about each of the paths that is not below `root`, where all that the file holds of
+/// them was restored.
+fn missing<'a>(root: &Path, paths: &'a [Vec<u8>]) -> impl Iterator<Item = String> + 'a {
+    let root = root.to_path_buf();
+    let is_missing = move |path: &&Vec<u8>| {
+        // A pattern names no file.
+        if has_wildcards(path) {
+            return false;
+        }
+        let inside = normalized(path).join(&b'/');
+        let inside = inside.strip_prefix(b"//").unwrap_or(&inside);
+        let restored = root.join(OsStr::from_bytes(inside));
+        std::fs::symlink_metadata(restored).is_err()
+    };
+    paths
+        .iter()
+        .filter(is_missing)
+        .map(|path| format!("holds no {}", quoted(path)))
 }
 
 /// What is asked for.
@@ -238,27 +321,26 @@ struct Wishes {
     are_files: bool,
 }
 
+impl Wishes {
+    /// All that was asked for.
+    fn all_of(plan: &DecompressPlan) -> Wishes {
+        Wishes {
+            selection: plan.selection.clone(),
+            not_found: Vec::new(),
+            are_files: false,
+        }
+    }
+}
+
 /// The selection without the paths that the archive does not hold, and what to say about those.
 ///
 /// # Errors
 /// `Usage` if it holds none of them.
-fn existing_paths(
-    archive: Option<&Archive>,
-    item: &RestorePlan,
-    plan: &DecompressPlan,
-) -> Result<Wishes> {
+fn existing_paths(archive: &Archive, item: &RestorePlan, plan: &DecompressPlan) -> Result<Wishes> {
     let label = &item.archive.label;
     if plan.selection.is_everything() {
-        return Ok(Wishes {
-            selection: plan.selection.clone(),
-            not_found: Vec::new(),
-            are_files: false,
-        });
+        return Ok(Wishes::all_of(plan));
     }
-    let Some(archive) = archive else {
-        let text = "archives of lrzip hold one file: no parts of them can be selected";
-        return Err(Failure::usage(label, text));
-    };
     let (mut found, mut globs, mut not_found) = (Vec::new(), Vec::new(), Vec::new());
     let mut are_files = !plan.selection.has_patterns();
     for path in plan.selection.paths() {
@@ -308,14 +390,7 @@ fn is_matched(archive: &Archive, item: &RestorePlan, path: &[u8]) -> Result<bool
 }
 
 /// Whether something with an owner is restored: a directory, or a part of a tar stream.
-fn restores_entries(
-    archive: Option<&Archive>,
-    selection: &ArchiveSelection,
-    label: &str,
-) -> Result<bool> {
-    let Some(archive) = archive else {
-        return Ok(false);
-    };
+fn restores_entries(archive: &Archive, selection: &ArchiveSelection, label: &str) -> Result<bool> {
     let is_part = !selection.is_everything();
     let mut is_found = false;
     entries::for_each_member(archive, label, |_, member| {
@@ -330,19 +405,14 @@ fn restores_entries(
 
 /// Where the members go, which depends on how many there are and on the kind of a single one.
 fn placement(
-    archive: Option<&Archive>,
+    archive: &Archive,
     item: &RestorePlan,
     selection: &ArchiveSelection,
 ) -> Result<Placement> {
-    let output = match &item.destination {
-        Destination::Stdout => return Ok(Placement::Stdout),
-        Destination::Default => None,
-        Destination::Path(output) => Some(output.as_path()),
-    };
-    let path = &item.archive.path;
-    let Some(archive) = archive else {
-        return Placement::of_only_member(path, output, MemberKind::File, b"");
-    };
+    if item.destination == Destination::Stdout {
+        return Ok(Placement::Stdout);
+    }
+    let (path, output) = (&item.archive.path, item.destination.path());
     if archive.member_count() != 1 {
         let below = output.map(Path::to_path_buf);
         return Ok(Placement::Below(below.unwrap_or_default()));
@@ -356,17 +426,11 @@ fn placement(
 }
 
 /// The content of an input as a stream.
-fn reader(
-    content: ArchiveContent,
-    item: &RestorePlan,
-    session: &Session,
-) -> Result<Box<dyn Read + Send>> {
-    match content {
-        ArchiveContent::Stream(stream) => Ok(stream),
-        ArchiveContent::Source(source) if item.archive.is_remote() => {
-            Ok(files::source_stream(source))
-        }
-        ArchiveContent::Source(_) => files::file_stream(&item.archive.path, session),
+fn reader(input: Input, item: &RestorePlan, session: &Session) -> Result<Box<dyn Read + Send>> {
+    match input {
+        Input::Stream(stream) => Ok(stream),
+        Input::Source(source) if item.archive.is_remote() => Ok(files::source_stream(source)),
+        _ => files::file_stream(&item.archive.path, session),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Opens archives.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::foreign::{ForeignFeed, Format};
+use refrain::foreign::Format;
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, ErrorKind, Progress, ReadOptions};
+use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
 
 use super::recognise::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
@@ -16,35 +16,6 @@ use crate::plan::{ArchiveInput, SeekableInput, check_password, check_scan};
 use crate::report::{Meter, ProgressLine, Report, Total, place_lines};
 use crate::session::Session;
 use crate::units::bytes_text;
-
-/// The content of an archive that is read from beginning to end.
-pub enum ArchiveContent {
-    /// Can be read at any offset.
-    Source(Arc<dyn Source>),
-    /// Can only be read forward.
-    Stream(Box<dyn Read + Send>),
-}
-
-impl ArchiveContent {
-    /// What the percentage refers to while a file is decoded from front to back.
-    pub fn total(&self) -> Total {
-        match self {
-            ArchiveContent::Source(source) => source
-                .size_bytes()
-                .map_or(Total::Reported, Total::ArchiveBytes),
-            ArchiveContent::Stream(_) => Total::Reported,
-        }
-    }
-}
-
-impl From<ArchiveContent> for ForeignFeed {
-    fn from(content: ArchiveContent) -> ForeignFeed {
-        match content {
-            ArchiveContent::Source(source) => ForeignFeed::Source(source),
-            ArchiveContent::Stream(stream) => ForeignFeed::Stream(stream),
-        }
-    }
-}
 
 /// The bytes of an input, opened once: what a URL leads to must not change between two steps.
 fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
@@ -65,43 +36,42 @@ pub fn open_foreign(
 ) -> Result<Option<(Format, Arc<dyn Source>)>> {
     let source = source_of(input)?;
     let first = first_bytes(&*source)?;
-    let format = recognise::foreign(&first);
-    match format {
-        Some(format) if opening.scan => check_scan(&input.label, format.name())?,
-        None if opening.scan && Dialect::of_prefix(&first) == Some(Dialect::Lrzip) => {
-            check_scan(&input.label, "lrzip")?;
-        }
+    let dialect = Dialect::of_prefix(&first);
+    let format = dialect.and_then(Dialect::format);
+    match (format, dialect) {
+        (Some(format), _) if opening.scan => check_scan(&input.label, format.name())?,
+        (_, Some(Dialect::Lrzip)) if opening.scan => check_scan(&input.label, "lrzip")?,
         _ => {}
     }
     Ok(format.map(|format| (format, source)))
 }
 
 /// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.
-pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(ArchiveContent, Vec<u8>)> {
+pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(Input, Vec<u8>)> {
     if input.is_stream() {
         let stream = files::stream(&input.path, session)?;
         let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
         check_encrypted(&input.label, input.password_option, &first)?;
-        return Ok((ArchiveContent::Stream(stream), first));
+        return Ok((Input::Stream(stream), first));
     }
     let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
     let first = first_bytes(&*source)?;
     check_encrypted(&input.label, input.password_option, &first)?;
-    Ok((ArchiveContent::Source(source), first))
+    Ok((Input::Source(source), first))
 }
 
 /// Refuses a password for an archive that is not encrypted.
 fn check_encrypted(label: &str, option: Option<&'static str>, first: &[u8]) -> Result<()> {
-    let may_be_encrypted = recognise::foreign(first).is_none() && Dialect::may_be_encrypted(first);
-    check_password(label, option, may_be_encrypted)
+    check_password(label, option, Dialect::may_be_encrypted(first))
 }
 
-/// What the percentage refers to while all of an archive is read. Native archives are read from
-/// front to end, and the size of their content is unknown until then; the headers of lrzip archives
-/// state it.
-pub fn read_total(source: &dyn Source) -> Total {
-    match (Dialect::of(source), source.size_bytes()) {
-        (Ok(Dialect::Native), Ok(bytes)) => Total::ArchiveBytes(bytes),
+/// What the percentage refers to while all of an archive is read. It is read from front to end, and
+/// the size of its content is unknown until then; the headers of lrzip archives state it.
+pub fn read_total(dialect: Option<Dialect>, input: &Input) -> Total {
+    match input {
+        Input::Source(source) if dialect != Some(Dialect::Lrzip) => source
+            .size_bytes()
+            .map_or(Total::Reported, Total::ArchiveBytes),
         _ => Total::Reported,
     }
 }
@@ -204,9 +174,8 @@ fn open_until(
     let mut is_by_index = false;
     if !is_scan {
         let first = first_bytes(&*source)?;
-        recognise::check(&input.label, &first)?;
-        let is_native = Dialect::of_prefix(&first) == Some(Dialect::Native);
-        is_by_index = how == Opening::Index && is_native;
+        let dialect = recognise::check(&input.label, &first)?;
+        is_by_index = how == Opening::Index && dialect == Some(Dialect::Native);
     }
     let bytes_total = is_scan.then(|| source.size_bytes().ok()).flatten();
     let is_opening = Arc::new(AtomicBool::new(true));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use refrain::{Archive, Dialect, ReadOptions};
 
 use super::entries;
-use super::recognise::{self, PREFIX_BYTES};
+use super::recognise::PREFIX_BYTES;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
@@ -126,8 +126,7 @@ fn begins_like_an_archive(path: &Path) -> bool {
         let mut start = file.take(PREFIX_BYTES as u64);
         start.read_to_end(&mut first)
     });
-    let is_known = || Dialect::of_prefix(&first).is_some() || recognise::foreign(&first).is_some();
-    read.is_ok() && is_known()
+    read.is_ok() && Dialect::of_prefix(&first).is_some()
 }
 
 /// The first operand, opened if it is asked about.

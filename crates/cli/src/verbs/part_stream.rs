@@ -2,9 +2,7 @@
 //! they are, one after the other.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use refrain::storage::Source;
 use refrain::{Archive, ExtractSummary};
 
 use super::entries::has_entries;
@@ -19,7 +17,6 @@ use crate::selection::{ArchiveSelection, Wanted};
 /// What an archive that is opened holds of what was asked for.
 pub struct Part<'a> {
     pub archive: &'a Archive,
-    pub source: &'a Arc<dyn Source>,
     pub selection: &'a ArchiveSelection,
     pub not_found: Vec<String>,
 }
@@ -50,7 +47,7 @@ pub fn write<'a>(
     let count = part.archive.member_count();
     let mut summary = ExtractSummary {
         content_bytes: 0,
-        archive_bytes: part.source.size_bytes().map_err(Failure::Storage)?,
+        archive_bytes: part.archive.size_bytes().map_err(failure)?,
         members: count,
         entries: 0,
     };

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use refrain::Dialect;
-use refrain::foreign::Format;
 
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::text::counted;
 
 /// Bytes that the recognition looks at: a tar header has its magic number at offset 257.
-pub const PREFIX_BYTES: usize = 512;
+pub const PREFIX_BYTES: usize = Dialect::PREFIX_BYTES;
 
 /// What to say of an input that begins like nothing that is read.
 const UNKNOWN_TEXT: &str = "unknown format (reads rfn, lrz, gz, xz, zst, bz2, lz4, zip)";
@@ -27,44 +26,53 @@ const MAGIC_NUMBERS: [(usize, &[u8], &str); 8] = [
     (0, b"DWARFS", "DwarFS"),
 ];
 
-/// The format of another program that an input has, if it can be read. `first` are its first
-/// [`PREFIX_BYTES`] bytes, or all of a shorter input.
-pub fn foreign(first: &[u8]) -> Option<Format> {
-    match Dialect::of_prefix(first) {
-        Some(_) => None,
-        None => Format::of_prefix(first),
-    }
-}
-
-/// Refuses an input that is empty or in another known format. `first` are its first
-/// [`PREFIX_BYTES`] bytes, or all of a shorter input. What is called like an
-/// archive is left to the engine, which knows what a damaged archive looks like.
+/// The dialect of an input, or `None` for one that is called like an archive and begins like none:
+/// the engine knows what a damaged archive looks like. Refuses an input that is empty or in a
+/// format that is not read. `first` are its first [`PREFIX_BYTES`] bytes, or all of a shorter
+/// input.
 ///
 /// # Errors
 /// `NotAnArchive`.
-pub fn check(label: &str, first: &[u8]) -> Result<()> {
+pub fn dialect(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
+    let found = Dialect::of_prefix(first);
     let text = if first.is_empty() {
         "empty file, not a Refrain archive".to_string()
-    } else if Dialect::of_prefix(first).is_some() {
-        return Ok(());
-    } else if let Some(name) = Format::of_prefix(first)
-        .map(Format::name)
-        .or(other_format(first))
-    {
-        format!("not a Refrain archive: this is {name}")
-    } else if first.len() < Dialect::PREFIX_BYTES {
+    } else if found.is_some() {
+        return Ok(found);
+    } else if let Some(name) = other_format(first) {
+        this_is(name)
+    } else if first.len() < Dialect::PREFIX_BYTES_MIN {
         let length = counted(first.len() as u64, "byte");
         format!("not a Refrain archive: only {length} long")
     } else if names::has_archive_suffix(Path::new(label)) {
-        // Its beginning is damaged: the engine says how.
-        return Ok(());
+        return Ok(None);
     } else {
         UNKNOWN_TEXT.to_string()
     };
-    Err(Failure::NotAnArchive {
+    Err(refused(label, text))
+}
+
+/// [`dialect`] for verbs that read archives at any offset: files of other programs are refused,
+/// too.
+///
+/// # Errors
+/// `NotAnArchive`.
+pub fn check(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
+    match dialect(label, first)? {
+        Some(Dialect::Foreign(format)) => Err(refused(label, this_is(format.name()))),
+        found => Ok(found),
+    }
+}
+
+fn this_is(name: &str) -> String {
+    format!("not a Refrain archive: this is {name}")
+}
+
+fn refused(label: &str, text: String) -> Failure {
+    Failure::NotAnArchive {
         file: label.to_string(),
         text,
-    })
+    }
 }
 
 /// The name of another format that begins with these bytes.
@@ -81,7 +89,8 @@ mod tests {
     use super::*;
 
     fn message(first: &[u8]) -> Option<String> {
-        check("x", first).err().map(|failure| failure.to_string())
+        let refused = check("x", first).err();
+        refused.map(|failure| failure.to_string())
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{Archive, Damage, Dialect, Entry, EntryKind, ErrorKind};
+use refrain::{Archive, Dialect, Entry, EntryKind, ErrorKind, Input};
 use serde_json::json;
 
 use super::entries::{for_each, for_each_member, has_entries};
-use super::input::{ArchiveContent, open_content, read_total};
+use super::input::{open_content, read_total};
 use super::recognise;
 use crate::args::TestArgs;
 use crate::exit::Exit;
@@ -31,31 +31,17 @@ pub fn run(args: &TestArgs, session: &Session) -> Exit {
 
 fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outcome> {
     let label = &archive.label;
-    let (content, first) = open_content(archive, report.session())?;
-    let foreign = recognise::foreign(&first);
-    if foreign.is_none() {
-        recognise::check(label, &first)?;
-    }
+    let (input, first) = open_content(archive, report.session())?;
+    let dialect = recognise::dialect(label, &first)?;
     let mut meter = report.meter(label);
     meter.name_files(&archive.path);
     meter.begin(None);
-    let source = match (&foreign, &content) {
-        (None, ArchiveContent::Source(source)) => Some(Arc::clone(source)),
+    meter.set_total(read_total(dialect, &input));
+    let source = match (dialect, &input) {
+        (None | Some(Dialect::Native), Input::Source(source)) => Some(Arc::clone(source)),
         _ => None,
     };
-    let summary = match (foreign, content) {
-        (Some(format), content) => {
-            meter.set_total(content.total());
-            refrain::foreign::verify(content.into(), format, &plan.options, &meter)
-        }
-        (None, ArchiveContent::Stream(stream)) => {
-            refrain::verify_stream(stream, &plan.options, &meter)
-        }
-        (None, ArchiveContent::Source(source)) => {
-            meter.set_total(read_total(&*source));
-            refrain::verify(source, &plan.options, &meter)
-        }
-    };
+    let summary = refrain::verify(input, &plan.options, &meter);
     let summary = match (summary, source) {
         (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
             return damaged(error, &source, archive, plan, &meter);
@@ -92,11 +78,7 @@ fn damaged(
     meter: &Meter,
 ) -> Result<Outcome> {
     let label = &archive.label;
-    let found = match Dialect::of(&**source) {
-        Ok(Dialect::Native) => refrain::damaged_files(source, &plan.options, meter),
-        _ => Ok(Damage::default()),
-    };
-    let damage = match found {
+    let damage = match refrain::damaged_files(source, &plan.options, meter) {
         Err(error) if error.kind == ErrorKind::Cancelled => {
             return Err(Failure::engine(label, error));
         }

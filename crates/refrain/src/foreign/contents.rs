@@ -8,9 +8,10 @@ use refrain_foreign::Format;
 use refrain_storage::Sink;
 
 use crate::error::Result;
+use crate::input::Input;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
-use crate::read::foreign::content::{Content, ContentReader, ForeignFeed};
+use crate::read::foreign::content::{Content, ContentReader};
 use crate::read::foreign::pieces::deliver;
 use crate::read::foreign::tar;
 
@@ -25,8 +26,12 @@ impl Contents {
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file.
-    pub fn open(feed: ForeignFeed, format: Format, options: &ReadOptions) -> Result<Contents> {
-        let mut content = Content::open(feed, format, options)?;
+    pub fn open(
+        input: impl Into<Input>,
+        format: Format,
+        options: &ReadOptions,
+    ) -> Result<Contents> {
+        let mut content = Content::open(input.into().into_feed(), format, options)?;
         let is_tar = content.is_tar()?;
         Ok(Contents { content, is_tar })
     }
@@ -45,7 +50,7 @@ impl Contents {
     /// Decodes everything and returns the number of bytes.
     ///
     /// # Errors
-    /// As [`verify`](crate::foreign::verify).
+    /// As [`verify`](crate::verify).
     pub fn count(self, watch: &dyn Watch) -> Result<u64> {
         Ok(deliver(self.content, None, watch, &mut |_| Ok(()))?.content_bytes)
     }

@@ -8,12 +8,9 @@
 
 mod contents;
 mod description;
-mod extract;
 
-pub use crate::read::foreign::content::ForeignFeed;
 pub use crate::read::foreign::range::write_range;
 pub use crate::read::foreign::zip::Zip;
 pub use contents::Contents;
 pub use description::describe;
-pub use extract::{extract, verify};
 pub use refrain_foreign::{Description, Format, ZipEntry, ZipKind};

@@ -46,7 +46,7 @@ fn until_error(archive: &[u8], by_pipe: bool) -> (Vec<Published>, refrain::Error
     let options = read_options(2);
     let result = if by_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
-        refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
+        refrain::extract(stream, &mut targets, &options, &Unwatched)
     } else {
         refrain::extract(source(archive), &mut targets, &options, &Unwatched)
     };

@@ -58,7 +58,7 @@ fn verified(archive: &[u8], what: &str) -> Result<()> {
     let options = read_options(2);
     let from_file = refrain::verify(source(archive), &options, &Unwatched);
     let stream = Box::new(Cursor::new(archive.to_vec()));
-    let from_pipe = refrain::verify_stream(stream, &options, &Unwatched);
+    let from_pipe = refrain::verify(stream, &options, &Unwatched);
     let message = |result: &Result<_>| result.as_ref().err().map(Error::to_string);
     assert_eq!(message(&from_file), message(&from_pipe), "{what}");
     from_file.map(drop)

@@ -211,7 +211,7 @@ fn short_transfers_and_interruptions_do_not_change_the_result() {
     let calm = calm.unwrap();
     let stream = FaultyStream::new(io::Cursor::new(calm.clone()), storm());
     let mut targets = Collect::default();
-    refrain::extract_stream(Box::new(stream), &mut targets, &read_options(2), &Unwatched).unwrap();
+    refrain::extract(Box::new(stream), &mut targets, &read_options(2), &Unwatched).unwrap();
     assert!(targets.published[0].content == bytes);
     let mut targets = Collect::default();
     let source = faulty(&calm, storm());

@@ -11,7 +11,7 @@ use refrain::lrzip::{
 use refrain::storage::{MemorySink, MemorySource, Source};
 use refrain::{
     Archive, Content, ErrorKind, Level, MemberInput, PasswordSource, ReadOptions, Result,
-    Unwatched, verify, verify_stream,
+    Unwatched, verify,
 };
 use refrain_testkit::Rng;
 
@@ -73,7 +73,7 @@ fn check(archive: &[u8], content: &[u8], options: &ReadOptions, what: &str) {
     let summary = verify(source.clone(), options, &Unwatched);
     let summary = summary.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(summary.content_bytes, content.len() as u64, "{what}");
-    let piped = verify_stream(Box::new(Cursor::new(archive.to_vec())), options, &Unwatched);
+    let piped = verify(Box::new(Cursor::new(archive.to_vec())), options, &Unwatched);
     assert_eq!(piped.unwrap(), summary, "{what}");
     let opened = Archive::open(source, options).unwrap();
     let mut buffer = vec![0; content.len().min(300_000)];
@@ -299,7 +299,7 @@ fn reads_encrypted_archives_only_with_their_password() {
         let (again, _) = packed(of_source(&content), &options).unwrap();
         assert!(archive != again, "the salt is drawn anew");
         let (empty, _) = packed(of_stream(b""), &options).unwrap();
-        let piped = verify_stream(Box::new(Cursor::new(empty)), &read(b"secret"), &Unwatched);
+        let piped = verify(Box::new(Cursor::new(empty)), &read(b"secret"), &Unwatched);
         assert_eq!(piped.unwrap().content_bytes, 0);
         for wrong in [&b""[..], &[b'x'; 504]] {
             let encryption = with(wrong);

@@ -13,7 +13,7 @@ use refrain::storage::{MemoryOutput, MemorySink, Sink, Source};
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, Damage, DamagedFile, DirectoryContent,
     ErrorKind, ExtentOrigin, Member, MemberInput, MemberKind, MemberStart, ReadOptions, Result,
-    Target, Targets, TreeTarget, Unwatched, recover, recover_stream,
+    Target, Targets, TreeTarget, Unwatched, recover,
 };
 use refrain_testkit::{data, frames_of};
 
@@ -128,17 +128,10 @@ fn pass(archive: &[u8], by_pipe: bool, keep_broken: bool) -> Result<Pass> {
     };
     let recovered = if by_pipe {
         let stream = Box::new(Cursor::new(archive.to_vec()));
-        recover_stream(stream, &mut targets, keep_broken, &options, &Unwatched)
+        recover(stream, &mut targets, keep_broken, &options, &Unwatched)
     } else {
         let archive = source(archive);
-        recover(
-            archive,
-            None,
-            &mut targets,
-            keep_broken,
-            &options,
-            &Unwatched,
-        )
+        recover(archive, &mut targets, keep_broken, &options, &Unwatched)
     };
     let (_, damage) = recovered?;
     Ok(Pass {
@@ -474,7 +467,7 @@ fn the_stream_of_a_cut_directory_ends_at_the_cut_and_nobody_knows_how_long_it_wa
     let mut targets = Recovered::new();
     targets.are_streams = true;
     let cut = source(&archive[..list]);
-    let recovered = recover(cut, None, &mut targets, false, &read_options(2), &Unwatched);
+    let recovered = recover(cut, &mut targets, false, &read_options(2), &Unwatched);
     let (_, damage) = recovered.unwrap();
     let [file] = &damage.files[..] else {
         panic!("{damage:?}");
@@ -600,7 +593,7 @@ fn a_part_reads_what_it_needs_and_not_the_rest_of_the_archive() {
         let mut targets = OnlySmall(Recovered::new());
         let (from, reading) = (counted.clone(), read_options(2));
         if recovers {
-            recover(from, None, &mut targets, false, &reading, &Unwatched).unwrap();
+            recover(from, &mut targets, false, &reading, &Unwatched).unwrap();
         } else {
             refrain::extract(from, &mut targets, &reading, &Unwatched).unwrap();
         }

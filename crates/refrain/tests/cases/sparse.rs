@@ -93,7 +93,7 @@ fn holes_are_neither_read_nor_written() {
         let (options, written) = (read_options(2), targets.0.clone());
         let summary = if from_pipe {
             let stream = Box::new(Cursor::new(archive.clone()));
-            refrain::extract_stream(stream, &mut targets, &options, &Unwatched)
+            refrain::extract(stream, &mut targets, &options, &Unwatched)
         } else {
             refrain::extract(source(&archive), &mut targets, &options, &Unwatched)
         };
@@ -238,7 +238,7 @@ fn damage_costs_what_it_hits_and_a_cut_what_is_behind_it() {
     for cut in [size / 4, size / 2, size - size / 8, size - 9] {
         let mut targets = Collect::default();
         let cut = Box::new(Cursor::new(archive[..cut].to_vec()));
-        let error = refrain::extract_stream(cut, &mut targets, &read_options(2), &Unwatched);
+        let error = refrain::extract(cut, &mut targets, &read_options(2), &Unwatched);
         assert_eq!(error.unwrap_err().kind, ErrorKind::Damaged);
     }
     for at in (0..size).step_by(size / 23) {

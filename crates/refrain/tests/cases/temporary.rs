@@ -7,8 +7,7 @@ use std::path::Path;
 use crate::common::*;
 use refrain::storage::MemorySink;
 use refrain::{
-    CompressOptions, CompressSummary, ErrorKind, ReadOptions, TemporarySpace, compress,
-    verify_stream,
+    CompressOptions, CompressSummary, ErrorKind, ReadOptions, TemporarySpace, compress, verify,
 };
 use refrain_testkit::data;
 
@@ -175,7 +174,7 @@ fn a_reader_with_less_memory_than_the_stated_reach_says_so_at_once() {
         let watch = Notices::default();
         let stream = Box::new(Cursor::new(archive.clone()));
         // The archive is short, so it is read nevertheless.
-        verify_stream(stream, options, &watch).unwrap();
+        verify(stream, options, &watch).unwrap();
         watch.0.into_inner().unwrap()
     };
     let said = notices(&reading(64 * MIB, None));

@@ -158,7 +158,7 @@ fn a_tree_is_restored_from_a_file_and_from_a_pipe() {
         .unwrap();
         assert!(files(&from_file) == expected);
         let stream = Box::new(Cursor::new(archive.clone()));
-        refrain::extract_stream(stream, &mut Below(&from_pipe), &reading, &Unwatched).unwrap();
+        refrain::extract(stream, &mut Below(&from_pipe), &reading, &Unwatched).unwrap();
         assert!(files(&from_pipe) == expected);
         let blocks = fs::metadata(from_file.join("sparse")).unwrap();
         assert!(std::os::unix::fs::MetadataExt::blocks(&blocks) * 512 < 4 << 20);

@@ -161,7 +161,6 @@ fn recovered(archive: &[u8]) -> Result<(Vec<Vec<u8>>, bool)> {
     let mut targets = Collected::default();
     let (_, damage) = recover(
         source(archive),
-        None,
         &mut targets,
         false,
         &read_options(1),

@@ -169,7 +169,7 @@ pub fn extracted(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>
 pub fn extracted_from_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
     let mut targets = Collect::default();
     let stream = Box::new(Cursor::new(archive.to_vec()));
-    let summary = refrain::extract_stream(stream, &mut targets, options, &Unwatched)?;
+    let summary = refrain::extract(stream, &mut targets, options, &Unwatched)?;
     assert_eq!(summary.members, targets.published.len());
     assert_eq!(summary.archive_bytes, archive.len() as u64);
     Ok(targets.published)

@@ -125,7 +125,7 @@ fn extract(
         None => {
             let stream = checked_stream(context, label)?;
             context.console.print_line("Decompressing...");
-            refrain::extract_stream(stream, content, &options, &meter)
+            refrain::extract(stream, content, &options, &meter)
         }
         Some(_) => {
             let source = files::source(input.path)?;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use refrain::foreign::{Contents, ForeignFeed, Format, Zip, write_range};
+use refrain::foreign::{Contents, Format, Zip, write_range};
 use refrain::storage::{Sink, Source};
 use refrain::{Entry, EntryKind};
 use serde_json::json;
@@ -142,9 +142,8 @@ impl Cat<'_> {
     /// Writes the range of the content. Returns its length.
     fn content(&self, sink: &mut dyn Sink) -> Result<u64> {
         let range = self.range().start..self.range().end.unwrap_or(u64::MAX);
-        let feed = ForeignFeed::Source(self.source.clone());
         write_range(
-            feed,
+            self.source.clone(),
             self.format,
             range,
             sink,
@@ -155,8 +154,8 @@ impl Cat<'_> {
     }
 
     fn open(&self) -> Result<Contents> {
-        let feed = ForeignFeed::Source(self.source.clone());
-        Contents::open(feed, self.format, &self.plan.options).map_err(|error| self.failure(error))
+        Contents::open(self.source.clone(), self.format, &self.plan.options)
+            .map_err(|error| self.failure(error))
     }
 
     /// Writes the range of a file of a tar stream. Returns its length.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain::foreign::{Contents, ForeignFeed, Format, Zip};
+use refrain::foreign::{Contents, Format, Zip};
 use refrain::storage::Source;
 use refrain::{EntryKind, ErrorKind, Member, MemberKind, ReadOptions};
 
@@ -35,8 +35,7 @@ impl List<'_> {
         }
         let label = &self.input.label;
         let engine_failure = |error| Failure::engine(label, error);
-        let contents = Contents::open(ForeignFeed::Source(source), format, self.options)
-            .map_err(engine_failure)?;
+        let contents = Contents::open(source, format, self.options).map_err(engine_failure)?;
         let name = names::of_member(&self.input.path, b"");
         let mut patterns = selection.of_member(b"", 1)?;
         if !contents.is_tar() {

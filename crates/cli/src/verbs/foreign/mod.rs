@@ -2,13 +2,11 @@
 //! them.
 
 mod cat;
-mod extract;
 mod info;
 mod list;
 mod unpack;
 
 pub use cat::cat;
-pub use extract::extract;
 pub use info::info;
 pub use list::List;
 pub use unpack::unpack;

@@ -14,15 +14,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Watch, is_cancelled};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
+use crate::store::frames::ArchiveFeed;
 use crate::store::source_stream::SourceStream;
-
-/// A file of another format.
-pub enum ForeignFeed {
-    /// One that can be read at any offset.
-    Source(Arc<dyn Source>),
-    /// One that can only be read forward.
-    Stream(Box<dyn Read + Send>),
-}
 
 /// A file that can be read from its beginning again.
 pub(crate) struct Again<'a> {
@@ -39,7 +32,7 @@ impl Again<'_> {
 
     /// The content from its beginning on.
     pub(crate) fn open(&self) -> Result<Content> {
-        let feed = ForeignFeed::Source(self.source.clone());
+        let feed = ArchiveFeed::Source(self.source.clone());
         Content::open(feed, self.format, self.options)
     }
 }
@@ -86,16 +79,16 @@ impl Content {
     /// # Errors
     /// `Unsupported` for a format that holds files, `Io`.
     pub(crate) fn open(
-        feed: ForeignFeed,
+        feed: ArchiveFeed,
         format: Format,
         options: &ReadOptions,
     ) -> Result<Content> {
         let (stream, limit): (Box<dyn Read + Send>, _) = match feed {
-            ForeignFeed::Source(source) => {
+            ArchiveFeed::Source(source) => {
                 let limit = ContentLimit::new(options, source.size_bytes()?);
                 (Box::new(SourceStream::new(source, 0)), limit)
             }
-            ForeignFeed::Stream(stream) => ContentLimit::of_stream(stream, options),
+            ArchiveFeed::Stream(stream) => ContentLimit::of_stream(stream, options),
         };
         let resources = Resources {
             memory_bytes: options.memory_bytes,

@@ -1,14 +1,16 @@
 //! A range of the content, for which everything before it is decoded, too.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_foreign::Format;
-use refrain_storage::Sink;
+use refrain_storage::{Sink, Source};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
-use crate::read::foreign::content::{Content, ForeignFeed};
+use crate::read::foreign::content::Content;
+use crate::store::frames::ArchiveFeed;
 
 /// The bytes that are decoded at once.
 const READ_BYTES: usize = 256 << 10;
@@ -22,14 +24,14 @@ const READ_BYTES: usize = 256 << 10;
 /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before the
 /// range begins or ends; those of the sink; `Cancelled`.
 pub fn write_range(
-    feed: ForeignFeed,
+    source: Arc<dyn Source>,
     format: Format,
     range: Range<u64>,
     sink: &mut dyn Sink,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<u64> {
-    let mut content = Content::open(feed, format, options)?;
+    let mut content = Content::open(ArchiveFeed::Source(source), format, options)?;
     let written = copy(&mut content, &range, watch, &mut |bytes| {
         Ok(sink.write_all(bytes)?)
     })?;

@@ -15,7 +15,7 @@ use refrain::lrzip::LrzipLayout;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use refrain::{
     Archive, ErrorKind, Member, MemberStart, PasswordSource, ReadOptions, Result, Target, Targets,
-    Unwatched, extract, extract_stream, verify, verify_stream,
+    Unwatched, extract, verify,
 };
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 use refrain_testkit::lrzip::{
@@ -94,7 +94,7 @@ fn by_pipe(archive: &[u8], options: &ReadOptions) -> Result<Vec<u8>> {
         ..Kept::default()
     };
     let stream = Box::new(Cursor::new(archive.to_vec()));
-    extract_stream(stream, &mut kept, options, &Unwatched)?;
+    extract(stream, &mut kept, options, &Unwatched)?;
     Ok(kept.content())
 }
 
@@ -161,7 +161,7 @@ fn reads_every_archive_from_a_file_and_from_a_stream() {
         let summary = verify(source, &options(2), &Unwatched).unwrap();
         assert_eq!(summary.content_bytes, content.len() as u64);
         assert_eq!(summary.archive_bytes, archive.len() as u64, "{name}");
-        let piped = verify_stream(Box::new(Cursor::new(archive)), &options(2), &Unwatched);
+        let piped = verify(Box::new(Cursor::new(archive)), &options(2), &Unwatched);
         assert_eq!(piped.unwrap(), summary, "{name}");
     }
 }

@@ -1,18 +1,18 @@
-//! The verbs extract and verify on files of other formats.
+//! Extracts files of other formats: gzip, xz, zstd, bzip2, lz4 and zip.
 
 use refrain_foreign::Format;
 use refrain_storage::Sink;
 
 use crate::archive_info::{Member, MemberKind, MemberStart};
 use crate::error::{Error, ErrorKind, Result};
-use crate::extract::{ExtractSummary, Target, Targets};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
-use crate::read::foreign::content::{Again, Content, ForeignFeed};
+use crate::read::foreign::content::{Again, Content};
 use crate::read::foreign::pieces::{Delivered, deliver};
 use crate::read::foreign::tar::restore_tar;
 use crate::read::foreign::zip::{Zip, needs_a_file};
-use crate::targets::Nowhere;
+use crate::store::frames::ArchiveFeed;
+use crate::targets::{ExtractSummary, Target, Targets};
 
 /// Extracts the content of a file of another format: one member without a name, a tar member if it
 /// is a tar stream, a directory member if it is a zip file.
@@ -20,8 +20,8 @@ use crate::targets::Nowhere;
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` for the file, with the offset; `Io` for reads and writes;
 /// any error of `targets`.
-pub fn extract(
-    feed: ForeignFeed,
+pub(crate) fn extract_file(
+    feed: ArchiveFeed,
     format: Format,
     targets: &mut dyn Targets,
     options: &ReadOptions,
@@ -31,12 +31,12 @@ pub fn extract(
         return extract_zip(feed, targets, options, watch);
     }
     let again = match &feed {
-        ForeignFeed::Source(source) => Some(Again {
+        ArchiveFeed::Source(source) => Some(Again {
             source: source.clone(),
             format,
             options,
         }),
-        ForeignFeed::Stream(_) => None,
+        ArchiveFeed::Stream(_) => None,
     };
     let mut content = Content::open(feed, format, options)?;
     let start = MemberStart {
@@ -79,19 +79,6 @@ pub fn extract(
     Ok(summary)
 }
 
-/// Decodes a file of another format and compares its checksums, without writing anything.
-///
-/// # Errors
-/// As [`extract`].
-pub fn verify(
-    feed: ForeignFeed,
-    format: Format,
-    options: &ReadOptions,
-    watch: &dyn Watch,
-) -> Result<ExtractSummary> {
-    extract(feed, format, &mut Nowhere, options, watch)
-}
-
 /// The pieces that become holes if they are zero.
 const HOLE_BYTES: usize = 32 << 10;
 
@@ -109,12 +96,12 @@ fn write_sparse(sink: &mut dyn Sink, bytes: &[u8]) -> Result<()> {
 
 /// Extracts a zip file: a directory member without a name.
 fn extract_zip(
-    feed: ForeignFeed,
+    feed: ArchiveFeed,
     targets: &mut dyn Targets,
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let ForeignFeed::Source(source) = feed else {
+    let ArchiveFeed::Source(source) = feed else {
         return Err(needs_a_file());
     };
     let zip = Zip::open(source, options)?;

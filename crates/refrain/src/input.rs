@@ -1,0 +1,87 @@
+//! What is extracted or checked: an opened archive, or the bytes of a file of any dialect.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use refrain_storage::Source;
+
+use crate::archive::Archive;
+use crate::dialect::{DialectReader, reader_of_feed};
+use crate::error::Result;
+use crate::store::frames::ArchiveFeed;
+
+/// An archive, or a file of another format, that is read as a whole.
+pub enum Input {
+    /// One that is opened.
+    Archive(Archive),
+    /// One that can be read at any offset.
+    Source(Arc<dyn Source>),
+    /// One that can only be read forward.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// What of an input is known by its first bytes.
+pub(crate) struct Recognized {
+    pub reader: &'static DialectReader,
+    pub feed: ArchiveFeed,
+    /// The archive, if it is opened.
+    pub archive: Option<Archive>,
+}
+
+impl Input {
+    /// Looks at the first bytes, unless it is opened.
+    pub(crate) fn recognize(self) -> Result<Recognized> {
+        if let Input::Archive(archive) = self {
+            return Ok(Recognized {
+                reader: archive.reader,
+                feed: ArchiveFeed::Source(archive.source.clone()),
+                archive: Some(archive),
+            });
+        }
+        let (reader, feed) = reader_of_feed(self.into_feed())?;
+        Ok(Recognized {
+            reader,
+            feed,
+            archive: None,
+        })
+    }
+
+    /// The bytes.
+    pub(crate) fn into_feed(self) -> ArchiveFeed {
+        match self {
+            Input::Archive(archive) => ArchiveFeed::Source(archive.source),
+            Input::Source(source) => ArchiveFeed::Source(source),
+            Input::Stream(stream) => ArchiveFeed::Stream(stream),
+        }
+    }
+}
+
+impl From<Archive> for Input {
+    fn from(archive: Archive) -> Input {
+        Input::Archive(archive)
+    }
+}
+
+impl From<Arc<dyn Source>> for Input {
+    fn from(source: Arc<dyn Source>) -> Input {
+        Input::Source(source)
+    }
+}
+
+impl<S: Source + 'static> From<Arc<S>> for Input {
+    fn from(source: Arc<S>) -> Input {
+        Input::Source(source)
+    }
+}
+
+impl From<Box<dyn Read + Send>> for Input {
+    fn from(stream: Box<dyn Read + Send>) -> Input {
+        Input::Stream(stream)
+    }
+}
+
+impl<R: Read + Send + 'static> From<Box<R>> for Input {
+    fn from(stream: Box<R>) -> Input {
+        Input::Stream(stream)
+    }
+}
