@@ -21,13 +21,14 @@ use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::range_read::RangeRead;
-use crate::read::tree::entry_data::read_entry;
+use crate::read::read_control::ReadControl;
+use crate::read::tree::content::TreeContent;
 use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
-use crate::read::tree::view::{ViewOutput, read_view, write_view};
+use crate::read::tree::view::{ViewOutput, write_view};
 
 /// The bytes that are read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
@@ -179,6 +180,11 @@ impl Archive {
         Ok(!self.opened.lost_entries(member)?.is_none())
     }
 
+    /// The content and the entries of a member that has entries.
+    pub(crate) fn tree(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        self.opened.content(member, &ReadControl::default())
+    }
+
     /// The number of bytes that belong to no intact frame. Always 0 except after
     /// [`Archive::open_by_scan`]. For an archive of lrzip: the number of bytes after its end.
     pub fn skipped_bytes(&self) -> u64 {
@@ -252,10 +258,7 @@ impl Archive {
     /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
     /// frames that the range needs.
     pub fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.opened.content(member)? {
-            Some(tree) => read_view(&*tree, offset, buffer),
-            None => self.opened.read_at(member, offset, buffer),
-        }
+        self.read_controlled(member, None, offset, buffer, &ReadControl::default())
     }
 
     /// A check of a member of which [`Archive::read_at`] cannot compare parts with a hash, because
@@ -314,7 +317,7 @@ impl Archive {
             return Ok(None);
         }
         let has_entries = matches!(stated.kind, MemberKind::Tree | MemberKind::Tar);
-        let is_all = match (entry, self.opened.content(member)?) {
+        let is_all = match (entry, self.tree(member)?) {
             (None, _) => !has_entries,
             (Some(entry), Some(tree)) => {
                 let content = entry.content_range();
@@ -359,7 +362,7 @@ impl Archive {
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<u64> {
-        let Some(tree) = self.opened.content(member)? else {
+        let Some(tree) = self.tree(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
         let meter = ContentMeter::new(self.content_limit.clone());
@@ -383,7 +386,7 @@ impl Archive {
     ) -> Result<bool> {
         let stated = self.member(member)?;
         let total_bytes = stated.content_bytes;
-        if let Some(tree) = self.opened.content(member)? {
+        if let Some(tree) = self.tree(member)? {
             let output = ViewOutput {
                 sink,
                 threads: self.threads,
@@ -497,7 +500,7 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<(usize, Vec<Range<u64>>, Option<Error>)> {
-        match self.opened.read_at(member, offset, buffer) {
+        match (self.opened).read(member, offset, buffer, &ReadControl::default()) {
             Ok(0) => Err(Error::damaged("the member ends before its length")),
             Ok(count) => Ok((count, Vec::new(), None)),
             Err(error) if error.kind == ErrorKind::Damaged => {
@@ -540,7 +543,7 @@ impl Archive {
         member: usize,
         each: &mut dyn FnMut(&Entry) -> Result<()>,
     ) -> Result<()> {
-        let Some(tree) = self.opened.content(member)? else {
+        let Some(tree) = self.tree(member)? else {
             return Ok(());
         };
         let mut read = ReadEntries::new();
@@ -576,11 +579,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn tar_problems(&self, member: usize) -> Result<Vec<Problem>> {
-        let Some(tree) = self
-            .opened
-            .content(member)?
-            .filter(|tree| tree.is_recorded())
-        else {
+        let Some(tree) = self.tree(member)?.filter(|tree| tree.is_recorded()) else {
             return Ok(Vec::new());
         };
         let mut check = TarCheck::new(&*tree);
@@ -600,7 +599,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn find_entry(&self, member: usize, path: &[u8]) -> Result<Option<Entry>> {
-        let Some(tree) = self.opened.content(member)? else {
+        let Some(tree) = self.tree(member)? else {
             return Ok(None);
         };
         let mut damaged = None;
@@ -626,7 +625,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entry_frame_count(&self, member: usize) -> Result<usize> {
-        let tree = self.opened.content(member)?;
+        let tree = self.tree(member)?;
         tree.map_or(Ok(0), |tree| tree.entry_frames())
     }
 
@@ -636,7 +635,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entries_are_sorted(&self, member: usize) -> Result<bool> {
-        let tree = self.opened.content(member)?;
+        let tree = self.tree(member)?;
         Ok(tree.is_none_or(|tree| tree.is_sorted()))
     }
 
@@ -647,7 +646,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for a member without entries.
     pub fn entries_of_frame(&self, member: usize, frame: usize) -> Result<Vec<Entry>> {
-        let Some(tree) = self.opened.content(member)? else {
+        let Some(tree) = self.tree(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
         Ok(tree.entries_of(frame)?.into_vec())
@@ -659,7 +658,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entry_frames_for_path(&self, member: usize, path: &[u8]) -> Result<Range<usize>> {
-        let tree = self.opened.content(member)?;
+        let tree = self.tree(member)?;
         tree.map_or(Ok(0..0), |tree| tree.frames_for_path(path))
     }
 
@@ -675,10 +674,7 @@ impl Archive {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize> {
-        let Some(tree) = self.opened.content(member)? else {
-            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
-        };
-        read_entry(&*tree, entry, offset, buffer)
+        self.read_controlled(member, Some(entry), offset, buffer, &ReadControl::default())
     }
 
     /// Restores a directory or tar member, or a part of it, below a target. The target is neither
@@ -711,7 +707,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
-        let Some(tree) = self.opened.content(member)? else {
+        let Some(tree) = self.tree(member)? else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
         };
         let plan = RestorePlan {

@@ -62,7 +62,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn entries_hash(&self, member: usize) -> Result<Option<[u8; 32]>> {
-        let tree = self.opened.content(member)?;
+        let tree = self.tree(member)?;
         let stated = tree.map_or(Ok(None), |tree| tree.stated_entries())?;
         Ok(stated.map(|(_, hash)| hash))
     }

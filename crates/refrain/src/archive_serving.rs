@@ -29,9 +29,9 @@ impl Archive {
         let tree = match entry {
             // Members without entries are the usual case here.
             None if !self.opened.has_entries(member)? => {
-                return self.opened.read_controlled(member, offset, buffer, control);
+                return self.opened.read(member, offset, buffer, control);
             }
-            _ => self.opened.content_controlled(member, control)?,
+            _ => self.opened.content(member, control)?,
         };
         let Some(tree) = tree else {
             return Err(Error::new(ErrorKind::Usage, "the member has no entries"));

@@ -18,8 +18,8 @@ pub(crate) fn no_member(member: usize, count: usize) -> Error {
     Error::new(ErrorKind::Usage, message)
 }
 
-/// An archive opened for random access, by many threads at once. Each dialect has its own.
-pub(crate) trait OpenedArchive: Send + Sync {
+/// The members of an archive that is opened for random access, by many threads at once.
+pub(crate) trait Members: Send + Sync {
     /// The number of members.
     fn member_count(&self) -> usize;
 
@@ -34,38 +34,36 @@ pub(crate) trait OpenedArchive: Send + Sync {
 
     /// Reads content of member `member` from `offset` into `buffer`. Returns the number of bytes
     /// read, which is less than the length of `buffer` only at the member's end.
-    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize>;
-
-    /// Whether a member has entries.
-    fn has_entries(&self, member: usize) -> Result<bool> {
-        Ok(self.content(member)?.is_some())
-    }
-
-    /// The content and the entries of a member that has entries; `None` for other members.
-    fn content(&self, member: usize) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        self.content_controlled(member, &ReadControl::default())
-    }
-
-    /// The same for a reader that may leave: its reads then end as [`ReadControl::before_waiting`]
-    /// says.
-    fn content_controlled(
-        &self,
-        member: usize,
-        control: &ReadControl,
-    ) -> Result<Option<Box<dyn TreeContent + '_>>>;
-
-    /// [`OpenedArchive::read_at`] of a member without entries for a reader that may leave.
-    fn read_controlled(
+    fn read(
         &self,
         member: usize,
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
-    ) -> Result<usize> {
-        control.before_waiting()?;
-        self.read_at(member, offset, buffer)
+    ) -> Result<usize>;
+
+    /// The content and the entries of a member that has entries, for reads that are carried out in
+    /// this way; `None` for other members.
+    fn content(
+        &self,
+        member: usize,
+        control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>>;
+
+    /// Whether a member has entries.
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        Ok(self.content(member, &ReadControl::default())?.is_some())
     }
 
+    /// A check of all content of a member; `None` if [`Members::read`] compares what it
+    /// returns with hashes.
+    fn content_check(&self, _member: usize) -> Option<ContentCheck> {
+        None
+    }
+}
+
+/// What those need who serve an archive to many: holes, and decoding ahead.
+pub(crate) trait Serving {
     /// Calls `each` for the runs of a range of content of a member, in order, until it returns
     /// `false`. By default all is data.
     fn for_each_run(
@@ -92,16 +90,13 @@ pub(crate) trait OpenedArchive: Send + Sync {
         ReadStatistics::default()
     }
 
-    /// A check of all content of a member; `None` if [`OpenedArchive::read_at`] compares what it
-    /// returns with hashes.
-    fn content_check(&self, _member: usize) -> Option<ContentCheck> {
-        None
-    }
-
     /// Sets the memory for decoded blocks, in bytes, and how much of it maps of extents may take
     /// beyond their own share.
     fn set_cache_bytes(&self, _bytes: u64, _maps_bytes_max: u64) {}
+}
 
+/// What an archive consists of.
+pub(crate) trait Layout {
     /// The properties of the archive. Decodes no block.
     fn info(&self) -> Result<ArchiveInfo>;
 
@@ -127,7 +122,10 @@ pub(crate) trait OpenedArchive: Send + Sync {
     fn read_store(&self, _offset_in_store: u64, _buffer: &mut [u8]) -> Result<usize> {
         Err(no_extents())
     }
+}
 
+/// What is left of a damaged archive.
+pub(crate) trait Remains: Members {
     /// Reads all of the index, and compares it with itself.
     fn check_index(&self) -> Result<()> {
         Ok(())
@@ -162,7 +160,8 @@ pub(crate) trait OpenedArchive: Send + Sync {
         while right < buffer.len() {
             let rest = &mut buffer[right..];
             wanted = wanted.min(rest.len());
-            match self.read_at(member, offset + right as u64, &mut rest[..wanted]) {
+            let (at, part) = (offset + right as u64, &mut rest[..wanted]);
+            match self.read(member, at, part, &ReadControl::default()) {
                 Ok(0) => break,
                 Ok(count) => right += count,
                 Err(error) if error.kind == ErrorKind::Damaged && wanted > 1 => wanted /= 2,
@@ -176,5 +175,12 @@ pub(crate) trait OpenedArchive: Send + Sync {
     }
 
     /// The number of bytes that belong to no part of the archive that was recognized.
-    fn skipped_bytes(&self) -> u64;
+    fn skipped_bytes(&self) -> u64 {
+        0
+    }
 }
+
+/// An archive that is opened for random access. Each dialect has its own.
+pub(crate) trait OpenedArchive: Members + Serving + Layout + Remains {}
+
+impl<A: Members + Serving + Layout + Remains> OpenedArchive for A {}

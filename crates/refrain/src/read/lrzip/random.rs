@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::content_check::ContentCheck;
 use crate::read::epoch_map::EpochMap;
-use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::opened_archive::{Layout, Members, Remains, Serving, no_member};
 use crate::read::read_control::ReadControl;
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::tree::content::TreeContent;
@@ -162,7 +162,7 @@ impl LrzipArchive {
     }
 }
 
-impl OpenedArchive for LrzipArchive {
+impl Members for LrzipArchive {
     fn member_count(&self) -> usize {
         1
     }
@@ -179,13 +179,15 @@ impl OpenedArchive for LrzipArchive {
         each(0, &self.member)
     }
 
-    /// The number of bytes after the archive.
-    fn skipped_bytes(&self) -> u64 {
-        self.tail.trailing_bytes
-    }
-
     /// Reads content from `offset` into `buffer`; returns the number of bytes.
-    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    fn read(
+        &self,
+        member: usize,
+        offset: u64,
+        buffer: &mut [u8],
+        control: &ReadControl,
+    ) -> Result<usize> {
+        control.before_waiting()?;
         if member > 0 {
             return Err(no_member(member, 1));
         }
@@ -222,6 +224,14 @@ impl OpenedArchive for LrzipArchive {
         Ok(count)
     }
 
+    fn content(
+        &self,
+        _member: usize,
+        _control: &ReadControl,
+    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
+        Ok(None)
+    }
+
     /// Blocks are not compared with the digests, which cover all content.
     fn content_check(&self, member: usize) -> Option<ContentCheck> {
         let content_bytes = (member == 0).then_some(self.member.content_bytes)?;
@@ -233,7 +243,11 @@ impl OpenedArchive for LrzipArchive {
         let check = WholeCheck::new(digest, self.tail.md5, ends.zip(crcs).collect());
         Some(ContentCheck(Box::new(check)))
     }
+}
 
+impl Serving for LrzipArchive {}
+
+impl Layout for LrzipArchive {
     /// The properties of the archive.
     fn info(&self) -> Result<ArchiveInfo> {
         let content_bytes = self.member.content_bytes;
@@ -281,12 +295,11 @@ impl OpenedArchive for LrzipArchive {
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
         self.blocks.iter().cloned().try_for_each(each)
     }
+}
 
-    fn content_controlled(
-        &self,
-        _member: usize,
-        _control: &ReadControl,
-    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        Ok(None)
+impl Remains for LrzipArchive {
+    /// The number of bytes after the archive.
+    fn skipped_bytes(&self) -> u64 {
+        self.tail.trailing_bytes
     }
 }

@@ -21,7 +21,7 @@ use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::scan::{Scan, ScannedPart, cut_off_at, scan};
-use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::opened_archive::{Layout, Members, OpenedArchive, Remains, Serving, no_member};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -112,7 +112,7 @@ pub(crate) struct Concatenation {
     /// The archives that were used last, the latest at the end.
     open: Lock<Vec<(usize, Arc<IndexedArchive>)>>,
     /// The limits of each archive's caches, unless they are the default:
-    /// [`OpenedArchive::set_cache_bytes`].
+    /// [`Serving::set_cache_bytes`].
     cache_bytes: Lock<Option<(u64, u64)>>,
     /// The number of bytes that belong to no frame, after a scan.
     skipped_bytes: u64,
@@ -270,7 +270,7 @@ impl Concatenation {
     }
 }
 
-impl OpenedArchive for Concatenation {
+impl Members for Concatenation {
     fn member_count(&self) -> usize {
         self.member_count
     }
@@ -301,12 +301,7 @@ impl OpenedArchive for Concatenation {
         Ok(())
     }
 
-    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let (part, member) = self.part_of(member)?;
-        part.read_at(member, offset, buffer)
-    }
-
-    fn read_controlled(
+    fn read(
         &self,
         member: usize,
         offset: u64,
@@ -314,15 +309,10 @@ impl OpenedArchive for Concatenation {
         control: &ReadControl,
     ) -> Result<usize> {
         let (part, member) = self.part_of(member)?;
-        part.read_controlled(member, offset, buffer, control)
+        part.read(member, offset, buffer, control)
     }
 
-    fn has_entries(&self, member: usize) -> Result<bool> {
-        let (part, member) = self.part_of(member)?;
-        part.has_entries(member)
-    }
-
-    fn content_controlled(
+    fn content(
         &self,
         member: usize,
         control: &ReadControl,
@@ -333,6 +323,13 @@ impl OpenedArchive for Concatenation {
         Ok(content.map(|content| Box::new(content) as _))
     }
 
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        let (part, member) = self.part_of(member)?;
+        part.has_entries(member)
+    }
+}
+
+impl Serving for Concatenation {
     fn for_each_run(
         &self,
         member: usize,
@@ -363,7 +360,9 @@ impl OpenedArchive for Concatenation {
             archive.set_cache_bytes(bytes, maps_bytes_max);
         }
     }
+}
 
+impl Layout for Concatenation {
     /// The sums over all archives; version and level of the first one.
     fn info(&self) -> Result<ArchiveInfo> {
         let mut sum: Option<ArchiveInfo> = None;
@@ -408,11 +407,9 @@ impl OpenedArchive for Concatenation {
         })?;
         Ok(count)
     }
+}
 
-    fn skipped_bytes(&self) -> u64 {
-        self.skipped_bytes
-    }
-
+impl Remains for Concatenation {
     fn check_index(&self) -> Result<()> {
         (0..self.parts.len()).try_for_each(|number| self.part(number)?.check_index())
     }
@@ -442,6 +439,10 @@ impl OpenedArchive for Concatenation {
     ) -> Result<Vec<Range<u64>>> {
         let (part, member) = self.part_of(member)?;
         part.read_remains(member, offset, buffer)
+    }
+
+    fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
     }
 }
 

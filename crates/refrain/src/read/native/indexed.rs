@@ -31,7 +31,7 @@ use crate::read::native::member_content::MemberContent;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::references::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
-use crate::read::opened_archive::{OpenedArchive, no_member};
+use crate::read::opened_archive::{Layout, Members, Remains, Serving, no_member};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::store_reader::{
@@ -404,7 +404,7 @@ impl IndexedArchive {
     }
 }
 
-impl OpenedArchive for IndexedArchive {
+impl Members for IndexedArchive {
     fn member_count(&self) -> usize {
         self.index.member_count()
     }
@@ -424,17 +424,7 @@ impl OpenedArchive for IndexedArchive {
         })
     }
 
-    /// Reads content of a member from `offset` into `buffer`. Returns the number of bytes read,
-    /// which is less than the length of `buffer` only at the member's end.
-    ///
-    /// # Errors
-    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
-    /// frames that the range needs.
-    fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.read_metered(member, offset, buffer, &self.meter())
-    }
-
-    fn read_controlled(
+    fn read(
         &self,
         member: usize,
         offset: u64,
@@ -445,11 +435,7 @@ impl OpenedArchive for IndexedArchive {
         self.read_metered(member, offset, buffer, &meter)
     }
 
-    fn has_entries(&self, member: usize) -> Result<bool> {
-        Ok(self.outline(member)?.kind.has_entries())
-    }
-
-    fn content_controlled(
+    fn content(
         &self,
         member: usize,
         control: &ReadControl,
@@ -459,6 +445,12 @@ impl OpenedArchive for IndexedArchive {
         Ok(content.map(|content| Box::new(content) as _))
     }
 
+    fn has_entries(&self, member: usize) -> Result<bool> {
+        Ok(self.outline(member)?.kind.has_entries())
+    }
+}
+
+impl Serving for IndexedArchive {
     fn for_each_run(
         &self,
         member: usize,
@@ -482,7 +474,9 @@ impl OpenedArchive for IndexedArchive {
         let bytes_for_blocks = maps.set_limits(maps_bytes_max, self.maps_bytes + bytes);
         self.store.set_cache_bytes(bytes_for_blocks);
     }
+}
 
+impl Layout for IndexedArchive {
     /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> Result<ArchiveInfo> {
         let sums = RowSums::of(&self.index)?;
@@ -554,11 +548,9 @@ impl OpenedArchive for IndexedArchive {
         self.read_store_at(offset_in_store, &mut buffer[..count])?;
         Ok(count)
     }
+}
 
-    fn skipped_bytes(&self) -> u64 {
-        0
-    }
-
+impl Remains for IndexedArchive {
     fn check_index(&self) -> Result<()> {
         self.index.check()
     }
