@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use refrain_page::{bytes_text, time_text};
+pub use refrain_page::{binary_text, bytes_text, time_text};
 
 /// A range of bytes in the unit of its end, with as many digits as tell both numbers apart:
 /// `2.36–3.60 MB`.
@@ -22,19 +22,6 @@ pub fn range_text(range: &std::ops::Range<u64>) -> String {
     let decimals = (least..=3 * power).find(tells_apart).unwrap_or(least);
     let (start, end) = (text(range.start, decimals), text(range.end, decimals));
     format!("{start}–{end} {unit}")
-}
-
-/// Bytes with a binary unit, as options take them: `4 MiB`, `192 KiB`, `1.5 GiB`.
-pub fn binary_text(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let decimals = usize::from((value * 10.0).round() % 10.0 != 0.0);
-    format!("{value:.decimals$} {}", UNITS[unit])
 }
 
 /// How many times smaller: `14.0:1`; an empty archive has no ratio.

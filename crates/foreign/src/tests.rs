@@ -3,22 +3,19 @@
 use std::io::Write;
 
 use proptest::prelude::*;
-use refrain_testkit::scaled;
+use refrain_testkit::{Rng, scaled};
 
 use crate::property::{STREAM_FORMATS, decode, pieces_do_not_matter, zip_survives};
 use crate::{Format, describe};
 
 /// Text that compresses a little, never the same twice.
 fn content(seed: u64, length_bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut rng = Rng::new(seed);
     let mut bytes = Vec::with_capacity(length_bytes);
     while bytes.len() < length_bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        match state % 5 {
+        match rng.below(5) {
             0 => bytes.extend_from_slice(b"the same words again and again, "),
-            _ => bytes.extend_from_slice(&state.to_le_bytes()[..3]),
+            _ => bytes.extend_from_slice(&rng.any().to_le_bytes()[..3]),
         }
     }
     bytes.truncate(length_bytes);

@@ -10,7 +10,7 @@ use crate::outcome::{Cell, Outcome, Section, Unit};
 use crate::profile::Profile;
 use crate::report::Report;
 use crate::statistics::median;
-use crate::units::size_text;
+use refrain_page::binary_text;
 
 /// The settings without a profile.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ pub fn compare(context: &Context, defaults: Defaults, profile: &Profile) -> Resu
     section.push(row(
         context,
         "pipes: bytes per second",
-        (defaults.pipe_bytes, size_text(defaults.pipe_bytes as f64)),
-        pipe.map(|bytes| (bytes, size_text(bytes as f64))),
+        (defaults.pipe_bytes, binary_text(defaults.pipe_bytes as u64)),
+        pipe.map(|bytes| (bytes, binary_text(bytes as u64))),
         rate,
     )?);
     let table_bytes = TABLE_BYTES.min(context.memory_bytes / 2);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::units::size_text;
+use refrain_page::binary_text;
 
 /// A cache that the system states.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Machine {
         let caches: Vec<String> = self
             .caches
             .iter()
-            .map(|cache| format!("L{} {}", cache.level, size_text(cache.bytes as f64)))
+            .map(|cache| format!("L{} {}", cache.level, binary_text(cache.bytes as u64)))
             .collect();
         let caches = if caches.is_empty() {
             "caches not stated".to_owned()

@@ -1,53 +1,26 @@
 //! Numbers as people read them.
 
+use refrain_page::{binary_text, decimal_text};
+
 use crate::outcome::Unit;
 
 /// A value with its unit.
 pub(crate) fn value_text(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Bytes => size_text(value),
-        Unit::Nanoseconds => scaled(value, 1000.0, &["ns", "µs", "ms", "s"]),
+        Unit::Bytes => binary_text(value as u64),
+        Unit::Nanoseconds => decimal_text(value, &["ns", "µs", "ms", "s"]),
         Unit::BytesPerSecond => {
-            let text = scaled(value, 1000.0, &["B", "kB", "MB", "GB", "TB"]);
+            let text = decimal_text(value, &["B", "kB", "MB", "GB", "TB"]);
             format!("{text}/s")
         }
         Unit::PerSecond => {
-            let text = scaled(value, 1000.0, &["", "k", "M", "G"]);
+            let text = decimal_text(value, &["", "k", "M", "G"]);
             format!("{}/s", text.trim_end())
         }
         Unit::Count => grouped(value),
         Unit::Times => format!("{value:.2} x"),
         Unit::Text => value.to_string(),
     }
-}
-
-/// Sizes of memory: `64 KiB`.
-pub(crate) fn size_text(bytes: f64) -> String {
-    let (mut value, mut unit) = (bytes, 0);
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if value.fract() == 0.0 {
-        format!("{value} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
-}
-
-fn scaled(value: f64, base: f64, units: &[&str]) -> String {
-    let (mut value, mut unit) = (value, 0);
-    while value >= base * 0.9995 && unit + 1 < units.len() {
-        value /= base;
-        unit += 1;
-    }
-    let decimals = match value {
-        value if value < 9.995 => 2,
-        value if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {}", units[unit])
 }
 
 /// A whole number with its digits in groups of three.

@@ -38,14 +38,7 @@ mod tests {
     use super::*;
 
     fn random_bytes(length: usize) -> Vec<u8> {
-        let mut state = 7u64;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 56) as u8
-        };
-        (0..length).map(|_| next()).collect()
+        refrain_testkit::data::random(length, 7)
     }
 
     #[test]

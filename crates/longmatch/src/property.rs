@@ -200,17 +200,7 @@ mod tests {
         content
     }
 
-    fn random_bytes(length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        (0..length)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
-                (state >> 56) as u8
-            })
-            .collect()
-    }
+    use refrain_testkit::data::random as random_bytes;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(scaled(96)))]

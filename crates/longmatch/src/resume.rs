@@ -83,12 +83,9 @@ mod tests {
 
     #[test]
     fn equal_bytes_matches_the_byte_by_byte_reference() {
-        let mut state = 1u64;
+        let mut rng = refrain_testkit::Rng::new(1);
         for _ in 0..refrain_testkit::scaled(2000) {
-            let mut next = || {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-                (state >> 62) as u8 * 85
-            };
+            let mut next = || rng.below(4) as u8 * 85;
             let a: [u8; RESUME_WINDOW_BYTES] = std::array::from_fn(|_| next());
             let b: [u8; RESUME_WINDOW_BYTES] = std::array::from_fn(|_| next());
             let reference = (0..RESUME_WINDOW_BYTES)

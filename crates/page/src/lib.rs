@@ -13,7 +13,7 @@ use std::fmt::{Display, Write as _};
 use serde_json::Value;
 
 pub use palette::stage_colour;
-pub use units::{bytes_text, time_text};
+pub use units::{binary_text, bytes_text, decimal_text, time_text, utc_text};
 
 /// The style of all pages: colours for light and dark, tables, the box beside the pointer.
 pub const BASE_STYLE: &str = include_str!("base.css");

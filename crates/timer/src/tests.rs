@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use refrain_testkit::scaled;
+use refrain_testkit::{Rng, scaled};
 
 use crate::callbacks::Notify;
 use crate::deadline::NEVER_NS;
@@ -239,22 +239,9 @@ proptest! {
     }
 }
 
-/// A random number generator without dependencies: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
-fn random_operation(random: &mut SplitMix) -> Operation {
-    let bits = random.next();
-    let (kind, worker, which) = (bits as u8, (bits >> 8) as u8, random.next() as u32);
+fn random_operation(random: &mut Rng) -> Operation {
+    let bits = random.any();
+    let (kind, worker, which) = (bits as u8, (bits >> 8) as u8, random.any() as u32);
     let exponent = match kind % 16 {
         12 => 12, // Time advances slowly, so that many timers are pending.
         _ => 10 + (bits >> 16) as u8 % 24,
@@ -264,7 +251,7 @@ fn random_operation(random: &mut SplitMix) -> Operation {
 }
 
 fn long_run(operations: u64, seed: u64) {
-    let mut random = SplitMix(seed);
+    let mut random = Rng::new(seed);
     let mut comparison = Comparison::default();
     for _ in 0..operations {
         comparison.apply(random_operation(&mut random));
@@ -311,20 +298,20 @@ impl Race {
         self.ends[payload].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn id(&self, random: &mut SplitMix) -> Option<TimerId> {
+    fn id(&self, random: &mut Rng) -> Option<TimerId> {
         let ids = self.ids.lock();
         let recent = ids.len().min(100);
-        let back = (random.next() as usize).checked_rem(recent)?;
+        let back = (random.any() as usize).checked_rem(recent)?;
         Some(ids[ids.len() - 1 - back])
     }
 
     /// Does one operation. Returns `false` if enough timers were added.
-    fn step(&self, random: &mut SplitMix) -> bool {
-        let worker = random.next() as usize % Race::WORKERS;
+    fn step(&self, random: &mut Rng) -> bool {
+        let worker = random.any() as usize % Race::WORKERS;
         let now_ns = self.now_ns.load(Ordering::Relaxed);
-        let deadline_ns = now_ns + random.next() % (MS / 4);
+        let deadline_ns = now_ns + random.any() % (MS / 4);
         let id = self.id(random);
-        match random.next() % 8 {
+        match random.any() % 8 {
             0..3 => {
                 let payload = self.added.fetch_add(1, Ordering::Relaxed);
                 if payload >= self.ends.len() {
@@ -350,7 +337,7 @@ impl Race {
             }
             _ => {
                 self.now_ns
-                    .fetch_add(random.next() % 10_000, Ordering::Relaxed);
+                    .fetch_add(random.any() % 10_000, Ordering::Relaxed);
                 let sink = |_: usize, event: Expired<usize>| self.end(event.payload);
                 self.system.expire(worker, now_ns, &sink);
             }
@@ -361,7 +348,7 @@ impl Race {
     fn run(&self, threads: u64) {
         std::thread::scope(|scope| {
             for seed in 0..threads {
-                let mut random = SplitMix(seed);
+                let mut random = Rng::new(seed);
                 scope.spawn(move || while self.step(&mut random) {});
             }
         });

@@ -4,12 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use refrain::Timestamp;
 use refrain_page::escaped;
+use refrain_page::utc_text;
 
 use crate::args::Verb;
 use crate::paths::label;
-use crate::report::utc_text;
 use crate::text::{printable, shell_word};
 use crate::urls;
 
@@ -44,10 +43,7 @@ impl Facts {
             command: command_text(words),
             level,
             inputs: inputs.iter().map(|path| label(path)).collect(),
-            date: utc_text(Timestamp {
-                seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
-                nanoseconds: 0,
-            }),
+            date: utc_text(i64::try_from(seconds).unwrap_or(i64::MAX)),
         }
     }
 

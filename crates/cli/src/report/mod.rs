@@ -38,7 +38,7 @@ pub use archive::{
 pub use block::block_json;
 pub use damage::{DamageReport, place_lines, place_texts};
 pub use foreign::{foreign_json, foreign_line, foreign_text};
-pub use listing::{ListFormat, Listing, Row, utc_text};
+pub use listing::{ListFormat, Listing, Row};
 pub use outcome::{Copied, FileCount, Outcome};
 pub use position::Total;
 pub use problems::{FileProblem, FileProblemKind};

@@ -128,18 +128,9 @@ pub fn expect(output: Output, exit: i32, what: &str) -> Output {
     output
 }
 
-/// Incompressible bytes, the same for the same seed (xorshift64, Marsaglia 2003).
+/// Incompressible bytes, the same for the same seed.
 pub fn incompressible(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
+    refrain_testkit::data::random(length, seed)
 }
 
 /// Data with everything the engine searches for: text, incompressible data, far repeats, zeros, a

@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::outcome::{Cell, Outcome, Section, Unit};
-use crate::units::{size_text, value_text};
+use crate::units::value_text;
+use refrain_page::binary_text;
 
 const SIZES_BYTES: [u64; 9] = [
     4 << 10,
@@ -128,9 +129,9 @@ fn findings(copies: &[(u64, f64)]) -> Vec<String> {
     vec![format!(
         "Copies are fastest in pieces of {}: {}. Pieces of {} are copied at {}, {:.1} times as \
          slow.",
-        size_text(best.0 as f64),
+        binary_text(best.0 as u64),
         value_text(best.1, Unit::BytesPerSecond),
-        size_text(last.0 as f64),
+        binary_text(last.0 as u64),
         value_text(last.1, Unit::BytesPerSecond),
         best.1 / last.1
     )]

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::outcome::{Cell, Outcome, Section, Unit};
-use crate::units::{size_text, value_text};
+use crate::units::value_text;
+use refrain_page::binary_text;
 
 const SMALLEST_BYTES: u64 = 4 << 10;
 const LARGEST_BYTES: u64 = 256 << 20;
@@ -113,12 +114,12 @@ fn findings(ladder: &[(u64, f64)], machine: &Machine) -> Vec<String> {
         let stated = stated.map_or(String::new(), |cache| {
             format!(
                 " (the system states L{level} with {})",
-                size_text(cache.bytes as f64)
+                binary_text(cache.bytes as u64)
             )
         });
         findings.push(format!(
             "Step {level}: up to {}, {} per access{stated}.",
-            size_text(step.largest_bytes as f64),
+            binary_text(step.largest_bytes as u64),
             value_text(step.least_ns, Unit::Nanoseconds)
         ));
     }
@@ -127,7 +128,7 @@ fn findings(ladder: &[(u64, f64)], machine: &Machine) -> Vec<String> {
         "The last step begins at {} per access; {} take {} per access, {:.0} times as long as the \
          smallest table.",
         value_text(last.least_ns, Unit::Nanoseconds),
-        size_text(largest_bytes as f64),
+        binary_text(largest_bytes as u64),
         value_text(largest_ns, Unit::Nanoseconds),
         largest_ns / ladder[0].1
     ));

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::outcome::{Cell, Outcome, Section, Unit};
-use crate::units::size_text;
+use refrain_page::binary_text;
 
 /// Rows (and columns) of the matrices.
 const SIDES: [usize; 4] = [128, 512, 1024, 2048];
@@ -65,7 +65,7 @@ impl Experiment for Matrix {
             section.push([bytes.into(), "columns".into(), columns_ns.into()]);
             findings = vec![format!(
                 "The columns of a matrix of {} take {:.1} times as long as its rows.",
-                size_text(bytes as f64),
+                binary_text(bytes as u64),
                 columns_ns / rows_ns
             )];
         }

@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::machine::Machine;
 use crate::outcome::{Cell, Measured, Outcome, Section, Unit};
-use crate::units::{size_text, value_text};
+use crate::units::value_text;
+use refrain_page::binary_text;
 
 const SIZES_BYTES: [u64; 7] = [
     128 << 10,
@@ -149,7 +150,7 @@ fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> 
         findings.push(format!(
             "Random accesses to {} take {} on ordinary pages and {} on huge ones: {gain:.2} times \
              as long.",
-            size_text(*size as f64),
+            binary_text(*size as u64),
             value_text(*ordinary, Unit::Nanoseconds),
             value_text(*huge, Unit::Nanoseconds),
         ));
@@ -160,7 +161,7 @@ fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> 
     findings.push(match parted {
         Some((size, _)) => format!(
             "From {} on ordinary pages are slower by a quarter or more: the TLB reaches less far.",
-            size_text(*size as f64)
+            binary_text(*size as u64)
         ),
         None => "No size was slower by a quarter on ordinary pages.".into(),
     });

@@ -12,7 +12,8 @@ use crate::context::Context;
 use crate::error::{Error, Result, at};
 use crate::experiment::Experiment;
 use crate::outcome::{Cell, Measured, Outcome, Section, Unit};
-use crate::units::{size_text, value_text};
+use crate::units::value_text;
+use refrain_page::binary_text;
 
 const WRITES_BYTES: [usize; 8] = [
     64,
@@ -70,7 +71,7 @@ impl Experiment for Pipe {
         );
         let mut rates = Vec::new();
         for capacity in CAPACITIES_BYTES {
-            let name = size_text(capacity as f64);
+            let name = binary_text(capacity as u64);
             for write in WRITES_BYTES {
                 let cell = match rate(context, capacity, write, context.time(45, 220))? {
                     Ok(rate) => {
@@ -128,7 +129,7 @@ fn findings(rates: &[(usize, usize, f64)], best: Option<usize>) -> Vec<String> {
             _ => format!(
                 "For writes of 256 KiB a pipe of {} is enough: {} instead of {} with 64 KiB, \
                  {:.2} times as much.",
-                size_text(best as f64),
+                binary_text(best as u64),
                 text(with),
                 text(usual),
                 with / usual

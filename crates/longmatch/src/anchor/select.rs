@@ -54,22 +54,13 @@ pub(crate) fn find(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use refrain_testkit::data;
 
-    fn random_bytes(length: usize, mut state: u64) -> Vec<u8> {
-        (0..length)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
-                (state >> 56) as u8
-            })
-            .collect()
-    }
+    use super::*;
 
     #[test]
     fn the_vector_scan_matches_the_scalar_reference() {
-        let data = random_bytes(20_000, 1);
+        let data = data::random(20_000, 1);
         for start in 0..40 {
             for length in [0, 1, 7, 8, 9, 39, 40, 41, 63, 64, 100, 1000, 19_000] {
                 let bytes = &data[start..start + length];
@@ -83,7 +74,7 @@ mod tests {
 
     #[test]
     fn density_is_as_stated_and_zeros_are_never_anchors() {
-        let data = random_bytes(1 << 20, 2);
+        let data = data::random(1 << 20, 2);
         let mut count = 0;
         find(&data, 0..data.len(), 7, |_| count += 1);
         assert!((6500..9500).contains(&count), "{count} anchors in 1 MiB");
@@ -94,7 +85,7 @@ mod tests {
 
     #[test]
     fn anchors_do_not_depend_on_where_the_scan_starts() {
-        let data = random_bytes(1 << 16, 3);
+        let data = data::random(1 << 16, 3);
         let mut whole = vec![];
         positions(&data, threshold(8), |p| whole.push(p));
         let mut part = vec![];

@@ -1,18 +1,17 @@
-//! Histograms of times, with buckets whose width grows with the time: written by one thread, read
-//! by any.
+//! Histograms of times, with buckets whose width grows with the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets per doubling: a bucket is at most 1/8 of its lower end wide.
-const STEPS: u32 = 8;
+/// Buckets per doubling: a bucket is at most 1/16 of its lower end wide.
+const STEPS: u32 = 16;
 const STEP_BITS: u32 = STEPS.ilog2();
 /// Every `u64` has a bucket.
 const BUCKETS: usize = ((64 - STEP_BITS + 1) * STEPS) as usize;
 
-/// The number of times in each bucket. Log-linear as in HdrHistogram (Gil Tene): 8 buckets per
+/// The number of times in each bucket. Log-linear as in HdrHistogram (Gil Tene): 16 buckets per
 /// doubling.
 #[derive(Debug)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: Box<[AtomicU64]>,
 }
 
@@ -25,14 +24,26 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one time. One thread writes a histogram, so a load and a store are enough.
+    /// Counts one time, where other threads count at the same time.
+    pub fn add_shared(&self, time_ns: u64) {
+        self.buckets[bucket_of(time_ns)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one time, where one thread alone counts: a load and a store are enough.
     pub(crate) fn add(&self, time_ns: u64) {
         let bucket = &self.buckets[bucket_of(time_ns)];
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Sets all counts to zero.
+    pub fn reset(&self) {
+        for bucket in &self.buckets {
+            bucket.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Adds the counts so far to `times`.
-    pub(crate) fn add_to(&self, times: &mut TimeHistogram) {
+    pub fn add_to(&self, times: &mut TimeHistogram) {
         times.counts.resize(BUCKETS, 0);
         for (count, bucket) in times.counts.iter_mut().zip(&self.buckets) {
             *count += bucket.load(Ordering::Relaxed);
@@ -59,7 +70,7 @@ fn bucket_end(bucket: usize) -> u64 {
     first + ((1u64 << (doublings - 1)) - 1)
 }
 
-/// The counts of a histogram, added up over workers. The resolution is 1/8.
+/// The counts of a histogram, added up over workers. The resolution is 1/16.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeHistogram {
     counts: Vec<u64>,
@@ -72,7 +83,7 @@ impl TimeHistogram {
     }
 
     /// The time that a `share` (0 to 1) of the counted times does not exceed, in nanoseconds,
-    /// rounded up by at most 1/8; `None` when nothing was counted. `quantile_ns(1.0)` is the
+    /// rounded up by at most 1/16; `None` when nothing was counted. `quantile_ns(1.0)` is the
     /// longest time.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.count();
@@ -87,6 +98,12 @@ impl TimeHistogram {
             counted >= wanted
         })?;
         Some(bucket_end(bucket))
+    }
+
+    /// The number of times less than this power of two, in nanoseconds.
+    pub fn count_below_ns(&self, power_of_two_ns: u64) -> u64 {
+        let buckets = bucket_of(power_of_two_ns).min(self.counts.len());
+        self.counts[..buckets].iter().sum()
     }
 
     /// Counts one time.
@@ -141,7 +158,7 @@ mod tests {
         for counted in [times, twice] {
             for (share, exact) in [(0.0, 1), (0.5, 500), (0.99, 990), (1.0, 1000)] {
                 let found = counted.quantile_ns(share).unwrap();
-                assert!(found >= exact && found <= exact + exact / 8, "{share}");
+                assert!(found >= exact && found <= exact + exact / 16, "{share}");
             }
         }
     }

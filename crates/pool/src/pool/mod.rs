@@ -48,7 +48,7 @@ mod timer_job;
 mod worker;
 pub(crate) mod worker_pool;
 
-pub use histogram::TimeHistogram;
+pub use histogram::{Histogram, TimeHistogram};
 pub use job::{JobError, JobHandle, Step};
 pub use join::join;
 pub use profile::{Profile, WorkerProfile};

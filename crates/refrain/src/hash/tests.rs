@@ -36,14 +36,7 @@ impl Lengths {
 }
 
 fn incompressible(length: usize) -> Vec<u8> {
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..length).map(|_| next()).collect()
+    refrain_testkit::data::random(length, 1)
 }
 
 /// Gives at most so many bytes a time.

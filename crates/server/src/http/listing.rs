@@ -1,11 +1,10 @@
 //! Lists of names as a page for people or as JSON, row by row.
 
 use refrain::Timestamp;
-use refrain_page::{BASE_STYLE, bytes_text, escaped, json_text};
+use refrain_page::{BASE_STYLE, bytes_text, escaped, json_text, utc_text};
 use serde_json::json;
 
 use super::connection::Connection;
-use super::date::calendar;
 use super::page::{PageError, PageWriter};
 use super::target::percent_encoded;
 
@@ -134,7 +133,7 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
         self.rows += 1;
         let name = String::from_utf8_lossy(row.name);
         let target = row.link_target.as_deref().map(String::from_utf8_lossy);
-        let modified = row.modified.and_then(|time| time_text(time.seconds));
+        let modified = row.modified.map(|time| utc_text(time.seconds));
         match self.format {
             ListFormat::Json => {
                 let value = json!({
@@ -233,15 +232,6 @@ pub(super) fn link_to(path: &[u8]) -> String {
     format!("/{}{}", "%2F".repeat(slashes.len()), percent_encoded(rest))
 }
 
-/// A time as `2026-01-31T12:00:00Z`.
-fn time_text(unix_seconds: i64) -> Option<String> {
-    let parts = calendar(unix_seconds)?;
-    Some(format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,10 +245,6 @@ mod tests {
         assert_eq!(link_to(b"a b/\xff"), "/a%20b/%FF");
         assert_eq!(link_to(b"//host/x"), "/%2F%2Fhost/x");
         assert_eq!(link_to(b""), "/");
-        assert_eq!(
-            time_text(784_111_777).as_deref(),
-            Some("1994-11-06T08:49:37Z")
-        );
     }
 
     #[test]

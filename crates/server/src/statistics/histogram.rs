@@ -2,16 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets per doubling: a bucket is at most 1/16 of its lower end wide.
-const STEPS: u64 = 16;
-const STEP_BITS: u32 = STEPS.ilog2();
-/// Every `u64` has a bucket.
-const BUCKETS: usize = ((64 - STEP_BITS + 1) * STEPS as u32) as usize;
+use refrain_pool::pool::{Histogram, TimeHistogram};
 
-/// Counts that threads add to at the same time, log-linear as in HdrHistogram (Gil Tene).
+/// Counts that threads add to at the same time.
 #[derive(Debug)]
 pub(super) struct SharedHistogram {
-    buckets: Box<[AtomicU64]>,
+    times: Histogram,
     sum_ns: AtomicU64,
     min_ns: AtomicU64,
     max_ns: AtomicU64,
@@ -20,7 +16,7 @@ pub(super) struct SharedHistogram {
 impl Default for SharedHistogram {
     fn default() -> Self {
         SharedHistogram {
-            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            times: Histogram::default(),
             sum_ns: AtomicU64::new(0),
             min_ns: AtomicU64::new(u64::MAX),
             max_ns: AtomicU64::new(0),
@@ -31,7 +27,7 @@ impl Default for SharedHistogram {
 impl SharedHistogram {
     /// Counts one time.
     pub(super) fn add(&self, time_ns: u64) {
-        self.buckets[bucket_of(time_ns)].fetch_add(1, Ordering::Relaxed);
+        self.times.add_shared(time_ns);
         self.sum_ns.fetch_add(time_ns, Ordering::Relaxed);
         // Most calls change neither limit: a load is cheaper than an exchange.
         if time_ns < self.min_ns.load(Ordering::Relaxed) {
@@ -45,8 +41,10 @@ impl SharedHistogram {
     /// The counts so far.
     pub(super) fn snapshot(&self) -> LatencyHistogram {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let mut times = TimeHistogram::default();
+        self.times.add_to(&mut times);
         LatencyHistogram {
-            counts: self.buckets.iter().map(load).collect(),
+            times,
             sum_ns: load(&self.sum_ns),
             min_ns: load(&self.min_ns),
             max_ns: load(&self.max_ns),
@@ -55,38 +53,17 @@ impl SharedHistogram {
 
     /// Sets all counts to zero.
     pub(super) fn reset(&self) {
-        for bucket in &self.buckets {
-            bucket.store(0, Ordering::Relaxed);
-        }
+        self.times.reset();
         self.sum_ns.store(0, Ordering::Relaxed);
         self.min_ns.store(u64::MAX, Ordering::Relaxed);
         self.max_ns.store(0, Ordering::Relaxed);
     }
 }
 
-fn bucket_of(time_ns: u64) -> usize {
-    if time_ns < STEPS {
-        return time_ns as usize;
-    }
-    let doublings = time_ns.ilog2() - STEP_BITS;
-    let step = (time_ns >> doublings) - STEPS;
-    ((u64::from(doublings) + 1) * STEPS + step) as usize
-}
-
-/// The largest time of a bucket.
-fn bucket_end(bucket: usize) -> u64 {
-    let (doublings, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
-    if doublings == 0 {
-        return step;
-    }
-    let first = (STEPS + step) << (doublings - 1);
-    first + ((1u64 << (doublings - 1)) - 1)
-}
-
 /// The latencies of an operation; the resolution of percentiles is 1/16.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyHistogram {
-    counts: Vec<u64>,
+    times: TimeHistogram,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
@@ -95,7 +72,7 @@ pub struct LatencyHistogram {
 impl LatencyHistogram {
     /// The number of calls.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.times.count()
     }
 
     /// The sum of all latencies, in nanoseconds.
@@ -123,23 +100,14 @@ impl LatencyHistogram {
 
     /// The number of calls that took less than this power of two, in nanoseconds.
     pub fn count_below_ns(&self, power_of_two_ns: u64) -> u64 {
-        let buckets = bucket_of(power_of_two_ns).min(self.counts.len());
-        self.counts[..buckets].iter().sum()
+        self.times.count_below_ns(power_of_two_ns)
     }
 
     /// The latency that a `share` (0 to 1) of the calls does not exceed, in nanoseconds, rounded up
     /// by at most 1/16; 0 without calls.
     pub fn quantile_ns(&self, share: f64) -> u64 {
-        let total = self.count();
-        let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
-        let mut seen = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return bucket_end(bucket).min(self.max_ns);
-            }
-        }
-        0
+        let quantile_ns = self.times.quantile_ns(share).unwrap_or(0);
+        quantile_ns.min(self.max_ns)
     }
 }
 
@@ -174,13 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn without_calls_everything_is_zero_and_every_time_has_a_bucket() {
+    fn without_calls_everything_is_zero() {
         let none = SharedHistogram::default().snapshot();
         assert_eq!(
             (none.quantile_ns(0.5), none.min_ns(), none.max_ns()),
             (0, 0, 0)
         );
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
-        assert_eq!(bucket_end(BUCKETS - 1), u64::MAX);
     }
 }

@@ -2,9 +2,9 @@
 
 use refrain::{EntryKind, Owner};
 
-use super::calendar::utc_text;
 use super::row::Row;
 use crate::text::escaped;
+use refrain_page::utc_text;
 
 /// The first widths; a longer value widens its column for the lines after it.
 const OWNER_COLUMNS: usize = 11;
@@ -40,7 +40,9 @@ impl Columns {
             }
             _ => row.size_bytes().to_string(),
         };
-        let modified = row.modified().map_or_else(|| "-".to_string(), utc_text);
+        let modified = row
+            .modified()
+            .map_or_else(|| "-".to_string(), |time| utc_text(time.seconds));
         self.owner = self.owner.max(owner.chars().count());
         self.size = self.size.max(size.len());
         let (owner_width, size_width) = (self.owner, self.size);

@@ -4,17 +4,14 @@
 //! |---|---|
 //! | `row` | what is listed of an entry, or of a member that is no directory |
 //! | `columns` | the line of `list -l`, in the manner of `ls -l` |
-//! | `calendar` | points in time as dates |
 //! | `json` | the line of `list --json` |
 
-mod calendar;
 mod columns;
 mod json;
 mod row;
 
 use std::io::{self, BufWriter, Write};
 
-pub use calendar::utc_text;
 pub use json::add_bytes;
 pub use row::Row;
 

@@ -24,8 +24,9 @@ use crate::error::{Result, at};
 use crate::experiment::Experiment;
 use crate::file_system;
 use crate::outcome::{Cell, Findings, Outcome, Section, Unit};
-use crate::units::{size_text, value_text};
+use crate::units::value_text;
 use crate::unnamed_files::{self, Mode};
+use refrain_page::binary_text;
 
 /// The sizes of reads and writes.
 const SIZES_BYTES: [usize; 4] = [512, 4 << 10, 64 << 10, 1 << 20];
@@ -220,7 +221,7 @@ fn pieces_cell(seen: Sighting) -> Cell {
 /// What was seen at each size, in words.
 fn sightings_text(all: &[(usize, Sighting)], [one, many]: [&str; 2]) -> String {
     let parts = all.iter().map(|(size, seen)| {
-        let size = size_text(*size as f64);
+        let size = binary_text(*size as u64);
         let looks = match seen.looks {
             1 => format!("1 {one}"),
             looks => format!("{} {many}", value_text(looks as f64, Unit::Count)),
@@ -229,7 +230,7 @@ fn sightings_text(all: &[(usize, Sighting)], [one, many]: [&str; 2]) -> String {
             0 => format!("{size}: mixed not seen in {looks}"),
             mixed => format!(
                 "{size}: mixed seen {mixed} times in {looks} (pieces of {})",
-                size_text(seen.piece_bytes as f64)
+                binary_text(seen.piece_bytes as u64)
             ),
         }
     });

@@ -6,27 +6,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use refrain_policy::topology::{CpuMask, Sharing};
 use refrain_policy::{Base, Bfs, Interactive};
 use refrain_policy::{Latency, Nice, TenantId};
+use refrain_testkit::Rng;
 
 use super::*;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-fn options(random: &mut Random) -> Options {
+fn options(random: &mut Rng) -> Options {
     let workers = 1 + random.below(5) as usize;
     let mut options = Options::with_workers(workers);
     options.spin = Duration::from_micros([0, 1, 50][random.below(3) as usize]);
@@ -47,7 +31,7 @@ fn options(random: &mut Random) -> Options {
     options
 }
 
-fn entity(random: &mut Random, workers: usize) -> Entity {
+fn entity(random: &mut Rng, workers: usize) -> Entity {
     let class = Class::from_index(random.below(3) as usize).unwrap();
     let mut entity = Entity::new(class)
         .with_nice(Nice::new(random.below(40) as i32 - 20))
@@ -69,7 +53,7 @@ struct StressRun {
 
 /// A job that computes, joins, and submits up to two more, until no jobs remain.
 fn job(run: &Arc<StressRun>, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     run.ran.fetch_add(1, SeqCst);
     for _ in 0..random.below(200) {
         checkpoint();
@@ -89,13 +73,13 @@ fn job(run: &Arc<StressRun>, seed: u64) {
     }
 }
 
-fn submit(run: &Arc<StressRun>, random: &mut Random) {
+fn submit(run: &Arc<StressRun>, random: &mut Rng) {
     let claim = |left: u64| left.checked_sub(1);
     if run.remaining.fetch_update(SeqCst, SeqCst, claim).is_err() {
         return;
     }
     let flow = &run.flows[random.below(run.flows.len() as u64) as usize];
-    let (seed, next) = (random.next(), Arc::clone(run));
+    let (seed, next) = (random.any(), Arc::clone(run));
     match random.below(4) {
         0 => {
             let mut left = 3;
@@ -115,7 +99,7 @@ fn submit(run: &Arc<StressRun>, random: &mut Random) {
 }
 
 fn run_seed(seed: u64, jobs: u64) {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let options = options(&mut random);
     let workers = options.topology.len();
     let pool = Pool::start(options).unwrap();
@@ -127,9 +111,9 @@ fn run_seed(seed: u64, jobs: u64) {
     });
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let (run, seed) = (&run, random.next());
+            let (run, seed) = (&run, random.any());
             scope.spawn(move || {
-                let mut random = Random(seed);
+                let mut random = Rng::new(seed);
                 (0..8).for_each(|_| submit(run, &mut random));
             });
         }
