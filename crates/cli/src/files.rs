@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use refrain::Timestamp;
-use refrain::storage::{
-    AtomicFile, ConfinedDirectory, Durability, FileSource, OutputOptions, Overwrite, Sink, Source,
-    create_output, descriptor_output,
-};
+use refrain::storage::{AtomicFile, FileSource, OutputOptions, Overwrite, Sink, Source};
+use refrain_storage::{ConfinedDirectory, Durability, create_output, descriptor_output};
 #[cfg(target_os = "linux")]
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 

@@ -64,7 +64,7 @@ mod units;
 mod urls;
 mod verbs;
 
-use refrain::pool::{SignalDelivery, start_detached};
+use refrain_pool::{SignalDelivery, start_detached};
 
 /// With a smaller limit of the stack (`ulimit -s`) the first thread is too small to work on.
 const STACK_BYTES_LEAST: u64 = 2 << 20;

@@ -11,7 +11,7 @@ use crate::{allocation, lrzip, machine, messages, profile, verbs};
 
 /// Runs the program on `arguments`, the name of the program first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    refrain::pool::limit_allocator_arenas();
+    refrain_pool::limit_allocator_arenas();
     allocation::end_orderly_without_memory();
     // lrzip's programs have exit codes and messages of their own.
     if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::from_name)
@@ -30,7 +30,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
         Err(error) => return messages::parser(&error),
     };
     // Must run before any thread starts: threads inherit the scheduling class of their creator.
-    let is_refused = arguments.run.background && !refrain::pool::enter_background();
+    let is_refused = arguments.run.background && !refrain_pool::enter_background();
     let mut session = match &arguments.verb {
         // For one small file, starting and ending a thread takes longer than hashing.
         Verb::Hash(_) => Session::for_short_run(name.text()),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::directory::{Decision, Selection, SelectionBuilder, SelectionError};
-use refrain::storage::Blocking;
+use refrain_storage::Blocking;
 
 use crate::args::PatternArgs;
 use crate::entry_paths::{inside, normalized, prefix_of};

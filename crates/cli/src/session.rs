@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain::pool::{SignalDelivery, start_detached};
-use refrain::storage::remove_leftovers;
+use refrain_pool::{SignalDelivery, start_detached};
+use refrain_storage::remove_leftovers;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-use refrain::storage::Blocking;
+use refrain_storage::Blocking;
 
 use crate::inherited::{Stream, check_open};
 

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use refrain::TemporarySpace;
-use refrain::storage::is_in_memory;
+use refrain_storage::is_in_memory;
 use rustix::fs::{Access, access};
 
 /// The value of `--temporary` that forbids temporary files.

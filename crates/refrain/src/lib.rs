@@ -40,12 +40,14 @@
 //! reads any range, from many threads at once, and describes what an archive consists of. Bytes
 //! come from a [`storage::Source`] or any [`std::io::Read`] and go to a [`storage::Sink`]: files,
 //! pipes, memory, or an implementation of the caller. A [`Watch`] receives progress and can cancel
-//! a run. An [`Error`] has a kind and a location. [`stages`] measures the stages of the work.
+//! a run. An [`Error`] has a kind and a location. `refrain_pool::stages` measures the stages of the
+//! work.
 //!
-//! A verb starts threads of its own. Called inside [`pool::install`] it shares a [`pool::Pool`]
-//! with other work, in any scheduling class; inside [`pool::install_on`] it uses the threads of
-//! another pool, such as rayon's; inside [`pool::in_background`] it uses only the processor time
-//! that others leave, so that a program can compress while it answers urgent reads.
+//! A verb starts threads of its own. Called inside `refrain_pool::install` it shares a
+//! `refrain_pool::pool::Pool` with other work, in any scheduling class; inside
+//! `refrain_pool::install_on` it uses the threads of another pool, such as rayon's; inside
+//! `refrain_pool::in_background` it uses only the processor time that others leave, so that a
+//! program can compress while it answers urgent reads.
 //!
 //! The same input and options give the same bytes, for any number of threads. Memory remains within
 //! the options' budget for any size of input. The directory `examples` has a program for each of
@@ -76,22 +78,18 @@ mod going_on;
 mod hash;
 mod input;
 mod levels;
-pub mod locks;
 pub mod lrzip;
 mod member_extraction;
 mod options;
-pub mod pool;
 mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod read;
 mod recover;
-pub mod stages;
 pub mod storage;
 mod store;
 mod survey;
 mod targets;
-pub mod trace;
 mod tuning;
 mod verify;
 mod write;

@@ -2,10 +2,8 @@
 //! for files, memory and streams, and for remote objects with the feature `remote`.
 
 pub use refrain_storage::{
-    AtomicFile, Blocking, ConfinedDirectory, DescriptorReader, Durability, Failure, FileIdentity,
-    FileSource, Leftover, MemoryOutput, MemorySink, MemorySource, NullSink, OutputOptions,
-    Overwrite, ScratchFile, Sink, Source, StreamSink, Temporary, create_output, descriptor_output,
-    in_zero_pieces, is_in_memory, remove_leftovers,
+    AtomicFile, DescriptorReader, FileSource, MemoryOutput, MemorySink, MemorySource, NullSink,
+    OutputOptions, Overwrite, Sink, Source, StreamSink,
 };
 #[cfg(feature = "remote")]
 pub use refrain_storage::{

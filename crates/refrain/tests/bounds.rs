@@ -15,10 +15,11 @@ use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::storage::{MemorySink, Sink};
 use refrain::{
     Archive, Error, ErrorKind, ExtractSummary, Member, MemberStart, Progress, ReadOptions, Result,
-    Target, Targets, TreeTarget, Unwatched, Watch, stages,
+    Target, Targets, TreeTarget, Unwatched, Watch,
 };
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{Coding, Entry, EntryKind, Extent, MemberKind, Pattern, content_hash};
+use refrain_pool::stages;
 use refrain_testkit::{ForgedArchive, uncoded};
 
 #[global_allocator]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use refrain::locks::LockProfiling;
+use refrain_sync::LockProfiling;
 
 /// Options of the run as a whole.
 #[derive(Debug, Clone, Default, Args)]

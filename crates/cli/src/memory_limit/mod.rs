@@ -120,7 +120,7 @@ fn fitting(asked: Option<u64>, default: u64, limit: Option<MemoryLimit>) -> Resu
 /// Makes the allocator of the process fit the budget of its run.
 pub fn prepare_allocator(budget_bytes: u64) {
     if budget_bytes < SMALL_BUDGET_BYTES {
-        refrain::pool::return_large_buffers();
+        refrain_pool::return_large_buffers();
     }
 }
 

@@ -1,7 +1,7 @@
 //! The profile as JSON: times in nanoseconds; what cannot be measured here is `null`.
 
-use refrain::locks::LockProfile;
-use refrain::stages::{StageProfile, Usage};
+use refrain_pool::stages::{StageProfile, Usage};
+use refrain_sync::LockProfile;
 use serde_json::{Value, json};
 
 use super::locks::short_name;

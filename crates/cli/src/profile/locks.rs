@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain::locks::LockProfile;
+use refrain_sync::LockProfile;
 
 use super::columns::{aligned, time_text};
 

@@ -16,8 +16,8 @@ pub use facts::Facts;
 use std::path::Path;
 use std::time::Instant;
 
-use refrain::locks::profile_locks;
-use refrain::stages::{self as engine_stages, Usage};
+use refrain_pool::stages::{self as engine_stages, Usage};
+use refrain_sync::profile_locks;
 use sampling::Content;
 use serde_json::Value;
 
@@ -146,7 +146,7 @@ fn written(result: Result<()>, program: &str, exit: Exit) -> Exit {
 }
 
 fn print(whole: &Usage) {
-    let (locks, rejected) = refrain::locks::report();
+    let (locks, rejected) = refrain_sync::report();
     let table = locks::table(&locks, rejected);
     if !table.is_empty() {
         messages::line(&table);
@@ -164,6 +164,6 @@ fn write(file: &Path, whole: &Usage) -> Result<()> {
 
 /// The numbers of stages and locks.
 fn numbers(whole: &Usage) -> Value {
-    let (locks, rejected) = refrain::locks::report();
+    let (locks, rejected) = refrain_sync::report();
     json::profile(&engine_stages::report(), whole, &locks, rejected)
 }

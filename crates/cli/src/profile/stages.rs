@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use refrain::stages::{StageProfile, Usage};
+use refrain_pool::stages::{StageProfile, Usage};
 
 use super::columns::{aligned, time_text};
 use crate::units::bytes_text;

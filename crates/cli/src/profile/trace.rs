@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use refrain::storage::Sink;
-use refrain::trace::{Event, EventKind, ThreadTrace, TurnEnd, collect, start, stop};
+use refrain_trace::{Event, EventKind, ThreadTrace, TurnEnd, collect, start, stop};
 use serde_json::{Value, json};
 
 use super::facts::Facts;

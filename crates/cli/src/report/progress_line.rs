@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use refrain::Progress;
-use refrain::pool::{SignalDelivery, start_detached};
+use refrain_pool::{SignalDelivery, start_detached};
 
 use super::line_text::{Pace, line_text};
 use super::position::{Position, Total};

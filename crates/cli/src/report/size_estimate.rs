@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::pool::{SignalDelivery, start_detached};
+use refrain_pool::{SignalDelivery, start_detached};
 
 /// Headers and contents in a tar stream are multiples of this.
 const TAR_BLOCK_BYTES: u64 = 512;

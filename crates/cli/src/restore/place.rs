@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use refrain::directory::{RestoreOptions, TreeRestore};
-use refrain::storage::{ConfinedDirectory, Sink};
+use refrain::storage::Sink;
+use refrain_storage::ConfinedDirectory;
 
 use crate::failure::{Failure, Result};
 use crate::files;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, ReadControl};
+use refrain_pool::{SignalDelivery, start_detached};
 use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::trace::{Recorder, Trace, replay};
 use refrain_server::{Address, BlockSource, Clients, FileOfArchive, Listener, Service};

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::foreign::Format;
-use refrain::storage::Blocking;
 use refrain::{Archive, Damage, Dialect, EntryKind, Input, MemberKind};
+use refrain_storage::Blocking;
 use serde_json::json;
 
 use super::entries::{self, Found};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::directory::Problem;
-use refrain::pool::{SignalDelivery, start_detached};
 use refrain::{Archive, Entry, ErrorKind, Member, MemberKind};
+use refrain_pool::{SignalDelivery, start_detached};
 
 use crate::entry_paths::{full_path, inside, normalized, prefix_of};
 use crate::exit::Exit;

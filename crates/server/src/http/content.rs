@@ -3,8 +3,9 @@
 use std::io;
 use std::ops::Range;
 
-use refrain::storage::{Sink, in_zero_pieces};
+use refrain::storage::Sink;
 use refrain::{Archive, ContentCheck, Entry, Result, Unwatched};
+use refrain_storage::in_zero_pieces;
 
 use super::connection::{ClientWriter, Connection};
 use super::tar_permits::TarPermit;

@@ -38,12 +38,17 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("page", &[]),
     ("sampler", &[]),
-    ("server", &["refrain", "page", "pool", "sync"]),
+    ("server", &["refrain", "page", "pool", "storage", "sync"]),
     (
         "lab",
         &["page", "pool", "policy", "sync", "timer", "storage"],
     ),
-    ("cli", &["refrain", "server", "page", "lab", "sampler"]),
+    (
+        "cli",
+        &[
+            "refrain", "server", "page", "lab", "sampler", "pool", "storage", "sync", "trace",
+        ],
+    ),
     ("capi", &["refrain"]),
     ("python", &["refrain"]),
     ("testkit", &["format", "entries"]),
@@ -88,5 +93,5 @@ pub const SEEN_BY_TESTS: &[(&str, &str)] = &[
     // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
     // A test of what a trace says makes workers wait for a lock.
-    ("cli", "pool"),
+    ("cli", "policy"),
 ];

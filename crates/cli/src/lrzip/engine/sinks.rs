@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use refrain::storage::{Sink, Source, in_zero_pieces};
+use refrain::storage::{Sink, Source};
 use refrain::{DigestAlgorithm, DigestHasher, DigestValue};
+use refrain_storage::in_zero_pieces;
 
 /// The MD5 of the bytes written, set when they are published.
 pub type Md5Cell = Arc<OnceLock<DigestValue>>;

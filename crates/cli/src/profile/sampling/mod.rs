@@ -21,7 +21,7 @@ pub(super) fn begin() -> std::result::Result<Sampler, Error> {
 
 #[cfg(target_os = "linux")]
 fn stage_changes() -> TakeChanges {
-    use refrain::stages::changes;
+    use refrain_pool::stages::changes;
     use refrain_sampler::StageChange;
 
     changes::start();
@@ -45,7 +45,7 @@ fn stage_changes() -> TakeChanges {
 pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
     let profile = sampler.finish();
     #[cfg(target_os = "linux")]
-    refrain::stages::changes::stop();
+    refrain_pool::stages::changes::stop();
     profile
 }
 

@@ -6,7 +6,7 @@ mod times;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use refrain::trace::{Event, EventKind, ThreadTrace};
+use refrain_trace::{Event, EventKind, ThreadTrace};
 
 use super::columns::time_text;
 use crate::units::rate_text;
@@ -526,12 +526,13 @@ pub(super) mod tests {
     /// Not made up: workers of a pool that need the same lock for everything they do.
     #[test]
     fn a_hot_lock_is_named() {
-        use refrain::pool::{Class, Entity, Options, Pool};
+        use refrain_policy::{Class, Entity};
         use refrain_pool::Lock;
+        use refrain_pool::pool::{Options, Pool};
         use std::sync::Arc;
         use std::time::Duration;
 
-        refrain::trace::start(1 << 16);
+        refrain_trace::start(1 << 16);
         let pool = Pool::start(Options::with_workers(3)).unwrap();
         let hot = Arc::new(Lock::new(vec![0_u64]));
         let flows: Vec<_> = (0..3)
@@ -550,9 +551,9 @@ pub(super) mod tests {
         for job in jobs {
             job.wait().unwrap();
         }
-        refrain::trace::stop();
+        refrain_trace::stop();
         assert_eq!(hot.lock()[0], 90);
-        let mut threads = refrain::trace::collect();
+        let mut threads = refrain_trace::collect();
         threads.retain(|thread| thread.name.starts_with(WORKER));
         let words = last(&threads);
         let expected = "waiting for the lock Vec<u64>, most of all in line ";

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use refrain::trace::{Event, EventKind};
+use refrain_trace::{Event, EventKind};
 
 use crate::profile::locks::short_name;
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use refrain::trace::{Event, EventKind, ThreadTrace};
+use refrain_trace::{Event, EventKind, ThreadTrace};
 use serde_json::{Value, json};
 
 use super::columns::Column;

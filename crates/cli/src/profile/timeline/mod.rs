@@ -7,8 +7,8 @@
 mod columns;
 mod lanes;
 
-use refrain::trace::ThreadTrace;
 use refrain_page::{Page, escaped, stage_colour};
+use refrain_trace::ThreadTrace;
 
 use super::facts::{Facts, facts_html};
 use super::summary::{Activity, Share, Words};

@@ -1,5 +1,5 @@
-use refrain::trace::{Event, EventKind};
 use refrain_testkit::chromium::{OpenedPage, open_page};
+use refrain_trace::{Event, EventKind};
 
 use super::*;
 

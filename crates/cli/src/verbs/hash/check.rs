@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::DigestValue;
-use refrain::storage::Blocking;
+use refrain_storage::Blocking;
 use serde_json::json;
 
 use super::inputs::FileInputs;

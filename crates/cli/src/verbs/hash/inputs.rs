@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 
-use refrain::storage::FileIdentity;
 use refrain::{DigestAlgorithm, HashInputs};
+use refrain_storage::FileIdentity;
 
 use crate::cancellable::CancellableReader;
 use crate::paths::is_dash;
