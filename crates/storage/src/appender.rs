@@ -1,4 +1,4 @@
-//! Appends to a regular file: buffers small writes, leaves holes, and can be read meanwhile.
+//! Appends to a regular file: buffers small writes, leaves holes, and can be read while it grows.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::transfer::{OFFSET_MAX, in_zero_pieces, read_full, slice_at, write_ful
 /// whole, aligned pages wherever frames end.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// An aligned range of this length becomes a hole if it is all zero: the block of common file
+/// An aligned range of this length becomes a hole if it is all zero: the block size of common file
 /// systems. Shorter ranges cannot be holes.
 const HOLE_BYTES: usize = 4 << 10;
 
@@ -26,7 +26,6 @@ const _: () = assert!(BUFFER_BYTES.is_multiple_of(HOLE_BYTES));
 /// The last bytes, which are buffered and not yet in the file.
 #[derive(Debug, Default)]
 struct Tail {
-    /// The offset of the bytes in the file, which holds everything before it.
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -38,7 +37,7 @@ struct AppendedFile {
     tail: Lock<Tail>,
 }
 
-/// The writer. It uses positioned writes only, never the file's own offset.
+/// Uses positioned writes only, never the file's own offset.
 #[derive(Debug)]
 pub(crate) struct Appender {
     appended: Arc<AppendedFile>,
@@ -47,7 +46,7 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Appends to `file`, which is empty. Errors name it `path`.
+    /// `file` must be empty. Errors name it `path`.
     pub(crate) fn new(file: File, path: PathBuf, sparse: bool) -> Self {
         let appended = AppendedFile {
             file,
@@ -127,7 +126,6 @@ impl Appender {
         Ok(())
     }
 
-    /// Writes `bytes` at `offset` except for the ranges that become holes.
     fn write_data(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if !self.sparse {
             return self.write_at(offset, bytes);
@@ -160,7 +158,6 @@ impl Tail {
     }
 }
 
-/// The number of bytes that can be buffered before the next multiple of [`BUFFER_BYTES`].
 fn buffer_space(tail: &Tail) -> usize {
     // The remainder is below BUFFER_BYTES, so it fits.
     let used_before = (tail.offset % BUFFER_BYTES as u64) as usize;

@@ -2,7 +2,6 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-/// Compares random reads of `view` with `expected`, the reference: the whole content in memory.
 fn check(view: &dyn Source, expected: &[u8], seed: u64) {
     assert_eq!(view.size_bytes().unwrap(), expected.len() as u64);
     let mut random = seed;
@@ -17,8 +16,6 @@ fn check(view: &dyn Source, expected: &[u8], seed: u64) {
     }
 }
 
-/// Pieces of data and zeros of lengths around every boundary, compared with
-/// content held in memory.
 fn appended_equals_model(seed: u64, sparse: bool) {
     let temporary = tempfile::tempfile().unwrap();
     let mut appender = Appender::new(temporary, "test".into(), sparse);
@@ -39,7 +36,6 @@ fn appended_equals_model(seed: u64, sparse: bool) {
                 model.resize(model.len() + length, 0);
             }
             1 => {
-                // Zeros among data, as bytes.
                 let mut piece = vec![step as u8 + 1; length];
                 let part = length / 3;
                 piece[part..part * 2].fill(0);

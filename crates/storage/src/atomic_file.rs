@@ -1,11 +1,10 @@
 //! A file that appears complete or not at all.
 //!
 //! On Linux the bytes are written to a file without a name (`O_TMPFILE`), which `linkat` names when
-//! it is complete: nothing remains even after `SIGKILL` or a power cut. Where this is not
-//! available, they are written to a hidden name in the same directory, which is renamed.
-//!
-//! A rename over an existing file is atomic. Replacing a file by an unnamed one needs a hidden name
-//! too, but only for a moment and for a file that is already complete.
+//! it is complete: nothing remains even after `SIGKILL` or a power cut. Elsewhere they are written
+//! to a hidden name in the same directory, which is renamed.
+//! Renaming over an existing file is atomic. Replacing a file by an unnamed one needs a hidden name
+//! too, but only for a moment and for a complete file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileTimes};
@@ -28,11 +27,10 @@ use crate::leftovers::Leftover;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// The behaviour when the output already exists.
+/// What to do if the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
-    /// Fail with [`io::ErrorKind::AlreadyExists`]: at creation if it exists then, else at
-    /// publishing.
+    /// Fail with [`io::ErrorKind::AlreadyExists`], at creation or at publishing.
     #[default]
     Refuse,
     /// Replace it atomically when the new file is complete.
@@ -42,45 +40,45 @@ pub enum Overwrite {
 /// Whether publishing calls `fsync`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// File and directory are synced: after [`Sink::publish`] the output survives a power cut. The
+    /// Sync file and directory: after [`Sink::publish`] the output survives a power cut. The
     /// default, because callers often remove the input next.
     #[default]
     Synced,
-    /// The operating system writes later; a power cut may leave an empty or partial file under the
-    /// final name. For temporary output and measurements.
+    /// Leave writing to the operating system: a power cut may leave an empty or partial file under
+    /// the final name. For temporary output and measurements.
     Unsynced,
 }
 
-/// The location of the bytes until they are published.
+/// Where the bytes are until they are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Temporary {
-    /// A file without a name where the system supports it, else as [`Temporary::Hidden`].
+    /// A file without a name where the system supports it, otherwise [`Temporary::Hidden`].
     #[default]
     Unnamed,
     /// A hidden name in the same directory.
     Hidden,
 }
 
-/// Options for an output file. The default refuses to overwrite, syncs, writes zeros of `write_all`
-/// as data and sets the usual mode.
+/// Options for an output file. By default it refuses to overwrite, syncs, writes the zeros of
+/// `write_all` as data and sets the usual mode.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// The behaviour when the output already exists.
+    /// What to do if the output already exists.
     pub overwrite: Overwrite,
     /// Whether publishing calls `fsync`.
     pub durability: Durability,
-    /// The location of the bytes until then.
+    /// Where the bytes are until they are published.
     pub temporary: Temporary,
-    /// Whether whole aligned blocks of zeros in [`Sink::write_all`] become holes. Those of
+    /// Whether whole aligned blocks of zeros in [`Sink::write_all`] become holes. Zeros of
     /// [`Sink::write_zeros`] always do.
     pub sparse: bool,
     /// Permission bits (`0o777`). Other bits are ignored: set-user-id must not be copied without
-    /// the owner. `None`: those of the file that is replaced, else `0o666` without the process's
+    /// the owner. `None`: the mode of the file that is replaced, else `0o666` without the process's
     /// umask.
     pub mode: Option<u32>,
-    /// The permission bits that the file has at most, if `mode` says nothing.
+    /// An upper bound on the permission bits if `mode` is `None`.
     pub mode_limit: Option<u32>,
-    /// The modification time to set. `None`: the present time.
+    /// The modification time to set. `None`: now.
     pub modified: Option<SystemTime>,
 }
 
@@ -98,7 +96,7 @@ pub struct AtomicFile {
     directory: Directory,
     name: OsString,
     path: PathBuf,
-    /// The name of the file until it is published; `None` while it has no name.
+    /// `None` while the file has no name.
     hidden: Option<OsString>,
     leftover: Option<Leftover>,
     options: OutputOptions,
@@ -112,18 +110,18 @@ impl AtomicFile {
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] if the file exists and is not to be replaced;
     /// [`io::ErrorKind::InvalidInput`] if `path` is not a regular file (see
-    /// [`create_output`](crate::create_output)); and the errors of the system.
+    /// [`create_output`](crate::create_output)); and errors of the system.
     pub fn create(path: impl AsRef<Path>, options: &OutputOptions) -> io::Result<Self> {
         let path = path.as_ref();
         Self::begin(path, options).map_err(at("create", path))
     }
 
     /// Creates a file that is published below a directory, and creates the directories above it.
-    /// Symbolic links below the directory are not followed: with [`Overwrite::Replace`], one that
-    /// has the name of the file is replaced.
+    /// Symbolic links below the directory are not followed: [`Overwrite::Replace`] replaces a link
+    /// that has the name of the file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] for a path that leaves the directory; else as
+    /// [`io::ErrorKind::InvalidData`] for a path that leaves the directory; otherwise as
     /// [`AtomicFile::create`].
     pub fn create_below(
         root: &ConfinedDirectory,
@@ -176,7 +174,7 @@ impl AtomicFile {
     }
 
     /// Replaces the permission bits given at creation, and their limit. Confidential files need
-    /// them at creation, where they protect the first byte already.
+    /// their mode at creation, so that even the first byte is protected.
     pub fn set_mode(&mut self, mode: u32) {
         self.mode = Some(permissions(mode));
     }
@@ -226,12 +224,12 @@ impl AtomicFile {
             Overwrite::Replace => self.directory.rename_over(hidden, &self.name)?,
         }
         self.leftover = None;
-        self.hidden = None; // the hidden name does not exist any more
+        self.hidden = None; // the hidden name is gone
         Ok(())
     }
 
     /// Links the unnamed file to its name and returns `true`. If that name exists and may be
-    /// replaced, links it to a hidden name instead and returns `false`.
+    /// replaced, links it to a hidden name and returns `false`.
     fn link(&mut self) -> io::Result<bool> {
         match self
             .directory
@@ -288,7 +286,7 @@ impl Drop for AtomicFile {
     }
 }
 
-/// The permission bits of what is to be replaced; `None` for a symbolic link.
+/// The permission bits of the file to replace; `None` for a symbolic link.
 fn existing_mode(existing: &Stat, overwrite: Overwrite) -> io::Result<Option<u32>> {
     match FileType::from_raw_mode(existing.st_mode) {
         FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
@@ -304,16 +302,15 @@ fn existing_mode(existing: &Stat, overwrite: Overwrite) -> io::Result<Option<u32
     }
 }
 
-/// A file that is not published yet.
 struct Temporaries {
     file: File,
     hidden: Option<OsString>,
-    /// The mode to set at the end, if it has another one.
+    /// The mode to set at the end, unless the file already has it.
     mode: Option<Mode>,
 }
 
-/// Creates the file to write to. Until it is complete, nobody else may read it: a file without a
-/// name cannot be opened, one with a hidden name has its mode last.
+/// Creates the file to write to. Nobody else may read it until it is complete: a file without a
+/// name cannot be opened, a hidden one gets its mode last.
 fn create_temporary(
     directory: &Directory,
     name: &OsStr,
@@ -324,7 +321,7 @@ fn create_temporary(
     let usual = permissions(0o666) & limit;
     let first_mode = mode.map_or(usual, |_| permissions(0o600));
     // The error for missing support differs between file systems and kernels. Other errors (full,
-    // read-only, forbidden) occur again below.
+    // read-only, forbidden) recur below.
     if options.temporary == Temporary::Unnamed
         && let Ok(file) = directory.create_unnamed(first_mode)
     {

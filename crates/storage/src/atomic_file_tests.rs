@@ -112,7 +112,7 @@ fn a_file_created_meanwhile_is_refused_at_publishing() {
     }
 }
 
-/// Many at once for one name: exactly one wins, and the name holds what it wrote.
+/// Many publish under one name at once: exactly one wins, and the name holds what it wrote.
 #[test]
 fn publishing_without_overwrite_has_no_race() {
     for temporary in BOTH {
@@ -226,7 +226,7 @@ fn symbolic_links_are_followed_only_with_overwrite() {
         let error = publish(&link, b"no", &options(temporary, Overwrite::Refuse)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert!(entries(&inside).is_empty());
-        // Dangling: makes the target.
+        // Dangling: creates the target.
         publish(&link, b"first", &options(temporary, Overwrite::Replace)).unwrap();
         assert_eq!(std::fs::read(inside.join("target")).unwrap(), b"first");
         let error = publish(&link, b"no", &options(temporary, Overwrite::Refuse)).unwrap_err();
@@ -272,7 +272,7 @@ fn long_names_work_and_missing_directories_are_errors() {
     }
 }
 
-/// A failure inside sticks: what has a gap is never published.
+/// A failed write sticks: output with a gap is never published.
 #[test]
 fn after_a_failure_nothing_is_published() {
     for temporary in BOTH {

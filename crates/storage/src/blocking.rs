@@ -7,10 +7,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 /// Reads and writes a descriptor as if it were in blocking mode.
-///
-/// `O_NONBLOCK` belongs to the open file description, which all processes share that inherited it:
-/// a pipe from or to an event loop (node.js, ssh) is often in that mode. Changing it would take the
-/// others by surprise, so what cannot be done at once is waited for in `poll`.
+/// `O_NONBLOCK` belongs to the open file description, which is shared by all processes that
+/// inherited it: a pipe from or to an event loop (node.js, ssh) is often in that mode. Clearing it
+/// would surprise the others, so this waits in `poll` instead.
 #[derive(Debug)]
 pub struct Blocking<F>(pub F);
 
@@ -64,7 +63,7 @@ mod tests {
         let (writer, reader) = UnixStream::pair().unwrap();
         writer.set_nonblocking(true).unwrap();
         reader.set_nonblocking(true).unwrap();
-        // More than sockets hold, so that both sides have to wait.
+        // More than sockets buffer, so that both sides have to wait.
         let sent: Vec<u8> = (0..3_000_000_u32).map(|at| (at >> 4) as u8).collect();
         let received = std::thread::scope(|scope| {
             let received = scope.spawn(|| {

@@ -1,8 +1,8 @@
-//! A directory that nothing created through it leaves, whatever the names say.
+//! A directory that no output created through it can leave, whatever the names say.
 //!
 //! The path of the directory itself is the user's, and may lead through symbolic links. Below it
-//! none is followed: each component is opened on its own with `O_NOFOLLOW` from the one before,
-//! so that neither an earlier member of an archive nor another process can put a link in the way.
+//! none is followed: each component is opened with `O_NOFOLLOW` relative to the one before, so that
+//! neither an earlier member of an archive nor another process can interpose a link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::directory::Directory;
 use crate::failure::at;
 
-/// New directories have what the process's mask leaves.
+/// New directories have this mode without the process's umask.
 const NEW_MODE: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
 /// An open directory below which output is created.
@@ -28,11 +28,11 @@ pub struct ConfinedDirectory {
 }
 
 impl ConfinedDirectory {
-    /// Opens the directory at `path`, which is created with its parents if it does not exist. The
-    /// empty path is the current directory.
+    /// Opens the directory at `path`, creating it and its parents if needed. The empty path is the
+    /// current directory.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn open(path: &Path) -> io::Result<ConfinedDirectory> {
         let opened = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         fs::create_dir_all(opened).map_err(at("create directory", opened))?;
@@ -49,18 +49,18 @@ impl ConfinedDirectory {
         &self.path
     }
 
-    /// The path of something below it, for messages.
+    /// The full path of `relative`, for messages.
     #[must_use]
     pub fn path_of(&self, relative: &Path) -> PathBuf {
         self.path.join(relative)
     }
 
-    /// Opens the directory that is to hold `relative`, and creates it with its parents if it does
-    /// not exist. Returns it and the last component.
+    /// Opens the directory that is to hold `relative`, creating it and its parents if needed.
+    /// Returns it and the last component.
     ///
     /// # Errors
     /// `InvalidData` for a path that leaves the directory, by `..` or by a symbolic link;
-    /// `NotADirectory` if something else is in the way; those of the system.
+    /// `NotADirectory` if something else is in the way; otherwise from the operating system.
     pub fn open_parent(&self, relative: &Path) -> io::Result<(OwnedFd, OsString)> {
         let mut names = Vec::new();
         for component in relative.components() {
@@ -138,7 +138,6 @@ fn is_link(parent: BorrowedFd<'_>, name: &OsStr) -> bool {
 }
 
 impl Directory {
-    /// Opens a directory in a directory. A symbolic link is not followed.
     fn open_child(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
         let flags =
             crate::directory::OPEN_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -158,7 +157,7 @@ mod tests {
         let outside = temporary.path().join("outside");
         fs::create_dir(&outside).unwrap();
         symlink("outside", temporary.path().join("root")).unwrap();
-        // The root itself may be a link of the user.
+        // The root itself may be the user's link.
         let root = ConfinedDirectory::open(&temporary.path().join("root")).unwrap();
         let (parent, name) = root.open_parent(Path::new("a/./b/c")).unwrap();
         assert_eq!(name, "c");

@@ -1,4 +1,4 @@
-//! A pipe, socket or terminal as a stream that lets others read while it is silent.
+//! A pipe, socket or terminal as a stream that lets other jobs run while it is silent.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,13 +8,12 @@ use refrain_pool::suspend_until_readable;
 
 use crate::blocking::Blocking;
 
-/// Reads a file from its present offset on. In a job of [`Lane::Input`](refrain_pool::Lane::Input),
-/// other jobs run while a pipe, a socket or a terminal is silent
-/// ([`suspend_until_readable`]). Elsewhere it is read like any file.
+/// Reads a file from its present offset. In a job of [`Lane::Input`](refrain_pool::Lane::Input),
+/// other jobs run while a pipe, a socket or a terminal is silent ([`suspend_until_readable`]).
+/// Elsewhere it is read like any file.
 #[derive(Debug)]
 pub struct DescriptorReader {
     file: Blocking<File>,
-    /// Whether a read may take long because somebody has to write first.
     may_wait: bool,
 }
 
@@ -22,7 +21,7 @@ impl DescriptorReader {
     /// Reads `file`.
     ///
     /// # Errors
-    /// If the system does not tell what kind of file it is.
+    /// If the system does not tell the type of the file.
     pub fn new(file: File) -> io::Result<DescriptorReader> {
         let kind = file.metadata()?.file_type();
         Ok(DescriptorReader {
@@ -35,7 +34,7 @@ impl DescriptorReader {
 impl Read for DescriptorReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.may_wait {
-            // If it did not wait, the read does.
+            // If this did not wait, the read does.
             suspend_until_readable(&self.file.0);
         }
         self.file.read(buffer)

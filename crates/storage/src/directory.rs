@@ -1,5 +1,5 @@
-//! The open directory of a new file. If the directory is renamed meanwhile, the file is still
-//! published in it.
+//! The open directory of a new file. If the directory is renamed while the file is written, the
+//! file is still published in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,14 +16,14 @@ use rustix::io::{Errno, retry_on_intr};
 /// The longest file name that all common file systems accept.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The number of temporary names to try. The first one fails only because of files left by a dead
+/// How many temporary names to try. The first one fails only because of files left by a dead
 /// process with the same id, or of a directory shared between process namespaces.
 const NAME_ATTEMPTS_MAX: u32 = 1000;
 
 /// Makes the temporary names of one process unique.
 static TEMPORARY_COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// The flags for opening the directory. Linux can open one that it may not list.
+/// Linux can open a directory this way that it may not list.
 #[cfg(target_os = "linux")]
 pub(crate) const OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -46,7 +46,7 @@ impl AsFd for Directory {
     }
 }
 
-/// A path as directory and name, after symbolic links of the last component were resolved.
+/// A path as directory and name, with symbolic links of the last component resolved.
 pub(crate) struct ResolvedPath {
     pub(crate) directory: PathBuf,
     pub(crate) name: OsString,
@@ -83,13 +83,12 @@ impl Directory {
         Ok(Directory { descriptor })
     }
 
-    /// An open directory.
     pub(crate) fn of(directory: BorrowedFd<'_>) -> io::Result<Self> {
         let descriptor = directory.try_clone_to_owned()?;
         Ok(Directory { descriptor })
     }
 
-    /// What has a name in it; a symbolic link is not followed.
+    /// Symbolic links are not followed.
     pub(crate) fn find(&self, name: &OsStr) -> rustix::io::Result<rustix::fs::Stat> {
         rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
     }
@@ -114,8 +113,8 @@ impl Directory {
         self.create_hidden_with(name, Mode::RUSR | Mode::WUSR)
     }
 
-    /// The mode that a new file gets here, by the process's mask and the directory's access control
-    /// list: that of an empty one.
+    /// The mode that a new file gets here, from the process's umask and the directory's access
+    /// control list: probed with an empty file.
     pub(crate) fn usual_mode(&self, name: &OsStr) -> io::Result<Mode> {
         let everybody = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
         let (file, hidden) = self.create_hidden_with(name, everybody)?;
@@ -144,7 +143,6 @@ impl Directory {
         linked.map(|((), hidden)| hidden)
     }
 
-    /// Renames, and replaces an existing file.
     pub(crate) fn rename_over(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(
             &self.descriptor,
@@ -192,7 +190,7 @@ impl Directory {
         rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())
     }
 
-    /// Removes `name` if it still is `file`; a file of another process is left alone.
+    /// Removes `name` if it is still `file`; a file of another process is left alone.
     pub(crate) fn remove_if_same(&self, name: &OsStr, file: &File) {
         let existing = rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
         let (Ok(existing), Ok(ours)) = (existing, rustix::fs::fstat(file.as_fd())) else {
@@ -219,7 +217,7 @@ impl Directory {
         }
     }
 
-    /// Calls `create` with hidden names until one does not exist.
+    /// Calls `create` with hidden names until one is free.
     fn with_hidden_name<T>(
         &self,
         name: &OsStr,
@@ -238,7 +236,6 @@ impl Directory {
     }
 }
 
-/// The path of an open descriptor on Linux.
 fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -41,13 +41,13 @@ impl std::error::Error for Failure {
     }
 }
 
-/// Adds operation and path to an error and retains its kind.
+/// Adds operation and path to an error and keeps its kind.
 pub(crate) fn at<'path>(
     operation: &'static str,
     path: &'path Path,
 ) -> impl Fn(io::Error) -> io::Error + 'path {
     move |cause| {
-        // Layers that return the error of another layer do not wrap it again.
+        // Errors of an inner layer have them already.
         if Failure::of(&cause).is_some() {
             return cause;
         }

@@ -4,10 +4,10 @@
 //! them between the code under test and a working implementation (a
 //! [`MemorySource`](crate::MemorySource), an [`AtomicFile`](crate::AtomicFile)). Short transfers
 //! and interruptions happen below the retry loops that real files use, so a plan with only those
-//! must change nothing, which tests the loops.
+//! must change nothing.
 //!
-//! A plan fails the n-th call, whatever it is. A test that runs with all n fails every operation
-//! once (an idea of redb's and TigerBeetle's crash tests).
+//! A plan fails the n-th call, whatever it is. A test that runs with every n fails each operation
+//! once (an idea from redb's and TigerBeetle's crash tests).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -65,15 +65,15 @@ impl FaultPlan {
         self
     }
 
-    /// From read number `call` on, the source is `size_bytes` long, but not longer than the inner
-    /// source. Increasing sizes simulate a growing log, decreasing ones a truncation.
+    /// From read number `call` on, the source is `size_bytes` long, limited by the inner source.
+    /// Increasing sizes simulate a growing log, decreasing ones a truncation.
     pub fn resize_at(mut self, call: u64, size_bytes: u64) -> Self {
         self.resizes.push((call, size_bytes));
         self.resizes.sort_by_key(|resize| resize.0); // stable: the last one for a call applies
         self
     }
 
-    /// Transfers move only a part of the requested bytes, often one byte.
+    /// Transfers move only part of the requested bytes, often one byte.
     pub fn short_transfers(mut self) -> Self {
         self.short_transfers = true;
         self
@@ -85,7 +85,7 @@ impl FaultPlan {
         self
     }
 
-    /// The part of `length_bytes` that transfer number `transfer` moves; at least 1 unless it is 0.
+    /// How much of `length_bytes` transfer number `transfer` moves; at least 1 unless it is 0.
     fn transfer_length(&self, transfer: u64, length_bytes: usize) -> io::Result<usize> {
         let random = split_mix(self.seed ^ split_mix(transfer));
         if self.interruptions && !random.is_multiple_of(4) {
@@ -141,7 +141,6 @@ impl Counters {
     }
 }
 
-/// The remaining space of a disk.
 #[derive(Debug)]
 struct DiskSpace {
     left_bytes: u64,
@@ -154,7 +153,7 @@ impl DiskSpace {
         }
     }
 
-    /// The part of `length_bytes` that fits; an error if the disk is full.
+    /// How much of `length_bytes` fits; an error if the disk is full.
     fn fit(&self, length_bytes: u64) -> io::Result<u64> {
         if length_bytes > 0 && self.left_bytes == 0 {
             return Err(ErrorKind::StorageFull.into());
@@ -275,7 +274,7 @@ impl<K: Sink> Sink for FaultySink<K> {
         write_full(bytes, |left| self.transfer(left))
     }
 
-    /// Holes use space like bytes, since the simulated disk does not support them.
+    /// Holes use space like data: the simulated disk does not support them.
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
         planned(&self.plan.failing_writes, self.counters.call())?;
         let fitting = self.space.fit(length_bytes)?;

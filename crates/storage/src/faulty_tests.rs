@@ -113,7 +113,7 @@ fn a_source_grows_and_shrinks_at_its_calls() {
     assert_eq!(source.next_data(4).unwrap(), None);
 }
 
-/// Every n-th write and the publishing fail in turn: never a trace under the final name.
+/// Every write and the publishing fail in turn: never a trace under the final name.
 #[test]
 fn a_real_file_behind_faults_appears_only_when_all_went_well() {
     let directory = tempfile::tempdir().unwrap();

@@ -13,8 +13,8 @@ use crate::failure::{at, refuse};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, read_full};
 
-/// The identity and the state of a file. Two equal values, taken before and after, mean that a file
-/// was not changed meanwhile, within the precision of the file system's clock.
+/// The identity and state of a file. Two equal values mean that the file did not change between
+/// them, within the precision of the file system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// The device of the file system.
@@ -25,14 +25,15 @@ pub struct FileIdentity {
     pub size_bytes: u64,
     /// The time of the last modification of its content.
     pub modified: SystemTime,
-    /// The time of the last change of its status, in seconds and nanoseconds: nobody sets it back.
+    /// The time of the last change of its status, in seconds and nanoseconds: nobody can set it
+    /// back.
     pub status_changed: (i64, i64),
-    /// The number of its names.
+    /// The number of its hard links.
     pub links: u64,
 }
 
 impl FileIdentity {
-    /// The identity of the file at `path`, links followed: to detect that output and input are the
+    /// The identity of the file at `path`, following links: to detect that output and input are the
     /// same file.
     pub fn of_path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -45,22 +46,21 @@ impl FileIdentity {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether the content may be another than in the state `before`. A file that was replaced or
-    /// deleted, or got another name, has another status time because the number of its names is
-    /// another; that alone is no change.
+    /// Whether the content may differ from the state `before`. Replacing, deleting or linking a
+    /// file changes its status time along with the number of its links; that alone does not count.
     pub fn has_changed_since(&self, before: &FileIdentity) -> bool {
         let content = |state: &FileIdentity| (state.size_bytes, state.modified);
         content(self) != content(before)
             || (self.status_changed != before.status_changed && self.links == before.links)
     }
 
-    /// The identity that `metadata` tells.
+    /// The identity in `metadata`.
     pub fn of(metadata: &Metadata) -> Self {
         FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),
             size_bytes: metadata.size(),
-            // The time is invalid on a broken file system only; it must not make files unreadable.
+            // Only a broken file system has an invalid time; it must not make files unreadable.
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             status_changed: (metadata.ctime(), metadata.ctime_nsec()),
             links: metadata.nlink(),
@@ -70,13 +70,12 @@ impl FileIdentity {
 
 /// A regular file or block device, read by position.
 ///
-/// The descriptor is private to this source, so seeking for holes has no effect elsewhere. The
-/// results do not depend on the offset of the descriptor, so several threads can use it.
+/// The descriptor is private to this source, so seeking for holes affects nobody else. No result
+/// depends on the descriptor's offset, so several threads can use it.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
     path: PathBuf,
-    /// Its state when it was opened.
     opened: FileIdentity,
     is_block_device: bool,
     /// False if the system cannot distinguish holes from data, or the descriptor is shared.
@@ -88,8 +87,8 @@ impl FileSource {
     ///
     /// # Errors
     /// [`io::ErrorKind::IsADirectory`] for a directory; [`io::ErrorKind::NotSeekable`] for a pipe,
-    /// socket, terminal or other device without offsets (read it as a stream); and the errors of
-    /// the system.
+    /// socket, terminal or other device without offsets (read it as a stream); otherwise from the
+    /// operating system.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         // Before opening: opening a named pipe waits for its writer.
@@ -101,9 +100,9 @@ impl FileSource {
 
     /// A source over an open file, such as a redirected standard input. Errors name it `name`.
     ///
-    /// It starts at the beginning of the file and ignores the offset of the descriptor. The offset
-    /// may be shared with other processes, so it is never moved. Holes are found only if the system
-    /// can open the file again (Linux can, through `/proc`).
+    /// It starts at the beginning of the file and ignores the offset of the descriptor, which may
+    /// be shared with other processes and is never moved. Holes are found only if the system can
+    /// open the file again (Linux can, through `/proc`).
     ///
     /// # Errors
     /// As [`FileSource::open`].
@@ -115,12 +114,12 @@ impl FileSource {
     }
 
     fn new(file: File, path: &Path, is_private: bool) -> io::Result<Self> {
-        // Again, on the descriptor: the path may lead to another file meanwhile.
+        // Again, on the descriptor: by now the path may lead to another file.
         let metadata = file.metadata().map_err(at("open", path))?;
         check_kind(&metadata, path)?;
         let is_block_device = metadata.file_type().is_block_device();
         if is_block_device && !is_private {
-            // Its size is determined by seeking.
+            // Its size is found by seeking, which would move the shared offset.
             let kind = io::ErrorKind::NotSeekable;
             return Err(refuse("open", path, kind, "shared block device"));
         }
@@ -138,20 +137,17 @@ impl FileSource {
         &self.path
     }
 
-    /// The identity and the present state of the file.
     pub fn identity(&self) -> io::Result<FileIdentity> {
         Ok(FileIdentity::of(&self.metadata()?))
     }
 
-    /// Permission bits, size, times.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.file
             .metadata()
             .map_err(at("get the metadata of", &self.path))
     }
 
-    /// Finds the first data range at or after `offset`. `Ok(None)`: a hole up to the end, or the
-    /// end.
+    /// The first data range at or after `offset`; `Ok(None)` if only a hole or nothing follows.
     #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
     fn seek_data(&self, offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
         use rustix::fs::{SeekFrom, seek};
@@ -202,7 +198,7 @@ impl Source for FileSource {
         if self.can_seek_holes.load(Ordering::Relaxed) {
             match self.seek_data(offset) {
                 Ok(None) => return Ok(None),
-                // A consistent result, also while the file changes.
+                // Holds even if the file changes under the search.
                 Ok(Some((start, end))) if offset <= start && start < end => {
                     return Ok(Some((start, end)));
                 }
@@ -213,7 +209,7 @@ impl Source for FileSource {
         Ok(Some((offset, size)))
     }
 
-    /// False for a block device, whose times tell nothing.
+    /// False for a block device, whose times say nothing.
     fn has_changed(&self) -> io::Result<bool> {
         Ok(!self.is_block_device && self.identity()?.has_changed_since(&self.opened))
     }
@@ -231,11 +227,11 @@ fn check_kind(metadata: &Metadata, path: &Path) -> io::Result<()> {
     Err(refuse("open", path, kind, reason))
 }
 
-/// Opens the same file again, with an offset of its own.
+/// Opens the same file again, with its own offset.
 #[cfg(target_os = "linux")]
 pub(crate) fn reopen(file: &File) -> Option<File> {
     use std::os::fd::AsRawFd;
-    // Not for pipes and terminals: opening them has side effects.
+    // Not for pipes and terminals: opening those has side effects.
     let kind = file.metadata().ok()?.file_type();
     (kind.is_file() || kind.is_block_device())
         .then(|| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok())

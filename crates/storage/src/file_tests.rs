@@ -88,7 +88,7 @@ fn holes_are_found_and_contain_no_data() {
             assert!(!is_data(0) && !is_data(7 * MIB) && !is_data(16 * MIB - 1));
             assert_eq!(source.next_data(12 * MIB).unwrap(), None);
         }
-        // In the middle of data the rest of it is meant.
+        // An offset inside data yields the rest of it.
         assert_eq!(
             source.next_data(4 * MIB + 1).unwrap().unwrap().0,
             4 * MIB + 1
@@ -143,7 +143,7 @@ fn files_without_offsets_are_refused_with_a_reason() {
         "{error}"
     );
 
-    // Nobody writes to it: an open that waits would hang here.
+    // It has no writer: an open that waits would hang here.
     let pipe = directory.path().join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();

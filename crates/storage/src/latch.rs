@@ -13,7 +13,6 @@ pub(crate) struct FirstFailure {
 }
 
 impl FirstFailure {
-    /// Returns the first failure as an error, if there was one.
     pub(crate) fn check(&self) -> io::Result<()> {
         match &self.first {
             None => Ok(()),
@@ -24,7 +23,6 @@ impl FirstFailure {
         }
     }
 
-    /// Returns `result` and records its error.
     pub(crate) fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             self.set(error.kind(), error.to_string());
@@ -32,7 +30,6 @@ impl FirstFailure {
         result
     }
 
-    /// Records a failure if it is the first.
     pub(crate) fn set(&mut self, kind: io::ErrorKind, text: String) {
         self.first.get_or_insert((kind, text));
     }
@@ -41,8 +38,8 @@ impl FirstFailure {
 /// A sink that fails forever once it has failed, with the kind of the first error.
 ///
 /// A failed write leaves an unknown number of bytes written. Further writes would follow a gap, and
-/// publishing would make it visible. (The idea is redb's `CheckedBackend`.) After [`Sink::publish`]
-/// everything is refused as well.
+/// publishing would make it visible. (The idea is redb's `CheckedBackend`.) It also refuses
+/// everything after [`Sink::publish`].
 #[derive(Debug)]
 pub struct Latch<K> {
     inner: K,

@@ -1,8 +1,8 @@
 //! Temporary files and directories to remove when the process must end immediately.
 //!
-//! Dropping an unpublished output removes it. A process that ends without waiting for its threads
-//! drops nothing, so every temporary name is also registered here, and [`remove_leftovers`] removes
-//! it. (Files without a name need neither.)
+//! Dropping an unpublished output removes it, but a process that ends without waiting for its
+//! threads drops nothing. So every temporary name is also registered here, and [`remove_leftovers`]
+//! removes it. (Files without a name need neither.)
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,10 +17,9 @@ use crate::remove_tree::remove_tree;
 
 static REGISTERED: LazyLock<Lock<Vec<Registered>>> = LazyLock::new(Lock::default);
 
-/// Tells the registered names apart.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// A temporary name in an open directory: no path, which may lead elsewhere meanwhile.
+/// A temporary name in an open directory. A path could lead elsewhere by the time it is used.
 #[derive(Debug)]
 struct Registered {
     number: u64,
@@ -33,11 +32,12 @@ struct Registered {
 pub struct Leftover(u64);
 
 impl Leftover {
-    /// Registers `name` in `directory`, where a file or directory exists or is about to be created.
+    /// Registers `name` in `directory`; the file or directory may be created after the call.
     #[must_use]
     pub fn note(directory: BorrowedFd<'_>, name: &OsStr) -> Leftover {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        // Without a further descriptor it is not registered, and remains if the process is ended.
+        // If descriptors have run out it is not registered, and stays behind if the process is
+        // ended.
         if let Ok(directory) = directory.try_clone_to_owned() {
             REGISTERED.lock().push(Registered {
                 number,
@@ -59,8 +59,8 @@ impl Drop for Leftover {
 }
 
 /// Removes everything that is registered, with its contents. A process calls it last before it ends
-/// without waiting for its threads. The threads may continue to write meanwhile, so a directory is
-/// tried more than once.
+/// without waiting for its threads. These may still be writing, so a directory is tried more than
+/// once.
 pub fn remove_leftovers() {
     let registered = std::mem::take(&mut *REGISTERED.lock());
     registered.iter().for_each(remove);
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Only what this test registered is removed: other tests run in the same process.
+    /// Checks only its own names: other tests run in the same process.
     #[test]
     fn only_registered_names_are_removed() {
         let directory = tempfile::tempdir().unwrap();

@@ -63,7 +63,7 @@ impl MemorySink {
         }
     }
 
-    /// Makes the sink like a pipe: written bytes cannot be read back.
+    /// Makes the sink behave like a pipe: written bytes cannot be read back.
     #[must_use]
     pub fn as_pipe(self) -> Self {
         MemorySink {
@@ -130,7 +130,7 @@ impl Sink for MemorySink {
     }
 }
 
-/// The content of a [`MemorySink`]. As a [`Source`] it also returns unpublished bytes.
+/// The content of a [`MemorySink`]. Read as a [`Source`], it includes unpublished bytes.
 #[derive(Debug, Clone)]
 pub struct MemoryOutput {
     written: Arc<Lock<MemoryContent>>,

@@ -6,12 +6,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
 use rustix::path::Arg;
 
-/// Opens a path below a directory, again if a signal arrives meanwhile: file systems on networks
-/// and in user space let a signal end an open (POSIX `openat`, `EINTR`), and the standard library
-/// tries again as well. All opens of the project by descriptor are this one.
+/// Opens a path below a directory, retrying if a signal interrupts it: file systems on networks and
+/// in user space let a signal end an open (POSIX `openat`, `EINTR`); the standard library retries
+/// as well. Every open by descriptor in the project goes through here.
 ///
 /// # Errors
-/// Those of `openat` but `EINTR`.
+/// As `openat`, except `EINTR`.
 pub fn open_at(
     directory: impl AsFd,
     path: impl Arg,

@@ -35,8 +35,8 @@ impl WriteStep {
     }
 }
 
-/// Applies `steps` to `sink` and returns the expected content. After every step the end of the
-/// content, and finally all of it, is read back and compared, if the sink supports it.
+/// Applies `steps` to `sink` and returns the expected content. If the sink supports it, reads back
+/// and compares the end of the content after every step, and finally all of it.
 ///
 /// # Errors
 /// The first mismatch or failure, as text.
@@ -70,7 +70,7 @@ pub fn sink_holds_what_was_written(
     Ok(model)
 }
 
-/// Checks that `source` holds `expected`, from `offset` to beyond its end.
+/// Checks that `source` holds `expected`, from `offset` to past its end.
 ///
 /// # Errors
 /// The mismatch or failure, as text.

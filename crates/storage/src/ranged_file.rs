@@ -1,28 +1,27 @@
-//! A file that several threads read and write at once, without seeing halves of each other's
-//! writes.
+//! A file that several threads read and write at once without seeing partial writes.
 //!
 //! Roberson's five questions about files that are read and written at the same time, and what a
-//! [`RangedFile`] guarantees in the mode [`Sharing::Ranges`] (and `WholeFile`), whatever the file
-//! system does, for all who use the same `RangedFile`:
+//! [`RangedFile`] guarantees all its users in the modes [`Sharing::Ranges`] and `WholeFile`,
+//! whatever the file system does:
 //!
 //! 1. *Do readers wait for readers?* Never. Reads of the same bytes proceed together.
 //! 2. *Do readers wait for writers, and writers for readers?* Only if their ranges overlap
-//!    (`WholeFile`: always), and then in the order in which they came: a writer that waits is not
-//!    overtaken by later reads, and none waits for ever.
-//! 3. *Does a reader see old bytes, new bytes or a mixture?* For each write, all of its bytes in
-//!    the range of the read, or none. A read that begins after a write has returned sees that
-//!    write, or later ones. Short transfers of the system are continued before anyone else gets
-//!    the range, and an end of file is one moment's.
-//! 4. *Do writers wait for writers?* Only if their ranges overlap, in the order in which they came.
+//!    (`WholeFile`: always), and then in order of arrival: later reads do not overtake a waiting
+//!    writer, and nobody waits forever.
+//! 3. *Does a reader see old bytes, new bytes or a mixture?* Of each write, all bytes in the range
+//!    of the read, or none. A read that begins after a write has returned sees that write, or later
+//!    ones. Short transfers are continued before anyone else gets the range, and the end of the
+//!    file is that of a single moment.
+//! 4. *Do writers wait for writers?* Only if their ranges overlap, in order of arrival.
 //! 5. *What results when two writers write the same range?* One write after the other: where they
 //!    overlap, all bytes of the later one; never an interleaving. Appends and
-//!    [`RangedFile::read_next`] get ranges of their own, and reads in order stop before appends in
-//!    progress: nothing is overwritten, read twice or skipped.
+//!    [`RangedFile::read_next`] each get a range to themselves, and reads in order stop before
+//!    appends in progress: nothing is overwritten, read twice or skipped.
 //!
 //! A write that fails leaves a part of its bytes; its error says so, and the range is released. In
-//! the mode [`Sharing::Relaxed`] the answers are those of the file system (Linux: most of them
-//! mix), except that offsets still never overlap. Other processes, and other descriptors of the
-//! same file, are not bound by the lock.
+//! the mode [`Sharing::Relaxed`] the answers are the file system's (on Linux, most mix), except
+//! that appends and reads in order still never overlap. Other processes, and other descriptors of
+//! the same file, are not bound by the lock.
 //!
 //! The lock is [`RangeLock`]; its models run every interleaving of its waits.
 
@@ -41,12 +40,12 @@ use crate::transfer::{OFFSET_MAX, read_full, write_full};
 /// Which users of a file wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sharing {
-    /// Those whose ranges overlap, unless both read.
+    /// Those whose ranges overlap, except two reads.
     #[default]
     Ranges,
-    /// All, unless both read. A read then sees the whole file at one moment.
+    /// All, except two reads. A read then sees the whole file at one moment.
     WholeFile,
-    /// None, for ranges that are known to be separate and files that are not read meanwhile.
+    /// None: for ranges known to be disjoint, or files that are not read while they are written.
     Relaxed,
 }
 
@@ -54,20 +53,17 @@ pub enum Sharing {
 pub trait Positional {
     /// Reads at an offset; 0 at the end.
     ///
-    /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Writes at an offset.
     ///
-    /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     fn write_some(&self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
 
     /// The end of the last byte.
     ///
-    /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     fn length_bytes(&self) -> io::Result<u64>;
 }
 
@@ -93,12 +89,12 @@ pub struct RangedFile<F = File> {
     lock: RangeLock,
     next_read: SharedOffset,
     next_append: SharedOffset,
-    /// Where the appends begin that have not returned.
+    /// Where the appends in progress begin.
     appending: Lock<BTreeSet<u64>>,
 }
 
 impl<F: Positional> RangedFile<F> {
-    /// Takes a file. Appends begin at its end, reads in order at its start.
+    /// Appends begin at the end of `file`, reads in order at its start.
     ///
     /// # Errors
     /// If the length of the file cannot be determined.
@@ -109,7 +105,7 @@ impl<F: Positional> RangedFile<F> {
         Ok(ranged)
     }
 
-    /// Takes a file that is empty, without asking the system.
+    /// Takes an empty file, without asking the system for its length.
     pub fn empty(file: F, sharing: Sharing) -> RangedFile<F> {
         RangedFile {
             file,
@@ -134,7 +130,7 @@ impl<F: Positional> RangedFile<F> {
     /// Fills `buffer` from `offset`; less only at the end of the file. Returns the number of bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let range = range_of(offset, buffer.len());
         let _range = self.locked(range, RangeLock::read);
@@ -146,13 +142,13 @@ impl<F: Positional> RangedFile<F> {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// `InvalidInput` when they would end beyond the largest offset; those of the system. A part of
-    /// the bytes may have been written then.
+    /// `InvalidInput` if they would end past the largest offset; otherwise from the operating
+    /// system, when part of the bytes may have been written.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let end = offset.checked_add(bytes.len() as u64);
         let end = end.filter(|end| *end <= OFFSET_MAX).ok_or_else(|| {
             let count = bytes.len();
-            let text = format!("{count} bytes at offset {offset} end beyond the largest offset");
+            let text = format!("{count} bytes at offset {offset} end past the largest offset");
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         let _range = self.locked(offset..end, RangeLock::write);
@@ -165,17 +161,17 @@ impl<F: Positional> RangedFile<F> {
         written.map_err(|error| partly_written(error, at_offset - offset, bytes.len()))
     }
 
-    /// Reads from where the last call of any thread ended, and returns the range of what was read:
-    /// as much of `buffer` as the file has now; empty at its end, and before an append that has not
-    /// returned. Each byte is read by one call.
+    /// Reads from where the last call of any thread ended, and returns the range that was read: as
+    /// much of `buffer` as the file has now; empty at its end, and before an append in progress.
+    /// Each byte is read by one call.
     ///
     /// # Errors
-    /// Those of the system; the range counts as read then. `UnexpectedEof` if the file became
-    /// shorter meanwhile.
+    /// From the operating system; the range then counts as read. `UnexpectedEof` if the file became
+    /// shorter during the read.
     pub fn read_next(&self, buffer: &mut [u8]) -> io::Result<Range<u64>> {
         let limit = self.readable_end()?;
         let range = self.next_read.claim_below(limit, buffer.len() as u64);
-        let length = (range.end - range.start) as usize; // at most that of the buffer
+        let length = (range.end - range.start) as usize; // at most the buffer's
         let part = buffer.get_mut(..length).unwrap_or_default();
         let count = self.read_at(range.start, part)?;
         if count < length {
@@ -192,7 +188,7 @@ impl<F: Positional> RangedFile<F> {
     /// time are written together, each to its own range.
     ///
     /// Until an append returns, [`read_at`](RangedFile::read_at) may find zeros in its range, and
-    /// later appends beyond it.
+    /// later appends after it.
     ///
     /// # Errors
     /// As [`write_at`](RangedFile::write_at). The range remains, with a part of the bytes.
@@ -214,20 +210,20 @@ impl<F: Positional> RangedFile<F> {
         written.map(|()| range)
     }
 
-    /// The end of what is complete: of the file, or the start of the first append in progress.
+    /// The end of what is complete: of the file, or before the first append in progress.
     fn readable_end(&self) -> io::Result<u64> {
         let appending = self.appending.lock();
         let end = self.file.length_bytes()?;
         Ok(appending.first().map_or(end, |first| end.min(*first)))
     }
 
-    /// Runs `change`, which may write any of `range`, as one write: nobody sees a part of it.
+    /// Runs `change`, which may write any of `range`, as one write: nobody sees part of it.
     pub fn change<R>(&self, range: Range<u64>, change: impl FnOnce(&F) -> R) -> R {
         let _range = self.locked(range, RangeLock::write);
         change(&self.file)
     }
 
-    /// Runs `change` while nobody reads or writes, such as a change of the length.
+    /// Runs `change`, such as a change of the length, while nobody reads or writes.
     pub fn alone<R>(&self, change: impl FnOnce(&F) -> R) -> R {
         self.change(0..u64::MAX, change)
     }
@@ -259,7 +255,7 @@ fn range_of(offset: u64, length: usize) -> Range<u64> {
     offset..offset.saturating_add(length as u64)
 }
 
-/// The error with the number of bytes that were written, if any; it retains its kind.
+/// Adds the number of written bytes, if any, to the error; keeps its kind.
 fn partly_written(error: io::Error, written: u64, wanted: usize) -> io::Error {
     match written {
         0 => error,

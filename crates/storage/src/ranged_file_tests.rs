@@ -1,4 +1,4 @@
-//! Threads that share a file, and look for halves of writes.
+//! Threads that share a file and look for partial writes.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,13 +8,12 @@ use refrain_testkit::rng::Rng;
 
 use super::*;
 
-/// A file whose transfers are a few bytes each, so that others come between: the worst that a file
-/// system may do.
+/// A file whose transfers are a few bytes each, so that others get in between: the worst that a
+/// file system may do.
 struct SlowFile {
     bytes: Vec<AtomicU8>,
     transfers: AtomicUsize,
     fails_at: Option<u64>,
-    /// Whether others are let in between transfers.
     yields: bool,
 }
 
@@ -68,8 +67,8 @@ impl Positional for SlowFile {
     }
 }
 
-/// Writers fill ranges with a number each; readers count reads that saw two numbers in one range
-/// that is only ever written as a whole.
+/// Writers fill ranges with a number each; readers count reads that saw two numbers in a range that
+/// is only ever written as a whole.
 fn mixed_reads<F: Positional + Sync>(
     file: &RangedFile<F>,
     piece: usize,
@@ -118,7 +117,7 @@ fn a_reader_never_sees_a_part_of_a_write() {
     }
 }
 
-/// Without the lock the same threads do see parts: the test above can fail.
+/// Without the lock the same threads do see partial writes: the test above can fail.
 #[test]
 fn without_the_lock_reads_are_mixed() {
     let file = RangedFile::new(SlowFile::new(300), Sharing::Relaxed).unwrap();
@@ -215,7 +214,7 @@ fn each_append_and_each_read_in_order_has_a_range_of_its_own() {
     }
 }
 
-/// What is read in order while others append is what they append, all of it.
+/// Reading in order while others append yields all that they append.
 #[test]
 fn reads_in_order_do_not_pass_appends_in_progress() {
     let directory = tempfile::tempdir().unwrap();
@@ -265,7 +264,7 @@ fn a_write_that_fails_says_how_far_it_came_and_releases_its_range() {
     assert_eq!(file.alone(|slow| slow.bytes.len()), 100);
 }
 
-/// What is written by several threads in ranges that do not overlap is not held up by one of them.
+/// One stalled write does not delay others whose ranges do not overlap it.
 #[test]
 fn a_stalled_write_holds_up_only_what_overlaps() {
     let file = RangedFile::new(SlowFile::new(100), Sharing::Ranges).unwrap();

@@ -24,10 +24,10 @@ const BUFFER_BYTES: usize = 128 << 10;
 
 /// A sink over an open descriptor, which errors name `name`.
 ///
-/// What was written can be read back if it is a regular file that this process may read: the
-/// descriptor itself, or the same file opened again (Linux can do that through `/proc`). The
-/// descriptor is written forward from its offset, or from the end of the file if it appends, and
-/// the bytes before that are left alone.
+/// What was written can be read back if it is a regular file that this process may read, through
+/// the descriptor itself or the same file opened again (on Linux, through `/proc`). Writing starts
+/// at the descriptor's offset, or at the end of the file in append mode, and leaves the bytes
+/// before that alone.
 pub fn descriptor_output(file: File, name: impl AsRef<Path>) -> Box<dyn Sink> {
     let name = name.as_ref();
     match RedirectedFile::new(&file, name) {
@@ -36,20 +36,17 @@ pub fn descriptor_output(file: File, name: impl AsRef<Path>) -> Box<dyn Sink> {
     }
 }
 
-/// The bytes that were written.
 #[derive(Debug)]
 struct Written {
     reader: File,
     name: PathBuf,
-    /// Where in the file the first byte is.
     start: u64,
     tail: Lock<Tail>,
 }
 
-/// The last bytes, which are not in the file yet.
+/// The last bytes, not yet in the file.
 #[derive(Debug, Default)]
 struct Tail {
-    /// The number of bytes before them.
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -62,7 +59,7 @@ struct RedirectedFile {
 }
 
 impl RedirectedFile {
-    /// `None` if the descriptor is no regular file, or cannot be read back.
+    /// `None` unless the descriptor is a regular file that can be read back.
     fn new(file: &File, name: &Path) -> Option<RedirectedFile> {
         let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let flags = rustix::fs::fcntl_getfl(file).ok()?;
@@ -90,8 +87,8 @@ impl RedirectedFile {
     }
 
     fn flush_tail(&mut self) -> io::Result<()> {
-        // The lock is held while the bytes move from the buffer to the file, so that a reader finds
-        // them in one of the two.
+        // Held while the bytes move from the buffer to the file, so that a reader finds them in one
+        // of the two.
         let mut tail = self.written.tail.lock();
         // Emptied even after an error: the number of written bytes is unknown then.
         let bytes = std::mem::take(&mut tail.bytes);
@@ -195,8 +192,8 @@ mod tests {
         WriteStep::decode(&bytes)
     }
 
-    /// Writes the steps to a file that holds `before`, opened with `options`. Returns what the file
-    /// holds, and what was written.
+    /// Writes the steps to a file that holds `before`, opened with `options`. Returns the content
+    /// of the file, and what was written.
     fn written(before: &[u8], options: &OpenOptions, offset: u64) -> (Vec<u8>, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
@@ -209,7 +206,7 @@ mod tests {
         sink.publish().unwrap();
         source_equals(&*view, &model, 0).unwrap();
         drop(sink);
-        // What another process writes to the descriptor later follows.
+        // Later writes by another process follow.
         file.write_all(b"later").unwrap();
         (std::fs::read(&path).unwrap(), model)
     }

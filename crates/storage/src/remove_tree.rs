@@ -8,19 +8,18 @@ use crate::open_at::open_at;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// The flags that open a directory for listing.
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The number of names that are tried for a directory that is moved.
+/// How many names are tried for a moved directory.
 const NAMES_MAX: u32 = 1000;
 
 /// Removes a directory with its contents.
 ///
 /// The contents of a directory are moved up, so that neither the depth of the tree nor the length
-/// of its paths matters: three directories are open at a time. No symbolic link is followed.
+/// of its paths matters: three directories are open at a time. Symbolic links are not followed.
 ///
 /// # Errors
 ///
@@ -54,7 +53,7 @@ fn flatten(top: &OwnedFd, name: &OsStr, moved: &mut u64) -> rustix::io::Result<(
     let directory = open_for_removal(top.as_fd(), name)?;
     for child in children(&directory)? {
         if child.is_directory {
-            // Moving a directory changes it, too.
+            // Moving a directory changes it too.
             drop(open_for_removal(directory.as_fd(), &child.name)?);
             move_up(&directory, &child.name, top, moved)?;
         } else {
@@ -142,7 +141,7 @@ mod tests {
             fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o000)).unwrap();
         }
         let parent = fs::File::open(temporary.path()).unwrap();
-        // Deeper than a process may have open files, with paths that are too long.
+        // Deeper than the limit of open files, with paths that are too long.
         let mut directory = OwnedFd::from(fs::File::open(&root).unwrap());
         for _ in 0..3000 {
             rustix::fs::mkdirat(&directory, "d", Mode::RWXU).unwrap();

@@ -1,4 +1,4 @@
-//! A temporary file that nobody else sees: bytes written and read at any offset.
+//! A temporary file that nobody else sees, written and read at any offset.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,11 +14,11 @@ use crate::failure::at;
 use crate::ranged_file::{RangedFile, Sharing};
 use crate::source::Source;
 
-/// The name from which a hidden one is derived where files without names are not supported.
+/// Hidden names derive from this where files without names are not supported.
 const NAME: &str = "scratch";
 
-/// A file without a name in a directory, readable by this user alone. It vanishes when it is
-/// dropped, and with the process.
+/// A file without a name in a directory, readable only by this user. It vanishes when dropped, and
+/// with the process.
 ///
 /// Several threads may read and write at the same time; each read sees whole writes
 /// ([`RangedFile`]).
@@ -32,7 +32,7 @@ impl ScratchFile {
     /// Creates an empty file in `directory`.
     ///
     /// # Errors
-    /// Those of the system: the directory does not exist, or cannot be written.
+    /// From the operating system: the directory does not exist, or cannot be written.
     pub fn create(directory: impl AsRef<Path>) -> io::Result<ScratchFile> {
         let path = directory.as_ref();
         let file = Directory::open(path).and_then(|opened| create(&opened));
@@ -46,7 +46,7 @@ impl ScratchFile {
     /// Creates an empty file in an open directory, whatever its path is now.
     ///
     /// # Errors
-    /// Those of the system: the directory cannot be written.
+    /// From the operating system: the directory cannot be written.
     pub fn create_in(directory: BorrowedFd<'_>) -> io::Result<ScratchFile> {
         let file = create(&Directory::of(directory)?)?;
         Ok(ScratchFile {
@@ -58,20 +58,19 @@ impl ScratchFile {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// Those of the system, such as [`io::ErrorKind::StorageFull`].
+    /// From the operating system, such as [`io::ErrorKind::StorageFull`].
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let written = self.file.write_at(offset, bytes);
         written.map_err(at("write a temporary file in", &self.directory))
     }
 
-    /// Releases the disk space of a range, which reads as zeros from then on, where the system can
-    /// do that.
+    /// Releases the disk space of a range where the system can. The range then reads as zeros.
     pub fn discard(&self, range: Range<u64>) {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{FallocateFlags, fallocate};
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            // Without it the file only remains larger.
+            // If this fails, the file merely remains larger.
             let length_bytes = range.end.saturating_sub(range.start);
             let _ = (self.file).change(range.clone(), |file| {
                 fallocate(file, flags, range.start, length_bytes)
@@ -81,10 +80,10 @@ impl ScratchFile {
         let _ = range;
     }
 
-    /// The bytes that the file system has room for, without those reserved for its administrator.
+    /// The free space of the file system, without what is reserved for its administrator, in bytes.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn free_bytes(&self) -> io::Result<u64> {
         let found = rustix::fs::fstatvfs(self.file.file()).map_err(io::Error::from);
         let found = found.map_err(at("measure the free space of", &self.directory))?;
@@ -113,8 +112,8 @@ fn create(directory: &Directory) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether files in `directory` take memory instead of a disk (tmpfs, ramfs). Also true for a
-/// directory that cannot be examined: it is of no use for temporary files.
+/// Whether files in `directory` take memory instead of disk (tmpfs, ramfs). Also true for a
+/// directory that cannot be examined, which is useless for temporary files.
 #[cfg(target_os = "linux")]
 pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
     const TMPFS_MAGIC: u64 = 0x0102_1994;
@@ -127,7 +126,7 @@ pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
     kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
 }
 
-/// Whether files in `directory` take memory instead of a disk. Unknown on this system.
+/// Whether files in `directory` take memory instead of disk. Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
     !directory.as_ref().is_dir()

@@ -15,19 +15,19 @@ pub trait Sink: Send {
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()>;
 
     /// Returns a view of the written bytes if the target supports it (a regular file); `None` for
-    /// pipes and terminals. The view includes bytes that are written later.
+    /// pipes and terminals. The view includes bytes written later.
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         None
     }
 
-    /// Whether what is published stays: in a regular file that the sink makes. Not in a pipe, a
-    /// device, or whatever an inherited descriptor leads to.
+    /// Whether published output persists: in a regular file that the sink creates, as opposed to a
+    /// pipe, a device, or whatever an inherited descriptor leads to.
     fn is_stored(&self) -> bool {
         false
     }
 
-    /// The device and the inode of the file that is written, if it is one. Who reads a directory in
-    /// which it lies leaves it out.
+    /// The device and inode of the file being written, if it is one, so that a walk of its
+    /// directory can leave it out.
     fn file_id(&self) -> Option<(u64, u64)> {
         None
     }

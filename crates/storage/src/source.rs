@@ -12,25 +12,24 @@ pub trait Source: Send + Sync {
     fn size_bytes(&self) -> io::Result<u64>;
 
     /// Reads into `buffer` from `offset` until it is full or the source ends. Returns the number of
-    /// bytes read, which is less than `buffer.len()` only at the end of the source.
+    /// bytes read, less than `buffer.len()` only at the end of the source.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Returns the next range at or after `offset` that may hold data, as `(start, end)`. Bytes
-    /// before `start` are a hole (all zero). `None` if only a hole remains. By default everything
-    /// is data.
+    /// The next range at or after `offset` that may hold data, as `(start, end)`. Bytes before
+    /// `start` are a hole (all zero). `None` if only a hole remains. By default everything is data.
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {
         let size = self.size_bytes()?;
         Ok((offset < size).then_some((offset, size)))
     }
 
-    /// Whether the byte at `offset`, which was read before, can be read again. By default it can.
+    /// Whether the byte at `offset`, which was read before, can be read again. Default: yes.
     fn can_reread(&self, offset: u64) -> bool {
         let _ = offset;
         true
     }
 
-    /// Whether the bytes may have changed since the source was opened, so that what was read may be
-    /// neither the old nor the new ones. By default they do not change.
+    /// Whether the bytes may have changed since the source was opened, so that reads may have mixed
+    /// old and new ones. Default: no.
     fn has_changed(&self) -> io::Result<bool> {
         Ok(false)
     }

@@ -42,7 +42,7 @@ impl<W: Write + Send> StreamSink<W> {
     }
 
     fn flush_buffer(&mut self) -> io::Result<()> {
-        // Emptied even after an error: the number of written bytes is unknown then, so a retry
+        // Emptied even after an error: the number of written bytes is unknown then, and a retry
         // could repeat bytes.
         let buffer = std::mem::take(&mut self.buffer);
         self.write_out(&buffer)?;

@@ -1,4 +1,4 @@
-//! Complete transfers by system calls that may transfer less: the retry loops.
+//! Retry loops: complete transfers from system calls that may transfer less.
 
 use std::io;
 
@@ -71,7 +71,7 @@ pub fn in_zero_pieces<E>(
     Ok(())
 }
 
-/// The part of `bytes`, which begin at offset 0, that a read of `length_bytes` at `offset` returns.
+/// What a read of `length_bytes` at `offset` returns of `bytes`, which begin at offset 0.
 pub(crate) fn slice_at(bytes: &[u8], offset: u64, length_bytes: usize) -> &[u8] {
     let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));
     let end = start.saturating_add(length_bytes).min(bytes.len());

@@ -1,9 +1,9 @@
 //! Killed in the middle of writing: nothing under the final name, ever.
 //!
-//! The test runs itself as a child that writes and never ends, and kills it with `SIGKILL`, which
-//! no cleaning up can catch.
+//! The test runs itself as a child that writes forever, and kills it with `SIGKILL`, which leaves
+//! no chance to clean up.
 
-// Helpers of tests, where a failure is to be loud.
+// Helpers of tests may fail loudly.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use refrain_storage::{AtomicFile, Durability, OutputOptions, Overwrite, Sink, Te
 const DIRECTORY: &str = "REFRAIN_CRASH_TEST_DIRECTORY";
 const TEMPORARY: &str = "REFRAIN_CRASH_TEST_TEMPORARY";
 
-/// Not a test: what the child does.
+/// Not a test: run by the child.
 #[test]
 fn child() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
@@ -32,7 +32,7 @@ fn child() {
         ..OutputOptions::default()
     };
     let path = PathBuf::from(directory).join("out");
-    // Begins with whole files again and again, so that the kill falls into any step.
+    // Starts over with whole files, so that the kill hits any step.
     for round in 0u64.. {
         let mut file = AtomicFile::create(&path, &options).unwrap();
         if round == 0 {
@@ -51,7 +51,7 @@ fn child() {
     }
 }
 
-/// A child that is killed whatever becomes of its test.
+/// Kills its child even if the test fails.
 struct Writer {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -59,7 +59,7 @@ struct Writer {
 
 impl Writer {
     fn kill(&mut self) {
-        // It may be dead already; that is as good.
+        // It may be dead already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -83,7 +83,7 @@ fn small_reads_take_few_requests() {
     let statistics = source.statistics();
     assert_eq!((statistics.requests, statistics.repetitions), (3, 0));
     assert_eq!(statistics.received_bytes, server.sent_bytes());
-    // Every request but the first is for the object that was found first.
+    // Every request after the first is for the pinned object.
     let requests = server.requests();
     let conditions = requests
         .iter()
@@ -168,7 +168,8 @@ fn what_has_no_room_in_memory_is_found_in_a_temporary_file() {
                 assert!(read(&source, at as u64, 5000).unwrap() == bytes[at..at + 5000]);
             }
         }
-        // Some may be fetched twice: what is forgotten is kept only at the end of a read.
+        // Some may be fetched twice: the temporary file gets forgotten pages only at the end of a
+        // read.
         let once = 2 * bytes.len() as u64;
         assert_eq!(
             server.sent_bytes() <= once,
@@ -238,7 +239,7 @@ fn a_broken_server_gets_few_requests_and_a_clear_error() {
     ];
     assert_error(failed, io::ErrorKind::TimedOut, &parts);
     assert_eq!(server.request_count(), 6);
-    // Many reads: the budget of repetitions ends.
+    // Many reads exhaust the budget of repetitions.
     for page in 5..15 {
         assert!(read(&source, page * PAGE, 10).is_err());
     }
@@ -272,7 +273,7 @@ fn a_deadline_holds() {
         io::ErrorKind::TimedOut,
         &["does not answer in time"],
     );
-    // A server that asks for a longer wait than there is time gets none.
+    // A server that asks for a longer wait than there is time is not asked again.
     let wait = Fault::Status(503, "Retry-After: 3600".into(), String::new());
     server.fault_always(Some(wait));
     let start = Instant::now();
@@ -284,7 +285,7 @@ fn a_deadline_holds() {
 fn a_replaced_object_is_an_error_forever() {
     let stale = io::ErrorKind::StaleNetworkFileHandle;
     let bytes = content(1 << 20);
-    // By a server that knows If-Match, and by one that does not.
+    // From a server that supports If-Match, and from one that does not.
     let new_tag = |server: &HttpServer| server.put("/x", Object::new(content(1 << 20), "\"b\""));
     let ignored = |server: &HttpServer| server.fault_always(Some(Fault::OtherTag));
     let longer = |server: &HttpServer| server.fault_always(Some(Fault::WrongTotal));
@@ -300,7 +301,7 @@ fn a_replaced_object_is_an_error_forever() {
         replace(&server);
         let parts = ["the object changed while it was read", difference];
         assert_error(read(&source, 300_000, 10), stale, &parts);
-        // What is in memory is of the old object.
+        // Memory still holds bytes of the old object.
         assert_error(read(&source, 0, 10), stale, &parts);
         let count = server.request_count();
         server.fault_always(None);
@@ -449,7 +450,7 @@ fn redirections_in_a_circle_and_to_elsewhere_are_refused() {
     assert_error(
         failed,
         io::ErrorKind::PermissionDenied,
-        &["no http or https URL"],
+        &["not an http or https URL"],
     );
 }
 
@@ -464,7 +465,7 @@ fn a_failure_ahead_of_the_reader_is_not_its_failure() {
     let mut at = 0;
     while at < bytes.len() {
         let piece = read(&source, at as u64, 64 << 10);
-        // A reader that arrives at what failed for good asks once more itself.
+        // A reader that finds a permanent failure retries once itself.
         if let Ok(piece) = piece {
             assert!(piece == bytes[at..at + piece.len()]);
             at += piece.len();

@@ -1,18 +1,17 @@
-//! The header Content-Range of RFC 9110, section 14.4.
+//! The header `Content-Range` (RFC 9110, section 14.4).
 
 use std::ops::Range;
 
-/// A parsed `Content-Range: bytes …`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ContentRange {
-    /// The bytes that the response has; `None` for `*`, in the response to a range beyond the end.
+    /// The bytes in the response; `None` for `*`, the response to a range past the end.
     pub bytes: Option<Range<u64>>,
     /// The length of the object; `None` for `*`.
     pub total_bytes: Option<u64>,
 }
 
 impl ContentRange {
-    /// Parses the value of the header; `None` for anything but a valid range of bytes.
+    /// `None` for anything but a valid byte range.
     pub(super) fn parse(value: &str) -> Option<ContentRange> {
         let (unit, rest) = value.trim().split_once(' ')?;
         if !unit.eq_ignore_ascii_case("bytes") {
@@ -38,7 +37,7 @@ impl ContentRange {
     }
 }
 
-/// Digits only: the standard library would take a sign as well.
+/// Digits only: `parse` would accept a sign as well.
 fn number(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| digits.parse().ok()).flatten()

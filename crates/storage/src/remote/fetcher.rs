@@ -1,4 +1,4 @@
-//! One range of an object, by as many requests as it takes.
+//! Fetches one range of an object, by as many requests as it takes.
 
 use std::io;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::origin::OriginServer;
 use super::request_failure::{Remedy, RequestFailure};
 use super::retry::{RetryBudget, delay_before, spread};
 
-/// What was asked of a server so far.
+/// What a server was asked for so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteStatistics {
-    /// Requests, repetitions included. A request that is redirected counts once.
+    /// Requests, including repetitions. A redirected request counts once.
     pub requests: u64,
     /// Requests that were repetitions.
     pub repetitions: u64,
@@ -33,12 +33,12 @@ pub(super) struct Fetcher {
     clock: RealClock,
     budget: Lock<RetryBudget>,
     identity: OnceLock<Identity>,
-    /// Why nothing more is read: another object has taken the place of this one.
+    /// How the object that took the place of this one differs; then nothing more is read.
     replaced: OnceLock<String>,
     requests: AtomicU64,
     repetitions: AtomicU64,
     received_bytes: AtomicU64,
-    /// Bytes in a second, of the latest requests.
+    /// Bytes per second of recent requests.
     rate: AtomicU64,
 }
 
@@ -49,11 +49,10 @@ pub(super) struct FetchFailure {
     pub text: String,
 }
 
-/// The attempts of one fetch.
 struct Attempts {
     started: Duration,
     count: u32,
-    /// In a row, without a byte.
+    /// Consecutive attempts without a byte.
     fruitless: u32,
 }
 
@@ -74,12 +73,11 @@ impl Fetcher {
         }
     }
 
-    /// The name of the object in messages.
     pub(super) fn name(&self) -> &str {
         self.origin.name()
     }
 
-    /// The length of the object, once there was a response.
+    /// The length of the object, known after the first response.
     pub(super) fn length_bytes(&self) -> Option<u64> {
         self.identity.get().map(|identity| identity.length_bytes)
     }
@@ -92,12 +90,12 @@ impl Fetcher {
         }
     }
 
-    /// Bytes that one request of late received in a second; `None` before there is one.
+    /// Bytes per second of recent requests; `None` before the first.
     pub(super) fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Relaxed)).filter(|rate| *rate > 0)
     }
 
-    /// Fails if another object has taken the place of this one.
+    /// Fails if the object was replaced.
     pub(super) fn check_not_replaced(&self) -> Result<(), FetchFailure> {
         match self.replaced.get() {
             None => Ok(()),
@@ -108,7 +106,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches `range`, or what of it the object has.
+    /// Fetches `range`, or the part of it that the object has.
     pub(super) fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, FetchFailure> {
         let mut attempts = Attempts {
             started: self.clock.now(),
@@ -156,7 +154,7 @@ impl Fetcher {
         }
     }
 
-    /// Waits for the right time to repeat a request.
+    /// Waits until it is time to repeat a request.
     ///
     /// # Errors
     /// The failure, if the request is not repeated.
@@ -186,7 +184,7 @@ impl Fetcher {
     }
 
     fn note_rate(&self, count: u64, took: Duration) {
-        // Of short responses the latency is all that is measured.
+        // Short responses measure only latency.
         if count < 64 << 10 {
             return;
         }

@@ -1,4 +1,4 @@
-//! What the head of a response says about the range that was asked for.
+//! Checks what the head of a response says about the requested range.
 
 use std::io;
 use std::ops::Range;
@@ -13,18 +13,17 @@ use super::request_failure::{Remedy, RequestFailure};
 /// A response whose body can be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Of the object that the response is about.
+    /// Of the response's object.
     pub identity: Identity,
     /// The length that the body must have.
     pub body_bytes: u64,
 }
 
-/// Compares the head of a response with the request for `range` and with the object that is being
-/// read.
+/// Compares the head of a response with the request for `range` and with the object being read.
 ///
 /// # Errors
-/// Everything but a part that begins at `range.start` and ends within `range`, or all of an object
-/// that `range` covers.
+/// Everything but a part that begins at `range.start` and ends within `range`, or the whole object
+/// if `range` covers it.
 pub(super) fn check(
     status: StatusCode,
     headers: &HeaderMap,
@@ -50,7 +49,6 @@ pub(super) fn check(
     }
 }
 
-/// A response with a part of the object.
 fn check_part(
     headers: &HeaderMap,
     range: &Range<u64>,
@@ -92,7 +90,7 @@ fn check_part(
     })
 }
 
-/// A response with all of the object, as of servers that know no ranges.
+/// A response with the whole object, as from servers without ranges.
 fn check_whole(
     headers: &HeaderMap,
     range: &Range<u64>,
@@ -121,7 +119,7 @@ fn check_whole(
     Err(RequestFailure::permanent(io::ErrorKind::Unsupported, text))
 }
 
-/// The response to a range that begins beyond the end, as every range of an empty object does.
+/// The response to a range that begins past the end, as every range of an empty object does.
 fn check_unsatisfiable(
     headers: &HeaderMap,
     range: &Range<u64>,
@@ -170,7 +168,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), RequestFailure> {
     }
 }
 
-/// The failure that a status stands for.
+/// The failure for a status.
 fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
     let reason = status.canonical_reason().unwrap_or("unknown");
     let mut text = format!("status {} {reason}", status.as_u16());
@@ -188,7 +186,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
     }
 }
 
-/// The delay that the server asks for in seconds. A date, the other form, is rare and is ignored.
+/// The delay that the server asks for, in seconds. The other form, a date, is rare and ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = text(headers, "retry-after")?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

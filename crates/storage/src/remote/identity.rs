@@ -1,8 +1,8 @@
-//! What distinguishes an object from the one that replaces it.
+//! What distinguishes an object from one that replaces it.
 
 use ureq::http::HeaderMap;
 
-/// What the first response said of the object, which all later ones must repeat.
+/// What the first response said about the object; all later ones must agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The ETag as it was sent: quoted, with `W/` if it is weak.
@@ -14,7 +14,6 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The identity that these headers state of an object of this length.
     pub(super) fn new(headers: &HeaderMap, length_bytes: u64) -> Identity {
         let text = |name| Some(headers.get(name)?.to_str().ok()?.to_owned());
         Identity {
@@ -24,7 +23,7 @@ impl Identity {
         }
     }
 
-    /// The ETag, if it stands for these very bytes. A weak one may be the same for others.
+    /// The ETag, if it stands for exactly these bytes. A weak one may not.
     fn strong_etag(&self) -> Option<&str> {
         self.etag.as_deref().filter(|etag| etag.starts_with('"'))
     }
@@ -38,8 +37,8 @@ impl Identity {
         }
     }
 
-    /// How the object of a later response differs from this one. A response may leave out what the
-    /// first one had, but the ETag.
+    /// How the object of a later response differs from this one. A response may omit what the first
+    /// one had, except the ETag.
     pub(super) fn difference(&self, now: &Identity) -> Option<String> {
         if self.length_bytes != now.length_bytes {
             let (before, now) = (self.length_bytes, now.length_bytes);

@@ -1,4 +1,4 @@
-//! Which object is read, by which credentials, and under which name in messages.
+//! Which object is read, with which credentials, and its name in messages.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
 use url::Url;
 
-/// How long a signature is valid: much longer than a request takes, for clocks that differ.
+/// How long a signature is valid: much longer than a request, to allow for clocks that differ.
 const SIGNATURE_VALID: Duration = Duration::from_secs(3600);
 
 /// The region of requests if none is given.
@@ -32,17 +32,17 @@ impl fmt::Debug for S3Credentials {
     }
 }
 
-/// Where a store is, and who asks.
+/// Where a store is, and how to sign in.
 #[derive(Debug, Clone, Default)]
 pub struct S3Options {
-    /// The URL of the store; Amazon's for the region if it is not given.
+    /// The URL of the store; Amazon's for the region if `None`.
     pub endpoint: Option<String>,
-    /// The region of the bucket; `us-east-1` if it is not given.
+    /// The region of the bucket; `us-east-1` if `None`.
     pub region: Option<String>,
-    /// Whether the bucket is a part of the path, not of the host. By default it is with an
-    /// endpoint of one's own, and for names with a dot, which certificates of hosts do not cover.
+    /// Whether the bucket is part of the path, not of the host. The default is yes with a custom
+    /// endpoint, and for names with a dot, which TLS certificates do not cover.
     pub path_style: Option<bool>,
-    /// Without any, requests are not signed.
+    /// Without credentials, requests are not signed.
     pub credentials: Option<S3Credentials>,
 }
 
@@ -78,7 +78,7 @@ impl Location {
     /// authorization.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if it is no such URL.
+    /// [`io::ErrorKind::InvalidInput`] if it is not such a URL.
     pub fn http(text: &str) -> io::Result<Location> {
         let mut url = Url::parse(text).map_err(|error| invalid(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
@@ -102,7 +102,7 @@ impl Location {
         let name = format!("s3://{bucket}/{key}");
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         if bucket.is_empty() || !bucket.bytes().all(is_plain) {
-            return Err(invalid(&format!("{bucket:?} is no name of a bucket")));
+            return Err(invalid(&format!("{bucket:?} is not a bucket name")));
         }
         if key.is_empty() || key.ends_with('/') {
             return Err(invalid("the key of an object is missing: s3://BUCKET/KEY"));
@@ -113,7 +113,7 @@ impl Location {
         let endpoint = Url::parse(&endpoint)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https"))
-            .ok_or_else(|| invalid("the endpoint of the store is no http or https URL"))?;
+            .ok_or_else(|| invalid("the endpoint of the store is not an http or https URL"))?;
         let is_in_path = options.path_style;
         let is_in_path =
             is_in_path.unwrap_or_else(|| options.endpoint.is_some() || bucket.contains('.'));
@@ -146,7 +146,7 @@ impl Location {
         &self.name
     }
 
-    /// The URL of the next request, signed now if requests are.
+    /// The URL of the next request, signed now if requests are signed.
     pub(super) fn url(&self) -> Url {
         match &self.address {
             Address::Http { url, .. } => url.clone(),
@@ -161,8 +161,8 @@ impl Location {
         }
     }
 
-    /// The value of the header Authorization for requests to this URL: the credentials go to the
-    /// host that they were given for, and to no other.
+    /// The value of the header `Authorization` for requests to this URL: credentials go only to the
+    /// host that they were given for.
     pub(super) fn authorization_for(&self, target: &Url) -> Option<&str> {
         match &self.address {
             Address::Http { url, authorization } if url.origin() == target.origin() => {
@@ -172,7 +172,7 @@ impl Location {
         }
     }
 
-    /// What may help when access is denied.
+    /// A suggestion for when access is denied.
     pub(super) fn access_hint(&self) -> &'static str {
         match &self.address {
             Address::S3 {
@@ -187,7 +187,6 @@ fn invalid(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// The header that user and password of a URL stand for.
 fn authorization(url: &Url) -> Option<String> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -261,7 +260,7 @@ mod tests {
             "https://ho st/",
         ] {
             match Location::http(text) {
-                // The standard takes the first part of the path for the host.
+                // The standard takes the first part of the path as the host.
                 Ok(location) => assert_eq!(location.name(), "http://x%20y/", "{text}"),
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::InvalidInput),
             }

@@ -1,10 +1,10 @@
 //! Objects on HTTP servers and in S3-compatible stores, read by ranges.
 //!
-//! A [`RemoteSource`] is a [`Source`](crate::Source) over an object that a server has. The object
-//! is the same for as long as the source is open: its ETag, time of modification and length are
-//! pinned by the first response, and a replaced object is an error, never mixed bytes. Requests
-//! are whole pages, kept for a while and shared by all readers; a sequential pass is read ahead.
-//! Reads block their thread, and have a deadline.
+//! A [`RemoteSource`] is a [`Source`](crate::Source) over an object on a server. The object stays
+//! the same while the source is open: the first response pins its ETag, modification time and
+//! length, and a replaced object is an error, never mixed bytes. Requests are whole pages, kept for
+//! a while and shared by all readers; sequential passes are read ahead. Reads block their thread,
+//! and have a deadline.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,30 +1,29 @@
-//! How a remote object is read.
+//! Options for reading a remote object.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a remote object is read.
+/// Options for reading a remote object.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
-    /// The longest time for one read of up to a few MiB, repetitions included. Larger reads
-    /// consist of several.
+    /// The longest time for one read of up to a few MiB, repetitions included. Larger reads consist
+    /// of several.
     pub deadline: Duration,
     /// The longest time without a byte from the server, after which a request is repeated.
     pub stall: Duration,
-    /// The longest time until there is a connection.
+    /// The longest time to connect.
     pub connect: Duration,
-    /// The most attempts in a row without a byte.
+    /// The maximum number of consecutive attempts without a byte.
     pub attempts_max: u32,
-    /// The bytes of fetched pages that are kept. A reader that reads ahead uses half of them.
+    /// The bytes of fetched pages to keep. Reading ahead uses half of them.
     pub cache_bytes: u64,
-    /// The directory of a temporary file for pages that were fetched and have no room there. It has
-    /// no name, and is not made before it is needed, nor on a disk that it would fill by half.
-    /// Without one such pages are fetched again.
+    /// The directory of a temporary file for fetched pages that do not fit into memory. The file
+    /// has no name, is created only when needed, and never on a disk of which it would fill half.
+    /// Without it such pages are fetched again.
     pub temporary: Option<PathBuf>,
-    /// The most requests in flight.
+    /// The maximum number of requests in flight.
     pub requests_max: usize,
-    /// Certificates of authorities in PEM, which servers with TLS must have theirs from. Without
-    /// any, `https` is refused.
+    /// Certificates (PEM) of the authorities to trust. If empty, `https` is refused.
     pub certificates: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! One request to the server that has an object: headers, redirections, the body.
+//! One request to an object's server: headers, redirections, the body.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -17,20 +17,18 @@ use super::location::{Location, without_secrets};
 use super::options::RemoteOptions;
 use super::request_failure::{Remedy, RequestFailure};
 
-/// The most redirections that are followed.
 const REDIRECTIONS_MAX: usize = 5;
 
-/// The bytes of the text of a failure that are looked at.
+/// How much of an error document is read.
 const FAILURE_BYTES_MAX: u64 = 4 << 10;
 
-/// The server that has an object.
 pub(super) struct OriginServer {
     agent: Agent,
     location: Location,
     stall: Duration,
     connect: Duration,
     has_certificates: bool,
-    /// Where the last redirection led: later requests go there at once.
+    /// Where the last redirection led: later requests go there directly.
     redirected: Lock<Option<Url>>,
 }
 
@@ -62,7 +60,7 @@ impl OriginServer {
             .max_idle_connections_per_host(options.requests_max)
             .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
-            // By default the client would look for one in the environment.
+            // By default the client looks for one in the environment.
             .proxy(None)
             .tls_config(tls)
             .build()
@@ -77,14 +75,13 @@ impl OriginServer {
         })
     }
 
-    /// The name of the object in messages.
     pub(super) fn name(&self) -> &str {
         self.location.name()
     }
 
-    /// Asks for `range` and appends what comes to `bytes`, also before a failure. The first
+    /// Requests `range` and appends what arrives to `bytes`, even before a failure. The first
     /// response sets `pinned`; all others must be about the same object. Returns the number of
-    /// bytes that the server announced, which may be less than asked for.
+    /// bytes that the server announced, which may be fewer than requested.
     pub(super) fn receive(
         &self,
         range: &Range<u64>,
@@ -172,7 +169,7 @@ impl OriginServer {
             .map_err(|error| RequestFailure::of_client(&error))
     }
 
-    /// Adds what the body of a refusal says, and what may help.
+    /// Adds the error in the body of a refusal, and what may help.
     fn explained(
         &self,
         mut failure: RequestFailure,
@@ -198,7 +195,7 @@ fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, Req
         return Ok(None);
     }
     let Some(value) = response.headers().get("location") else {
-        // Stores refer to another region in this way; the status says more.
+        // Stores refer to another region this way; the status says more.
         return Ok(None);
     };
     let refused = |text: String| {
@@ -207,7 +204,9 @@ fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, Req
     };
     let target = value.to_str().ok().and_then(|text| from.join(text).ok());
     let Some(mut target) = target.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-        return refused("the server redirects to what is no http or https URL".to_owned());
+        return refused(
+            "the server redirects to something other than an http or https URL".to_owned(),
+        );
     };
     if from.scheme() == "https" && target.scheme() == "http" {
         let target = without_secrets(&target);
@@ -215,13 +214,12 @@ fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, Req
             "the server redirects from https to {target}, which is refused"
         ));
     }
-    // Credentials that a server invents are not sent to another.
+    // Credentials that one server invents are not sent to another.
     let _ = (target.set_username(""), target.set_password(None));
     target.set_fragment(None);
     Ok(Some(target))
 }
 
-/// Appends the body, which must have the announced length.
 fn take_body(
     body: &mut Body,
     head: &Head,
@@ -232,8 +230,8 @@ fn take_body(
         return Ok(());
     }
     let before = bytes.len();
-    // One more byte than announced shows a body that is longer, and lets the client see the end,
-    // so that it keeps the connection.
+    // One more byte than announced reveals a longer body, and lets the client see the end, so that
+    // it keeps the connection.
     let mut reader = body.as_reader().take(head.body_bytes.saturating_add(1));
     let received = reader.read_to_end(bytes);
     let count = (bytes.len() - before) as u64;

@@ -6,11 +6,11 @@ use std::time::Duration;
 /// What to do about a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// It may succeed when it is repeated, not before this delay if the server gave one.
+    /// May succeed when repeated, no sooner than this delay if the server gave one.
     Repeat(Option<Duration>),
-    /// It fails again.
+    /// Would fail again.
     None(io::ErrorKind),
-    /// The server has another object now. All later requests fail as well.
+    /// The server now has another object. All later requests fail as well.
     Replaced,
 }
 
@@ -18,12 +18,11 @@ pub(super) enum Remedy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestFailure {
     pub remedy: Remedy,
-    /// Why, without the name of the object.
+    /// Does not name the object.
     pub text: String,
 }
 
 impl RequestFailure {
-    /// A failure after which the request is repeated.
     pub(super) fn repeat(text: impl Into<String>) -> RequestFailure {
         RequestFailure {
             remedy: Remedy::Repeat(None),
@@ -31,7 +30,6 @@ impl RequestFailure {
         }
     }
 
-    /// A failure that repetition does not change.
     pub(super) fn permanent(kind: io::ErrorKind, text: impl Into<String>) -> RequestFailure {
         RequestFailure {
             remedy: Remedy::None(kind),
@@ -47,7 +45,7 @@ impl RequestFailure {
         }
     }
 
-    /// A failure of the client, below the meaning of responses.
+    /// A failure of the client, before there is a response.
     pub(super) fn of_client(error: &ureq::Error) -> RequestFailure {
         let invalid = io::ErrorKind::InvalidInput;
         match error {
@@ -66,7 +64,6 @@ impl RequestFailure {
         }
     }
 
-    /// A failure to send or receive bytes.
     pub(super) fn of_transport(error: &io::Error) -> RequestFailure {
         // The body's reader wraps the client's errors.
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
@@ -74,7 +71,7 @@ impl RequestFailure {
             return RequestFailure::of_client(inner);
         }
         match error.kind() {
-            // What TLS makes of a certificate that is not trusted, or of a peer without TLS.
+            // TLS reports an untrusted certificate, or a peer without TLS, like this.
             io::ErrorKind::InvalidData => RequestFailure::permanent(
                 io::ErrorKind::PermissionDenied,
                 format!("no trusted connection: {error}"),

@@ -8,14 +8,14 @@ const DELAY_FIRST: Duration = Duration::from_millis(100);
 /// The longest delay that the client chooses itself.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 
-/// Repetitions that a source may spend at once, over all of its reads.
+/// How many repetitions a source may spend at once, over all its reads.
 const TOKENS_MAX: u32 = 20;
 
 /// Successful requests that earn one repetition.
 const SUCCESSES_PER_TOKEN: u32 = 5;
 
-/// What a source may still repeat. A broken server gets little more than the load that it would
-/// have if it worked: every repetition costs a token, and only success earns new ones.
+/// Limits repetitions. A broken server gets little more load than a working one: every repetition
+/// costs a token, and only success earns new ones.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     /// In parts of a token.
@@ -23,14 +23,12 @@ pub(super) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// The full budget.
     pub(super) const fn new() -> RetryBudget {
         RetryBudget {
             parts: TOKENS_MAX * SUCCESSES_PER_TOKEN,
         }
     }
 
-    /// A request succeeded.
     pub(super) fn earn(&mut self) {
         self.parts = (self.parts + 1).min(TOKENS_MAX * SUCCESSES_PER_TOKEN);
     }
@@ -57,7 +55,7 @@ pub(super) fn delay_before(repetition: u32, asked: Option<Duration>, random: u64
     jittered.max(asked.unwrap_or_default())
 }
 
-/// A well-spread number from one that is not (SplitMix64's finalizer).
+/// Mixes a number (SplitMix64's finalizer).
 pub(super) fn spread(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

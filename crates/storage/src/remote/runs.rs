@@ -1,8 +1,8 @@
-//! The pages of an object that were fetched, or are on their way.
+//! The pages of an object that were fetched or are in flight.
 //!
-//! Pages that are fetched by one request are a [`FetchedRange`]. Whoever needs a run first fetches
-//! it, and all others wait for that; so a page is fetched once, however many threads need it. Runs
-//! that nobody needed for longest are forgotten.
+//! Pages fetched by one request are a [`FetchedRange`], or run. The first reader that needs a run
+//! fetches it while others wait, so a page is fetched once, however many threads need it. The least
+//! recently used runs are forgotten.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,11 +14,11 @@ use refrain_pool::OnceValue;
 
 use super::fetcher::FetchFailure;
 
-/// The unit of requests. At 100 MB/s it takes 0.7 ms, which is little beside the latency of a
+/// The unit of requests. At 100 MB/s it takes 0.7 ms, little compared with the latency of a
 /// request.
 pub(super) const PAGE_BYTES: u64 = 64 << 10;
 
-/// Where the bytes of a run come from, and for whom.
+/// Where the bytes of a run come from, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestOrigin {
     /// From the server, for a reader who asked for it.
@@ -32,9 +32,8 @@ pub(super) enum RequestOrigin {
 /// Bytes that are fetched by one request.
 #[derive(Debug)]
 pub(super) struct FetchedRange {
-    /// Whole pages, but for the end of the object.
+    /// Whole pages, except at the end of the object.
     pub range: Range<u64>,
-    /// Where its bytes come from, and for whom.
     pub origin: RequestOrigin,
     bytes: OnceValue<Result<Vec<u8>, FetchFailure>>,
     last_use: AtomicU64,
@@ -64,7 +63,6 @@ impl FetchedRange {
     }
 }
 
-/// All runs of an object.
 #[derive(Debug)]
 pub(super) struct Runs {
     by_page: BTreeMap<u64, Arc<FetchedRange>>,
@@ -72,12 +70,12 @@ pub(super) struct Runs {
     capacity_bytes: u64,
     held_bytes: u64,
     uses: u64,
-    /// Forgotten ones, until they are taken.
+    /// Forgotten runs, until they are taken.
     forgotten: Vec<Arc<FetchedRange>>,
 }
 
 impl Runs {
-    /// No runs yet of an object of this length. Keeps about `capacity_bytes`.
+    /// Keeps about `capacity_bytes` of an object of this length.
     pub(super) fn new(length_bytes: u64, capacity_bytes: u64) -> Runs {
         Runs {
             by_page: BTreeMap::new(),
@@ -89,7 +87,6 @@ impl Runs {
         }
     }
 
-    /// The run that holds the byte at `offset`.
     pub(super) fn at(&mut self, offset: u64) -> Option<Arc<FetchedRange>> {
         let run = self.by_page.get(&(offset / PAGE_BYTES))?;
         self.uses += 1;
@@ -142,7 +139,6 @@ impl Runs {
         let _ = run.bytes(|_| Ok(bytes));
     }
 
-    /// Forgets a run, if it is still there.
     pub(super) fn remove(&mut self, run: &Arc<FetchedRange>) {
         let first_page = run.range.start / PAGE_BYTES;
         let found = self.by_page.get(&first_page);
@@ -155,12 +151,12 @@ impl Runs {
         self.held_bytes -= run.length_bytes();
     }
 
-    /// The run will hardly be needed again: a sequential reader has passed it.
+    /// Called when a sequential reader has passed the run: it is hardly needed again.
     pub(super) fn release(run: &FetchedRange) {
         run.last_use.store(0, Relaxed);
     }
 
-    /// Forgets the runs that were not needed for longest. Those on their way remain.
+    /// Forgets the least recently used runs. Those in flight remain.
     fn forget_oldest(&mut self) {
         while self.held_bytes > self.capacity_bytes {
             let fetched = self
@@ -176,8 +172,8 @@ impl Runs {
         }
     }
 
-    /// Makes room where more is kept than the capacity, as while much was on its way. Returns the
-    /// runs that were forgotten since the last call.
+    /// Shrinks to the capacity, which runs in flight may exceed. Returns the runs forgotten since
+    /// the last call.
     pub(super) fn take_forgotten(&mut self) -> Vec<Arc<FetchedRange>> {
         self.forget_oldest();
         std::mem::take(&mut self.forgotten)

@@ -23,25 +23,25 @@ use crate::source::Source;
 /// What the first request asks for.
 const HEAD_BYTES: u64 = PAGE_BYTES;
 
-/// A read in the last pages fetches all of them: archives are opened by their last bytes.
+/// A read in the last pages fetches all of them: archives are opened from their end.
 const TAIL_PAGES: u64 = 3;
 
-/// The bytes of a request, until the rate of the server is known.
+/// The size of a request until the server's rate is known.
 const REQUEST_BYTES_FIRST: u64 = 1 << 20;
 
-/// The limits of the bytes of a request; within them it takes about a second.
+/// The limits of a request's size; within them a request takes about a second.
 const REQUEST_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(4 << 20);
 
-/// The part of a large read that is planned at once.
+/// How much of a large read is planned at once.
 const PART_BYTES: u64 = 16 << 20;
 
-/// The longest way that a reader is read ahead of.
+/// The maximum distance of reading ahead.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
 /// A remote object, which does not change while it is open.
 ///
-/// Opening it takes one request. A read fetches the pages that it needs and that are not there; one
-/// that continues another also those that follow, by threads of their own. Clones share all of it.
+/// Opening it takes one request. A read fetches its missing pages; a read that continues another
+/// also those that follow, on separate threads. Clones share everything.
 #[derive(Clone)]
 pub struct RemoteSource {
     shared: Arc<Shared>,
@@ -58,13 +58,11 @@ struct Shared {
     helpers: AtomicUsize,
 }
 
-/// What is fetched for a read.
 struct Plan {
-    /// What it needs and nobody fetches yet.
+    /// What the read needs and nobody fetches yet.
     needed: Vec<Arc<FetchedRange>>,
-    /// What follows it.
     ahead: Vec<Arc<FetchedRange>>,
-    /// Whether it follows another read.
+    /// Whether the read follows another.
     is_sequential: bool,
 }
 
@@ -78,8 +76,8 @@ impl RemoteSource {
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`], [`io::ErrorKind::PermissionDenied`];
-    /// [`io::ErrorKind::Unsupported`] for a server that sends no ranges;
-    /// [`io::ErrorKind::TimedOut`] when all attempts failed; others.
+    /// [`io::ErrorKind::Unsupported`] for a server that does not send ranges;
+    /// [`io::ErrorKind::TimedOut`] if all attempts failed; others.
     pub fn open(location: Location, options: &RemoteOptions) -> io::Result<RemoteSource> {
         let name = location.name().to_owned();
         let refused =
@@ -119,7 +117,7 @@ impl RemoteSource {
         self.shared.fetcher.name()
     }
 
-    /// What was asked of the server so far.
+    /// What the server was asked for so far.
     pub fn statistics(&self) -> RemoteStatistics {
         self.shared.fetcher.statistics()
     }
@@ -160,7 +158,6 @@ impl Source for RemoteSource {
 }
 
 impl Shared {
-    /// Reads a range within the object into a buffer of its length.
     fn read(self: &Arc<Self>, range: Range<u64>, buffer: &mut [u8]) -> Result<(), FetchFailure> {
         self.fetcher.check_not_replaced()?;
         let Plan {
@@ -168,7 +165,7 @@ impl Shared {
             ahead,
             is_sequential,
         } = self.plan(&range);
-        // The first is fetched by this thread.
+        // This thread fetches the first itself.
         let to_fetch = needed.iter().skip(1).chain(&ahead);
         to_fetch.for_each(|run| self.start_helper(run));
         self.spill_forgotten();
@@ -179,7 +176,7 @@ impl Shared {
                 Ok(bytes) => bytes,
                 Err(failure) => {
                     self.state.lock().runs.remove(&run);
-                    // What a helper failed to do ahead of time has its own time now.
+                    // A helper failed ahead of time; this read has its own deadline.
                     let is_final = self.fetcher.check_not_replaced().is_err();
                     if run.origin == RequestOrigin::Ahead && !is_final {
                         continue;
@@ -192,7 +189,7 @@ impl Shared {
             let to = (at - range.start) as usize;
             let count = (bytes.len().saturating_sub(from)).min(buffer.len() - to);
             if count == 0 {
-                // The fetcher returns less only for an object that ends there, and this does not.
+                // The fetcher returns less only at the end of the object, and this is before it.
                 return Err(FetchFailure {
                     kind: io::ErrorKind::UnexpectedEof,
                     text: format!("the object has no byte at {at}"),
@@ -208,7 +205,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Decides what is fetched for a read.
     fn plan(&self, range: &Range<u64>) -> Plan {
         let request_bytes = self.request_bytes();
         let state = &mut *self.state.lock();
@@ -253,7 +249,7 @@ impl Shared {
         if range.start >= tail { tail..self.length_bytes } else { range.clone() }
     }
 
-    /// The run that holds the byte at `at` of a read, made if it was forgotten meanwhile.
+    /// The run that holds the byte at `at`, added again if it was forgotten during the read.
     fn run_at(
         &self,
         at: u64,
@@ -281,7 +277,7 @@ impl Shared {
         spilled.map_or_else(|| self.fetcher.fetch(range), Ok)
     }
 
-    /// Puts into the temporary file what memory has no room for.
+    /// Moves forgotten runs to the temporary file.
     fn spill_forgotten(&self) {
         let forgotten = self.state.lock().runs.take_forgotten();
         for run in forgotten {
@@ -291,15 +287,15 @@ impl Shared {
         }
     }
 
-    /// The bytes of a request: what takes about a second.
+    /// The size of a request that takes about a second.
     fn request_bytes(&self) -> u64 {
         let bytes = self.fetcher.rate().unwrap_or(REQUEST_BYTES_FIRST);
         let bytes = bytes.clamp(*REQUEST_BYTES.start(), *REQUEST_BYTES.end());
         bytes / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// Fetches a run by a thread of its own, if there are not too many. Otherwise its first reader
-    /// fetches it.
+    /// Fetches a run on a separate thread, unless there are too many. Then its first reader fetches
+    /// it.
     fn start_helper(self: &Arc<Self>, run: &Arc<FetchedRange>) {
         if run.origin == RequestOrigin::Spilled {
             return;
@@ -319,7 +315,8 @@ impl Shared {
         }
     }
 
-    /// Nobody may ever ask for what was planned ahead, and what is not fetched is not forgotten.
+    /// Drops a run planned ahead that nobody may ever ask for: a run that is not fetched is not
+    /// forgotten.
     fn refuse_helper(&self, run: &Arc<FetchedRange>) {
         self.helpers.fetch_sub(1, Relaxed);
         if run.origin == RequestOrigin::Ahead {

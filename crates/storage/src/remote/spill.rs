@@ -1,5 +1,5 @@
-//! Fetched pages that memory has no room for: in a temporary file, where they are found again
-//! without a request.
+//! Fetched pages that do not fit into memory: in a temporary file, to be found again without a
+//! request.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use super::runs::PAGE_BYTES;
 use crate::scratch_file::ScratchFile;
 use crate::source::Source;
 
-/// The file is made only on a disk that has this many times its length free.
+/// The file is created only on a disk with this many times its length free.
 const FREE_FACTOR: u64 = 2;
 
-/// A copy of an object that grows by what was fetched.
+/// A partial copy of an object, which grows by what was fetched.
 #[derive(Debug)]
 pub(super) struct Spill {
     directory: Option<PathBuf>,
     length_bytes: u64,
-    /// Made when it is needed; `None` if that failed.
+    /// Created when needed; `None` if that failed.
     file: OnceValue<Option<ScratchFile>>,
     pages: Lock<Pages>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Spill {
 #[derive(Debug, Default)]
 struct Pages {
     words: Vec<u64>,
-    /// After a failed write nothing is added.
+    /// Set after a failed write: nothing more is added.
     is_full: bool,
 }
 
@@ -50,7 +50,7 @@ impl Pages {
 }
 
 impl Spill {
-    /// No pages yet of an object of this length. Without a directory there never are any.
+    /// For an object of this length. Without a directory it stays empty.
     pub(super) fn new(directory: Option<PathBuf>, length_bytes: u64) -> Spill {
         Spill {
             directory,
@@ -60,7 +60,7 @@ impl Spill {
         }
     }
 
-    /// Cuts a range of whole pages where the file has the one side and not the other. Says of each
+    /// Splits a range of whole pages where the file stops or starts having them. Tells for each
     /// part whether the file has it.
     pub(super) fn parts(&self, range: Range<u64>) -> Vec<(Range<u64>, bool)> {
         let pages = self.pages.lock();
@@ -78,7 +78,7 @@ impl Spill {
         parts
     }
 
-    /// Reads a range that the file has. `None` if that fails: it is fetched again then.
+    /// Reads a range that the file has. `None` if that fails: then it is fetched again.
     pub(super) fn read(&self, range: &Range<u64>) -> Option<Vec<u8>> {
         let file = self.file.get()?.as_ref()?;
         let mut bytes = vec![0; usize::try_from(range.end - range.start).ok()?];
@@ -86,7 +86,7 @@ impl Spill {
         (count == bytes.len()).then_some(bytes)
     }
 
-    /// Keeps the bytes from `start` on, whole pages but for the end of the object.
+    /// Keeps the bytes starting at `start`: whole pages, except at the end of the object.
     pub(super) fn keep(&self, start: u64, bytes: &[u8]) {
         let first = start / PAGE_BYTES;
         let end = (start + bytes.len() as u64).div_ceil(PAGE_BYTES);

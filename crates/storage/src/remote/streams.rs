@@ -4,13 +4,11 @@ use std::ops::Range;
 
 use super::runs::PAGE_BYTES;
 
-/// The sequential readers that are told apart.
 const STREAMS_MAX: usize = 8;
 
-/// A reader that skips less than this still reads on.
+/// A reader that skips less than this is still sequential.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 
-/// Recent readers, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     recent: Vec<Stream>,
@@ -25,8 +23,8 @@ struct Stream {
 }
 
 impl Streams {
-    /// A read of `range`. Returns how far beyond its end to read ahead, at most `window_max`: 0 for
-    /// a single read; it doubles with each page that follows the one before.
+    /// Records a read of `range`. Returns how far past its end to read ahead, at most `window_max`:
+    /// 0 for a single read, doubling with each page that follows the one before.
     pub(super) fn note(&mut self, range: &Range<u64>, window_max: u64) -> u64 {
         let follows = |stream: &Stream| {
             let from = stream.end.saturating_sub(PAGE_BYTES);
