@@ -1,9 +1,9 @@
-//! Errors with the path they concern, and errors whose cause is the stream itself.
+//! Errors with the path they concern, and errors about the stream itself.
 
 use std::io;
 use std::path::Path;
 
-/// An error of kind `InvalidData`: the stream is malformed, or extraction refuses what it says.
+/// An error of kind `InvalidData`: the stream is malformed, or asks for something refused.
 pub(crate) fn refused(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

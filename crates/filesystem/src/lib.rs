@@ -5,7 +5,9 @@
 //! | `walk` | a directory as entries: [`Walker`]; the data of its files: [`FileRoot`] |
 //! | `prefetch` | threads that request readahead: [`Prefetcher`] |
 //! | [`restore`] | entries restored below a directory, from many threads |
-//! | `tar_sink` | a tar stream restored as it arrives: [`TarSink`] |
+//!
+//! `tar_sink`
+//! a tar stream restored while it arrives: [`TarSink`]
 
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,14 @@
 //! Threads that request readahead for files ahead of their reader.
 //!
-//! One thread that opens file after file waits for the disk each time. A kernel tree (79,000 files,
+//! A thread that opens file after file waits for the disk each time. A kernel tree (79,000 files,
 //! none of them in memory, a virtual disk) was compressed at level 1 in 10.0 s without prefetching
 //! and in 6.4 s with it; `tar` alone takes 9.2 s to read it (medians of three). With all files in
 //! memory both took 3.9 s. (With eight threads, a threshold of 15 us for slow files and a window of
 //! 512 files it took 8.0 s.)
 //!
-//! The threads change nothing in what is read. They are at most [`WINDOW`] files ahead of the
-//! reader, and run only while files are slow to open: files in the page cache are neither opened
-//! nor read ahead.
+//! The threads do not change what is read. They are at most [`WINDOW`] files ahead of the reader,
+//! and run only while files are slow to open: files in the page cache are neither opened nor read
+//! ahead.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,15 @@ use rustix::fs::{Advice, Mode, OFlags, fadvise};
 
 /// The number of threads, which mostly wait for the disk.
 const THREADS: usize = 4;
-/// The number of files by which the threads may be ahead of the reader.
+/// How many files the threads may be ahead of the reader.
 const WINDOW: u64 = 2048;
-/// The readahead requested for a file. The kernel itself reads ahead in a file that is read
-/// sequentially.
+/// The readahead requested for a file. If it is read sequentially, the kernel reads ahead further.
 const READAHEAD_BYTES: u64 = 512 << 10;
-/// The reader waited for the disk if opening a file and the first read took longer.
+/// If opening a file and the first read took longer, the reader waited for the disk.
 const READ_NS_MAX: u64 = 60_000;
-/// A prefetching thread, which reads no data, waited for the disk if a request took longer.
+/// If a request took longer, its thread, which reads no data, waited for the disk.
 const REQUEST_NS_MAX: u64 = 8_000;
-/// The share of slow files, in 1/1024, from which the threads run.
+/// The threads run if the share of slow files, in 1/1024, reaches this.
 const SLOW_SHARE_MIN: u32 = 200;
 
 struct PrefetchState {
@@ -40,7 +39,7 @@ struct PrefetchState {
     prefetched_files: u64,
     /// The number of files that the reader has opened.
     read_files: u64,
-    /// The share of slow files among the last ones, in 1/1024.
+    /// The recent share of slow files, in 1/1024.
     slow_share: u32,
     is_stopped: bool,
 }
@@ -51,14 +50,14 @@ struct PrefetchContext {
     clock: RealClock,
 }
 
-/// Requests readahead for the files that a reader, or several, will read next, while files are slow
+/// Requests readahead for the files that one or more readers will read next, while files are slow
 /// to open. Dropping it stops the threads.
 pub struct Prefetcher {
     context: Arc<PrefetchContext>,
 }
 
 impl Prefetcher {
-    /// Prefetches these files, which are read in this order; paths relative to `root`.
+    /// Prefetches these files, which will be read in this order; paths are relative to `root`.
     #[must_use]
     pub fn new(root: &Path, files: impl DoubleEndedIterator<Item = PathBuf>) -> Prefetcher {
         Prefetcher {
@@ -77,14 +76,14 @@ impl Prefetcher {
         }
     }
 
-    /// The time for [`Prefetcher::file_read`].
+    /// The present time for [`Prefetcher::file_read`].
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.context.clock.now_ns()
     }
 
-    /// Records that the reader opened a file at `since_ns` and has read its beginning; `None` if
-    /// the time tells nothing, because much was read. Starts a thread if files are slow.
+    /// Records that the reader opened a file at `since_ns` and has read its beginning; `None` if it
+    /// read so much that the time says nothing. Starts a thread if files are slow.
     pub fn file_read(&self, since_ns: Option<u64>) {
         let took_ns = since_ns.map(|since_ns| self.now_ns().saturating_sub(since_ns));
         let mut state = self.context.state.lock();
@@ -130,7 +129,7 @@ impl PrefetchState {
         self.slow_share += u32::from(is_slow) * 1024 / 32;
     }
 
-    /// Takes the next path, and whether it is ahead of the reader. `None` ends the thread.
+    /// The next path, and whether it is ahead of the reader. `None` ends the thread.
     fn next(&mut self) -> Option<(PathBuf, bool)> {
         let has_room = !self.is_stopped && self.prefetched_files < self.read_files + WINDOW;
         let is_slow = self.slow_share >= SLOW_SHARE_MIN;
@@ -160,7 +159,7 @@ impl PrefetchContext {
 
     /// Ignores errors; the reader reports them.
     fn request_readahead(&self, path: &Path) {
-        // If the name has become something else, a link is not followed and a FIFO does not block.
+        // If the file was replaced, a link is not followed and a FIFO does not block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         if let Ok(file) = rustix::fs::open(self.root.join(path), flags, Mode::empty()) {
             let length = READAHEAD_BYTES.try_into().ok();

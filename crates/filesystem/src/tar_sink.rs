@@ -9,39 +9,38 @@ use refrain_storage::Sink;
 
 use crate::restore::{RestoreOptions, RestoredFile, TreeRestore};
 
-/// Small pieces of data are gathered up to this length.
+/// Small pieces of data are collected up to this length.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Fewer zeros are written as data, which costs less than a hole.
 const HOLE_BYTES_MIN: u64 = 4096;
 
-/// Restores a tar stream below a root, by the rules of [`TreeRestore`]: no symbolic link below the
-/// root is followed, no entry is created outside the root, and a root that did not exist appears
-/// complete.
+/// Restores a tar stream below a root, by the rules of [`TreeRestore`]: symbolic links below the
+/// root are not followed, no entry is created outside the root, and a new root appears complete.
 ///
-/// An entry that cannot be restored is skipped. [`publish`](Sink::publish) keeps the others, and
-/// then fails with the number of entries that were not restored and the reason of the first. A full
-/// file system ends the restore with an error. A stream that ends inside an entry or without its
-/// end mark, and bytes that belong to no entry, are errors of kind
-/// [`InvalidData`](io::ErrorKind::InvalidData) when it is published; what is whole is kept.
-/// Dropping the sink before `publish` removes everything that was created where nothing was before.
+/// An entry that cannot be restored is skipped. [`publish`](Sink::publish) keeps the others, then
+/// fails with the number of entries not restored and the reason of the first. A full file system
+/// ends the restore with an error. If a stream ends inside an entry or without its end mark, or has
+/// bytes that belong to no entry, publishing keeps what is whole and fails with
+/// [`InvalidData`](io::ErrorKind::InvalidData). Dropping the sink before `publish` removes
+/// everything created where nothing was.
 #[derive(Debug)]
 pub struct TarSink {
     splitter: TarSplitter,
-    /// The beginning of a header group. What is behind it is used from here.
+    /// The beginning of a header group, from which the headers are read.
     front: Vec<u8>,
-    /// The bytes of `front` that were used.
+    /// The bytes of `front` already used.
     used: usize,
     unread: Unread,
-    /// The bytes of the stream that were used.
+    /// The bytes of the stream already used.
     offset: u64,
-    /// The bytes that belong to no entry, if they are not zeros.
+    /// The bytes that belong to no entry, except zeros.
     lost_bytes: u64,
     has_end_mark: bool,
     extractor: Extractor,
 }
 
-/// What of the present entry was not received yet.
+/// What is still missing of the present entry.
 #[derive(Debug, Default)]
 struct Unread {
     data_bytes: u64,
@@ -49,14 +48,14 @@ struct Unread {
     kind: DataKind,
 }
 
-/// What the data belong to.
+/// What the data belongs to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum DataKind {
-    /// No item, or a header that applies to all entries.
+    /// Nothing, or a header that applies to all entries.
     #[default]
     Nothing,
     Entry,
-    /// The end mark, or bytes that are no tar.
+    /// The end mark, or bytes that are not tar.
     Raw,
 }
 
@@ -65,7 +64,7 @@ impl TarSink {
     ///
     /// # Errors
     ///
-    /// When the root exists and is not a directory, or the directory beside it cannot be created.
+    /// If the root exists and is not a directory, or the directory beside it cannot be created.
     pub fn create(root: &Path, overwrite: bool) -> io::Result<TarSink> {
         let options = RestoreOptions {
             overwrite,
@@ -92,7 +91,7 @@ impl TarSink {
         }
     }
 
-    /// Takes what the stream has next. `is_end`: there is no more.
+    /// Takes the next bytes of the stream; `is_end` if they are the last.
     fn push(&mut self, mut bytes: &[u8], is_end: bool) -> io::Result<()> {
         loop {
             let waits = self.used < self.front.len();
@@ -113,7 +112,7 @@ impl TarSink {
                 continue;
             }
             self.end_entry()?;
-            // Recipes, which restore the headers, are not used here: nothing is kept for them.
+            // Recipes, which reproduce the headers, are not needed here.
             self.splitter.restart();
             let window = if waits { &self.front[self.used..] } else { bytes };
             match self.splitter.next(window, is_end) {
@@ -186,7 +185,7 @@ impl TarSink {
         }
     }
 
-    /// What is wrong with a stream that ends here.
+    /// Fails unless the stream may end here.
     fn check_end(&self) -> io::Result<()> {
         let refused = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
         if self.unread.data_bytes > 0 || !self.has_end_mark {
@@ -236,13 +235,12 @@ impl Sink for TarSink {
     fn publish(&mut self) -> io::Result<()> {
         let pushed = self.push(&[], true);
         let ended = pushed.and_then(|()| self.check_end());
-        // What came before a cut is whole and stays.
+        // Entries before the cut are whole and stay.
         let published = self.extractor.publish();
         ended.and(published)
     }
 }
 
-/// Creates the entries of the stream.
 #[derive(Debug)]
 struct Extractor {
     /// `None` after publishing.
@@ -254,7 +252,6 @@ struct Extractor {
 #[derive(Debug)]
 struct Arriving {
     file: RestoredFile,
-    /// The offset of the buffered bytes.
     offset: u64,
     buffer: Vec<u8>,
 }
@@ -322,12 +319,12 @@ impl Extractor {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        // An error is a problem of this entry, which the restore has recorded.
+        // The restore has already recorded an error as a problem of the entry.
         let _ = self.current.take().map(Arriving::finish);
         self.check_end()
     }
 
-    /// A file that fails is given up; the restore has recorded why.
+    /// Drops the file if it fails; the restore has recorded why.
     fn with_current(
         &mut self,
         step: impl FnOnce(&mut Arriving) -> io::Result<()>,

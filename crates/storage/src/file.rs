@@ -137,10 +137,12 @@ impl FileSource {
         &self.path
     }
 
+    /// The identity and present state of the file.
     pub fn identity(&self) -> io::Result<FileIdentity> {
         Ok(FileIdentity::of(&self.metadata()?))
     }
 
+    /// Permission bits, size, times.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.file
             .metadata()

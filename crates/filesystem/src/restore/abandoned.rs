@@ -1,7 +1,7 @@
-//! Temporary files and directories of this process, and those that killed processes left.
+//! Temporary files and directories of this process, and what killed processes left behind.
 //!
-//! Whatever has a temporary name is locked (`flock`) as long as its process lives. What can be
-//! locked by another process is abandoned. File systems without locks keep what was abandoned.
+//! Everything with a temporary name is locked (`flock`) while its process lives. If another process
+//! can lock it, it is abandoned. On file systems without locks, abandoned files stay.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// The longest file name that all common file systems accept.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The longest numbers: a process of 32 bits, a counter of 64.
+/// Length of the longest numbers: a 32-bit process id, a 64-bit counter.
 const NUMBERS_BYTES_MAX: usize = 31;
 
 /// `.NAME.PROCESS-COUNTERsuffix`, with a truncated NAME.
@@ -23,7 +23,7 @@ pub(super) fn temporary_name(name: &OsStr, counter: u64, suffix: &str) -> OsStri
     OsString::from_vec([b".", name, numbers.as_bytes(), suffix.as_bytes()].concat())
 }
 
-/// Whether a file name is a temporary name from any process: of `name`, or of anything.
+/// Whether a file name is a temporary name of any process: for `name`, or for any name.
 pub(super) fn is_temporary_name(found: &[u8], name: Option<&OsStr>, suffix: &str) -> bool {
     let Some(rest) = found
         .strip_prefix(b".")
@@ -52,24 +52,23 @@ fn truncated<'a>(name: &'a [u8], suffix: &str) -> &'a [u8] {
 /// Locks what this process has just created. `false` if another process took it for abandoned in
 /// between: then another name is needed.
 pub(super) fn claim(parent: BorrowedFd<'_>, name: &OsStr, opened: &OwnedFd) -> bool {
-    // File systems without locks: then nobody can take it for abandoned either.
+    // Without support for locks, nobody can take it for abandoned either.
     lock(opened) != Err(Errno::WOULDBLOCK) && is_named(parent, name, opened)
 }
 
-/// Locks what may be abandoned. `false` if its process lives, or it belongs to another user.
+/// Locks what may be abandoned. `false` if its process lives, or another user owns it.
 pub(super) fn claim_abandoned(parent: BorrowedFd<'_>, name: &OsStr, opened: &OwnedFd) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let is_own = rustix::fs::fstat(opened).is_ok_and(|found| found.st_uid == user);
     is_own && lock(opened).is_ok() && is_named(parent, name, opened)
 }
 
-/// The names in a directory that are temporary names.
 pub(super) fn temporary_names(
     directory: BorrowedFd<'_>,
     name: Option<&OsStr>,
     suffix: &str,
 ) -> Vec<OsString> {
-    // A failure only means that something abandoned stays.
+    // After a failure something abandoned merely stays.
     let Ok(entries) = rustix::fs::Dir::read_from(directory) else {
         return Vec::new();
     };

@@ -1,4 +1,4 @@
-//! Names of users and groups as ids of this machine.
+//! Translates names of users and groups to ids of this machine.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,14 +9,14 @@ use refrain_pool::Lock;
 
 use refrain_entries::Owner;
 
-/// The ids of an owner on this machine; `None` for a number that no id can have.
+/// The ids of an owner on this machine; `None` for a number that is not a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ids {
     pub(super) user: Option<u32>,
     pub(super) group: Option<u32>,
 }
 
-/// The number of answers that are remembered: a forged tree may have millions of owners.
+/// How many answers are remembered: a forged tree may have millions of owners.
 const KNOWN_MAX: usize = 1 << 12;
 
 /// Looks owners up and remembers the answers: a tree has few owners and many entries.
@@ -27,7 +27,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// With `numeric`, names are ignored.
+    /// If `numeric`, names are ignored.
     pub(super) fn new(numeric: bool) -> Accounts {
         Accounts {
             numeric,
@@ -35,12 +35,12 @@ impl Accounts {
         }
     }
 
-    /// The ids of an owner: those of its names if they exist on this machine, else its numbers.
+    /// The ids of an owner: by its names if they exist on this machine, else its numbers.
     pub(super) fn ids(&self, owner: &Arc<Owner>) -> Ids {
         if let Some(ids) = self.known.lock().get(owner) {
             return *ids;
         }
-        // Looking up may ask a server, so the lock is not held meanwhile.
+        // The lock is not held: looking up may ask a server.
         let ids = self.look_up(owner);
         let mut known = self.known.lock();
         if known.len() >= KNOWN_MAX {
@@ -71,7 +71,7 @@ fn group_id(name: &OsStr) -> Option<u32> {
     uzers::get_group_by_name(name).map(|group| group.gid())
 }
 
-/// The highest number means "no change" to the system, so it is no id.
+/// The system takes the highest number as "no change", so it is not an id.
 fn id(number: u64) -> Option<u32> {
     u32::try_from(number).ok().filter(|id| *id != u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a restore created, so that nothing else is replaced or removed.
+//! Records what a restore created, so that nothing else is replaced or removed.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -13,59 +13,58 @@ use refrain_storage::ScratchFile;
 use super::metadata::Metadata;
 use super::path_log::PathLog;
 
-/// Paths are remembered in this many groups, each with its lock.
+/// Paths are remembered in this many groups, each with its own lock.
 const SHARDS: usize = 16;
 
-/// The memory of a remembered path, at most: a hash, in a table that was just doubled.
+/// The most memory that a remembered path takes: a hash, in a table that has just doubled.
 const HASH_BYTES: u64 = 21;
 
-/// One in so many bytes of the memory is for remembered paths.
+/// Remembered paths may take 1/4 of the memory budget.
 const SHARE: u64 = 4;
 
 /// What a restore knows about a path at its end.
 #[derive(Debug, Default)]
 pub(super) struct PathRecord {
-    /// Whether this restore created it as a directory.
+    /// Whether it was created as a directory.
     pub(super) is_created_directory: bool,
-    /// Whether this restore created it where nothing was before.
+    /// Whether it was created where nothing existed.
     pub(super) is_new: bool,
     /// The metadata that a directory gets last; `None` if no entry gave any.
     pub(super) metadata: Option<Metadata>,
 }
 
-/// The notes of one path, each one byte before its content.
+/// Notes about a path, each one byte before its content.
 const NEW_DIRECTORY: u8 = 0;
 const REPLACING_DIRECTORY: u8 = 1;
 const METADATA: u8 = 2;
 const NEW_OTHER: u8 = 3;
 
-/// The entries that a restore created.
 #[derive(Debug)]
 pub(super) struct Created {
-    /// Everything below the target, because the target is new.
+    /// Set if the target is new: then everything below it was created.
     everything: bool,
-    /// The target, for the temporary file of the log.
+    /// Where the temporary file of the log is created.
     target: OwnedFd,
     log: Lock<PathLog>,
-    /// Hashes of the paths; only kept if the target existed. Two paths of a tree of a million have
-    /// the same one with a probability of 3 in 10⁸.
+    /// Hashes of the paths, kept only if the target existed. Two paths of a tree of a million
+    /// collide with a probability of 3 in 10⁸.
     known: [Lock<HashSet<u64>>; SHARDS],
     hasher: RandomState,
     known_count: AtomicU64,
     known_max: u64,
 }
 
-/// How an entry came into its place.
+/// How an entry was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// Where nothing was.
+    /// Where nothing existed.
     New,
-    /// In the place of another one, which remains if the restore does not end well: the new one.
+    /// Replacing another entry. If the restore fails, the new one stays.
     Replacing,
 }
 
 impl Created {
-    /// With `target_is_new`, whatever is found below the target was created by this restore.
+    /// If `target_is_new`, everything below the target was created by this restore.
     pub(super) fn new(target: OwnedFd, target_is_new: bool, memory_bytes: u64) -> Created {
         let created = Created {
             everything: target_is_new,
@@ -86,7 +85,7 @@ impl Created {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory` if no further path can be remembered.
+    /// `OutOfMemory` if no more paths can be remembered.
     pub(super) fn note_directory(&self, path: &[u8], placed: Placed) -> io::Result<()> {
         self.add(
             path,
@@ -98,14 +97,14 @@ impl Created {
         self.remember(path, true)
     }
 
-    /// Notes what a directory gets last. The last call for a path counts.
+    /// Notes what a directory gets last. The last call for a path wins.
     pub(super) fn note_metadata(&self, path: &[u8], metadata: &Metadata) {
         let mut note = vec![METADATA];
         metadata.write_to(&mut note);
         self.add(path, &note);
     }
 
-    /// Notes an entry that is no directory.
+    /// Notes an entry that is not a directory.
     ///
     /// # Errors
     ///
@@ -114,28 +113,28 @@ impl Created {
         if self.everything {
             return Ok(());
         }
-        // What another entry of this restore replaces was noted before.
+        // If it replaces an entry of this restore, that one was noted before.
         if placed == Placed::New {
             self.add(path, &[NEW_OTHER]);
         }
         self.remember(path, false)
     }
 
-    /// Whether an entry that is no directory was created by this restore, if it exists.
+    /// Whether this restore created the entry, which is not a directory, if it exists.
     pub(super) fn has(&self, path: &[u8]) -> bool {
         self.everything || self.knows(path, false)
     }
 
-    /// Whether a directory was created by this restore, if it exists.
+    /// Whether this restore created the directory, if it exists.
     pub(super) fn has_directory(&self, path: &[u8]) -> bool {
         self.everything || self.knows(path, true)
     }
 
-    /// Passes on what was noted, the deepest paths first.
+    /// Passes on all notes, deepest paths first.
     ///
     /// # Errors
     ///
-    /// Those of the temporary file of the notes.
+    /// If the temporary file of the notes cannot be read or written.
     pub(super) fn drain(&self, mut each: impl FnMut(&[u8], PathRecord)) -> io::Result<()> {
         let log = std::mem::take(&mut *self.log.lock());
         let mut present: Option<(Vec<u8>, PathRecord)> = None;

@@ -1,8 +1,8 @@
-//! Open directories below the target, and how they are created.
+//! Open directories below the target, and their creation.
 //!
-//! Components are opened one at a time with `openat(O_NOFOLLOW)` from an open directory. So neither
-//! the archive (a link, then a file "below" it) nor another process (a directory replaced by a link
-//! meanwhile) can lead out of the target, and paths may be longer than `PATH_MAX`.
+//! Components are opened one at a time with `openat(O_NOFOLLOW)`, each relative to the one before.
+//! So neither the archive (a link, then a file "below" it) nor another process (that replaces a
+//! directory by a link) can lead out of the target, and paths may be longer than `PATH_MAX`.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -30,28 +30,27 @@ pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Directories are remembered in this many groups, each with its lock.
+/// Directories are remembered in this many groups, each with its own lock.
 const SHARDS: usize = 16;
 
-/// The number of open directories in a group; 256 in all, a quarter of the usual limit.
+/// The maximum of open directories in a group; 256 in all, a quarter of the usual limit.
 const SHARD_DIRECTORIES_MAX: usize = 16;
 
-/// The number of parents that are looked for among the open directories before all are opened.
+/// How many parents are looked up among the open directories before all are opened.
 const PARENTS_MAX: usize = 64;
 
 const NOT_A_DIRECTORY: &str =
     "part of the path is not a directory (symbolic links are not followed)";
 
-/// The treatment of parent directories that do not exist.
+/// What to do about missing parent directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingParents {
-    /// They are created.
+    /// Create them.
     Create,
-    /// They are an error.
+    /// Fail.
     Refuse,
 }
 
-/// A directory that is remembered.
 #[derive(Debug)]
 struct Remembered {
     hash: u64,
@@ -67,25 +66,24 @@ struct Shard {
     uses: u64,
 }
 
-/// The directories below a target.
 #[derive(Debug)]
 pub(super) struct Directories {
     target: Arc<Directory>,
-    /// Whether access control lists that directories give to new entries are removed.
+    /// Whether to remove access control lists that new entries inherit from their directory.
     without_acls: bool,
     pub(super) created: Created,
     shards: [Lock<Shard>; SHARDS],
     hasher: RandomState,
-    /// Held while a directory is created, until it is noted.
+    /// Held from creating a directory until it is noted.
     creating: Lock<()>,
 }
 
 impl Directories {
-    /// `target` is the open target, which is `target_is_new` or existed.
+    /// `target` is the open target; `target_is_new` if this restore created it.
     ///
     /// # Errors
     ///
-    /// If the process may have no further descriptor.
+    /// If the process has run out of descriptors.
     pub(super) fn new(
         target: OwnedFd,
         target_is_new: bool,
@@ -104,11 +102,10 @@ impl Directories {
         })
     }
 
-    /// Opens the directory with this path.
     ///
     /// # Errors
     ///
-    /// `NotADirectory` if part of the path is something else, a symbolic link for example.
+    /// `NotADirectory` if part of the path is something else, such as a symbolic link.
     pub(super) fn open(&self, path: &[u8], missing: MissingParents) -> io::Result<Arc<Directory>> {
         let (mut opened, mut directory) = self.nearest(path);
         while opened.len() < path.len() {
@@ -124,8 +121,8 @@ impl Directories {
         Ok(directory)
     }
 
-    /// Creates the directory of an entry, or finds that it exists. With `replace`, it takes the
-    /// place of what has its name and is no directory.
+    /// Creates the directory of an entry, or finds it. With `replace`, it may replace something
+    /// that is not a directory.
     pub(super) fn create(&self, path: &[u8], replace: bool) -> io::Result<()> {
         if path.is_empty() {
             return Ok(());
@@ -149,7 +146,7 @@ impl Directories {
         Ok(self.remove_given_acls(&parent, name)?)
     }
 
-    /// The longest part of a path whose directory is open, and that directory.
+    /// The longest part of a path whose directory is open, with that directory.
     fn nearest<'a>(&self, path: &'a [u8]) -> (&'a [u8], Arc<Directory>) {
         let mut part = path;
         for _ in 0..PARENTS_MAX {
@@ -175,7 +172,7 @@ impl Directories {
             Err(Errno::NOENT) if missing == MissingParents::Create => {
                 let creating = self.creating.lock();
                 match self.create_child(parent, path, name) {
-                    // Another thread or another process was faster.
+                    // Another thread or process was faster.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     created => created?,
                 }
@@ -198,7 +195,7 @@ impl Directories {
         Ok(self.remove_given_acls(parent, name)?)
     }
 
-    /// Removes the access control lists that a new directory got from its parent.
+    /// Removes the access control lists that a new directory inherited.
     fn remove_given_acls(&self, parent: &Directory, name: &OsStr) -> rustix::io::Result<()> {
         if parent.gives_acl {
             remove_acls(open_directory(parent, name)?.as_fd());
@@ -246,7 +243,7 @@ impl Directories {
     }
 }
 
-/// Opens a directory that may be one that the user can search and not list.
+/// Opens a directory, even if the user may search but not list it.
 fn open_directory(parent: &Directory, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     match open_at(parent, name, DIRECTORY_FLAGS, Mode::empty()) {
         #[cfg(target_os = "linux")]

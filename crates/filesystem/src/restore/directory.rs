@@ -9,13 +9,12 @@ use rustix::fs::Mode;
 /// Directories are created for their owner only; they get their final mode last.
 pub(super) const NEW_DIRECTORY_MODE: Mode = Mode::RWXU;
 
-/// An open directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     descriptor: OwnedFd,
-    /// Whether what is created in it gets an access control list from it, which is to be removed.
+    /// Whether entries created in it inherit an access control list, which is to be removed.
     pub(super) gives_acl: bool,
-    /// Whether hidden files of killed processes were removed.
+    /// Whether hidden files of killed processes were already removed.
     pub(super) is_cleaned: AtomicBool,
 }
 

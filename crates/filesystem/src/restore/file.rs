@@ -30,27 +30,26 @@ static ZERO_BLOCK: [u8; HOLE_BYTES] = [0; HOLE_BYTES];
 #[derive(Debug)]
 pub struct RestoredFile {
     shared: Arc<Shared>,
-    /// Pieces that several threads write never mix, even if two of them overlap.
+    /// Writes by several threads never mix, even if they overlap.
     file: RangedFile,
     found: Stat,
     directory: Arc<Directory>,
-    /// The name that the file has now; `None` if it has none yet.
+    /// The present name of the file; `None` if it has none yet.
     named: Option<OsString>,
     path: ConfinedPath,
     metadata: Metadata,
     layout: Layout,
     size_bytes: u64,
-    /// The number of bytes of data that were written or skipped as zeros.
+    /// The number of bytes of data written or skipped as zeros.
     received_bytes: AtomicU64,
-    /// The end of the last byte that was written.
+    /// The end of the last byte written.
     written_end: AtomicU64,
     has_failed: AtomicBool,
 }
 
-/// Where the stored data of a file belongs in the file.
+/// Where the stored data of a file is in the file.
 #[derive(Debug)]
 enum Layout {
-    /// All of the file is data.
     Plain,
     /// Ranges of data, each with the number of stored bytes before it.
     Sparse(Vec<(u64, Range<u64>)>),
@@ -75,8 +74,8 @@ impl Layout {
         Ok(Layout::Sparse(placed))
     }
 
-    /// The offset in the file of a position in the stored data, and the number of bytes that follow
-    /// it without a hole.
+    /// The offset in the file of a position in the stored data, and the number of bytes up to the
+    /// next hole.
     fn locate(&self, position: u64) -> (u64, u64) {
         match self {
             Layout::Plain => (position, u64::MAX),
@@ -93,7 +92,6 @@ impl Layout {
 }
 
 impl RestoredFile {
-    /// Creates a file without data.
     pub(super) fn create(
         shared: &Arc<Shared>,
         entry: &Entry,
@@ -129,41 +127,40 @@ impl RestoredFile {
         })
     }
 
-    /// Writes a piece of the file's stored data, in which holes are not counted. Many threads may
-    /// write different pieces. Aligned blocks of zeros become holes.
+    /// Writes a piece of the file's stored data, which does not include holes. Threads may write
+    /// different pieces at once. Aligned blocks of zeros become holes.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for bytes beyond the end of the data; errors of the operating system. They
-    /// are recorded as a problem of the entry. The file cannot be finished any more.
+    /// `InvalidInput` for bytes past the end of the data; errors of the operating system. They are
+    /// recorded as a problem of the entry, and the file can no longer be finished.
     pub fn write_at(&self, offset_in_data: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_pieces(offset_in_data, bytes)
             .map_err(|error| self.note(error))
     }
 
-    /// Writes zeros as [`write_at`](RestoredFile::write_at) does, as a hole where possible.
+    /// As [`write_at`](RestoredFile::write_at), for zeros: a hole where possible.
     ///
     /// # Errors
     ///
-    /// Those of `write_at`.
+    /// As `write_at`.
     pub fn write_zeros_at(&self, offset_in_data: u64, length_bytes: u64) -> io::Result<()> {
         let end = offset_in_data.checked_add(length_bytes);
         if end.is_none_or(|end| end > self.stored_bytes()) {
             return Err(self.note(too_much_data()));
         }
-        // Nothing was written there: it is a hole already.
+        // Nothing was written there, so it is a hole already.
         self.received_bytes
             .fetch_add(length_bytes, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Sets the length, the owner, the extended attributes, the mode and the time, and gives the
-    /// file its name.
+    /// Sets length, owner, extended attributes, mode and time, and gives the file its name.
     ///
     /// # Errors
     ///
-    /// When not all data was written, or the file cannot be named: then it is removed. When
-    /// metadata cannot be set: then it remains. The errors are recorded as a problem of the entry.
+    /// If data is missing or the file cannot be named, it is removed. If metadata cannot be set, it
+    /// stays. The error is recorded as a problem of the entry.
     pub fn finish(mut self) -> io::Result<()> {
         if self.has_failed.load(Ordering::Relaxed) {
             return Err(io::Error::other("an earlier step failed"));
@@ -198,7 +195,7 @@ impl RestoredFile {
         Ok(())
     }
 
-    /// Writes bytes without the blocks of zeros among them.
+    /// Writes `bytes` without the blocks of zeros in them.
     fn write_data(&self, file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let (mut offset, mut rest) = (offset, bytes);
         while !rest.is_empty() {
@@ -254,7 +251,6 @@ impl RestoredFile {
         }
     }
 
-    /// Gives the file its final name.
     fn publish(&mut self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         if !shared.target_is_new {
@@ -271,7 +267,7 @@ impl RestoredFile {
             };
             let placed =
                 unnamed::publish(&shared, &place, self.file.file(), self.named.as_deref())?;
-            self.named = None; // nothing to remove any more
+            self.named = None; // nothing to remove
             return shared
                 .directories
                 .created
@@ -308,7 +304,7 @@ impl Drop for RestoredFile {
     }
 }
 
-/// Creates a file under its final name, which nobody sees before the target is published.
+/// Creates a file under its final name, invisible until the target is published.
 fn create_named(shared: &Shared, place: &Place<'_>, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let create = |name: &OsStr| open_at(&place.directory, name, flags, mode);
@@ -319,7 +315,7 @@ fn too_much_data() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "more data than the entry has")
 }
 
-/// Whether bytes start with a block of zeros.
+/// Whether `bytes` starts with a block of zeros.
 fn is_hole(bytes: &[u8]) -> bool {
     bytes
         .first_chunk::<HOLE_BYTES>()

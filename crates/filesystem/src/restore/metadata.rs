@@ -1,8 +1,8 @@
-//! Owners, extended attributes, modes and times of restored entries.
+//! Sets owners, extended attributes, modes and times of restored entries.
 //!
 //! The order matters: changing the owner clears set-id bits and capabilities; access control lists
-//! change the mode; a mode without write permission forbids attributes of the user; all of them
-//! may change the time of a directory.
+//! change the mode; a mode without write permission forbids user attributes; all of them may change
+//! the time of a directory.
 
 use std::ffi::OsStr;
 use std::io;
@@ -47,10 +47,10 @@ impl Metadata {
         }
     }
 
-    /// The mode to create a file with, so that most files need no other one later.
+    /// The mode to create a file with: for most files it is already the final one.
     pub(super) fn first_mode(&self) -> Mode {
         let mode = self.mode & PERMISSION_BITS;
-        // The file must be writable for attributes to be set.
+        // Setting attributes requires a writable file.
         let writable = if self.attributes.is_empty() { 0 } else { 0o600 };
         mode_of(mode | writable)
     }
@@ -64,7 +64,6 @@ pub(super) struct Applier {
     tally: Arc<Tally>,
 }
 
-/// The owner that an entry has, and that it should have.
 #[derive(Debug, Clone, Copy)]
 struct Ownership {
     user: u32,
@@ -95,12 +94,12 @@ impl Applier {
         }
     }
 
-    /// Sets the metadata of an open file or directory; `found` is its state, and `has_acl` tells
-    /// that it got an access control list from its directory. All steps are tried.
+    /// Sets the metadata of an open file or directory. `found` is its state; `has_acl` tells
+    /// whether it inherited an access control list from its directory. All steps are tried.
     ///
     /// # Errors
     ///
-    /// The first error of a step.
+    /// Of the first step that fails.
     pub(super) fn apply(
         &self,
         file: BorrowedFd<'_>,
@@ -132,7 +131,7 @@ impl Applier {
     ///
     /// # Errors
     ///
-    /// The first error of a step.
+    /// Of the first step that fails.
     pub(super) fn apply_to_name(
         &self,
         directory: BorrowedFd<'_>,
@@ -196,7 +195,7 @@ impl Applier {
         (ownership, result)
     }
 
-    /// Access control lists last: they may take away the right to set the others.
+    /// Sets access control lists last: they may take away the right to set the others.
     fn set_attributes(
         &self,
         metadata: &Metadata,
@@ -221,13 +220,13 @@ impl Applier {
         result
     }
 
-    /// The mode without the set-id bits that would give the rights of another owner.
+    /// The mode without set-id bits that would grant the rights of another owner.
     fn permitted_mode(&self, metadata: &Metadata, ownership: Ownership) -> u32 {
         let mut mode = metadata.mode;
         if !ownership.has_user() {
             mode &= !SET_USER_ID;
         }
-        // The bit of a directory gives no rights.
+        // On a directory the bit grants no rights.
         if !ownership.has_group() && metadata.kind != EntryKind::Directory {
             mode &= !SET_GROUP_ID;
         }
@@ -248,7 +247,7 @@ impl Applier {
     }
 }
 
-/// Changes user and group, or one of them if the other is not permitted.
+/// Changes user and group, or only one if the other is not permitted.
 fn change_owner(
     ownership: &mut Ownership,
     change: impl Fn(Option<Uid>, Option<Gid>) -> rustix::io::Result<()>,
@@ -273,7 +272,7 @@ fn attribute_error(attribute: &ExtendedAttribute, error: Errno) -> io::Error {
     let name = String::from_utf8_lossy(&attribute.name).into_owned();
     let bytes = attribute.value.len();
     match error {
-        // Means that the value does not fit, not that the file system is full.
+        // This means that the value does not fit, not that the file system is full.
         Errno::NOSPC | Errno::TOOBIG | Errno::RANGE => {
             let text = format!("the file system cannot hold {name:?} with {bytes} bytes");
             io::Error::new(io::ErrorKind::Unsupported, text)
@@ -285,14 +284,14 @@ fn attribute_error(attribute: &ExtendedAttribute, error: Errno) -> io::Error {
     }
 }
 
-/// Sets the mode of a device or FIFO. Opening it would have effects, so it is only referred to.
+/// Sets the mode of a device or FIFO without opening it, which would have effects.
 #[cfg(target_os = "linux")]
 fn set_name_mode(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> rustix::io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = open_at(directory, name, flags, Mode::empty())?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     match rustix::fs::chmodat(rustix::fs::CWD, path, mode, AtFlags::empty()) {
-        // Without /proc: a link that another process put here meanwhile would be followed.
+        // Without /proc, this would follow a link that another process put here.
         Err(Errno::NOENT) => rustix::fs::chmodat(directory, name, mode, AtFlags::empty()),
         result => result,
     }
@@ -303,26 +302,26 @@ fn set_name_mode(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> rustix:
     rustix::fs::chmodat(directory, name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// A path for the calls that take no directory.
+/// A path for calls that do not take a directory.
 fn path_below(directory: BorrowedFd<'_>, name: &OsStr) -> Vec<u8> {
     let directory = format!("/proc/self/fd/{}/", directory.as_raw_fd());
     [directory.as_bytes(), name.as_bytes()].concat()
 }
 
-/// Whether new entries in a directory get an access control list from it.
+/// Whether new entries in a directory inherit an access control list.
 pub(super) fn has_default_acl(directory: BorrowedFd<'_>) -> bool {
     let mut nothing = [0_u8; 0];
     rustix::fs::fgetxattr(directory, DEFAULT_ACL, &mut nothing[..]).is_ok()
 }
 
-/// Removes the access control lists that a new entry got from its directory.
+/// Removes the access control lists that a new entry inherited.
 pub(super) fn remove_acls(file: BorrowedFd<'_>) {
-    // Fails for what has none.
+    // Fails for entries without one.
     let _ = rustix::fs::fremovexattr(file, ACCESS_ACL);
     let _ = rustix::fs::fremovexattr(file, DEFAULT_ACL);
 }
 
-/// Not every file system stores times of all kinds of entries.
+/// Ignores that some file systems store no times for some kinds of entries.
 fn timed(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Err(Errno::NOTSUP | Errno::NOSYS) => Ok(()),
@@ -334,8 +333,8 @@ pub(super) fn mode_of(mode: u32) -> Mode {
     Mode::from_raw_mode(mode as _)
 }
 
-/// Access and modification time: the access time is not archived, and the present time would
-/// differ between runs.
+/// Access and modification time. The access time is not archived, and the present time would differ
+/// between runs.
 fn times(modified: Timestamp) -> Timestamps {
     let time = Timespec {
         tv_sec: modified.seconds,
@@ -347,10 +346,10 @@ fn times(modified: Timestamp) -> Timestamps {
     }
 }
 
-/// The mode of a directory that is only created as a parent: what the user's mask leaves.
+/// The mode of a directory without an entry, created as a parent: as the umask leaves it.
 pub(super) fn new_directory_mode() -> u32 {
     const USUAL_MASK: u32 = 0o022;
-    // Asking the system for the mask means changing it, for all threads.
+    // Asking the system for the umask means changing it, for all threads.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());

@@ -6,7 +6,6 @@ use super::metadata::Metadata;
 use refrain_entries::{EntryKind, ExtendedAttribute, Owner, Timestamp};
 
 impl Metadata {
-    /// Appends the metadata of a directory.
     pub(super) fn write_to(&self, bytes: &mut Vec<u8>) {
         let owner = &self.owner;
         bytes.extend(self.mode.to_le_bytes());
@@ -22,7 +21,7 @@ impl Metadata {
         }
     }
 
-    /// What [`write_to`](Metadata::write_to) appended; `None` for anything else.
+    /// Reads what [`write_to`](Metadata::write_to) appended; `None` for anything else.
     pub(super) fn read_from(bytes: &[u8]) -> Option<Metadata> {
         let rest = &mut &*bytes;
         let mode = u32::from_le_bytes(read(rest)?);
@@ -54,7 +53,7 @@ impl Metadata {
 }
 
 fn write_text(bytes: &mut Vec<u8>, text: &[u8]) {
-    // Names and values are shorter than 4 GiB by the limits of the format.
+    // Names and values are shorter than 4 GiB by the format's limits.
     bytes.extend((text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text);
 }

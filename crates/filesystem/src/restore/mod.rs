@@ -4,20 +4,34 @@
 //! |---|---|
 //! | `options.rs` | [`RestoreOptions`], [`OwnerPolicy`] |
 //! | `path.rs` | paths from an archive that cannot leave the target |
-//! | `target.rs` | the target: a new directory under a temporary name, or one that exists |
-//! | `abandoned.rs` | temporary names, and what killed processes left under them |
-//! | `directories.rs` | open directories, and how they are created |
+//!
+//! `target.rs`
+//! the target: a new directory under a temporary name, or an existing one
+//!
+//! `abandoned.rs`
+//! temporary names, and what killed processes left behind
+//!
+//! `directories.rs`
+//! open directories, and their creation
 //! | `created.rs` | what was created, so that nothing else is replaced or removed |
 //! | `path_log.rs` | notes about paths, in bounded memory |
-//! | `accounts.rs` | names of users and groups as ids of this machine |
+//!
+//! `accounts.rs`
+//! translates names of users and groups to ids of this machine
 //! | `metadata.rs` | owners, extended attributes, modes and times |
 //! | `metadata_bytes.rs` | the metadata of a directory as bytes |
 //! | `shared.rs` | what the parts of one restore share |
 //! | `file.rs` | one file: [`RestoredFile`] |
-//! | `unnamed.rs` | files in a target that exists, until they are complete |
-//! | `replace.rs` | entries that take the place of others, which exist until then |
+//!
+//! `unnamed.rs`
+//! files in an existing target, until they are complete
+//!
+//! `replace.rs`
+//! entries that replace existing ones
 //! | `special.rs` | symbolic links, devices, FIFOs and hard links |
-//! | `tree.rs` | all of them: [`TreeRestore`] |
+//!
+//! `tree.rs`
+//! joins them: [`TreeRestore`]
 //! | `waiting_links.rs` | hard links until their files are restored |
 //! | `summary.rs` | what was restored, what failed, what was not permitted |
 

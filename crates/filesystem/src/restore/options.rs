@@ -1,15 +1,15 @@
 //! How a tree is restored.
 
-/// Which owner and group the restored entries get.
+/// The owner and group of restored entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OwnerPolicy {
-    /// The recorded ones as far as the user may set them: all for root, for others the groups that
-    /// they are members of. What is not permitted is counted in [`LeftOut`](super::LeftOut).
+    /// The recorded ones where the user may set them: root any, others only groups that they are
+    /// members of. What is not permitted is counted in [`LeftOut`](super::LeftOut).
     #[default]
     AsPermitted,
-    /// The recorded ones. An owner that cannot be set is a problem.
+    /// The recorded ones. Failing to set an owner is a problem.
     Same,
-    /// Those that the system gives to new files of the user.
+    /// What the system gives the user's new files.
     Current,
 }
 
@@ -18,22 +18,22 @@ pub enum OwnerPolicy {
 pub struct RestoreOptions {
     /// Whether existing files are replaced and the metadata of existing directories is set.
     pub overwrite: bool,
-    /// Which owner and group the entries get.
+    /// The owner and group of the entries.
     pub owners: OwnerPolicy,
-    /// Whether owners are restored by their number also if their name exists on this machine.
+    /// Whether owners are restored by number even if their name exists on this machine.
     pub numeric_owner: bool,
-    /// Whether extended attributes are restored, access control lists and capabilities among them.
+    /// Whether extended attributes, including access control lists and capabilities, are restored.
     pub keep_attributes: bool,
-    /// The memory of the run, of which the restore takes a part: below a directory that exists it
-    /// remembers what it created.
+    /// The memory budget of the run. A restore into an existing directory uses part of it to
+    /// remember what it created.
     pub memory_bytes: u64,
 }
 
-/// The memory unless options say something else.
+/// The default memory budget.
 const MEMORY_BYTES: u64 = 1 << 30;
 
 impl Default for RestoreOptions {
-    /// Nothing is overwritten; owners by name as far as permitted; with extended attributes.
+    /// Overwrites nothing; owners by name where permitted; with extended attributes.
     fn default() -> Self {
         RestoreOptions {
             overwrite: false,

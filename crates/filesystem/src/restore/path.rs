@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::error::refused;
 
-/// A path inside the target: components joined by `/`, none of which is `.`, `..` or empty. The
-/// target itself is the empty path.
+/// A path inside the target: components joined by `/`, none of them `.`, `..` or empty. The target
+/// itself is the empty path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ConfinedPath {
     bytes: Box<[u8]>,
@@ -48,18 +48,17 @@ impl ConfinedPath {
         })
     }
 
-    /// The path as bytes; empty for the target itself.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The path of the parent directory, and the last component; `None` for the target itself.
+    /// The parent directory's path and the last component; `None` for the target itself.
     pub(crate) fn split(&self) -> Option<(&[u8], &OsStr)> {
         (!self.bytes.is_empty()).then(|| split_last(&self.bytes))
     }
 }
 
-/// The path of the parent directory (empty for the target) and the last component.
+/// The parent directory's path (empty for the target) and the last component.
 pub(crate) fn split_last(path: &[u8]) -> (&[u8], &OsStr) {
     let slash = path.iter().rposition(|byte| *byte == b'/');
     let (parent, name) = match slash {

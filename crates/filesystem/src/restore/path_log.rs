@@ -1,9 +1,9 @@
-//! Notes about paths in the order of paths, in bounded memory.
+//! Notes about paths, sorted by path, in bounded memory.
 //!
-//! What a restore notes of a directory waits for the end, and an archive of a few kilobytes may
-//! have a million directories with long paths. Notes are gathered in memory; when they are too
-//! many, they are sorted and written to a temporary file as a run, and the runs are merged at the
-//! end.
+//! What a restore notes about a directory is needed at the end, and an archive of a few kilobytes
+//! may have a million directories with long paths. Notes are collected in memory; when there are
+//! too many, they are sorted and written to a temporary file as a run, and the runs are merged at
+//! the end.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,10 +14,10 @@ use refrain_storage::{ScratchFile, Source, read_full};
 
 use refrain_entries::compare_paths;
 
-/// The notes in memory, in bytes: more are written to the file.
+/// Notes in memory, in bytes: beyond this they are written to the file.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// The bytes of a run that are written or read at once.
+/// How much of a run is written or read at once.
 const WINDOW_BYTES: usize = 64 << 10;
 
 /// The lengths of path and note, in front of both.
@@ -26,7 +26,6 @@ const HEAD_BYTES: usize = 8;
 /// The memory of a note besides its bytes: its place in the order.
 const PLACE_BYTES: usize = size_of::<usize>();
 
-/// Notes about paths.
 #[derive(Debug, Default)]
 pub(super) struct PathLog {
     /// Notes one after the other, each with its head.
@@ -34,14 +33,14 @@ pub(super) struct PathLog {
     /// Where they begin.
     starts: Vec<usize>,
     file: Option<ScratchFile>,
-    /// The runs in the file, in the order in which they were written.
+    /// The runs in the file, in the order they were written.
     runs: Vec<Range<u64>>,
-    /// Nothing can be written to a file: all remains in memory, because nothing may be lost.
+    /// Set if the file cannot be written: then all notes stay in memory, because none may be lost.
     is_unwritable: bool,
 }
 
 impl PathLog {
-    /// Adds a note. `create_file` makes the temporary file when it is needed.
+    /// Adds a note. `create_file` creates the temporary file when it is needed.
     pub(super) fn add(
         &mut self,
         path: &[u8],
@@ -54,7 +53,7 @@ impl PathLog {
             self.spill(create_file);
         }
         self.starts.push(self.buffer.len());
-        // Paths and attributes are shorter than 4 GiB by the limits of the format.
+        // Paths and attributes are shorter than 4 GiB by the format's limits.
         for length in [path.len(), note.len()] {
             self.buffer.extend((length as u32).to_le_bytes());
         }
@@ -62,12 +61,12 @@ impl PathLog {
         self.buffer.extend_from_slice(note);
     }
 
-    /// Passes on all notes in descending order of their paths, so that what is in a directory comes
-    /// before it; those of one path in the order in which they were added.
+    /// Passes on all notes in descending order of paths, so that the contents of a directory
+    /// precede it; notes of one path in the order they were added.
     ///
     /// # Errors
     ///
-    /// Those of reading the temporary file.
+    /// If the temporary file cannot be read.
     pub(super) fn drain(mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> io::Result<()> {
         self.sort();
         let window_bytes = (BUFFER_BYTES_MAX / self.runs.len().max(1)).min(WINDOW_BYTES);
@@ -146,7 +145,7 @@ impl PathLog {
     }
 }
 
-/// The path and the note that begin at an offset.
+/// The path and note at an offset.
 fn note_at(bytes: &[u8], start: usize) -> Option<(&[u8], &[u8])> {
     let (path_bytes, note_bytes) = lengths(bytes.get(start..)?)?;
     let rest = bytes.get(start + HEAD_BYTES..)?;
@@ -170,7 +169,7 @@ struct Head {
 }
 
 impl Ord for Head {
-    /// The greatest comes first: the last path, and of one path the earliest run.
+    /// The greatest comes first: the last path, and for equal paths the earliest run.
     fn cmp(&self, other: &Head) -> Ordering {
         let by_path = compare_paths(&self.path, &other.path);
         by_path.then_with(|| other.source.cmp(&self.source))
@@ -183,7 +182,6 @@ impl PartialOrd for Head {
     }
 }
 
-/// Sorted notes that are read one by one.
 enum Cursor<'a> {
     Memory(&'a [u8], std::slice::Iter<'a, usize>),
     Run(RunReader<'a>),
@@ -227,7 +225,7 @@ impl RunReader<'_> {
         Ok(Some(found))
     }
 
-    /// Reads until the window has so many bytes ahead, or the run ends.
+    /// Reads until the window has this many bytes ahead, or the run ends.
     fn fill(&mut self, ahead_bytes: usize) -> io::Result<()> {
         let present = self.window.len() - self.position;
         if present >= ahead_bytes {

@@ -1,5 +1,5 @@
-//! An entry that takes the place of another one, which exists until then: a restore that is
-//! interrupted at any moment leaves the one or the other.
+//! Replaces existing entries atomically: a restore interrupted at any moment leaves either the old
+//! or the new entry.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,16 +11,16 @@ use rustix::io::Errno;
 use super::abandoned::temporary_name;
 use super::directory::{Directory, NEW_DIRECTORY_MODE, already_exists};
 
-/// The number of hidden names that are tried.
+/// How many hidden names are tried.
 const NAMES_MAX: u32 = 1000;
 
-/// The end of a hidden name.
+/// The suffix of hidden names.
 pub(super) const SUFFIX: &str = ".refrain-part";
 
 /// Makes the hidden names of one process unique.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// Calls `create` with hidden names until one does not exist.
+/// Calls `create` with hidden names until one is free.
 pub(super) fn with_hidden_name<T>(
     name: &OsStr,
     create: impl Fn(&OsStr) -> rustix::io::Result<T>,
@@ -38,11 +38,11 @@ pub(super) fn with_hidden_name<T>(
     result.map_err(io::Error::from)
 }
 
-/// Creates something that is no directory under a hidden name, and renames it over `name`.
+/// Creates something other than a directory under a hidden name, and renames it over `name`.
 ///
 /// # Errors
 ///
-/// Those of the system, and `AlreadyExists` for a directory: then it remains what it was.
+/// From the operating system, and `AlreadyExists` for a directory, which then stays as it was.
 pub(super) fn replace<T>(
     directory: &Directory,
     name: &OsStr,
@@ -53,10 +53,10 @@ pub(super) fn replace<T>(
     Ok(created)
 }
 
-/// Renames what has a hidden name over `name`, or removes it.
+/// Renames the hidden entry over `name`, or removes it.
 pub(super) fn rename_over(directory: &Directory, hidden: &OsStr, name: &OsStr) -> io::Result<()> {
     let renamed = rustix::fs::renameat(directory, hidden, directory, name);
-    // Also after success: of two names of one file, rename removes neither.
+    // Also after success: rename does nothing if both names are links to the same file.
     let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
     match renamed {
         Err(Errno::ISDIR) => Err(already_exists("is a directory")),
@@ -64,11 +64,11 @@ pub(super) fn rename_over(directory: &Directory, hidden: &OsStr, name: &OsStr) -
     }
 }
 
-/// Puts a new directory in the place of something that is no directory.
+/// Replaces something other than a directory by a new directory.
 ///
 /// # Errors
 ///
-/// Those of the system: then it remains what it was.
+/// From the operating system; then the old entry stays as it was.
 pub(super) fn replace_by_directory(directory: &Directory, name: &OsStr) -> rustix::io::Result<()> {
     let create = |hidden: &OsStr| rustix::fs::mkdirat(directory, hidden, NEW_DIRECTORY_MODE);
     let created = with_hidden_name(name, create);
@@ -78,7 +78,7 @@ pub(super) fn replace_by_directory(directory: &Directory, name: &OsStr) -> rusti
     let removed =
         exchanged.and_then(|()| rustix::fs::unlinkat(directory, &hidden, AtFlags::empty()));
     if exchanged.is_ok() && removed.is_err() {
-        // What was there became a directory meanwhile.
+        // The old entry became a directory in the meantime.
         let _ = exchange(directory, &hidden, name);
     }
     if removed.is_err() {
@@ -87,7 +87,6 @@ pub(super) fn replace_by_directory(directory: &Directory, name: &OsStr) -> rusti
     removed
 }
 
-/// Exchanges two names.
 fn exchange(directory: &Directory, hidden: &OsStr, name: &OsStr) -> rustix::io::Result<()> {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     {
@@ -97,7 +96,7 @@ fn exchange(directory: &Directory, hidden: &OsStr, name: &OsStr) -> rustix::io::
             exchanged => return exchanged,
         }
     }
-    // Without support of the file system: only a kill in between leaves what was there under a
+    // Without support by the file system, only a kill in between leaves the old entry under a
     // hidden name.
     let move_aside = |aside: &OsStr| rustix::fs::renameat(directory, name, directory, aside);
     let moved = with_hidden_name(name, move_aside);

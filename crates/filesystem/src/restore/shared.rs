@@ -19,15 +19,14 @@ use super::path::ConfinedPath;
 use super::replace::replace;
 use super::summary::{Problem, Tally, is_full};
 
-/// Receives the path of everything but directories when it is restored, from several threads.
+/// Receives the path of everything except directories as it is restored, from several threads.
 pub type RestoredObserver = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Who is told what was restored.
 #[derive(Default)]
 pub(super) struct Observer(OnceLock<RestoredObserver>);
 
 impl Observer {
-    /// Tells this one, unless there is one already.
+    /// Sets the observer, unless there is one already.
     pub(super) fn set(&self, observer: RestoredObserver) {
         let _ = self.0.set(observer);
     }
@@ -39,7 +38,6 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// What the parts of one restore share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: RestoreOptions,
@@ -48,11 +46,11 @@ pub(super) struct Shared {
     pub(super) applier: Applier,
     pub(super) tally: Arc<Tally>,
     pub(super) observer: Observer,
-    /// Whether files can be created without a name, as far as is known.
+    /// Whether files can be created without a name, as far as known.
     pub(super) has_unnamed_files: AtomicBool,
-    /// Whether they can be named by their descriptor, as far as is known.
+    /// Whether they can be named through their descriptor, as far as known.
     pub(super) links_directly: AtomicBool,
-    /// Set when nothing more can be written, or the restore was dropped.
+    /// Set if nothing more can be written, or the restore was dropped.
     ended: AtomicBool,
     stopped: Lock<Option<io::Error>>,
 }
@@ -86,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// What has this path was restored, and is no directory.
+    /// Called when the entry at this path, not a directory, was restored.
     pub(super) fn done(&self, path: &ConfinedPath) {
         self.tally.entry();
         if let Some(observer) = self.observer.0.get() {
@@ -94,12 +92,10 @@ impl Shared {
         }
     }
 
-    /// Whether nothing more is restored.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Restores nothing more.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -123,7 +119,7 @@ impl Shared {
         }
     }
 
-    /// Opens the directory of an entry that is no directory, with its missing parents.
+    /// Opens the directory of an entry that is not a directory, creating missing parents.
     pub(super) fn place<'a>(&self, path: &'a ConfinedPath) -> io::Result<Place<'a>> {
         let Some((parent, name)) = path.split() else {
             let text = "the archive gives the target a type other than directory";
@@ -143,7 +139,7 @@ impl Shared {
     }
 
     /// Calls `create` with the name of an entry; it must fail with `EEXIST` if the name is in use.
-    /// What has the name is replaced if it may be, when the new entry exists.
+    /// If permitted, an existing entry is replaced once the new one is complete.
     pub(super) fn create<T>(
         &self,
         place: &Place<'_>,
@@ -161,7 +157,7 @@ impl Shared {
     }
 }
 
-/// Whether the name of an entry is in use by a directory.
+/// Whether the name of an entry belongs to a directory.
 fn is_directory(place: &Place<'_>) -> bool {
     let found = rustix::fs::statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW);
     found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)

@@ -63,15 +63,13 @@ fn create_new(place: &Place<'_>, name: &OsStr, entry: &Entry) -> rustix::io::Res
     rustix::fs::mknodat(directory, name, kind, Mode::RUSR | Mode::WUSR, device)
 }
 
-/// The outcome of an attempt to link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Linked {
     Done,
-    /// The target does not exist, or was not restored by this restore.
+    /// The target does not exist, or is not from this restore.
     TargetIsMissing,
 }
 
-/// Creates a hard link.
 pub(super) fn link(shared: &Shared, link: &HardLink) -> io::Result<Linked> {
     let target = ConfinedPath::new(&link.target).map_err(|error| {
         let text = format!("its target is refused: {error}");
@@ -82,7 +80,7 @@ pub(super) fn link(shared: &Shared, link: &HardLink) -> io::Result<Linked> {
         let text = "a hard link to the target directory";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     };
-    // A file that existed before has other content.
+    // An older file has other content.
     if !shared.directories.created.has(target.as_bytes()) {
         return Ok(Linked::TargetIsMissing);
     }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use refrain_pool::Lock;
 use rustix::io::Errno;
 
-/// The memory of the problems that are kept for
-/// [`take_problems`](super::TreeRestore::take_problems), in bytes; further ones are only counted.
+/// The memory for problems until [`take_problems`](super::TreeRestore::take_problems) is called, in
+/// bytes; further ones are only counted.
 const PROBLEM_BYTES_MAX: usize = 16 << 20;
 
-/// The memory of a problem without its path.
+/// The memory of a problem, without its path.
 const PROBLEM_BYTES: usize = 160;
 
 /// An entry that was not restored, or not completely.
@@ -19,7 +19,7 @@ const PROBLEM_BYTES: usize = 160;
 pub struct Problem {
     /// The path of the entry, as the archive has it.
     pub path: Vec<u8>,
-    /// The reason. `InvalidData`: the archive contains what a restore refuses.
+    /// The reason. `InvalidData`: a restore refuses what the archive contains.
     pub error: io::Error,
 }
 
@@ -39,8 +39,8 @@ pub struct HardLink {
     pub target: Vec<u8>,
 }
 
-/// The numbers of things that were left out because the user may not create them, or the file
-/// system cannot hold them. They are not [problems](Problem).
+/// How much was left out because the user may not create it, or the file system cannot hold it.
+/// These are not [problems](Problem).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Character and block devices.
@@ -49,8 +49,7 @@ pub struct LeftOut {
     pub special_files: u64,
     /// Entries whose owner or group differs from the recorded one.
     pub owners: u64,
-    /// Entries without their set-user-id or set-group-id bit, because they have another owner or
-    /// group.
+    /// Entries without their set-user-id or set-group-id bit, because their owner or group differs.
     pub set_id_bits: u64,
     /// Extended attributes.
     pub attributes: u64,
@@ -92,25 +91,24 @@ impl fmt::Display for LeftOut {
 pub struct RestoreSummary {
     /// The number of entries that were restored.
     pub entries: u64,
-    /// The number of those that are no directories.
+    /// The number of entries other than directories.
     pub files: u64,
-    /// The number of entries without directories that were to be restored, as far as the caller
-    /// [said so](super::TreeRestore::expect).
+    /// The number of entries to restore, without directories, as far as the caller [said
+    /// so](super::TreeRestore::expect).
     pub files_asked: u64,
-    /// The number of problems, those that were already taken included.
+    /// The number of problems, including those already taken.
     pub problem_count: u64,
-    /// The problems that were not taken yet.
+    /// The problems not taken yet.
     pub problems: Vec<Problem>,
     /// What was left out without being a problem.
     pub left_out: LeftOut,
     /// Set if the restore ended early because the file system is full or the user's quota is used
-    /// up. What was complete by then was kept.
+    /// up. Files complete by then were kept.
     pub stopped: Option<io::Error>,
     /// Hard links that were not restored because their target was not. Each is also a problem.
     pub missing_targets: Vec<HardLink>,
 }
 
-/// A kind of thing that is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Omission {
     Device,
@@ -121,14 +119,12 @@ pub(super) enum Omission {
     Mode,
 }
 
-/// The problems that were not taken yet.
 #[derive(Debug, Default)]
 struct Problems {
     kept: Vec<Problem>,
     bytes: usize,
 }
 
-/// Counts from all threads.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     entries: AtomicU64,
@@ -140,7 +136,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts an entry that is no directory.
+    /// Counts an entry that is not a directory.
     pub(super) fn entry(&self) {
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.files.fetch_add(1, Ordering::Relaxed);
@@ -204,7 +200,7 @@ impl Tally {
     }
 }
 
-/// Whether an operation is one that the user may not do, or the file system cannot do.
+/// Whether the user may not do an operation, or the file system cannot.
 pub(super) fn is_not_permitted(error: Errno) -> bool {
     matches!(
         error,

@@ -1,8 +1,8 @@
-//! The target of a restore: a new directory under a temporary name, or one that exists.
+//! The target of a restore: a new directory under a temporary name, or an existing one.
 //!
 //! A new directory is created beside its final name as `.NAME.PROCESS-COUNTER.partial` and locked
-//! (`flock`) while its process lives. What a killed process left has no lock: the next restore to
-//! the same name removes it.
+//! (`flock`) while its process lives. The directory of a killed process has no lock: the next
+//! restore to the same name removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -22,13 +22,12 @@ use super::directory::NEW_DIRECTORY_MODE;
 use super::metadata::remove_acls;
 use crate::error::named;
 
-/// The number of names that are tried for the temporary directory.
+/// How many names are tried for the temporary directory.
 const NAMES_MAX: u64 = 1000;
 
-/// The end of the name of a temporary directory.
+/// The suffix of temporary directories.
 const SUFFIX: &str = ".partial";
 
-/// The directory that receives the entries.
 #[derive(Debug)]
 pub(super) enum Target {
     /// A new directory under a temporary name, which publishing renames.
@@ -39,7 +38,6 @@ pub(super) enum Target {
     Published,
 }
 
-/// A new directory under a temporary name.
 #[derive(Debug)]
 pub(super) struct Staged {
     /// The directory that holds both names.
@@ -52,8 +50,8 @@ pub(super) struct Staged {
 }
 
 impl Target {
-    /// Uses `path` if it is a directory, and creates one under a temporary name if it does not
-    /// exist. Returns the open directory as well.
+    /// Opens `path` if it is a directory, or creates one under a temporary name if it does not
+    /// exist. Also returns the open directory.
     pub(super) fn prepare(path: &Path) -> io::Result<(Target, OwnedFd)> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => {
@@ -69,8 +67,8 @@ impl Target {
         }
     }
 
-    /// Like [`prepare`](Target::prepare), for a path below a directory that it may not leave:
-    /// symbolic links are not followed.
+    /// As [`prepare`](Target::prepare), for a path that may not leave a directory: symbolic links
+    /// are not followed.
     pub(super) fn prepare_below(
         root: &ConfinedDirectory,
         relative: &Path,
@@ -99,12 +97,10 @@ impl Target {
         }
     }
 
-    /// Whether the target is a new directory.
     pub(super) fn is_new(&self) -> bool {
         matches!(self, Target::Staged(_))
     }
 
-    /// Gives a new directory its final name.
     pub(super) fn publish(&mut self) -> io::Result<()> {
         if let Target::Staged(staged) = self {
             let (parent, path) = (staged.parent.as_fd(), &staged.path);
@@ -117,7 +113,7 @@ impl Target {
         Ok(())
     }
 
-    /// Removes a new directory with its contents.
+    /// Removes a new directory and its contents.
     pub(super) fn discard(&mut self) {
         if let Target::Staged(staged) = self {
             // Runs during drop, which cannot return an error.
@@ -158,7 +154,7 @@ fn stage_in(directory: OwnedFd, name: &OsStr, path: &Path) -> io::Result<(Target
             continue;
         };
         let leftover = Leftover::note(directory.as_fd(), &temporary);
-        // What the directory beside the target gives to new directories is not archived.
+        // What it inherits from its parent is not part of the archive.
         remove_acls(opened.as_fd());
         let staged = Staged {
             parent: directory,
@@ -173,8 +169,8 @@ fn stage_in(directory: OwnedFd, name: &OsStr, path: &Path) -> io::Result<(Target
     Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
 }
 
-/// Creates and locks a directory; `None` if the name is in use, or the new directory was taken for
-/// an abandoned one before it was locked.
+/// Creates and locks a directory. `None` if the name is in use, or another process took the
+/// directory for abandoned before it was locked.
 fn create_locked(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     match rustix::fs::mkdirat(parent, name, NEW_DIRECTORY_MODE) {
         Err(Errno::EXIST) => return Ok(None),
@@ -187,8 +183,8 @@ fn create_locked(parent: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Opt
     Ok(claim(parent, name, &opened).then_some(opened))
 }
 
-/// Removes what killed processes of this user left beside the target. Failures are not reported:
-/// the restore does not depend on it.
+/// Removes what killed processes of this user left beside the target. Failures do not matter to the
+/// restore and are not reported.
 fn remove_abandoned(parent: BorrowedFd<'_>, name: &OsStr) {
     for found in temporary_names(parent, Some(name), SUFFIX) {
         let opened = open_at(parent, &found, DIRECTORY_FLAGS, Mode::empty());
@@ -207,7 +203,7 @@ fn rename_to_unused_name(
     to: &OsStr,
 ) -> rustix::io::Result<()> {
     match rustix::fs::renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
-        // File systems without the flag. A plain rename replaces only an empty directory.
+        // File systems without the flag: a plain rename replaces at most an empty directory.
         Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(parent, from, parent, to),
         result => result,
     }

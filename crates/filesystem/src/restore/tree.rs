@@ -25,23 +25,23 @@ use refrain_entries::{Entry, EntryKind};
 
 /// Restores the entries of a tree below a target directory, from many threads at once.
 ///
-/// If the target does not exist, entries are created in a hidden directory beside it, which
-/// [`finish`](TreeRestore::finish) renames. If the target exists, entries are added to it. An
-/// existing file is a problem, or is replaced with [`overwrite`](RestoreOptions::overwrite).
+/// A target that does not exist is built as a hidden directory beside its name, which
+/// [`finish`](TreeRestore::finish) renames. Entries are added to an existing target. An existing
+/// file is a problem, or is replaced with [`overwrite`](RestoreOptions::overwrite).
 ///
 /// Entries may come in any order: missing parents are created. Of several entries with one path the
 /// last call wins. No symbolic link below the target is followed, and no entry is created outside
-/// of it. An entry that cannot be restored is recorded as a [`Problem`], and the others go on;
-/// `InvalidData` is the kind of a path that is refused. A full file system ends the restore: see
+/// of it. An entry that cannot be restored is recorded as a [`Problem`] (`InvalidData` for a
+/// refused path), and the others go on. A full file system ends the restore: see
 /// [`has_ended`](TreeRestore::has_ended).
 ///
-/// Dropping it before `finish` removes everything that it created where nothing was before: each
-/// path that existed remains, as it was or as it is in the archive. After
-/// [`keep_partial`](TreeRestore::keep_partial), dropping it finishes it instead.
+/// Dropping it before `finish` removes what it created where nothing was: each existing path stays,
+/// as it was or as in the archive. After [`keep_partial`](TreeRestore::keep_partial), dropping
+/// finishes it instead.
 ///
 /// Finishing does not call `fsync`: one call for each of many small files takes too long, and
-/// `syncfs` waits for all data of all processes. A caller that removes the archive afterwards
-/// should sync first.
+/// `syncfs` waits for all data of all processes. A caller that then removes the archive should sync
+/// first.
 #[derive(Debug)]
 pub struct TreeRestore {
     pub(super) shared: Arc<Shared>,
@@ -57,18 +57,17 @@ impl TreeRestore {
     ///
     /// # Errors
     ///
-    /// When the target exists and is not a directory, or the directory beside it cannot be created.
+    /// If the target exists and is not a directory, or the directory beside it cannot be created.
     pub fn create(target: &Path, options: RestoreOptions) -> io::Result<TreeRestore> {
         TreeRestore::start(Target::prepare(target)?, options)
     }
 
-    /// Like [`create`](TreeRestore::create), for a target below a directory that it may not leave:
-    /// no symbolic link in `relative` is followed, and neither `..` nor an absolute path is
-    /// accepted.
+    /// As [`create`](TreeRestore::create), for a target that may not leave a directory: symbolic
+    /// links in `relative` are not followed, and `..` and absolute paths are refused.
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a path that leaves the directory; else those of `create`.
+    /// `InvalidData` for a path that leaves the directory; otherwise as `create`.
     pub fn create_below(
         root: &ConfinedDirectory,
         relative: &Path,
@@ -91,21 +90,21 @@ impl TreeRestore {
         })
     }
 
-    /// Tells `observer` what is restored from now on.
+    /// Reports to `observer` everything restored from now on.
     pub fn observe(&self, observer: RestoredObserver) {
         self.shared.observer.set(observer);
     }
 
-    /// Counts an entry that was asked for, for [`RestoreSummary::files_asked`]: before it is
-    /// restored, or although the restore has ended.
+    /// Counts a requested entry for [`RestoreSummary::files_asked`]: before it is restored, or even
+    /// though the restore has ended.
     pub fn expect(&self, entry: &Entry) {
         if !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw) {
             self.shared.tally.expect_file();
         }
     }
 
-    /// Creates a directory. It gets its metadata last, if it was created by this restore or with
-    /// `overwrite`.
+    /// Creates a directory. If this restore created it, or with `overwrite`, its metadata is set
+    /// last.
     pub fn directory(&self, entry: &Entry) {
         self.with_path(entry, |path| {
             let (shared, path) = (&self.shared, path.as_bytes());
@@ -122,14 +121,14 @@ impl TreeRestore {
     }
 
     /// Creates a file, to which data can be written. `None` if that failed, which is recorded as a
-    /// problem, or the restore has ended.
+    /// problem, or if the restore has ended.
     pub fn file(&self, entry: &Entry) -> Option<RestoredFile> {
         self.with_path(entry, |path| {
             RestoredFile::create(&self.shared, entry, path)
         })
     }
 
-    /// Creates a file with all its stored data: [`file`](TreeRestore::file),
+    /// Creates a file with all its stored data, by [`file`](TreeRestore::file),
     /// [`write_at`](RestoredFile::write_at) and [`finish`](RestoredFile::finish). Returns whether
     /// it was restored.
     pub fn write_file(&self, entry: &Entry, data: &[u8]) -> bool {
@@ -140,7 +139,7 @@ impl TreeRestore {
     }
 
     /// Creates a symbolic link, device or FIFO. A hard link is created later, by
-    /// [`link`](TreeRestore::link) or [`finish`](TreeRestore::finish). Entries of other kinds are
+    /// [`link`](TreeRestore::link) or [`finish`](TreeRestore::finish). Other kinds of entries are
     /// ignored.
     pub fn other(&self, entry: &Entry) {
         match entry.kind {
@@ -163,8 +162,8 @@ impl TreeRestore {
         }
     }
 
-    /// Creates the hard links that were given so far. Returns those whose target was not restored:
-    /// the caller may restore the data under one of the names and pass the others again.
+    /// Creates the hard links given so far. Returns those whose target was not restored: the caller
+    /// may restore the data under one of the names and pass the others again.
     pub fn link(&self) -> Vec<HardLink> {
         let mut waiting = std::mem::take(&mut self.hard_links.lock().links);
         loop {
@@ -177,15 +176,15 @@ impl TreeRestore {
         }
     }
 
-    /// Whether hard links take so much memory that it is time for
+    /// Whether waiting hard links take enough memory to call
     /// [`link_if_many`](TreeRestore::link_if_many).
     #[must_use]
     pub fn has_many_links(&self) -> bool {
         self.hard_links.lock().are_many()
     }
 
-    /// Creates the hard links that were given so far, if they take much memory. Those whose target
-    /// was not restored yet go on waiting. No file may be unfinished: a link would keep it.
+    /// Creates the hard links given so far, if they take much memory. Links whose target was not
+    /// restored yet keep waiting. No file may be unfinished: a link would keep it.
     pub fn link_if_many(&self) {
         if !self.has_many_links() {
             return;
@@ -208,13 +207,13 @@ impl TreeRestore {
     }
 
     /// Whether nothing more is restored, because the file system is full or the user's quota is
-    /// used up. What is complete remains.
+    /// used up. Complete files stay.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.shared.has_ended()
     }
 
-    /// Removes and returns the problems so far, for a caller that reports them early.
+    /// Removes and returns the problems so far, so that they can be reported early.
     #[must_use]
     pub fn take_problems(&self) -> Vec<Problem> {
         self.shared.tally.take_problems()
@@ -225,12 +224,12 @@ impl TreeRestore {
         self.keeps_partial.store(true, Ordering::Relaxed);
     }
 
-    /// Creates the hard links, sets the metadata of the directories, and gives the target its name.
-    /// All files should be finished or dropped before.
+    /// Creates the hard links, sets the metadata of directories, and gives the target its name. All
+    /// files should be finished or dropped before.
     ///
     /// # Errors
     ///
-    /// When the target cannot get its name. What was restored is removed then.
+    /// If the target cannot get its name. Then what was restored is removed.
     pub fn finish(mut self) -> io::Result<RestoreSummary> {
         self.complete()
     }
@@ -273,8 +272,8 @@ impl TreeRestore {
             .ok()
     }
 
-    /// Sets the metadata of directories, the deepest first: a later change inside would alter the
-    /// time again, and a mode without write permission would forbid the change.
+    /// Sets the metadata of directories, deepest first: a later change inside would alter the time
+    /// again, and a mode without write permission would forbid it.
     fn finish_directories(&self) {
         let created = &self.shared.directories.created;
         let parent_mode = mode_of(new_directory_mode());
@@ -306,13 +305,12 @@ impl TreeRestore {
                 let applier = &self.shared.applier;
                 applier.apply(directory.as_fd(), &found, false, metadata)
             }
-            // A parent without an entry of its own.
+            // A parent without an entry.
             None => Ok(rustix::fs::fchmod(&directory, parent_mode)?),
         }
     }
 
-    /// Removes what was created in a target that existed, where nothing was before. What took the
-    /// place of something remains.
+    /// Removes what was created in an existing target where nothing was. Replacements stay.
     fn remove_created(&self) {
         // Runs during drop, which cannot return an error.
         let _ = self.shared.directories.created.drain(|path, record| {

@@ -1,4 +1,4 @@
-//! Files in a target that exists: they get their name when they are complete.
+//! Files in an existing target: they get their name when they are complete.
 //!
 //! A file without a name (`O_TMPFILE`) vanishes with its process. On file systems without such
 //! files it has a hidden name, which a killed process leaves behind. The next restore that needs a
@@ -24,7 +24,7 @@ use super::directory::{Directory, already_exists};
 use super::replace::{SUFFIX, rename_over, with_hidden_name};
 use super::shared::{Place, Shared};
 
-/// Creates a file without a name, or with a hidden one, which is returned as well.
+/// Creates a file without a name, or with a hidden one, which is also returned.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub(super) fn create(
         Ok(_) => return Err(already_exists("")),
     }
     // The error for missing support differs between file systems and kernels. Other errors (full,
-    // read-only, forbidden) occur again below.
+    // read-only, forbidden) recur below.
     if shared.has_unnamed_files.load(Ordering::Relaxed)
         && let Ok(file) = create_unnamed(place, mode)
     {
@@ -55,7 +55,7 @@ pub(super) fn create(
     Ok((file, Some(name)))
 }
 
-/// Creates and locks a file with a hidden name. Until it is complete, nobody else may read it.
+/// Creates and locks a file with a hidden name. Nobody else may read it until it is complete.
 fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
     let directory = &place.directory;
     if !directory.is_cleaned.swap(true, Ordering::Relaxed) {
@@ -74,8 +74,8 @@ fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
     Ok((File::from(file), name))
 }
 
-/// Removes hidden files of killed processes. Failures are not reported: the restore does not depend
-/// on it.
+/// Removes hidden files of killed processes. Failures do not matter to the restore and are not
+/// reported.
 fn remove_abandoned(directory: &Directory) {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for found in temporary_names(directory.as_fd(), None, SUFFIX) {
@@ -88,8 +88,7 @@ fn remove_abandoned(directory: &Directory) {
     }
 }
 
-/// Gives a complete file its name; `hidden` is the one that it has. What has the name exists until
-/// then.
+/// Gives a complete file its name; `hidden` is its present one. An existing entry stays until then.
 pub(super) fn publish(
     shared: &Shared,
     place: &Place<'_>,
@@ -134,10 +133,9 @@ fn create_unnamed(_place: &Place<'_>, _mode: Mode) -> rustix::io::Result<File> {
     Err(Errno::NOTSUP)
 }
 
-/// Names a file without a name.
 #[cfg(target_os = "linux")]
 fn link(shared: &Shared, place: &Place<'_>, file: &File, name: &OsStr) -> rustix::io::Result<()> {
-    // The direct way is permitted to root, and since Linux 6.10 to who opened the file.
+    // Permitted to root, and since Linux 6.10 to the user who opened the file.
     if shared.links_directly.load(Ordering::Relaxed) {
         match rustix::fs::linkat(file, "", &place.directory, name, AtFlags::EMPTY_PATH) {
             Err(Errno::NOENT | Errno::INVAL) => {
@@ -166,10 +164,10 @@ fn rename_new(place: &Place<'_>, from: &OsStr) -> rustix::io::Result<()> {
             renamed => return renamed,
         }
     }
-    // A hard link fails on an existing name too.
+    // A hard link also fails if the name exists.
     match rustix::fs::linkat(directory, from, directory, name, AtFlags::empty()) {
         Ok(()) => rustix::fs::unlinkat(directory, from, AtFlags::empty()),
-        // Neither: the name was free when the file was created.
+        // Neither is supported. The name was free when the file was created.
         Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
             rustix::fs::renameat(directory, from, directory, name)
         }

@@ -1,25 +1,24 @@
-//! Hard links until their files are restored.
+//! Hard links that wait for their files.
 
 use std::io;
 
 use super::summary::HardLink;
 
-/// One in so many bytes of the memory is for hard links that wait.
+/// Waiting hard links may take 1/8 of the memory budget.
 const SHARE: u64 = 8;
 
-/// Links are tried early when they take this part of it.
+/// Links are tried early when they take 1/4 of that.
 const EARLY_SHARE: usize = 4;
 
-/// The memory of a link without its paths.
+/// The memory of a link, without its paths.
 const LINK_BYTES: usize = 80;
 
-/// Hard links whose files are not restored yet, as far as is known.
 #[derive(Debug)]
 pub(super) struct WaitingLinks {
     pub(super) links: Vec<HardLink>,
     bytes: usize,
     bytes_max: usize,
-    /// The bytes from which on trying is worth it.
+    /// With this many bytes, trying is worthwhile.
     many_bytes: usize,
 }
 
@@ -34,8 +33,6 @@ impl WaitingLinks {
         }
     }
 
-    /// Adds a link.
-    ///
     /// # Errors
     ///
     /// `OutOfMemory` if too many wait.
@@ -52,12 +49,11 @@ impl WaitingLinks {
         Ok(())
     }
 
-    /// Whether it is time to try them.
     pub(super) fn are_many(&self) -> bool {
         self.bytes > self.many_bytes
     }
 
-    /// Links that go on waiting. They are tried again when twice as many wait.
+    /// Takes back links that keep waiting. They are tried again when twice as many wait.
     pub(super) fn put_back(&mut self, waiting: Vec<HardLink>) {
         self.bytes = waiting.iter().map(bytes_of).sum();
         self.many_bytes = (self.bytes_max / EARLY_SHARE).max(self.bytes.saturating_mul(2));

@@ -349,7 +349,7 @@ fn zeros_can_be_pushed_as_a_count() {
     ]);
     let out = temporary.path().join("out");
     let mut sink = TarSink::create(&out, false).unwrap();
-    // Each run of zeros as a count: in names, numbers, data, padding and the end mark.
+    // Replaces runs of zeros by counts: in names, numbers, data, padding and the end mark.
     for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
         match run[0] {
             0 => sink.write_zeros(run.len() as u64).unwrap(),

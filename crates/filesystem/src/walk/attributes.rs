@@ -1,4 +1,4 @@
-//! Extended attributes: access control lists and file capabilities are among them.
+//! Extended attributes, including access control lists and file capabilities.
 
 use std::os::fd::BorrowedFd;
 
@@ -12,11 +12,11 @@ const VALUE_BYTES_MAX: usize = 65_536;
 /// Values up to this length take one system call.
 const VALUE_BYTES_USUAL: usize = 512;
 
-/// The attributes of the namespace `system` that are kept: the others are views of other metadata
-/// that file systems compute (of NFS and CIFS, for example).
+/// The attributes in the namespace `system` that are kept: others are views of other metadata,
+/// computed by file systems (NFS and CIFS, for example).
 const SYSTEM_KEPT: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
-/// Labels belong to the policy of a machine; a restored file gets the label of its place.
+/// Labels belong to a machine's policy; a restored file gets the label of its new place.
 const LABEL: &[u8] = b"security.selinux";
 
 /// A file whose attributes are read.
@@ -28,8 +28,8 @@ pub(crate) enum AttributesOf<'a> {
     Open(BorrowedFd<'a>),
 }
 
-/// Reads the attributes, by ascending name: none where the file system has no attributes. A file
-/// without attributes takes one system call.
+/// Reads the attributes, sorted by name; empty if the file system has none. A file without
+/// attributes takes one system call.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub(crate) fn read_attributes(
                 name: name.to_vec(),
                 value,
             }),
-            // Removed since the names were listed.
+            // Removed after the names were listed.
             Err(Errno::NODATA) => {}
             Err(error) => return Err((name.to_vec(), error)),
         }
@@ -80,7 +80,7 @@ impl AttributesOf<'_> {
                 Self::Open(file) => rustix::fs::flistxattr(file, &mut names[..]),
             };
             match read {
-                // There are more names meanwhile.
+                // More names were added in the meantime.
                 Err(Errno::RANGE) => {}
                 read => {
                     names.truncate(read?);

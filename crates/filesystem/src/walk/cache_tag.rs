@@ -8,12 +8,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::names::Names;
 
-/// The name of the tag.
 pub(crate) const TAG_NAME: &[u8] = b"CACHEDIR.TAG";
 
 const SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// Whether a directory is marked as a cache. `names` are its names.
+/// Whether a directory with these `names` is marked as a cache.
 pub(crate) fn is_cache(directory: BorrowedFd<'_>, names: &Names) -> bool {
     names.contains(TAG_NAME) && has_signature(directory).unwrap_or(false)
 }

@@ -4,12 +4,12 @@ use std::os::fd::BorrowedFd;
 
 use super::metadata::Metadata;
 
-/// The size of an entry whose file states none: what such files have at most, as a rule.
+/// The size of an entry whose file states none: usually the maximum of such files.
 pub(crate) const UNKNOWN_SIZE_BYTES: u64 = 4096;
 
-/// The numbers of Linux for file systems that store content, whose files are empty if they say so:
-/// ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, overlayfs, zfs, bcachefs, fat, exfat, ntfs (two),
-/// squashfs, erofs, iso9660, udf, jfs. Others (proc, cgroup, debugfs, FUSE) may make contents up
+/// Linux's numbers of file systems that store content, so that files of size 0 are empty: ext2 to
+/// ext4, xfs, btrfs, tmpfs, ramfs, f2fs, overlayfs, zfs, bcachefs, fat, exfat, ntfs (two),
+/// squashfs, erofs, iso9660, udf, jfs. Others (proc, cgroup, debugfs, FUSE) may compute contents
 /// when they are read.
 #[cfg(target_os = "linux")]
 const STORED: [u64; 18] = [
@@ -33,8 +33,8 @@ const STORED: [u64; 18] = [
     0x3153_464a,
 ];
 
-/// Whether a directory is on the device `device`, and that may hold files which have content
-/// although they state the size 0.
+/// Whether a directory is on `device` and its file system may have files with content although they
+/// state the size 0.
 #[cfg(target_os = "linux")]
 #[allow(
     clippy::cast_sign_loss,
@@ -50,7 +50,7 @@ pub(crate) fn is_computed(directory: BorrowedFd<'_>, device: u64) -> bool {
     is_there && kind.is_ok_and(|kind| !STORED.contains(&(kind & 0xffff_ffff)))
 }
 
-/// Whether a directory is on such a file system.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_computed(_: BorrowedFd<'_>, _: u64) -> bool {
     false

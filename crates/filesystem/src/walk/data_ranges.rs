@@ -10,12 +10,12 @@ use rustix::io::Errno;
 /// Gaps shorter than this are data (zeros).
 const GAP_BYTES_MIN: u64 = 4096;
 
-/// The largest number of ranges of one file. Of a file with more, the shorter half of the gaps is
-/// filled, again and again as ranges come.
+/// The maximum number of ranges of one file. Whenever a file exceeds it, the shorter half of the
+/// gaps is filled.
 const RANGES_MAX: usize = 65_536;
 
-/// The ranges of a file of `size_bytes` that are data; `None` if all of it is, or if the file
-/// system cannot tell.
+/// The data ranges of a file of `size_bytes`; `None` if all of it is data, or the file system
+/// cannot tell.
 pub(crate) fn find_data_ranges(
     file: BorrowedFd<'_>,
     size_bytes: u64,
@@ -40,7 +40,7 @@ pub(crate) fn find_data_ranges(
             Err(error) => return Err(error.into()),
         };
         ranges.add(start..end);
-        // A file system that answers nonsense must not hold us.
+        // Never loop on a file system that gives nonsense answers.
         position = end.max(position.saturating_add(1));
     }
     Ok(ranges.finish(size_bytes))
@@ -78,7 +78,7 @@ impl RangeCollector {
         }
     }
 
-    /// Fills the shorter half of the gaps, of equal ones the first.
+    /// Fills the shorter half of the gaps; among equal ones the first.
     fn fill_short_gaps(&mut self) {
         let pairs = self.ranges.iter().zip(self.ranges.iter().skip(1));
         let gap_bytes = pairs.map(|(last, next)| next.start.saturating_sub(last.end));
@@ -101,7 +101,7 @@ impl RangeCollector {
         });
     }
 
-    /// The ranges; `None` if they are one that is the whole file.
+    /// The ranges; `None` if there is one that covers the file.
     fn finish(mut self, size_bytes: u64) -> Option<Vec<Range<u64>>> {
         if let Some(last) = self.ranges.last_mut()
             && size_bytes < last.end.saturating_add(GAP_BYTES_MIN)

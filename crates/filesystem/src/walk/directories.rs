@@ -15,23 +15,22 @@ pub(crate) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// As many of the deepest directories stay open, and the root; others are opened again on the way
+/// How many of the deepest directories stay open, besides the root; others are reopened on the way
 /// back. So deep trees need few file descriptors.
 const OPEN_MAX: usize = 64;
 
-/// A directory whose entries are being read.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// `None` while it is not among the deepest.
+    /// `None` unless it is among the deepest.
     file: Option<OwnedFd>,
     id: FileId,
     /// The length of its path relative to the root.
     pub(crate) path_length: usize,
     pub(crate) names: Names,
-    /// What of each name is walked, in the order of the names; empty: everything.
+    /// What is walked of each name, in the order of the names; everything if empty.
     pub(crate) children: Vec<Children>,
     pub(crate) next: usize,
-    /// The file system that the walk must not leave here, if it is confined to one.
+    /// The file system that the walk must not leave, if it is confined to one.
     pub(crate) device: Option<u64>,
 }
 
@@ -49,7 +48,7 @@ impl Directory {
     }
 }
 
-/// The directories from the root to the one that is being read.
+/// The directories from the root to the present one.
 #[derive(Debug)]
 pub(crate) struct Directories {
     levels: Vec<Directory>,
@@ -60,7 +59,7 @@ impl Directories {
         Directories { levels: vec![root] }
     }
 
-    /// The number of directories from the root to the deepest, both included.
+    /// The number of directories from the root to the deepest, inclusive.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
@@ -88,13 +87,12 @@ impl Directories {
         }
     }
 
-    /// Leaves the deepest directory, and opens the one above if it was closed. `path` is the path
-    /// of the directory that is left.
+    /// Leaves the deepest directory, and reopens its parent if it was closed. `path` is the path of
+    /// the directory to leave.
     ///
     /// # Errors
     ///
-    /// When the directory above is no longer where it was. It has no descriptor then, and has to
-    /// be left, too.
+    /// If the parent is no longer where it was. It then has no descriptor, and must be left too.
     pub(crate) fn leave(&mut self, path: &[u8]) -> io::Result<()> {
         let Some(left) = self.levels.pop() else {
             return Ok(());
@@ -142,7 +140,7 @@ fn check_id(file: OwnedFd, id: FileId) -> io::Result<OwnedFd> {
     }
 }
 
-/// The metadata of a name in an open directory; a symbolic link is not followed.
+/// Metadata of a name in an open directory; symbolic links are not followed.
 pub(crate) fn metadata_at(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Metadata> {
     let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(Metadata::of(&stat))

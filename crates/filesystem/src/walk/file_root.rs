@@ -1,4 +1,4 @@
-//! The files below a root, opened by their relative paths for reading.
+//! Opens files below a root for reading, by their relative paths.
 
 use std::io;
 use std::ops::Range;
@@ -28,20 +28,20 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// A file of up to this size without blocks on disk may have other content than its size tells.
+/// A file up to this size without blocks on disk may have more content than its size says.
 const UNKNOWN_SIZE_BYTES_MAX: u64 = 4096;
 
-/// A directory whose files are opened by their paths relative to it. Threads may share it.
+/// A directory whose files are opened by their relative paths, by several threads if needed.
 ///
-/// No symbolic link below it is followed, so nobody can lead a reader elsewhere by replacing a
+/// Symbolic links below it are not followed, so nobody can redirect a reader by replacing a
 /// directory by a link.
 #[derive(Debug)]
 pub struct FileRoot {
     root: OwnedFd,
     /// Whether files may be opened without changing their access time. Only their owner and root
-    /// may; a refusal ends the attempts.
+    /// may; after a refusal this is not tried again.
     may_keep_access_time: AtomicBool,
-    /// Whether the kernel resolves a path without links by itself (`openat2`, Linux 5.6).
+    /// Whether the kernel can resolve a path without links (`openat2`, Linux 5.6).
     resolves_without_links: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ impl FileRoot {
     ///
     /// # Errors
     ///
-    /// When `path` is not a directory that can be opened.
+    /// If `path` is not a directory that can be opened.
     pub fn open(path: &Path) -> io::Result<FileRoot> {
         let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
         Ok(FileRoot {
@@ -65,8 +65,8 @@ impl FileRoot {
     ///
     /// # Errors
     ///
-    /// The error of the operating system: `NotFound` if it does not exist, an error for a symbolic
-    /// link in the path; `InvalidInput` for what is no regular file.
+    /// From the operating system: `NotFound` if it does not exist, an error for a symbolic link in
+    /// the path; `InvalidInput` if it is not a regular file.
     /// [`Problem::of_error`](super::Problem::of_error) classifies it.
     pub fn open_file(&self, relative: &[u8]) -> io::Result<OpenedFile> {
         let (parent, path) = self.parent_of_last_piece(relative)?;
@@ -118,7 +118,6 @@ impl FileRoot {
         self.resolve(at, path, FILE_FLAGS)
     }
 
-    /// Opens a path without following any link.
     fn resolve(
         &self,
         at: BorrowedFd<'_>,
@@ -132,9 +131,10 @@ impl FileRoot {
             match rustix::fs::openat2(at, path, flags, Mode::empty(), resolve) {
                 // An old kernel.
                 Err(Errno::NOSYS) => self.resolves_without_links.store(false, Ordering::Relaxed),
-                // A sandbox that does not know the call; or the file, which the next call tells.
+                // A sandbox that does not know the call, or the file itself: the next call will
+                // tell.
                 Err(Errno::PERM) if !flags.contains(OFlags::NOATIME) => {}
-                // Renames on the way made the answer uncertain, or a signal ended the call.
+                // A concurrent rename made the answer uncertain, or a signal interrupted the call.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
             }
@@ -143,7 +143,6 @@ impl FileRoot {
     }
 }
 
-/// Opens a path one component after the other.
 fn resolve_stepwise(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let mut names = path.split(|byte| *byte == b'/').peekable();
     let mut directory: Option<OwnedFd> = None;
@@ -176,9 +175,9 @@ impl OpenedFile {
         self.opened.size_bytes
     }
 
-    /// Whether the size does not tell how much can be read: files of `/proc` have size 0, those of
-    /// `/sys` 4096. Such a file is to be read until nothing comes. (Some small or empty files of
-    /// other file systems look the same; reading them so does no harm.)
+    /// Whether the size does not tell how much can be read: files in `/proc` have size 0, files in
+    /// `/sys` 4096. Read such a file until its end. (Some small or empty files of other file
+    /// systems look the same, for which this does no harm.)
     #[must_use]
     pub fn is_of_unknown_size(&self) -> bool {
         self.opened.allocated_bytes == 0 && self.opened.size_bytes <= UNKNOWN_SIZE_BYTES_MAX
@@ -188,7 +187,7 @@ impl OpenedFile {
     ///
     /// # Errors
     ///
-    /// The error of the operating system.
+    /// From the operating system.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         reading(Device::Disk, || {
             loop {
@@ -200,13 +199,13 @@ impl OpenedFile {
         })
     }
 
-    /// For a sparse file the ranges that are data, in ascending order; the rest are holes. `None`
-    /// if all is data. Gaps shorter than 4 KiB are data; of a file with more than 65,536 ranges the
-    /// shorter half of the gaps is, too.
+    /// The data ranges of a sparse file, in ascending order; the rest are holes. `None` if all is
+    /// data. Gaps shorter than 4 KiB count as data, and so does the shorter half of the gaps in a
+    /// file with more than 65,536 ranges.
     ///
     /// # Errors
     ///
-    /// The error of the operating system.
+    /// From the operating system.
     pub fn data_ranges(&self) -> io::Result<Option<Vec<Range<u64>>>> {
         let is_dense = self.opened.allocated_bytes >= self.opened.size_bytes;
         if is_dense || self.is_of_unknown_size() {
@@ -220,7 +219,7 @@ impl OpenedFile {
     ///
     /// # Errors
     ///
-    /// When an extended attribute cannot be read; the rest is set all the same.
+    /// If an extended attribute cannot be read; the rest is set.
     pub fn refresh(&self, entry: &mut Entry) -> io::Result<()> {
         let opened = &self.opened;
         entry.mode = opened.mode;
@@ -243,23 +242,22 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// Whether it was changed since it was opened, as far as the file system tells.
+    /// Whether the file changed since it was opened, as far as the file system tells.
     ///
     /// # Errors
     ///
-    /// The error of the operating system.
+    /// From the operating system.
     pub fn has_changed(&self) -> io::Result<bool> {
         Ok(self.changed_to()?.is_some())
     }
 
-    /// The present size, if the file was changed since it was opened: its size, its time of
-    /// modification, or its status time. A file that was replaced or deleted, or got another name,
-    /// has another status time because the number of its links is another; that alone is no
-    /// change.
+    /// The present size, if the file changed since it was opened: its size, its modification time,
+    /// or its status time. Replacing, deleting or linking a file changes its status time along with
+    /// the number of its links; that alone does not count.
     ///
     /// # Errors
     ///
-    /// The error of the operating system.
+    /// From the operating system.
     pub fn changed_to(&self) -> io::Result<Option<u64>> {
         let now = Metadata::of(&rustix::fs::fstat(&self.file)?);
         let content = |metadata: &Metadata| (metadata.size_bytes, metadata.modified);

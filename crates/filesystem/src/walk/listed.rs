@@ -1,4 +1,4 @@
-//! Lists of paths: what of a tree is walked.
+//! Lists of paths: which parts of a tree are walked.
 
 use std::io;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use refrain_entries::compare_paths;
 /// What is walked of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Children {
-    /// Whether the path itself is in the list.
+    /// Whether the path itself is listed.
     pub(crate) is_listed: bool,
     /// Whether everything below it is walked.
     pub(crate) is_everything: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Everything below a directory that is in no list.
+    /// Everything below a directory that is not in a list.
     pub(crate) fn everything() -> Children {
         Children {
             is_everything: true,
@@ -31,7 +31,7 @@ impl Children {
         self.is_everything || self.is_listed
     }
 
-    /// Whether the path is in the list or leads to one that is.
+    /// Whether the path is listed or leads to a listed path.
     pub(crate) fn is_named(&self) -> bool {
         self.is_listed || !self.positions.is_empty()
     }
@@ -45,7 +45,7 @@ pub(crate) struct ListedPaths {
 }
 
 impl ListedPaths {
-    /// Puts the paths into order.
+    /// Sorts the paths.
     ///
     /// # Errors
     ///
@@ -63,13 +63,12 @@ impl ListedPaths {
         })
     }
 
-    /// What is walked of the root.
     pub(crate) fn root(&self) -> Children {
         let is_listed = self.paths.first().is_some_and(Vec::is_empty);
         self.of_group(0..self.paths.len(), is_listed)
     }
 
-    /// What is walked of a path that the paths of `group` begin with; the first is the path itself
+    /// What is walked of a path with which all paths of `group` begin; the first is the path itself
     /// if it `is_listed`.
     fn of_group(&self, group: Range<usize>, is_listed: bool) -> Children {
         Children {
@@ -79,7 +78,6 @@ impl ListedPaths {
         }
     }
 
-    /// The path at a position.
     pub(crate) fn get(&self, position: usize) -> Option<&[u8]> {
         self.paths.get(position).map(Vec::as_slice)
     }
@@ -117,8 +115,7 @@ impl ListedPaths {
     }
 }
 
-/// Removes what does not change the meaning of a path: `.` components and repeated slashes. The
-/// root is the empty path.
+/// Removes `.` components and repeated slashes. The root is the empty path.
 fn normalized(path: &[u8]) -> io::Result<Vec<u8>> {
     let refuse = |why: &str| {
         let text = String::from_utf8_lossy(path);
@@ -159,8 +156,7 @@ mod tests {
         ListedPaths::new(paths, is_recursive).unwrap()
     }
 
-    /// What is walked, as numbers: whether the path is listed, whether everything below it is
-    /// walked, and the positions of the listed paths below it.
+    /// The fields of `Children`, for comparison.
     fn shown(children: &[Children]) -> Vec<(bool, bool, Range<usize>)> {
         let shown = |c: &Children| (c.is_listed, c.is_everything, c.positions.clone());
         children.iter().map(shown).collect()

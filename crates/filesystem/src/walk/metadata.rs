@@ -4,7 +4,6 @@ use rustix::fs::{FileType, Stat};
 
 use refrain_entries::{EntryKind, Timestamp};
 
-/// The metadata of one file, in fixed types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metadata {
     pub(crate) file_type: FileType,
@@ -13,9 +12,8 @@ pub(crate) struct Metadata {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) size_bytes: u64,
-    /// The number of bytes on disk: fewer than `size_bytes` for a sparse or compressed file.
+    /// Bytes on disk: fewer than `size_bytes` for a sparse or compressed file.
     pub(crate) allocated_bytes: u64,
-    /// The device and the inode, which identify the file.
     pub(crate) id: FileId,
     pub(crate) links: u64,
     /// The major and minor number of a device.
@@ -24,7 +22,6 @@ pub(crate) struct Metadata {
     pub(crate) changed: Timestamp,
 }
 
-/// What identifies a file: its device and its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -70,7 +67,7 @@ impl Metadata {
         }
     }
 
-    /// The kind of entry; `None` for sockets and types that no archive can hold.
+    /// `None` for sockets and types that no archive can hold.
     pub(crate) fn kind(&self) -> Option<EntryKind> {
         match self.file_type {
             FileType::RegularFile => Some(EntryKind::File),
@@ -84,7 +81,7 @@ impl Metadata {
     }
 }
 
-/// Kernels return nanoseconds in range; a file system that does not is clamped.
+/// Kernels return nanoseconds in range; other values are clamped.
 fn timestamp(seconds: i64, nanoseconds: u64) -> Timestamp {
     let last = Timestamp::NANOSECONDS_END - 1;
     Timestamp {

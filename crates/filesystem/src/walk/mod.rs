@@ -1,4 +1,4 @@
-//! Directories as entries: listing a tree with all metadata, and opening its files.
+//! Lists directories as entries with all metadata, and opens their files.
 //!
 //! | module | contents |
 //! |---|---|

@@ -5,16 +5,15 @@ use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
 
-/// The names of a directory in ascending byte order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// For each name a mark, the name and NUL.
+    /// A mark, the name and NUL for each name.
     bytes: Vec<u8>,
     /// Where the names start in `bytes`, after the mark.
     starts: Vec<usize>,
 }
 
-/// The mark of a name that the file system lists as a directory, and of all others.
+/// Marks a name that the file system lists as a directory, and all others.
 const DIRECTORY_MARK: u8 = 1;
 const NO_MARK: u8 = 0;
 
@@ -31,7 +30,6 @@ impl ListBuffer {
 }
 
 impl Names {
-    /// The number of names.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()
     }
@@ -43,7 +41,7 @@ impl Names {
         rest.get(..length)
     }
 
-    /// Whether the file system listed the name at a position as a directory. If not it may be one.
+    /// Whether the file system listed a name as a directory. If not, it may still be one.
     pub(crate) fn is_directory(&self, position: usize) -> bool {
         let start = self.starts.get(position).copied().unwrap_or(0);
         self.bytes.get(start.wrapping_sub(1)) == Some(&DIRECTORY_MARK)
@@ -61,7 +59,7 @@ impl Names {
         self.bytes.push(0);
     }
 
-    /// Whether the sorted names contain `name`.
+    /// The names must be sorted.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -75,8 +73,7 @@ impl Names {
         false
     }
 
-    /// Sorts the names. One that was listed twice, because the directory changed meanwhile, is kept
-    /// once.
+    /// Sorts the names, and removes a name listed twice because the directory changed.
     fn sort(&mut self) {
         let bytes = &self.bytes;
         // Two names differ at the NUL of one of them at the latest.
@@ -86,8 +83,7 @@ impl Names {
         self.starts.dedup_by(|a, b| name(*a) == name(*b));
     }
 
-    /// Lists an open directory, without `.` and `..`. After an error the names so far are returned
-    /// with it.
+    /// Lists an open directory, without `.` and `..`. An error comes with the names read so far.
     #[cfg(target_os = "linux")]
     pub(crate) fn list(directory: impl AsFd, buffer: &mut ListBuffer) -> (Names, io::Result<()>) {
         let mut names = Names::default();
@@ -107,8 +103,7 @@ impl Names {
         (names, result)
     }
 
-    /// Lists an open directory, without `.` and `..`. After an error the names so far are returned
-    /// with it.
+    /// Lists an open directory, without `.` and `..`. An error comes with the names read so far.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn list(directory: impl AsFd, _: &mut ListBuffer) -> (Names, io::Result<()>) {
         let mut names = Names::default();

@@ -1,7 +1,7 @@
 //! The names of users and groups.
 //!
-//! They are looked up in `/etc/passwd` and `/etc/group`, each read once. Users that only a name
-//! service knows (LDAP, SSSD) have no name here: their entries have the number alone.
+//! They are read from `/etc/passwd` and `/etc/group`, each once. Users known only to a name service
+//! (LDAP, SSSD) have no name here: their entries have just the number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,17 +12,16 @@ use refrain_entries::Owner;
 const USERS_FILE: &str = "/etc/passwd";
 const GROUPS_FILE: &str = "/etc/group";
 
-/// The owners seen so far. Entries of the same owner share one.
+/// The owners seen so far, shared by their entries.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     names: Option<OwnerNames>,
     known: BTreeMap<(u32, u32), Arc<Owner>>,
-    /// Most entries have the owner of the one before.
+    /// Most entries have the same owner as the one before.
     last: Option<Arc<Owner>>,
 }
 
 impl Owners {
-    /// The owner with these ids.
     pub(crate) fn get(&mut self, uid: u32, gid: u32) -> Arc<Owner> {
         let is_same = |owner: &&Arc<Owner>| owner.uid == uid.into() && owner.gid == gid.into();
         if let Some(owner) = self.last.as_ref().filter(is_same) {
@@ -44,7 +43,7 @@ pub(crate) struct OwnerNames {
 }
 
 impl OwnerNames {
-    /// The names of this system; none where a file cannot be read.
+    /// Names from this system; empty where a file cannot be read.
     pub(crate) fn of_system() -> OwnerNames {
         let read = |path| std::fs::read(Path::new(path)).unwrap_or_default();
         OwnerNames {
@@ -63,7 +62,7 @@ impl OwnerNames {
     }
 }
 
-/// Parses lines of the form `name:password:id:…`. The first line of an id wins, as in the C
+/// Parses lines of the form `name:password:id:…`. The first line with an id wins, as in the C
 /// library; other lines are ignored.
 fn parse_names(text: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     let mut names = BTreeMap::new();

@@ -9,31 +9,31 @@ use rustix::io::Errno;
 pub enum ProblemKind {
     /// A file, a directory or an attribute that cannot be read.
     Unreadable,
-    /// A path that no longer exists (a listed one: that does not exist).
+    /// A path that no longer exists (or a listed path that never did).
     Vanished,
     /// A file or directory that changed while it was read, or became something else.
     Changed,
-    /// What no archive holds: a socket. This alone is no failure.
+    /// A file that no archive can hold: a socket. Not a failure by itself.
     Skipped,
-    /// Reading: what is damaged, cut off, or no part of what the format describes.
+    /// Reading: the data is damaged, cut off, or not described by the format.
     Damaged,
-    /// Reading: an entry of an unknown kind, which becomes a file. This alone is no failure.
+    /// Reading: an entry of an unknown kind, which becomes a file. Not a failure by itself.
     Unusual,
-    /// Reading: what this version cannot read, such as an encrypted entry of a zip file.
+    /// Reading: a feature that this version lacks, such as encrypted zip entries.
     Unsupported,
-    /// The output of the run itself, which an archive of it cannot hold. No failure either.
+    /// The output of this run, which an archive of it cannot hold. Not a failure.
     OwnOutput,
 }
 
-/// A file, or a part of one, that is missing in the archive or not as it was at one moment; or what
-/// of an archive could not be read.
+/// A file that the archive lacks, in part or as it was at one moment; or a part of an archive that
+/// could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The path as in [`Entry::path`](crate::Entry::path); empty for what is no entry.
+    /// The path as in [`Entry::path`](crate::Entry::path); empty if it does not concern an entry.
     pub path: Vec<u8>,
     /// The class.
     pub kind: ProblemKind,
-    /// What happened, without the path.
+    /// What happened, not including the path.
     pub text: String,
 }
 
@@ -72,7 +72,7 @@ impl Problem {
         )
     }
 
-    /// What cannot be read because it is damaged.
+    /// Damaged data that cannot be read.
     #[must_use]
     pub fn damaged(path: &[u8], text: impl Into<String>) -> Problem {
         Problem {
@@ -82,7 +82,7 @@ impl Problem {
         }
     }
 
-    /// An entry of an unknown kind that becomes a file.
+    /// An entry of an unknown kind, restored as a file.
     #[must_use]
     pub fn unusual(path: &[u8]) -> Problem {
         Problem {
@@ -92,7 +92,7 @@ impl Problem {
         }
     }
 
-    /// The problem as an error, with the path.
+    /// The problem as an error that includes the path.
     #[must_use]
     pub fn into_error(self) -> io::Error {
         let kind = match self.kind {

@@ -24,30 +24,28 @@ use refrain_entries::{Decision, Entry, EntryKind, ExtendedAttribute, Selection};
 /// The path of the root's entry if paths have no prefix.
 const ROOT_PATH: &[u8] = b".";
 
-/// What is said about the output of the run itself.
 const OWN_OUTPUT_TEXT: &str = "left out: it is the output of this run";
 
-/// What of a tree is walked, and what is done about what cannot be read.
+/// What is walked of a tree, and how errors are handled.
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
     /// Which entries are wanted, by their paths relative to the root.
     pub selection: Selection,
-    /// Do not enter directories on other file systems than the root's (or than that of a listed
-    /// directory). The directory itself, which is a mount point, is kept. Files are not compared:
-    /// a union file system reports other devices for them.
+    /// Do not enter directories on file systems other than the root's (or a listed directory's).
+    /// The directory itself, a mount point, is kept. Files are not compared: a union file system
+    /// reports other devices for them.
     pub one_file_system: bool,
     /// Of directories with a valid `CACHEDIR.TAG`, keep only the directory and the tag.
     pub exclude_caches: bool,
-    /// What cannot be read is an error, not a [`Problem`].
+    /// Fail with an error instead of reporting a [`Problem`].
     pub is_strict: bool,
-    /// The devices and inodes of files that the run writes or is about to replace. They are left
-    /// out, under whatever name they are found.
+    /// Devices and inodes of files that the run writes or is about to replace. They are left out,
+    /// under any name.
     pub own_outputs: Vec<(u64, u64)>,
     /// Listed directories stand for themselves only, not for everything below.
     pub no_recursion: bool,
-    /// Leave the extended attributes of regular files that are not empty to
-    /// [`OpenedFile::refresh`], for callers that open these: the walk takes three fifths of the
-    /// time.
+    /// Leave the extended attributes of regular, non-empty files to [`OpenedFile::refresh`], for
+    /// callers that open these: the walk then takes three fifths of the time.
     ///
     /// [`OpenedFile::refresh`]: super::OpenedFile::refresh
     pub attributes_when_opened: bool,
@@ -58,19 +56,19 @@ pub struct WalkOptions {
 /// The data of files is not read: open them with a [`FileRoot`] by their [`relative_path`].
 /// Symbolic links are never followed, except to the root itself. Of several hard links to one file,
 /// the first in path order is the file, and the others are [`EntryKind::Hardlink`] entries with the
-/// path of the first as their target; their attributes are with the first.
+/// path of the first as their target; only the first has the attributes.
 ///
-/// Files of file systems that compute contents when they are read (`/proc`, for example) state no
-/// size. Their entries have the size 4096, so that they count as files with data; what is read
-/// tells the size ([`OpenedFile::is_of_unknown_size`]).
+/// Files of file systems that compute contents (such as `/proc`) state no size. Their entries have
+/// the size 4096, so that they count as files with data; reading them tells the real size
+/// ([`OpenedFile::is_of_unknown_size`]).
 ///
 /// [`OpenedFile::is_of_unknown_size`]: super::OpenedFile::is_of_unknown_size
 ///
-/// What cannot be read is left out and named by [`Walker::take_problems`]; with
+/// What cannot be read is left out and reported by [`Walker::take_problems`]; with
 /// [`WalkOptions::is_strict`] it is an error.
 ///
-/// Memory: the names of one directory for each level of depth, and the path of each file with
-/// further hard links until the last of them was seen. At most 65 directories are open.
+/// Memory: the names of one directory per level of depth, and the path of each file with further
+/// hard links until the last of them was seen. At most 65 directories are open.
 ///
 /// [`compare_paths`]: crate::compare_paths
 /// [`FileRoot`]: super::FileRoot
@@ -83,11 +81,11 @@ pub struct Walker {
     options: WalkOptions,
     listed: ListedPaths,
     directories: Directories,
-    /// The path of the deepest directory relative to the root; with a name while that is read.
+    /// The path of the deepest directory relative to the root, with a name while that is read.
     path: Vec<u8>,
     /// Entries to return next.
     ready: VecDeque<Entry>,
-    /// The entries of directories that are returned if something below them is, with their depths.
+    /// Directories returned only if something below them is, with their depths.
     pending: Vec<(usize, Entry)>,
     links: BTreeMap<FileId, FirstLink>,
     owners: Owners,
@@ -95,22 +93,22 @@ pub struct Walker {
     devices: BTreeMap<u64, bool>,
     problems: Vec<Problem>,
     buffer: ListBuffer,
-    /// Whether `/proc/self/fd` leads to open directories.
+    /// Whether open directories can be reached through `/proc/self/fd`.
     has_proc: bool,
-    /// A path for attributes, kept to save allocations.
+    /// Reused to save allocations.
     attributes_path: Vec<u8>,
 }
 
-/// The entry of a file with several links, and how many of them are still to come.
+/// The path of a file with several links, and how many of them are still to come.
 #[derive(Debug)]
 struct FirstLink {
     path: Vec<u8>,
     remaining: u64,
 }
 
-/// The path of an entry relative to the root of the tree, whose entries' paths begin with `name`
-/// (which may be empty): what opens the file below its root. Empty for the root itself; `None` if
-/// the path does not begin with `name`.
+/// The path of an entry relative to the root of the tree, with which a
+/// [`FileRoot`](super::FileRoot) opens it. The paths of the tree's entries begin with `name`, which
+/// may be empty. Empty for the root itself; `None` if the path does not begin with `name`.
 #[must_use]
 pub fn relative_path<'a>(name: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
     let name = name.as_os_str().as_bytes();
@@ -130,7 +128,7 @@ impl Walker {
     ///
     /// # Errors
     ///
-    /// When `root` is not a directory that can be listed.
+    /// If `root` is not a directory that can be listed.
     pub fn open(root: &Path, name: &Path, options: WalkOptions) -> io::Result<Walker> {
         let everything = Children::everything();
         Walker::start(root, name, ListedPaths::default(), everything, options)
@@ -138,8 +136,8 @@ impl Walker {
 
     /// Walks the listed paths, which are relative to `root`, in path order. A directory stands for
     /// everything below it unless [`WalkOptions::no_recursion`] is set. The directories above a
-    /// path are entries, too, so that a restore gives them their modes. A path that does not exist
-    /// is a [`Problem`].
+    /// path are entries too, so that a restore can set their modes. A path that does not exist is a
+    /// [`Problem`].
     ///
     /// # Errors
     ///
@@ -197,12 +195,12 @@ impl Walker {
         Ok(walker)
     }
 
-    /// The next entries in path order, at most `count`; none at the end.
+    /// The next entries in path order, at most `count`; empty at the end.
     ///
     /// # Errors
     ///
-    /// With [`WalkOptions::is_strict`]: the first problem. Always: a lack of memory or file
-    /// descriptors. The walk must not be continued then.
+    /// With [`WalkOptions::is_strict`], the first problem. In any case, a lack of memory or file
+    /// descriptors. The walk must not continue after an error.
     pub fn next_entries(&mut self, count: usize) -> io::Result<Vec<Entry>> {
         while self.ready.len() < count && self.step()? {}
         let count = count.min(self.ready.len());
@@ -214,7 +212,7 @@ impl Walker {
         std::mem::take(&mut self.problems)
     }
 
-    /// The path of one of this walk's entries relative to the root; empty for the root itself.
+    /// An entry's path relative to the root; empty for the root itself.
     #[must_use]
     pub fn relative_path<'a>(&self, entry: &'a Entry) -> &'a [u8] {
         let name = Path::new(std::ffi::OsStr::from_bytes(&self.name));
@@ -348,7 +346,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Returns a directory that cannot be listed without its contents.
+    /// Returns a directory that cannot be listed, without its contents.
     fn keep_unreadable(
         &mut self,
         name_start: usize,
@@ -406,8 +404,8 @@ impl Walker {
         Ok(directory)
     }
 
-    /// What is walked of the names in a directory of which everything is walked, if some of them
-    /// are listed, too. Reports those that do not exist.
+    /// What is walked in a directory that is walked completely, if some of its names are also
+    /// listed. Reports listed names that do not exist.
     fn join(
         &mut self,
         names: &Names,
@@ -458,7 +456,7 @@ impl Walker {
         if kind == EntryKind::Symlink {
             match self.link_target(name_start) {
                 Ok(target) => entry.link_target = Some(target),
-                // It is no link any more.
+                // It was replaced.
                 Err(rustix::io::Errno::INVAL) => {
                     return self.report(ProblemKind::Changed, "was replaced by something else");
                 }
@@ -477,7 +475,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Whether the size of an empty file in the deepest directory tells nothing.
+    /// Whether the size of an empty file in the deepest directory says nothing.
     fn states_no_size(&mut self, metadata: &Metadata) -> bool {
         let device = metadata.id.device;
         if let Some(known) = self.devices.get(&device) {
@@ -489,7 +487,7 @@ impl Walker {
         states_no_size
     }
 
-    /// Turns the entry of a file that was returned under another name into a link to it.
+    /// Turns an entry whose file was already returned under another name into a link to it.
     fn make_hard_link(&mut self, entry: &mut Entry, metadata: &Metadata) -> bool {
         if metadata.links < 2 {
             return false;
@@ -553,7 +551,7 @@ impl Walker {
         })
     }
 
-    /// A path that leads to a name in an open directory, for calls that take no descriptor.
+    /// A path to a name in an open directory, for calls that take no descriptor.
     fn put_attributes_path(
         &self,
         path: &mut Vec<u8>,
@@ -573,7 +571,7 @@ impl Walker {
         }
     }
 
-    /// The entry of the file at `path`, without what depends on its kind.
+    /// The entry of the file at `path`, without the fields that depend on its kind.
     fn entry_of(&mut self, metadata: &Metadata, kind: EntryKind) -> Entry {
         let is_file = kind == EntryKind::File;
         Entry {
@@ -597,7 +595,7 @@ impl Walker {
         }
     }
 
-    /// Returns the entry of the deepest directory, at once or with the first entry below it.
+    /// Returns the entry of the deepest directory, now or with the first entry below it.
     fn return_directory(&mut self, entry: Entry, is_pending: bool) {
         if is_pending {
             self.pending.push((self.directories.depth(), entry))
@@ -606,14 +604,14 @@ impl Walker {
         }
     }
 
-    /// Returns an entry, and the pending directories above it first.
+    /// Returns an entry, preceded by the pending directories above it.
     fn return_entry(&mut self, entry: Entry) {
         let pending = self.pending.drain(..).map(|(_, entry)| entry);
         self.ready.extend(pending);
         self.ready.push_back(entry);
     }
 
-    /// Reports the listed paths below what is no directory.
+    /// Reports the listed paths below something that is not a directory.
     fn report_below(&mut self, children: &Children) -> io::Result<()> {
         self.report_listed(children.positions.clone())
     }
@@ -644,7 +642,7 @@ impl Walker {
 
     fn report_error(&mut self, error: &io::Error) -> io::Result<()> {
         use rustix::io::Errno;
-        // What the process lacks says nothing about the file, and would be lacking for the next.
+        // A lack of resources says nothing about the file, and would affect the next one too.
         let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
         if error
             .raw_os_error()

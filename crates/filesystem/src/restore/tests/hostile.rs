@@ -78,7 +78,7 @@ proptest! {
         let restore = TreeRestore::create(&out, options).unwrap();
         entries.iter().for_each(|entry| restore_one(&restore, entry));
         if is_finished { drop(restore.finish().unwrap()) } else { drop(restore) }
-        // The directory of the target changes its time.
+        // Writing to the target changes its time.
         expected.remove(&b"."[..]);
         let mut found = states(temporary.path());
         found.retain(|path, _| path != b"." && path != b"out" && !path.starts_with(b"out/"));
@@ -90,7 +90,7 @@ proptest! {
     }
 }
 
-/// Another process replaces a directory by a link again and again.
+/// Another process keeps replacing a directory by a link.
 #[test]
 fn directories_that_become_links_lead_nowhere() {
     let temporary = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ fn links_in_the_way_are_problems_and_the_others_go_on() {
     assert!(fs::symlink_metadata(out.join("hard")).is_err());
 }
 
-/// Of several entries with one path, the last wins, whatever the kinds.
+/// Of several entries with one path, the last wins, whatever their kinds.
 #[test]
 fn the_last_of_several_entries_with_one_path_wins() {
     for exists in [false, true] {

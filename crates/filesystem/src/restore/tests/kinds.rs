@@ -217,7 +217,7 @@ fn wanted(entries: &[(Entry, Vec<u8>)]) -> BTreeMap<Vec<u8>, State> {
     states
 }
 
-/// Compares all but the times of parents without entries.
+/// Compares everything except the times of parents without entries.
 fn assert_equal(wanted: &BTreeMap<Vec<u8>, State>, root: &Path) {
     let found = states(root);
     let paths = |states: &BTreeMap<Vec<u8>, State>| states.keys().cloned().collect::<Vec<_>>();
@@ -254,7 +254,7 @@ fn check_everything_as_root(directory: &Path) {
     let blocks = fs::metadata(root.join("sparse")).unwrap().blocks();
     assert!(blocks <= 2 * 8, "{blocks} blocks of a sparse file");
 
-    // Again over the restored tree: nothing is changed without being asked.
+    // Again over the restored tree: nothing changes unless asked for.
     let summary = restore_all(&root, false, &entries);
     let files = entries
         .iter()
@@ -270,7 +270,7 @@ fn check_everything_as_root(directory: &Path) {
     assert_eq!(summary.missing_targets.len(), 3);
     assert_equal(&wanted(&entries), &root);
 
-    // And replaces everything if asked.
+    // Everything is replaced if asked for.
     for path in ["set-id", "attributes"] {
         fs::write(root.join(path), "changed").unwrap();
     }
@@ -279,7 +279,7 @@ fn check_everything_as_root(directory: &Path) {
     assert_equal(&wanted(&entries), &root);
 }
 
-/// Restores into a tree that may exist; files that exist already are problems.
+/// Restores into a tree that may exist; existing files are problems.
 fn restore_all(
     root: &Path,
     overwrite: bool,
@@ -317,7 +317,7 @@ fn root_restores_everything() {
     check_everything_as_root(temporary.path());
 }
 
-/// What an ordinary user gets of the entries.
+/// What an ordinary user gets.
 fn permitted(entries: &[(Entry, Vec<u8>)]) -> BTreeMap<Vec<u8>, State> {
     let mut states = wanted(entries);
     let user = u64::from(rustix::process::geteuid().as_raw());
@@ -342,7 +342,7 @@ fn an_ordinary_user_restores_what_is_permitted() {
             if !is_suitable(directory) {
                 return skip("the file system of temporary files has no access control lists");
             }
-            // Root can see what the user restored without all rights.
+            // Root can see what the unprivileged user restored.
             let entries: Vec<_> = entries()
                 .into_iter()
                 .map(|(entry, data)| {
@@ -389,7 +389,7 @@ fn an_ordinary_user_restores_what_is_permitted() {
         let unreadable = root.join("private");
         fs::remove_file(unreadable).unwrap();
     }
-    // Asked for explicitly, owners are problems.
+    // If asked for explicitly, owners that cannot be set are problems.
     let options = RestoreOptions {
         owners: OwnerPolicy::Same,
         ..RestoreOptions::default()

@@ -29,7 +29,7 @@ fn member() -> impl Strategy<Value = Member> {
     ]
 }
 
-/// A member that is refused is passed over, so that the later ones are tried too.
+/// A refused member is skipped, so that the later ones are tried too.
 fn restore_member(root: &ConfinedDirectory, member: &Member, overwrite: bool) {
     match member {
         Member::Tree(name, entries, is_finished) => {
@@ -79,7 +79,7 @@ proptest! {
         let before: Vec<_> = states(&out).into_iter().collect();
         let root = ConfinedDirectory::open(&out).unwrap();
         members.iter().for_each(|member| restore_member(&root, member, overwrite));
-        // The directory above changes its time.
+        // The parent directory's time changes.
         expected.remove(&b"."[..]);
         let mut found = states(temporary.path());
         found.retain(|path, _| path != b"." && path != b"out" && !path.starts_with(b"out/"));
@@ -92,7 +92,7 @@ proptest! {
         }
     }
 
-    /// Ended after any entry, by dropping it as an interrupted or damaged run does.
+    /// Drops the restore after any entry, as an interrupted or damaged run does.
     #[test]
     fn a_restore_that_ends_early_leaves_every_path_that_existed(
         entries in proptest::collection::vec(hostile_entry(), 1..16),
@@ -125,7 +125,7 @@ proptest! {
                 || now.content == b"evil" || now.content == state.content;
             prop_assert!(is_whole, "{text}: {now:?}");
         }
-        // What was created where nothing was is removed.
+        // New paths are removed.
         let added: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
         prop_assert!(added.is_empty(), "{added:?} remain");
     }
@@ -150,11 +150,11 @@ fn entries_that_replace_others_of_another_kind_do_so_at_once() {
     restore.directory(&entry("directory", EntryKind::Directory));
     assert!(restore.write_file(&file("directory/x", b"x"), b"x"));
     for _ in 0..2 {
-        // The second time, both names are of one file already.
+        // The second time, both names already belong to one file.
         restore.other(&link("hard", EntryKind::Hardlink, "new"));
         assert!(restore.link().is_empty());
     }
-    // Not to be created: the old one remains.
+    // Cannot be created: the old one stays.
     let device = Entry {
         device: (u32::MAX, u32::MAX),
         ..link("same", EntryKind::Symlink, "")
@@ -182,7 +182,7 @@ fn entries_that_replace_others_of_another_kind_do_so_at_once() {
 #[test]
 fn what_has_no_room_in_memory_ends_the_restore() {
     let temporary = tempfile::tempdir().unwrap();
-    // Room for a hundred paths in a directory that exists.
+    // Room for a hundred paths in an existing directory.
     let options = RestoreOptions {
         memory_bytes: 100 * 4 * 21,
         ..RestoreOptions::default()
@@ -209,7 +209,7 @@ fn what_has_no_room_in_memory_ends_the_restore() {
 #[test]
 fn many_hard_links_are_made_early_or_end_the_restore() {
     let temporary = tempfile::tempdir().unwrap();
-    // Room for about a hundred links that wait.
+    // Room for about a hundred waiting links.
     let options = RestoreOptions {
         memory_bytes: 100 * 8 * 90,
         ..RestoreOptions::default()

@@ -1,4 +1,4 @@
-//! A tree that was walked and restored, judged by rsync.
+//! A tree walked and restored, judged by rsync.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -15,14 +15,14 @@ use crate::restore::TreeRestore;
 use crate::walk::{FileRoot, WalkOptions, Walker};
 use refrain_entries::{Entry, EntryKind};
 
-/// Makes a tree with everything that the user may make.
+/// Creates a tree with everything that the user may create.
 fn make_tree(root: &Path) {
     let path = |name: &str| root.join(name);
     let set_mode = |name: &str, mode| {
         fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
     let set_attribute = |name: &str, attribute: &str, value: &[u8]| {
-        // Not every file system has all of them.
+        // Not every file system supports all of them.
         let _ = rustix::fs::lsetxattr(path(name), attribute, value, XattrFlags::empty());
     };
     fs::create_dir_all(path("deep/er/still")).unwrap();
@@ -132,7 +132,7 @@ fn rsync_finds_no_difference_between_a_tree_and_its_restored_copy() {
         return skip("rsync is not installed");
     };
     assert_eq!(found, "");
-    // It would have found one.
+    // It does find a difference if there is one.
     fs::set_permissions(copy.join("a"), fs::Permissions::from_mode(0o612)).unwrap();
     assert!(differences(&source, &copy).is_some_and(|text| text.contains(" a")));
 }

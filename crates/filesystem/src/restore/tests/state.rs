@@ -1,4 +1,4 @@
-//! Everything that can be seen of a restored tree.
+//! Everything visible of a restored tree.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use refrain_entries::{Entry, EntryKind};
 
-/// The state of one entry, comparable with what its entry says.
+/// The state of one entry, comparable with its archive entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) kind: EntryKind,
@@ -24,12 +24,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// What an entry with this content (data or link target) should look like.
+    /// The expected state of an entry with this content (data or link target).
     pub(super) fn wanted(entry: &Entry, content: &[u8]) -> State {
         let attributes = entry.attributes.iter().cloned();
         State {
             kind: entry.kind,
-            // Links have no mode of their own.
+            // Links do not have a mode of their own.
             mode: match entry.kind {
                 EntryKind::Symlink => 0o777,
                 _ => entry.mode,
@@ -85,7 +85,7 @@ fn attributes(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     names.map(value).collect()
 }
 
-/// The states of everything below `root`, by path; the root has the path `.`.
+/// The states of everything below `root`, by path; the root is `.`.
 pub(super) fn states(root: &Path) -> BTreeMap<Vec<u8>, State> {
     let mut states = BTreeMap::new();
     let mut names: BTreeMap<(u64, u64), Vec<Vec<u8>>> = BTreeMap::new();

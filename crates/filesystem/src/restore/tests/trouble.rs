@@ -17,7 +17,7 @@ use super::{create, entry, file, link};
 use crate::restore::TreeRestore;
 use refrain_entries::{Entry, EntryKind};
 
-/// A small file system that is unmounted in the end.
+/// A small file system, unmounted when dropped.
 struct SmallFileSystem<'a>(&'a Path);
 
 impl SmallFileSystem<'_> {
@@ -77,7 +77,7 @@ fn a_full_disk_keeps_what_is_complete() {
     }
 }
 
-/// The body runs in a process that kills itself in the middle.
+/// The body runs in a process that kills itself halfway.
 #[test]
 fn what_a_killed_process_leaves_is_removed_by_the_next() {
     const NAME: &str =
@@ -134,8 +134,8 @@ fn what_a_killed_process_leaves_is_removed_by_the_next() {
     assert_eq!(names("new"), ["next"]);
 }
 
-/// In a directory that exists, complete files appear at once, with and without files that have no
-/// name, and nothing of the unfinished ones remains.
+/// In an existing directory, complete files appear at once, with and without unnamed files, and
+/// nothing of the unfinished ones remains.
 #[test]
 fn files_appear_complete_in_an_existing_directory() {
     for (has_unnamed, overwrite) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -276,7 +276,7 @@ fn many_threads_restore_one_tree() {
     }
 }
 
-/// Deeper than the system's limit for paths, and with more directories than may be open.
+/// Deeper than the system's limit for paths, with more directories than may be open.
 #[test]
 fn paths_may_be_longer_than_the_limit_of_the_system() {
     const DEPTH: usize = 700;
@@ -310,7 +310,7 @@ fn paths_may_be_longer_than_the_limit_of_the_system() {
     let found = rustix::fs::fstat(&open).unwrap();
     assert_eq!(found.st_mode & 0o7777, 0o711);
     assert!(rustix::fs::statat(&open, "file", rustix::fs::AtFlags::empty()).is_ok());
-    // The standard library would need every directory open at once to remove it.
+    // To remove it, the standard library would need every directory open at once.
     drop(open);
     let parent = fs::File::open(temporary.path()).unwrap();
     let parent = std::os::fd::AsFd::as_fd(&parent);

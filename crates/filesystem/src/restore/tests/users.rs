@@ -1,4 +1,4 @@
-//! Test bodies that run as another user, in a process of their own.
+//! Test bodies that run as another user, in a separate process.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::process::Command;
 /// The ids of nobody.
 pub(super) const NOBODY: u32 = 65534;
 
-/// Names the directory in which a test body works.
+/// The variable with the directory in which a test body works.
 const DIRECTORY_VARIABLE: &str = "REFRAIN_TEST_DIRECTORY";
 
 pub(super) fn is_root() -> bool {
@@ -21,20 +21,20 @@ pub(super) fn skip(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// The directory given by [`run`], if this process is the one that it started.
+/// The directory given by [`run`], if it started this process.
 pub(super) fn directory_of_body() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from)
 }
 
-/// Runs the test with this full name as `user` in a process of its own, in a new directory that
-/// belongs to the user, and gives the directory to `check` afterwards.
+/// Runs the test with this full name as `user` in a separate process, in a new directory that the
+/// user owns, then passes the directory to `check`.
 pub(super) fn run(test: &str, user: u32, check: impl FnOnce(&Path)) {
     let temporary = tempfile::tempdir().unwrap();
     let open = |path: &Path| {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     };
     open(temporary.path());
-    // The directory of the program may be closed to others.
+    // Other users may lack access to the program's directory.
     let program = temporary.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     open(&program);

@@ -156,7 +156,7 @@ fn files_of_proc_and_sys_are_of_unknown_size() {
             Err(error) if path.contains("self") => {
                 assert_ne!(error.kind(), ErrorKind::NotFound, "a link is not followed");
             }
-            // Some machines have no such file.
+            // Some machines lack this file.
             Err(error) if root == "/sys" => assert_eq!(error.kind(), ErrorKind::NotFound),
             opened => {
                 let file = opened.unwrap();

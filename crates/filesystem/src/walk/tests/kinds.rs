@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 use super::*;
 use refrain_entries::{EntryKind, ExtendedAttribute, Timestamp};
 
-/// Makes a device; `false` where that is not permitted.
+/// Creates a device; `false` where not permitted.
 fn make_node(path: &Path, file_type: FileType, major: u32, minor: u32) -> bool {
     let device = rustix::fs::makedev(major, minor);
     rustix::fs::mknodat(CWD, path, file_type, Mode::from_raw_mode(0o640), device).is_ok()
@@ -124,7 +124,7 @@ fn links_devices_and_fifos_are_recorded_and_sockets_are_named() {
     };
     assert!(!expected.is_failure());
     assert_eq!(problems, [expected]);
-    // A socket alone is no error.
+    // A socket alone is not an error.
     let options = WalkOptions {
         is_strict: true,
         ..WalkOptions::default()
@@ -221,7 +221,7 @@ fn attributes_access_control_lists_and_capabilities_are_recorded() {
     let mut expected: Vec<(&str, ExtendedAttribute)> = Vec::new();
     for (path, name, value) in candidates {
         let set = rustix::fs::lsetxattr(at(path), name, value, XattrFlags::empty());
-        // Not every file system and user may.
+        // Not every file system and user can.
         if set.is_ok() {
             let (name, value) = (name.as_bytes().to_vec(), value.to_vec());
             expected.push((path, ExtendedAttribute { name, value }));

@@ -1,4 +1,4 @@
-//! Deep, wide and much linked trees.
+//! Deep and wide trees, and trees with many links.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ fn paths_longer_than_the_system_allows_are_walked_and_read() {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let mut directory: OwnedFd = rustix::fs::open(root.path(), flags, Mode::empty()).unwrap();
     for depth in 0..DEPTH {
-        // A file before and after the next directory: the walk comes back to each level.
+        // A file before and after the next directory: the walk returns to each level.
         for file in ["a", "z"] {
             let flags = OFlags::CREATE | OFlags::WRONLY;
             let file = open_at(&directory, file, flags, Mode::RUSR).unwrap();

@@ -41,7 +41,7 @@ fn paths(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-/// A directory with these files, whose content is their own path. A path that ends with `/` is a
+/// A directory with these files, each containing its own path. A path that ends with `/` is a
 /// directory.
 fn tree(paths: &[&str]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn other_file_systems_are_not_entered_on_request() {
         "proc/sys/kernel/ostype",
         "proc/version",
     ];
-    // What is listed may be on another file system.
+    // Listed paths may be on another file system.
     assert_eq!(listed(&[b"proc"], true), all);
     assert_eq!(listed(&[b"proc"], false), all);
     let walked = |one_file_system| {

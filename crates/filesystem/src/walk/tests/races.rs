@@ -28,7 +28,7 @@ fn a_directory_that_becomes_a_link_leads_nowhere() {
             for entry in &entries {
                 let name = entry.path.strip_prefix(b"dir/").unwrap_or_default();
                 assert!(matches!(name, b"" | b"deep" | b"file"), "{entry:?}");
-                // Of the link's directory nothing is listed: its files have longer contents.
+                // Nothing in the link's directory is listed: its files have longer contents.
                 assert!(
                     entry.kind != EntryKind::File || entry.size_bytes <= 8,
                     "{entry:?}"
@@ -63,7 +63,7 @@ fn a_directory_that_is_moved_away_below_the_walk_is_named() {
         }
         entries.extend(next);
     }
-    // Descriptors lead back to the directory that was moved; only its parent is another one now.
+    // Descriptors lead back to the moved directory; only its parent differs now.
     let paths = paths(&entries);
     assert!(paths.contains(&format!("{deep}x")), "{paths:?}");
     assert!(
@@ -83,7 +83,7 @@ fn a_walk_that_cannot_come_back_to_a_directory_names_it_and_goes_on() {
     let root = tree(&[&format!("{deep}x"), "d/e", "z"]);
     let mut walker = Walker::open(root.path(), Path::new(""), WalkOptions::default()).unwrap();
     let mut entries = walker.next_entries(95).unwrap();
-    // The way back leads elsewhere, and the path to another directory.
+    // The way back leads elsewhere, and the path leads to another directory.
     fs::create_dir_all(root.path().join("new")).unwrap();
     fs::rename(root.path().join("d/d"), root.path().join("new/d")).unwrap();
     fs::rename(root.path().join("d"), root.path().join("other")).unwrap();

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use super::*;
 use refrain_entries::{EntryKind, Owner, Timestamp};
 
-/// One step of building a tree. The numbers select among the directories and files so far.
+/// A step of building a tree. The numbers select among existing directories and files.
 #[derive(Debug, Clone)]
 enum Step {
     Directory(usize, String),
@@ -141,7 +141,7 @@ fn reference(root: &Path) -> Vec<Entry> {
     entries
 }
 
-/// Without what the reference does not know.
+/// Removes what the reference does not know.
 fn without_names(mut entry: Entry) -> Entry {
     let owner = Owner {
         uid: entry.owner.uid,
@@ -178,7 +178,7 @@ proptest! {
         prop_assert!(ordered);
     }
 
-    /// A list of paths gives what a selection of the same paths gives, and in the same order.
+    /// Listing paths gives the same entries, in the same order, as selecting them.
     #[test]
     fn listed_paths_are_those_that_a_selection_takes(
         steps in steps(), picks in prop::collection::vec(any::<usize>(), 0..6)

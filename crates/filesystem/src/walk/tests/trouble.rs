@@ -1,4 +1,4 @@
-//! What cannot be read.
+//! Files and directories that cannot be read.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const NOBODY: u32 = 65_534;
 
-/// Runs `test` on a thread that may only do what nobody in particular may.
+/// Runs `test` on a thread with the rights of `nobody`.
 fn as_nobody<T: Send>(test: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -31,7 +31,7 @@ fn set_mode(path: &Path, mode: u32) {
 fn unreadable_directories_are_entries_without_contents_and_named() {
     let root = tree(&["a/x", "closed/secret", "locked/file", "z"]);
     set_mode(root.path(), 0o755);
-    // May not be listed; may be listed, but what is in it not seen.
+    // One cannot be listed; the other can, but not its entries examined.
     set_mode(&root.path().join("closed"), 0o711);
     set_mode(&root.path().join("locked"), 0o744);
     if !rustix::process::geteuid().is_root() {
@@ -58,7 +58,7 @@ fn unreadable_directories_are_entries_without_contents_and_named() {
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("name/closed"), "{error}");
 
-    // What is not wanted is no problem.
+    // Unwanted entries cause no problems.
     let options = selecting(|builder| {
         builder.exclude(b"closed").exclude(b"/locked/");
     });
@@ -87,7 +87,7 @@ fn unreadable_files_are_listed_and_cannot_be_opened() {
         assert_eq!(problems, []);
         let files = FileRoot::open(root.path()).unwrap();
         let error = files.open_file(b"mine").unwrap_err();
-        // Another's file is opened although its access time changes.
+        // Another user's file is opened although its access time changes.
         let size = files.open_file(b"open").unwrap().size_bytes();
         (entries, Problem::of_error(b"mine", &error).kind, size)
     });
