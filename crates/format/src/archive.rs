@@ -28,7 +28,7 @@ pub struct ArchiveHeader {
     pub version: (u16, u16),
     /// The features that a reader must know, as bits.
     pub required_features: u64,
-    /// The level that was requested, for information; 0 if it is none of the predefined levels.
+    /// The requested level, for information; 0 for custom settings.
     pub level: u8,
     /// The size of a segment of the match stage in content bytes, for information.
     pub segment_bytes: u64,
@@ -36,13 +36,13 @@ pub struct ArchiveHeader {
     pub epoch_bytes: u64,
     /// The largest number of raw bytes in a block.
     pub block_bytes_max: u64,
-    /// The memory budget of the writer, for information: it may change the bytes of an archive.
+    /// The writer's memory budget, for information: it may change the bytes of an archive.
     pub memory_budget_bytes: u64,
-    /// The number of the archive's latest bytes that a decoder that cannot seek must retain
-    /// ([`REACH_UNLIMITED`]: all).
+    /// How many of the archive's latest bytes a decoder that cannot seek must retain
+    /// ([`REACH_UNLIMITED`]: all of them).
     pub reach_bytes: u64,
-    /// The number of the latest extents that such a decoder must retain for references; 0: there
-    /// are no references.
+    /// How many of the latest extents such a decoder must retain for references; 0 if there are
+    /// none.
     pub reference_window: u64,
 }
 
@@ -140,7 +140,7 @@ impl ArchiveHeader {
     }
 }
 
-/// A version number; those above 65,535, all of them unknown, count as that.
+/// Reads a version number. Anything above 65,535 is unknown and counts as 65,535.
 fn take_version(reader: &mut ByteReader<'_>) -> Result<u16> {
     Ok(u16::try_from(reader.varint()?).unwrap_or(u16::MAX))
 }

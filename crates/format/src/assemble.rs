@@ -1,4 +1,4 @@
-//! Puts frames in order for a writer: sets their sequence numbers, collects the index, and rejects
+//! Puts a writer's frames in order: sets their sequence numbers, collects the index, and rejects
 //! what a reader would reject.
 //!
 //! It does no input or output: every call returns, or completes in place, the bytes to write next,
@@ -18,7 +18,6 @@ use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};
 use crate::payload::Payload;
 
-/// A member that has started and not ended.
 #[derive(Debug, Clone)]
 struct OpenMember {
     start_frame_offset: u64,
@@ -27,7 +26,7 @@ struct OpenMember {
     first_frame: Option<u64>,
 }
 
-/// Orders the frames of one archive. Memory: the index to be written (some 8 bytes for each block
+/// Orders the frames of one archive. Memory: the index to be written (about 8 bytes for each block
 /// and each epoch).
 #[derive(Debug, Clone)]
 pub struct ArchiveAssembler {
@@ -87,8 +86,8 @@ impl ArchiveAssembler {
         }
     }
 
-    /// Sets the most bytes of rows in a node of the index, before the first frame after Archive.
-    /// Small nodes give small archives deep indexes, which is for tests.
+    /// Sets how many bytes of rows a node of the index may have; call it before the first frame
+    /// after Archive. Small nodes give small archives deep indexes, for tests.
     #[must_use]
     pub fn with_index_node_bytes(self, node_bytes: usize) -> Self {
         Self {
@@ -97,8 +96,8 @@ impl ArchiveAssembler {
         }
     }
 
-    /// Starts an archive of frames that exist already ([`transfer`](Self::transfer)), the Archive
-    /// frame included. Its index states these totals.
+    /// Starts an archive of frames that already exist ([`transfer`](Self::transfer)), including the
+    /// Archive frame. Its index states these totals.
     pub(crate) fn for_transfer(archive_id: u32, totals: ExtentTotals) -> Self {
         Self {
             stated_totals: Some(totals),
@@ -106,7 +105,7 @@ impl ArchiveAssembler {
         }
     }
 
-    /// Adds a frame with the payload of a frame of another archive. Returns the frame.
+    /// Adds a frame with the payload of another archive's frame and returns it.
     ///
     /// # Errors
     /// The payload is damaged, or the frame is not allowed here.
@@ -166,7 +165,7 @@ impl ArchiveAssembler {
         Ok(())
     }
 
-    /// Completes a frame that [`BlockHeader::finish`] has made of `header`; or one of
+    /// Completes a frame made by [`BlockHeader::finish`] from `header`, or one made by
     /// [`BlockHeader::finish_detached`], with `detached_bytes` of data to be written after it.
     ///
     /// # Errors
@@ -197,8 +196,8 @@ impl ArchiveAssembler {
         })
     }
 
-    /// Completes a frame that [`ExtentsHeader::finish`] has made of `header`. `sums` are the sums
-    /// of its extents.
+    /// Completes a frame made by [`ExtentsHeader::finish`] from `header`. `sums` are the sums of
+    /// its extents.
     ///
     /// # Errors
     /// The frame is not allowed here, or exceeds the promised reach.
@@ -233,7 +232,7 @@ impl ArchiveAssembler {
         })
     }
 
-    /// Completes a frame that [`EntriesHeader::finish`] has made of `header`.
+    /// Completes a frame made by [`EntriesHeader::finish`] from `header`.
     ///
     /// # Errors
     /// The frame is not allowed here.
@@ -254,12 +253,13 @@ impl ArchiveAssembler {
             .push_entries(&IndexEntries::new(frame_offset, frame_bytes, header))
     }
 
-    /// States the path order of the entries of the oldest open member, a tree whose frames of
-    /// entries are not in it. The slices name frames by their numbers in the member. To be called
-    /// before [`member_end`](Self::member_end).
+    /// States the path order of the oldest open member's entries: a tree whose frames of entries
+    /// are not in path order. The slices name frames by their numbers in the member. Call it before
+    /// [`member_end`](Self::member_end).
     ///
     /// # Errors
-    /// They are not in path order. Slices that do not hold every entry once are found at the end.
+    /// The slices are not in path order. Slices that do not hold every entry exactly once are found
+    /// at the end.
     pub fn slices(&mut self, slices: impl IntoIterator<Item = IndexSlice>) -> Result<()> {
         let first = self.open_members.front().and_then(|open| open.first_frame);
         let first = first.unwrap_or_default();
@@ -300,7 +300,7 @@ impl ArchiveAssembler {
     /// head.
     ///
     /// # Errors
-    /// A kind that readers do not skip.
+    /// Readers do not skip frames of this kind.
     pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
         let sequence = self.checker.frame_count();
         let frame = complete_frame(kind, FLAG_SKIPPABLE, payload, self.archive_id, sequence);
@@ -341,7 +341,6 @@ impl ArchiveAssembler {
         })
     }
 
-    /// Makes and checks the next frame, a node of the index.
     fn index_frame(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
         let sequence = self.checker.frame_count();
         let frame = complete_frame(FrameKind::Index, 0, payload, self.archive_id, sequence);
@@ -350,7 +349,7 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Returns the End frame with these roots of the index, and what it states.
+    /// Returns the End frame with these roots of the index, and its contents.
     fn end_frame(&self, roots: &[u8]) -> Result<(ArchiveEnd, Vec<u8>)> {
         let sequence = self.checker.frame_count();
         let measured = ExtentTotals {
@@ -379,7 +378,6 @@ impl ArchiveAssembler {
         }
     }
 
-    /// Completes the next frame and returns its location.
     fn number_frame(&self, frame: &mut [u8]) -> (u64, u64) {
         finish_header(frame, self.archive_id, self.checker.frame_count());
         (self.archive_bytes(), frame.len() as u64)

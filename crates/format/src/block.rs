@@ -15,11 +15,10 @@ use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, chunked_checksum64};
 
-/// Bytes of the stored checksum of a piece.
 const PIECE_CHECKSUM_BYTES: usize = 4;
 
-/// The largest size of the fields before the checksums of the pieces: the head's size, three
-/// numbers, the coding and a checksum.
+/// The largest size of the fields before the pieces' checksums: the head's size, three numbers, the
+/// coding and a checksum.
 const FIELDS_BYTES_MAX: usize = 3 + 3 * 10 + CODING_BYTES_MAX + 8;
 
 /// Returns the largest size of a Block frame without its data, in bytes, for a block of
@@ -40,8 +39,8 @@ pub struct BlockHeader {
     pub store_start: u64,
     /// The number of bytes of the block in the store.
     pub raw_bytes: u64,
-    /// The [`chunked_checksum64`] of the raw bytes. It also covers errors of the codec, which the
-    /// payload's checksum does not. Absent exactly if the data is uncoded.
+    /// The [`chunked_checksum64`] of the raw bytes. Unlike the payload's checksum, it also covers
+    /// errors of the codec. Absent exactly if the data is uncoded.
     pub raw_checksum: Option<u64>,
     /// How the data is coded.
     pub coding: Coding,
@@ -61,7 +60,7 @@ impl BlockHeader {
     /// data.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse).
+    /// As [`parse`](Self::parse).
     pub fn parse_with_pieces<'a>(
         payload: &'a [u8],
         limits: &Limits,
@@ -75,7 +74,7 @@ impl BlockHeader {
     /// Parses the head of a Block frame whose data may be damaged or missing.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse) that do not concern the data.
+    /// As [`parse`](Self::parse), except for the data.
     pub fn parse_head<'a>(split: &SplitPayload<'a>) -> Result<(Self, PieceChecksums<'a>)> {
         let mut reader = split.fields("block header");
         let mut header = Self {
@@ -130,11 +129,11 @@ impl BlockHeader {
         builder.finish(&self.fields(sums)?)
     }
 
-    /// Returns the frame without its data, for an uncoded block whose bytes the writer writes after
-    /// it without copying. `sums` are the checksums of its pieces.
+    /// Returns the frame without its data, for an uncoded block whose bytes the writer appends
+    /// without copying. `sums` are the checksums of its pieces.
     ///
     /// # Errors
-    /// The same as [`finish`](Self::finish).
+    /// As [`finish`](Self::finish).
     pub fn finish_detached(&self, sums: &[u64]) -> Result<Vec<u8>> {
         let length = usize::try_from(self.raw_bytes).unwrap_or(usize::MAX);
         self.check(length, &Limits::default())?;
@@ -185,8 +184,8 @@ impl BlockHeader {
     }
 }
 
-/// The checksums of the pieces of a raw block, [`CHECKSUM_CHUNK_BYTES`] each: what is decoded in
-/// part is compared with them, and what remains of a damaged block.
+/// The checksums of the pieces of a raw block, [`CHECKSUM_CHUNK_BYTES`] each. They verify partly
+/// decoded blocks and the remains of damaged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceChecksums<'a> {
     /// Empty for a block of one piece.
@@ -198,7 +197,7 @@ impl<'a> PieceChecksums<'a> {
         let pieces = raw_bytes.div_ceil(CHECKSUM_CHUNK_BYTES as u64);
         let length = match pieces {
             0 | 1 => 0,
-            // A table beyond the head is refused by `take`.
+            // `take` rejects a table that extends past the head.
             _ => usize::try_from(pieces.saturating_mul(PIECE_CHECKSUM_BYTES as u64))
                 .unwrap_or(usize::MAX),
         };
@@ -206,16 +205,15 @@ impl<'a> PieceChecksums<'a> {
         Ok(Self { bytes })
     }
 
-    /// Returns the checksum of piece `piece`: the low 32 bits of its XXH3-64. `None` for a block of
-    /// one piece, which has only the checksum of the whole block, and behind the last piece.
+    /// Returns the checksum of piece `piece`: the low 32 bits of its XXH3-64. `None` past the last
+    /// piece, and for a block of one piece, which has only the checksum of the whole block.
     #[must_use]
     pub fn get(&self, piece: usize) -> Option<u32> {
         let (sums, _) = self.bytes.as_chunks();
         sums.get(piece).copied().map(u32::from_le_bytes)
     }
 
-    /// Returns whether `raw` is piece `piece` of the block, as far as its checksum tells; `None` if
-    /// there is no checksum.
+    /// Returns whether the checksum of piece `piece` matches `raw`; `None` if there is no checksum.
     #[must_use]
     pub fn check(&self, piece: usize, raw: &[u8]) -> Option<bool> {
         Some(self.get(piece)? == checksum64(raw) as u32)

@@ -1,5 +1,5 @@
 //! Converts numbers to bytes and back: little-endian numbers, and LEB128 variable-length numbers in
-//! their shortest form only (a value has one encoding).
+//! their shortest form only (so each value has one encoding).
 
 use crate::error::{FormatError, Result};
 
@@ -19,17 +19,14 @@ impl<'a> ByteReader<'a> {
         Self { what, rest: bytes }
     }
 
-    /// Returns the number of bytes not yet read.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Returns the bytes not yet read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Reads the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
             return Err(FormatError::Truncated {
@@ -42,7 +39,7 @@ impl<'a> ByteReader<'a> {
         Ok(taken)
     }
 
-    /// Reads the bytes up to the next zero byte, and that byte.
+    /// Reads the bytes up to the next zero byte, and the zero byte.
     pub(crate) fn take_until_zero(&mut self) -> Result<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == 0);
         let text = self.take(end.unwrap_or(self.rest.len()))?;
@@ -50,7 +47,6 @@ impl<'a> ByteReader<'a> {
         Ok(text)
     }
 
-    /// Reads the next `N` bytes as an array.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N)?);
@@ -88,7 +84,6 @@ impl<'a> ByteReader<'a> {
         })
     }
 
-    /// A variable-length number.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64> {
         // Most numbers of an archive fit in one byte.
@@ -156,7 +151,6 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// Appends `value` as a variable-length number.
 #[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -166,7 +160,6 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends each of `values` as a variable-length number.
 pub(crate) fn put_varints(out: &mut Vec<u8>, values: &[u64]) {
     values.iter().for_each(|&value| put_varint(out, value));
 }
@@ -190,7 +183,6 @@ pub(crate) fn difference(value: u64, base: u64) -> u64 {
     zigzag(value.wrapping_sub(base) as i64)
 }
 
-/// The inverse of [`difference`].
 #[inline]
 pub(crate) fn add_difference(base: u64, coded: u64) -> u64 {
     base.wrapping_add(unzigzag(coded) as u64)

@@ -13,7 +13,7 @@ pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<
     Ok(())
 }
 
-/// Checks that `value` is at most the `setting` of the archive's own Archive frame.
+/// Checks that `value` is at most the `setting` in the archive's own Archive frame.
 pub(crate) fn check_own_limit(what: &'static str, value: u64, setting: u64) -> Result<()> {
     if value > setting {
         Err(FormatError::OverSetting {
@@ -33,7 +33,6 @@ pub(crate) fn check_range(what: &'static str, start: u64, length: u64) -> Result
     Ok(end)
 }
 
-/// Checks that `value` is at least 1.
 pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
     match value {
         0 => Err(FormatError::Value {
@@ -45,7 +44,6 @@ pub(crate) fn check_positive(what: &'static str, value: u64) -> Result<()> {
     }
 }
 
-/// Checks that a value agrees with the expected one.
 pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Result<()> {
     if found == expected {
         Ok(())

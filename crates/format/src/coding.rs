@@ -1,6 +1,5 @@
 //! How data was coded: codec, filters, parameters, fallback, mask. It is part of the head of every
-//! frame that holds coded data. This crate interprets only codec 0; the codec crate interprets the
-//! others.
+//! frame with coded data. This crate interprets only codec 0, the codec crate all others.
 
 use crate::bytes::{ByteReader, put_varint};
 use crate::check::{check_limit, check_positive};
@@ -10,10 +9,10 @@ use crate::limits::{FILTERS_MAX, PARAMS_BYTES_MAX};
 /// The id of the codec for data that is stored uncoded.
 pub const CODEC_NONE: u16 = 0;
 
-/// The id of the codecs that have a name instead of a number: their parameters begin with a UUID.
+/// The id shared by codecs that have a name instead of a number: their parameters begin with a
+/// UUID.
 pub const CODEC_NAMED: u16 = 255;
 
-/// The size of a UUID in bytes.
 const NAME_BYTES: usize = 16;
 
 /// The largest size of a coding in bytes.
@@ -36,7 +35,7 @@ pub struct Coding {
     filters: [(u8, u8); FILTERS_MAX],
     params_bytes: u8,
     params: [u8; PARAMS_BYTES_MAX],
-    /// Each byte of the coded data is stored with these bits inverted.
+    /// The bits that are inverted in each byte of the coded data.
     mask: u8,
 }
 
@@ -141,7 +140,7 @@ impl Coding {
         self.fallback
     }
 
-    /// Returns whether the data is as it was: neither a codec nor a filter was applied.
+    /// Returns whether the data is stored as is: neither a codec nor a filter was applied.
     #[must_use]
     pub fn is_uncoded(&self) -> bool {
         self.codec == CODEC_NONE && self.filter_count == 0
@@ -216,7 +215,7 @@ impl Coding {
 
     /// Checks the length of coded data. It is never empty and never longer than the raw data (an
     /// encoder stores such data uncoded), and uncoded data has exactly the raw length. So the raw
-    /// length alone bounds the memory for a frame.
+    /// length alone bounds a frame's memory.
     pub(crate) fn check_data_bytes(&self, raw_bytes: u64, data_bytes: u64) -> Result<()> {
         if self.codec == CODEC_NONE && data_bytes != raw_bytes {
             return Err(FormatError::Mismatch {

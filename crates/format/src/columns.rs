@@ -1,8 +1,8 @@
 //! A packed section consists of columns: fields of the same meaning are stored together, because a
 //! codec compresses similar data better.
 //!
-//! Layout: the number of the last column that is not empty, the byte lengths of the columns before
-//! it (variable-length numbers), then the columns.
+//! Layout: the number of the last non-empty column, the byte lengths of the columns before it
+//! (variable-length numbers), then the columns.
 
 use crate::bytes::{ByteReader, put_varint};
 use crate::check::check_positive;
@@ -47,7 +47,7 @@ pub(crate) fn split<'a, const N: usize>(
     for (column, length) in columns.iter_mut().zip(lengths).take(last) {
         *column = ByteReader::new(what, reader.take(length)?);
     }
-    // A last column that is empty is not counted.
+    // An empty last column is not counted.
     check_positive("bytes of the last column", reader.remaining() as u64)?;
     if let Some(column) = columns.get_mut(last) {
         *column = reader;

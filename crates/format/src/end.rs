@@ -1,5 +1,5 @@
-//! The End frame, the last frame, and the tail behind it, from which a reader that can seek finds
-//! the End frame and with it the index.
+//! The End frame, which is the last one, and the tail after it. A reader that can seek finds the
+//! End frame through the tail, and the index through the End frame.
 
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_at_most, check_equal, check_range};
@@ -10,7 +10,7 @@ use crate::index::{IndexList, IndexNode, NAMES_FROM, parse_roots};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::limits::Limits;
 
-/// The head of an End frame. Its data are the roots of the index.
+/// The head of an End frame. Its data is the roots of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveEnd {
     /// The number of content bytes of all members.
@@ -31,15 +31,15 @@ pub struct ArchiveEnd {
     pub root_hash: [u8; 32],
 }
 
-/// What depends on the extents of all epochs, with what references stand for.
+/// Totals that depend on the extents of all epochs, with references resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtentTotals {
     /// The number of content bytes of all copies.
     pub matched_bytes: u64,
     /// The number of content bytes of all fills.
     pub fill_bytes: u64,
-    /// The number of the archive's latest bytes that a decoder that cannot seek really needs: the
-    /// largest reach that an epoch needs.
+    /// How many of the archive's latest bytes a decoder that cannot seek really needs: the largest
+    /// reach of any epoch.
     pub reach_needed_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl ArchiveEnd {
     /// Parses the payload of an End frame: its head, and the roots of the index.
     ///
     /// # Errors
-    /// Sums that contradict each other, or the roots; values out of their range.
+    /// Values out of range, or sums that contradict each other or the roots.
     pub fn parse(payload: &[u8]) -> Result<(Self, Vec<IndexNode>)> {
         let split = SplitPayload::new(payload)?;
         let end = Self::parse_head(&split)?;
@@ -118,12 +118,12 @@ impl ArchiveEnd {
         Ok(complete_frame(kind, 0, &payload, archive_id, sequence))
     }
 
-    /// Parses the end of a file of `file_bytes` bytes: `last_bytes`, as many as there are, end with
-    /// an End frame and the tail.
+    /// Parses the end of a file of `file_bytes` bytes. `last_bytes` are as many of its last bytes
+    /// as were read.
     ///
     /// # Errors
-    /// They do not (the file was truncated, or something was appended), or the archive's length is
-    /// not the file's.
+    /// They do not end with an End frame and a tail (the file was truncated, or something was
+    /// appended), or the archive is not as long as the file.
     pub fn from_end_of_file(last_bytes: &[u8], file_bytes: u64) -> Result<(Self, Vec<IndexNode>)> {
         let (end, roots) = Self::from_last_bytes(last_bytes)?;
         if end.archive_bytes == file_bytes {
@@ -137,10 +137,10 @@ impl ArchiveEnd {
         }
     }
 
-    /// Parses the last bytes of an archive, at least its End frame and its tail.
+    /// Parses the last bytes of an archive, which must include its End frame and its tail.
     ///
     /// # Errors
-    /// They are not: the archive was truncated, or something was appended.
+    /// They do not: the archive was truncated, or something was appended.
     pub fn from_last_bytes(last_bytes: &[u8]) -> Result<(Self, Vec<IndexNode>)> {
         let (frames, tail) = last_bytes.split_at(last_bytes.len().saturating_sub(TAIL_BYTES));
         let frame_bytes = Tail::parse(tail)?.back_bytes;
@@ -200,7 +200,7 @@ impl ArchiveEnd {
         }
     }
 
-    /// Compares the sums with those of the lists.
+    /// Compares the totals with the sums of the lists.
     fn check_roots(&self, roots: &[IndexNode]) -> Result<()> {
         let root = |list| roots.iter().find(|root| root.list == list);
         let end_of = |list| root(list).map_or([0, 0], |root| root.end);
@@ -240,7 +240,7 @@ impl ArchiveEnd {
     }
 }
 
-/// The last bytes of an archive: how far back its last frame begins.
+/// The last bytes of an archive: the distance back to its last frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
     /// The distance from the start of the End (or Whole) frame to the start of the tail in bytes.
@@ -254,7 +254,7 @@ impl Tail {
     /// Parses the last [`TAIL_BYTES`] bytes of an archive.
     ///
     /// # Errors
-    /// Other bytes, or a distance that no frame has.
+    /// They are not a tail, or the distance is too small for a frame.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new("tail of an archive", bytes);
         let number = reader.u64()?;

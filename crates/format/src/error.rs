@@ -5,8 +5,8 @@ use crate::layout::{FrameKind, MAGIC};
 /// The class of an error: what it means for the owner of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
-    /// No writer of this format writes these bytes: the archive is damaged, truncated, or something
-    /// else.
+    /// No writer of this format writes these bytes: the archive is damaged, truncated, or not an
+    /// archive.
     Damaged,
     /// The archive may be intact, but needs a feature that this version does not have.
     Unsupported,
@@ -69,16 +69,16 @@ pub enum FormatError {
         /// The value expected from earlier frames.
         expected: u64,
     },
-    /// A value exceeds what the Archive frame states as the archive's largest.
+    /// A value exceeds the maximum that the Archive frame states.
     OverSetting {
         /// The name of the value, with its unit.
         what: &'static str,
         /// Its value.
         value: u64,
-        /// The largest value by the Archive frame.
+        /// The maximum in the Archive frame.
         setting: u64,
     },
-    /// An entry contradicts the others, or what its member's end says of all.
+    /// An entry contradicts other entries, or its member's end.
     EntryList {
         /// The number of the entry in its member, from 0.
         entry: u64,

@@ -1,8 +1,9 @@
-//! Frames, the unit of an archive: a 32-byte header and a payload, which is a head and data.
+//! Frames, the unit of an archive: a 32-byte header and a payload, which consists of a head and
+//! data.
 //!
 //! Writing: [`FrameBuilder`] reserves space for the header and the head before the data. A worker
-//! completes the payload and its checksum. The thread that orders the frames writes the archive's
-//! id, the sequence number and the header checksum ([`finish_header`]).
+//! completes the payload and its checksum. The thread that orders the frames adds the archive's id,
+//! the sequence number and the header checksum ([`finish_header`]).
 //!
 //! Reading: [`UntrustedFrameHeader`] → [`FrameHeader`] → payload.
 
@@ -21,8 +22,8 @@ const CHECKED_BYTES: usize = 28;
 /// Flag bit: a reader that does not know the frame's kind may skip the frame.
 pub const FLAG_SKIPPABLE: u8 = 1;
 
-/// Flag bit of a skippable frame: a program that changes an archive and does not know the frame's
-/// kind keeps the frame.
+/// Flag bit of a skippable frame: programs that change the archive and do not know the frame's kind
+/// keep the frame.
 pub const FLAG_KEEP: u8 = 2;
 
 const ARCHIVE_ID_AT: usize = 4;
@@ -57,7 +58,7 @@ impl UntrustedFrameHeader {
     }
 
     /// Returns whether the sync word and the checksum are right, that is, whether this is a frame
-    /// header at all. A scan uses it.
+    /// header at all. Scans use it.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.check_intact().is_ok()
@@ -146,14 +147,14 @@ impl UntrustedFrameHeader {
 /// A frame header that has passed its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// The id of the archive, the same in all its frames: frames of an archive that lies inside
-    /// another one are not taken for frames of the outer one.
+    /// The archive's id, the same in all its frames. It tells the frames of an archive from those
+    /// of an archive inside it.
     pub archive_id: u32,
     /// The kind of the frame.
     pub kind: FrameKind,
     /// Whether a reader that does not know the kind may skip the frame.
     pub skippable: bool,
-    /// Whether a program that changes the archive and does not know the kind keeps the frame.
+    /// Whether programs that change the archive and do not know the kind keep the frame.
     pub keep: bool,
     /// The size of the payload that follows the header, in bytes.
     pub payload_bytes: u64,
@@ -191,10 +192,10 @@ impl FrameHeader {
         self.check_payload_checksum(payload_checksum(payload))
     }
 
-    /// Compares the checksum of the payload, for a reader that hashed the payload in parts.
+    /// Compares the checksum of a payload that the reader hashed in parts.
     ///
     /// # Errors
-    /// [`FormatError::Checksum`] if `found` is not the checksum stated in the header.
+    /// [`FormatError::Checksum`] if `found` is not the checksum in the header.
     pub fn check_payload_checksum(&self, found: u64) -> Result<()> {
         if found != self.payload_checksum {
             return Err(FormatError::Checksum {
@@ -267,17 +268,17 @@ pub fn check_magic(start_of_file: &[u8]) -> Result<()> {
 }
 
 /// Returns the checksum of a payload: the XXH3-64 of its head and of the XXH3-64s (little endian)
-/// of every [`CHECKSUM_CHUNK_BYTES`] of its data. A payload whose head is damaged counts as head.
+/// of every [`CHECKSUM_CHUNK_BYTES`] of its data. A payload with a damaged head counts as head.
 ///
-/// The data is hashed in pieces because, for an uncoded block, it is the block itself: the block's
-/// own checksum consists of the same checksums of pieces, so the bytes are read once for both.
+/// An uncoded block is the data itself, and the block's own checksum is made of the same checksums
+/// of pieces, so its bytes are read once for both.
 #[must_use]
 pub fn payload_checksum(payload: &[u8]) -> u64 {
     let (head, data) = head_and_data(payload);
     checksum_of_pieces(head, &piece_sums(data))
 }
 
-/// Divides a payload. One whose head is damaged counts as head.
+/// Divides a payload. If its head is damaged, all of it counts as head.
 pub(crate) fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
     match SplitPayload::new(payload) {
         Ok(split) => (split.head, split.data),
@@ -302,7 +303,6 @@ pub(crate) fn checksum_of_pieces(direct: &[u8], sums: &[u64]) -> u64 {
 #[derive(Debug)]
 pub struct FrameBuilder {
     bytes: Vec<u8>,
-    /// The size of the space for the frame header and the head.
     reserved_bytes: usize,
     kind: FrameKind,
 }
@@ -338,7 +338,7 @@ impl FrameBuilder {
         self.bytes.truncate(self.reserved_bytes);
     }
 
-    /// Writes the head with these fields. The frame then lacks only [`finish_header`].
+    /// Writes a head with these fields. The frame then lacks only [`finish_header`].
     ///
     /// # Errors
     /// The head is longer than the space for it.
@@ -357,8 +357,8 @@ impl FrameBuilder {
     }
 }
 
-/// Returns the start of a frame, its header and its head, whose data (`data_bytes`, with these
-/// checksums of its pieces) is outside. It lacks only [`finish_header`].
+/// Returns the start of a frame, its header and head, for data stored elsewhere (`data_bytes`, with
+/// these checksums of its pieces). It lacks only [`finish_header`].
 pub(crate) fn detached_frame(
     kind: FrameKind,
     fields: &[u8],
@@ -383,7 +383,7 @@ fn frame_prefix(kind: FrameKind, flags: u8, head: &[u8], data_bytes: u64, sums: 
     prefix
 }
 
-/// Overwrites `frame[at..]` with `value`. Ranges outside the frame are ignored (such a frame fails
+/// Overwrites `frame[at..]` with `value`. Ignores ranges outside the frame (such a frame fails
 /// every check).
 fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
     if let Some(target) = frame.get_mut(at..at + value.len()) {
@@ -391,7 +391,7 @@ fn patch(frame: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Completes a frame: writes the archive's id, its `sequence` number and the header checksum. This
+/// Completes a frame: writes the archive's id, the `sequence` number and the header checksum. This
 /// is cheap, so the thread that orders the frames can do it.
 pub fn finish_header(frame: &mut [u8], archive_id: u32, sequence: u64) {
     patch(frame, ARCHIVE_ID_AT, &archive_id.to_le_bytes());
@@ -417,8 +417,8 @@ pub fn complete_frame(
     frame
 }
 
-/// Returns the next position, at or after `from`, of an intact frame header. Salvage uses it to
-/// find frames when a part of the archive or its index is damaged.
+/// Returns the position of the next intact frame header at or after `from`. Salvage uses it to find
+/// frames when the archive or its index is damaged.
 #[must_use]
 pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
     let last = bytes.len().checked_sub(FRAME_HEADER_BYTES)?;
@@ -438,7 +438,7 @@ pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A frame of padding whose head has no fields.
+    /// A padding frame whose head has no fields.
     fn padding(data: &[u8], sequence: u64) -> Vec<u8> {
         let payload = [&head_of(&[]), data].concat();
         complete_frame(FrameKind::Padding, FLAG_SKIPPABLE, &payload, 7, sequence)

@@ -43,16 +43,16 @@ impl<'a> SplitPayload<'a> {
         Ok(Self { head, data, fields })
     }
 
-    /// Returns a reader of the fields of `what`.
+    /// Returns a reader of the fields; `what` names them in errors.
     pub(crate) fn fields(&self, what: &'static str) -> ByteReader<'a> {
         ByteReader::new(what, self.fields)
     }
 }
 
-/// Returns the reader of the fields of a payload that consists of its head.
+/// Returns the reader of the fields of a payload that is all head.
 ///
 /// # Errors
-/// Bytes follow the head, or those of [`SplitPayload::new`].
+/// Bytes follow the head; as [`SplitPayload::new`].
 pub(crate) fn head_only<'a>(what: &'static str, payload: &'a [u8]) -> Result<ByteReader<'a>> {
     let split = SplitPayload::new(payload)?;
     if split.data.is_empty() {
@@ -94,7 +94,6 @@ pub(crate) fn take_extensions(mut reader: ByteReader<'_>) -> Result<Vec<u8>> {
     Ok(extensions)
 }
 
-/// Returns the head with these fields.
 pub(crate) fn head_of(fields: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(fields.len() + 3);
     put_varint(&mut head, fields.len() as u64);

@@ -1,9 +1,9 @@
-//! What makes the frames of an archive its own: the archive's id, and the mask that keeps its data
-//! free of what would look like one of its frames.
+//! What distinguishes the frames of one archive: the archive's id, and the mask that keeps data
+//! from looking like one of its frames.
 //!
-//! A scan of a damaged archive takes the sync word and the archive's id for the start of a frame.
-//! An archive that lies inside has another id. Where data would contain both all the same, a writer
-//! inverts some bits of it ([`mask_for`]).
+//! A scan of a damaged archive takes the sync word followed by the archive's id for the start of a
+//! frame. An archive stored inside has another id. If data contains both nevertheless, the writer
+//! inverts some of its bits ([`mask_for`]).
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::layout::SYNC;
 use crate::member::MemberStart;
 
-/// What the id of an archive depends on of its first block.
+/// What an archive's id takes from its first block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstBlock {
     /// The number of bytes of the block in the store.
@@ -25,9 +25,9 @@ pub struct FirstBlock {
     pub raw_checksum: u64,
 }
 
-/// Returns the id of an archive with these settings, the starts of members that come before the
-/// first block, and the first block, if there is one. Readers accept any id; this one makes the
-/// same input the same archive, and different input most likely a different one.
+/// Returns the id of an archive with these settings, the starts of members before the first block,
+/// and the first block, if there is one. Readers accept any id; this choice gives the same input
+/// the same archive, and different input almost certainly a different id.
 ///
 /// # Errors
 /// Values that no frame may have.
@@ -48,18 +48,18 @@ pub fn archive_id<'a>(
     Ok(checksum.value() as u32)
 }
 
-/// The bytes of the sync word and the archive's id, with which every frame begins.
+/// The length of the sync word and the archive's id, with which every frame begins.
 const FRAME_START_BYTES: usize = 8;
 
-/// Returns whether data contains the sync word. Few data does; only such data may need a mask. The
-/// parts of the data follow one another.
+/// Returns whether the concatenated parts contain the sync word, which is rare; only then may the
+/// data need a mask.
 pub fn contains_sync<'a>(parts: impl Iterator<Item = &'a [u8]>) -> bool {
     contains(parts, &SYNC)
 }
 
 /// Returns the smallest mask with which data does not contain the sync word followed by the
-/// archive's id; 0 if it needs none. (If every mask fails, for which data of 2 KiB must be made on
-/// purpose, 0 as well.)
+/// archive's id; 0 if it needs none. (Also 0 if every mask fails, which takes 2 KiB of data made on
+/// purpose.)
 pub fn mask_for<'a, P>(parts: P, archive_id: u32) -> u8
 where
     P: Iterator<Item = &'a [u8]> + Clone,
@@ -74,11 +74,11 @@ where
     (0..=u8::MAX).find(is_free).unwrap_or_default()
 }
 
-/// Whether the parts together contain `pattern`, at most [`FRAME_START_BYTES`] long.
+/// Whether the concatenated parts contain `pattern`, at most [`FRAME_START_BYTES`] long.
 fn contains<'a>(parts: impl Iterator<Item = &'a [u8]>, pattern: &[u8]) -> bool {
     let finder = Finder::new(pattern);
     let overlap = pattern.len().saturating_sub(1);
-    // The last bytes so far, too few for the pattern.
+    // The latest bytes, too few for the pattern.
     let mut before: Vec<u8> = Vec::with_capacity(2 * FRAME_START_BYTES);
     for part in parts {
         before.extend(part.iter().take(overlap));
@@ -96,7 +96,7 @@ fn contains<'a>(parts: impl Iterator<Item = &'a [u8]>, pattern: &[u8]) -> bool {
 }
 
 impl Coding {
-    /// Returns the coded data of a frame: what is stored, without the mask.
+    /// Returns a frame's coded data without the mask.
     #[must_use]
     pub fn unmasked<'a>(&self, stored: &'a [u8]) -> Cow<'a, [u8]> {
         match self.mask() {

@@ -1,7 +1,7 @@
 //! The fixed numbers of the format that several files use: the magic number, the sync word, the
 //! kinds of frames, and the sizes of the frame header and of the tail.
 //!
-//! This file imports nothing of the crate, so error messages can name what it defines.
+//! This file imports nothing from the crate, so error messages can name what it defines.
 
 /// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in
 /// any encoding, and the line ends and ^Z reveal a transfer that converted the file.
@@ -15,7 +15,8 @@ pub const SYNC: [u8; 4] = [0xf5, b'F', b'R', 0xfe];
 pub const FRAME_HEADER_BYTES: usize = 32;
 
 /// The size of the tail, which follows the last frame: how far back that frame begins (6 bytes),
-/// and [`TAIL_MAGIC`]. So a reader that can seek finds the end frame, which has no fixed size.
+/// and [`TAIL_MAGIC`]. A reader that can seek finds the End frame, which has no fixed size, through
+/// it.
 pub const TAIL_BYTES: usize = 8;
 
 /// The last bytes of every archive.

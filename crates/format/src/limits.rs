@@ -8,7 +8,7 @@
 /// a difference in an `i64`.
 pub const ADDRESS_BYTES_MAX: u64 = 1 << 61;
 
-/// Archives that stand one behind the other in a file.
+/// Archives concatenated in one file.
 pub const ARCHIVES_MAX: usize = 1024;
 
 /// Raw bytes of a block. A block is decoded as a whole, so this bounds the reader's memory. 1 GiB
@@ -23,14 +23,14 @@ pub const PACKED_RAW_BYTES_MAX: u64 = 1 << 28;
 pub const EXTENTS_PER_FRAME_MAX: u64 = 1 << 24;
 
 /// The latest extents to which references may refer: a reader that cannot seek retains them, in
-/// some 13 bytes each.
+/// about 13 bytes each.
 pub const REFERENCE_WINDOW_MAX: u64 = 1 << 20;
 
-/// How often a reference may refer to a reference. A random read decodes up to as many Extents
-/// frames more.
+/// The depth of references to references. A random read decodes at most this many more Extents
+/// frames.
 pub const REFERENCE_DEPTH_MAX: u8 = 16;
 
-/// Content bytes of an epoch. A hole costs nothing, whatever its length, so this is far above what
+/// Content bytes of an epoch. A hole costs nothing, whatever its length, so this is far more than
 /// memory could hold.
 pub const EPOCH_BYTES_MAX: u64 = 1 << 50;
 
@@ -40,8 +40,8 @@ pub const PATTERN_BYTES_MAX: usize = 64;
 /// Bytes of a member's name: the longest path that common systems accept.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Members of an archive: each has two frames. Small files are better in one tree member, where a
-/// name costs a few bytes.
+/// Members of an archive. Each has two frames; small files are better off in one tree member, where
+/// a name costs a few bytes.
 pub const MEMBERS_MAX: u64 = 1 << 31;
 
 /// Members that have started and not ended. A reader from front to back retains their starts.
@@ -62,22 +62,22 @@ pub const PATH_BYTES_MAX: usize = 65_535;
 /// Bytes of a path that the header and the index row of an Entries frame repeat.
 pub const FIRST_PATH_BYTES_MAX: usize = 255;
 
-/// Bytes of the entries of one frame together, unpacked: paths, link targets, header recipes, names
-/// and values of attributes, and 48 for each attribute and 16 for each data range. Entries share
+/// Unpacked bytes of the entries of one frame: paths, link targets, header recipes, names and
+/// values of attributes, plus 48 for each attribute and 16 for each data range. Entries share
 /// these, so without this limit a frame of one megabyte could unpack to four gigabytes.
 pub const ENTRY_BYTES_PER_FRAME_MAX: usize = 1 << 26;
 
-/// Bytes of the data of an Index frame, a node of the index; and of the End frame, its roots. A
-/// lookup reads a node for each depth.
+/// Bytes of the data of an Index frame (a node of the index) and of the End frame (its roots). A
+/// lookup reads one node per level.
 pub const INDEX_BYTES_MAX: u64 = 1 << 20;
 
-/// Nodes on the way from a node of the index to a row. Nodes of 16 KiB hold more than 500 rows of
-/// most lists, so eight levels are never needed.
+/// Levels of the index below a node. Nodes of 16 KiB hold more than 500 rows of most lists, so
+/// eight levels are never needed.
 pub const INDEX_DEPTH_MAX: u8 = 8;
 
-/// Bytes of the frames that a reader from front to back must hold back together until the blocks
-/// of an epoch before them have come, headers included. The extents of 64 epochs of 16 MiB rarely
-/// take more than 10 MiB.
+/// Bytes of frames, headers included, that a reader from front to back must hold back until the
+/// blocks of an earlier epoch have come. The extents of 64 epochs of 16 MiB rarely take more than
+/// 10 MiB.
 pub const HELD_BYTES_MAX: u64 = 1 << 26;
 
 /// Filters before a codec.
@@ -86,7 +86,7 @@ pub const FILTERS_MAX: usize = 2;
 /// Bytes of a codec's parameters.
 pub const PARAMS_BYTES_MAX: usize = 64;
 
-/// Bytes of the head of a payload, its size not included.
+/// Bytes of the head of a payload, excluding its size.
 pub const HEAD_BYTES_MAX: usize = 1 << 17;
 
 /// Bytes of the data of a Whole frame.
@@ -118,11 +118,11 @@ pub struct Limits {
     /// Extents in one frame. In memory each takes `size_of::<Extent>()` bytes (80 on 64-bit
     /// machines).
     pub extents_per_frame_max: u64,
-    /// Bytes of the entries of one frame together, unpacked.
+    /// Unpacked bytes of the entries of one frame.
     pub entry_bytes_per_frame_max: u64,
     /// Members of the archive.
     pub members_max: u64,
-    /// Bytes of the frames that are held back together.
+    /// Bytes of the frames that are held back.
     pub held_bytes_max: u64,
 }
 

@@ -45,8 +45,8 @@ impl MemberKind {
         matches!(self, Self::Tree | Self::Tar)
     }
 
-    /// Whether the index states the path order of the entries of a member of this kind with this
-    /// end: a tree whose frames of entries are not in it.
+    /// Whether the index states the path order of the entries: for a tree whose frames of entries
+    /// are not in path order.
     #[must_use]
     pub fn has_slices(self, end: &MemberEnd) -> bool {
         self == Self::Tree && end.entry_count > 0 && !end.entries_are_sorted
@@ -84,8 +84,8 @@ pub struct MemberStart {
     pub content_start: u64,
     /// The type of its content.
     pub kind: MemberKind,
-    /// The name as bytes, by custom UTF-8, without zero bytes; empty if there is none. It is not
-    /// trusted: a reader that creates files by it must reject names that lead out of the output
+    /// The name as bytes, conventionally UTF-8, without zero bytes; empty if there is none. It is
+    /// not trusted: a reader that creates files by it must reject names that lead out of the output
     /// directory.
     pub name: Vec<u8>,
     /// Permission bits, as in `st_mode & 0o7777`.
@@ -94,9 +94,9 @@ pub struct MemberStart {
     pub modified: Option<Timestamp>,
     /// The expected length, if it was known in advance; MemberEnd states the true one.
     pub content_bytes_hint: Option<u64>,
-    /// Whether the hash of its content leaves zeros out ([`HashKind::Sparse`]); of files only.
+    /// Whether its content's hash leaves out zeros ([`HashKind::Sparse`]); only for files.
     pub is_sparse: bool,
-    /// Extensions of later versions, as they are stored; empty in this version.
+    /// Extensions of later versions, as stored; empty in this version.
     pub extensions: Vec<u8>,
 }
 
@@ -269,24 +269,24 @@ pub struct MemberEnd {
     pub member_id: u64,
     /// The number of content bytes of the member.
     pub content_bytes: u64,
-    /// The length of the member as a stream: of a tree or a tar stream, the length of the tar
-    /// stream that its entries and its content give; of others, `content_bytes`.
+    /// The length of the member as a stream: for a tree or tar stream, the length of the tar stream
+    /// made from its entries and content; otherwise `content_bytes`.
     pub view_bytes: u64,
     /// The number of entries in all Entries frames of the member.
     pub entry_count: u64,
-    /// The hash of the entries ([`EntriesHasher`](crate::root_hash::EntriesHasher)), exactly if
-    /// members of the kind have entries.
+    /// The hash of the entries ([`EntriesHasher`](crate::root_hash::EntriesHasher)); present
+    /// exactly if members of the kind have entries.
     pub entries_hash: Option<[u8; 32]>,
-    /// BLAKE3 of the content; of a sparse member, that of
+    /// BLAKE3 of the content; for a sparse member, the hash by
     /// [`SparseHasher`](refrain_protect::SparseHasher).
     pub blake3: [u8; 32],
     /// Whether there are entries and their paths ascend strictly by
-    /// [`refrain_entries::compare_paths`] (entries without a path do not count), so that one is
-    /// found by binary search.
+    /// [`refrain_entries::compare_paths`] (entries without a path do not count). Then binary search
+    /// finds an entry.
     pub entries_are_sorted: bool,
     /// Further digests by ascending id.
     pub digests: Vec<Digest>,
-    /// Extensions of later versions, as they are stored; empty in this version.
+    /// Extensions of later versions, as stored; empty in this version.
     pub extensions: Vec<u8>,
 }
 
@@ -335,7 +335,7 @@ impl MemberEnd {
         Ok(head_of(&fields))
     }
 
-    /// Appends all fields but the id, which are those that the member's hash covers.
+    /// Appends the fields that the member's hash covers: all but the id.
     pub(crate) fn put_shown(&self, out: &mut Vec<u8>) {
         let entries_flag = u64::from(self.entries_hash.is_some()) * HAS_ENTRIES;
         let sorted_flag = u64::from(self.entries_are_sorted) * ENTRIES_ARE_SORTED;
@@ -554,7 +554,8 @@ mod tests {
     fn numbers_that_no_field_holds_are_damaged() {
         let payload = start().to_payload().unwrap();
         let class = |payload: &[u8]| MemberStart::parse(payload).unwrap_err().class();
-        // The mode is two bytes, the nanoseconds the last five: 2^32 or more take their place.
+        // The mode is two bytes, the nanoseconds are the last five: replace them by 2^32 or
+        // more.
         let mode_at = payload.len() - 8;
         let mut large_mode = payload.clone();
         large_mode.splice(mode_at..mode_at + 2, [0x80, 0x80, 0x80, 0x80, 0x10]);

@@ -1,11 +1,11 @@
-//! Parity: eight bytes in the head of a frame, with which a reader mends one short damage of its
+//! Parity: eight bytes in the head of a frame, with which a reader repairs short damage in its
 //! payload.
 //!
-//! They make the exclusive or of the payload's bytes at every eighth position 0, from each of the
-//! first eight positions on. So damage of at most eight bytes one behind the other shows what was
-//! changed, but not where. There are as many places as bytes, and the checksum of the payload says
-//! which is right: a wrong one passes with a probability of 2^-64. (The parity of disk arrays,
-//! where the place is known and no checksum is.)
+//! Parity byte `i` is the exclusive or of the payload's bytes at `i`, `i + 8`, `i + 16` … So if at
+//! most eight consecutive bytes are damaged, it shows how they changed, but not where. There are as
+//! many candidate places as bytes, and the payload's checksum tells which is right: a wrong one
+//! passes with a probability of 2^-64. (This is the parity of disk arrays, which know the place and
+//! have no checksum.)
 
 use crate::bytes::put_varints;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::head::{SplitPayload, head_of};
 use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64};
 
-/// The most damaged bytes, one behind the other, that are mended.
+/// The largest number of consecutive damaged bytes that can be repaired.
 pub const PARITY_BYTES: usize = 8;
 
 /// The id of the extension.
@@ -28,11 +28,11 @@ const PREFIX: [u8; 2] = [EXTENSION_ID as u8, PARITY_BYTES as u8];
 /// The bytes of the extension.
 pub(crate) const EXTENSION_BYTES: usize = PREFIX.len() + PARITY_BYTES;
 
-/// What is hashed at most to mend one frame, in bytes: a second of work.
+/// The most bytes to hash when repairing one frame: a second of work.
 const HASHED_BYTES_MAX: u64 = 1 << 33;
 
-/// Whether frames of this kind may have parity: small ones that many bytes of content depend on,
-/// and whose fields are not elsewhere in the archive.
+/// Whether frames of this kind may have parity: small frames that much content depends on, and
+/// whose fields are not repeated elsewhere in the archive.
 #[must_use]
 pub(crate) fn is_for(kind: FrameKind) -> bool {
     matches!(
@@ -54,7 +54,7 @@ fn sums(payload: &[u8]) -> [u8; PARITY_BYTES] {
     sums
 }
 
-/// Returns the payload with parity, as the last extension of its head, which has no others.
+/// Returns the payload with parity as the only extension of its head.
 ///
 /// # Errors
 /// The payload has no head.
@@ -78,7 +78,6 @@ pub(crate) fn payload_with_parity(payload: &[u8]) -> Result<Vec<u8>> {
     Ok(with_parity)
 }
 
-/// Returns the payload without its parity, `None` if it has none.
 pub(crate) fn payload_without_parity(payload: &[u8]) -> Option<Vec<u8>> {
     let split = SplitPayload::new(payload).ok()?;
     let fields = split.fields("head").rest();
@@ -87,8 +86,8 @@ pub(crate) fn payload_without_parity(payload: &[u8]) -> Option<Vec<u8>> {
     has_parity.then(|| [&head_of(fields)[..], split.data].concat())
 }
 
-/// Returns the header of a frame of which the header is damaged, if the payload has parity and that
-/// is right. Archive id and sequence number remain unknown and are 0.
+/// Returns the header of a frame with a damaged header, if the payload has correct parity. Archive
+/// id and sequence number remain unknown and are 0.
 #[must_use]
 pub fn header_by_parity(kind: FrameKind, payload: &[u8]) -> Option<FrameHeader> {
     let is_right = is_for(kind) && payload_without_parity(payload).is_some();
@@ -103,10 +102,10 @@ pub fn header_by_parity(kind: FrameKind, payload: &[u8]) -> Option<FrameHeader> 
     })
 }
 
-/// Returns the frame, which lacks only [`finish_header`](crate::frame::finish_header), with parity.
+/// Returns the frame with parity. It lacks only [`finish_header`](crate::frame::finish_header).
 ///
 /// # Errors
-/// It is no frame.
+/// It is not a frame.
 pub fn frame_with_parity(kind: FrameKind, frame: &[u8]) -> Result<Vec<u8>> {
     let payload = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
     let payload = payload_with_parity(payload)?;
@@ -127,9 +126,8 @@ fn byte_of(sums: &[u8; PARITY_BYTES], position: usize) -> u8 {
     }
 }
 
-/// Returns the payload of a frame as it was, if its damage is at most [`PARITY_BYTES`] bytes one
-/// behind the other and the frame has parity. That it is right is certain by the checksum in the
-/// frame's header.
+/// Returns the original payload of a frame with parity, if at most [`PARITY_BYTES`] consecutive
+/// bytes are damaged. The checksum in the frame's header proves that it is right.
 #[must_use]
 pub fn mended_payload(header: &FrameHeader, payload: &[u8]) -> Option<Vec<u8>> {
     if !is_for(header.kind) || payload.len() as u64 != header.payload_bytes {
@@ -157,10 +155,9 @@ pub fn mended_payload(header: &FrameHeader, payload: &[u8]) -> Option<Vec<u8>> {
     Some(candidate.payload)
 }
 
-/// A payload that may be the right one.
 struct Candidate {
     payload: Vec<u8>,
-    /// The length of the head of the damaged payload, and the checksums of the pieces of its data.
+    /// The length of the damaged payload's head, and the checksums of the pieces of its data.
     head_bytes: usize,
     sums: Vec<u64>,
 }
@@ -175,7 +172,7 @@ impl Candidate {
         }
     }
 
-    /// Changes the eight bytes from `start` on; a second time: back.
+    /// Changes eight bytes at `start`; a second call changes them back.
     fn exchange(&mut self, start: usize, errors: &[u8; PARITY_BYTES]) {
         let bytes = self.payload.iter_mut().enumerate();
         for (position, byte) in bytes.skip(start).take(PARITY_BYTES) {
@@ -183,8 +180,8 @@ impl Candidate {
         }
     }
 
-    /// The checksum of the payload, of which the eight bytes from `start` on are changed. Of large
-    /// data only the pieces that have changed are hashed.
+    /// The checksum of the payload, whose eight bytes at `start` were changed. Only changed pieces
+    /// of the data are hashed.
     fn checksum(&self, start: usize) -> u64 {
         let (head, data) = head_and_data(&self.payload);
         if head.len() != self.head_bytes || start < head.len() {
@@ -227,7 +224,7 @@ mod tests {
         header.check(&Limits::default(), None).unwrap()
     }
 
-    /// Every damage of `length` bytes, at every `step`th place.
+    /// Damage of `length` bytes at every `step`th place.
     fn check(payload: &[u8], length: usize, step: usize) {
         let header = header_of(FrameKind::Extents, payload);
         for start in (0..payload.len()).step_by(step) {

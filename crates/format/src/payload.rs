@@ -61,7 +61,7 @@ impl<'a> Payload<'a> {
     /// rejected those that must not be skipped.
     ///
     /// # Errors
-    /// Those of the kind's own `parse`.
+    /// The errors of the kind's own `parse`.
     pub fn parse(kind: FrameKind, payload: &'a [u8], limits: &Limits) -> Result<Self> {
         Ok(match kind {
             FrameKind::Archive => Self::Archive(ArchiveHeader::parse(payload)?),
@@ -95,10 +95,10 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Reads the frame at `offset` of `archive` and checks it as far as possible without other frames.
+/// Reads the frame at `offset` of `archive` and checks everything that does not need other frames.
 ///
 /// # Errors
-/// Those of the header, the payload checksum and the payload.
+/// The header, the payload's checksum or the payload is wrong.
 pub fn read_frame<'a>(
     archive: &'a [u8],
     offset: usize,

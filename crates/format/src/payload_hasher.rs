@@ -1,19 +1,19 @@
-//! The checksum of a payload that is read in parts: that of a skipped frame, which may be larger
-//! than memory.
+//! The checksum of a payload that is read in parts, for a skipped frame that may be larger than
+//! memory.
 
 use crate::bytes::{ByteReader, VARINT_BYTES_MAX};
 use crate::limits::HEAD_BYTES_MAX;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
 /// Computes [`payload_checksum`](crate::frame::payload_checksum) of a payload in parts. Memory: a
-/// piece of the data, 64 KiB.
+/// 64 KiB piece of the data.
 #[derive(Debug)]
 pub struct PayloadHasher {
     payload_bytes: u64,
     checksum: Checksum64,
-    /// The first bytes, until they tell the size of the head.
+    /// The first bytes, until the head's size is known.
     start: Vec<u8>,
-    /// The bytes of the head that are still to come; `None`: not known yet.
+    /// The remaining bytes of the head; `None` if not known yet.
     head_left: Option<u64>,
     /// The bytes of the current piece of the data.
     piece: Vec<u8>,
@@ -53,7 +53,7 @@ impl PayloadHasher {
         }
     }
 
-    /// The size of the head, its size field included. If the head is damaged, all of the payload
+    /// The size of the head, including its size field. If the head is damaged, the whole payload
     /// counts as head.
     fn head_bytes(&self) -> u64 {
         let mut reader = ByteReader::new("head of a frame", &self.start);

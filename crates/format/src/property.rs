@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub struct Rng(u64);
 
 impl Rng {
-    /// Creates a generator; the same seed gives the same rng.
+    /// Creates a generator.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -47,8 +47,8 @@ impl Rng {
     }
 }
 
-/// Returns valid extents as an edited reference produces them: mostly fresh and copy alternately,
-/// at a distance that seldom changes, some as references to earlier content. Also returns where the
+/// Returns valid extents as an edited copy produces them: mostly fresh and copy alternately, at a
+/// distance that seldom changes, some as references to earlier content. Also returns where the
 /// epoch begins in the content and in the store.
 #[must_use]
 pub fn extents_from_seed(seed: u64, count: usize) -> (u64, u64, Vec<Extent>) {
@@ -230,7 +230,7 @@ fn owner_from(rng: &mut Rng) -> Arc<Owner> {
     })
 }
 
-/// Times near a common one, at whole seconds, or any.
+/// A time near a common one, at a whole second, or anywhere.
 fn time_from(rng: &mut Rng) -> Timestamp {
     let (seconds, nanoseconds) = match rng.below(8) {
         0 => (rng.any() as i64, rng.below(1_000_000_000)),
@@ -280,8 +280,8 @@ pub fn entries_round_trip(seed: u64, count: usize) {
     assert_eq!(pack_entries(&again).unwrap(), packed);
 }
 
-/// Any bytes as a section of entries give an error, or entries that have this section and no other
-/// with the same references. The packer may choose other references.
+/// Any bytes as a section of entries give an error, or entries whose only section with the same
+/// references is this one. The packer may choose other references.
 ///
 /// # Panics
 /// If that does not hold.
@@ -303,8 +303,8 @@ pub fn unpack_any_entries(raw: &[u8], entry_count: u64) {
     }
 }
 
-/// Any entries as the list of a member, in two frames, break a rule or agree with an end that
-/// states what they are.
+/// Any entries as a member's list, in two frames, break a rule or agree with an end computed from
+/// them.
 fn check_any_list(entries: &[Entry]) {
     for kind in [MemberKind::Tree, MemberKind::Tar] {
         let mut checker = EntryListChecker::new(kind, entries.len());
@@ -329,7 +329,7 @@ fn check_any_list(entries: &[Entry]) {
     }
 }
 
-/// Whether a valid section has columns of a later version, which are lost when it is packed again.
+/// Whether a valid section has columns of a later version, which repacking loses.
 fn has_unknown_columns(raw: &[u8]) -> bool {
     let mut reader = ByteReader::new("entries", raw);
     let count = reader.varint().unwrap();
@@ -383,7 +383,8 @@ pub fn parse_any_bytes(bytes: &[u8]) {
 }
 
 /// Any bytes as the payload of a Whole frame give an error, or an ordinary archive that reads
-/// without errors and, if it collapses, collapses to a payload that is no longer and expands to it.
+/// without errors and, if it collapses, collapses to a payload that is not longer and expands to
+/// it.
 ///
 /// # Panics
 /// If that does not hold.

@@ -22,15 +22,14 @@ const ENTRIES_CONTEXT: &str = "refrain 1.0 entries";
 const MEMBER_CONTEXT: &str = "refrain 1.0 member";
 const ROOT_CONTEXT: &str = "refrain 1.0 root";
 
-/// Computes the hash of a member's entries, which are appended in their order.
+/// Computes the hash of a member's entries, appended in order.
 #[derive(Debug, Clone)]
 pub struct EntriesHasher {
     hash: ContentHash,
-    /// Bytes of entries that are not hashed yet: many at once are hashed faster.
+    /// Bytes of entries that are not hashed yet: hashing many at once is faster.
     pending: Vec<u8>,
 }
 
-/// Bytes that are hashed at once.
 const PENDING_BYTES: usize = 1 << 16;
 
 impl Default for EntriesHasher {
@@ -43,7 +42,7 @@ impl Default for EntriesHasher {
 }
 
 impl EntriesHasher {
-    /// Creates a hasher of no entries.
+    /// Creates a hasher without entries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -60,7 +59,7 @@ impl EntriesHasher {
         }
     }
 
-    /// Returns the hash of the entries so far. It does not depend on how they were split in frames.
+    /// Returns the hash of the entries so far. It does not depend on their division into frames.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
         let mut hash = self.hash.clone();
@@ -70,8 +69,8 @@ impl EntriesHasher {
 }
 
 /// Returns the hash of a member: what its MemberStart frame shows, and its MemberEnd frame with the
-/// hashes of content and entries. The id, the place of the content and the expected length do not
-/// enter.
+/// hashes of content and entries. The id, the place of the content and the expected length are not
+/// included.
 #[must_use]
 pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
     let mut bytes = Vec::new();
@@ -93,15 +92,15 @@ pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
     hash.value()
 }
 
-/// Computes the root hash from the hashes of the members, which are appended in their order.
-/// Memory: 32 bytes per member.
+/// Computes the root hash from the hashes of the members, appended in order. Memory: 32 bytes per
+/// member.
 #[derive(Debug, Clone, Default)]
 pub struct RootHasher {
     member_hashes: Vec<u8>,
 }
 
 impl RootHasher {
-    /// Creates a hasher of no members.
+    /// Creates a hasher without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -148,7 +147,7 @@ fn put_entry(out: &mut Vec<u8>, entry: &Entry) {
     put_text(out, &entry.header_recipe);
 }
 
-/// 0 if all is data, which a list without ranges (all is a hole) is not.
+/// 0 if all is data. (A list without ranges means that all is a hole.)
 fn put_data_ranges(out: &mut Vec<u8>, entry: &Entry) {
     let Some(ranges) = &entry.data_ranges else {
         return put_varint(out, 0);

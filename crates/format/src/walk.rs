@@ -1,4 +1,4 @@
-//! Walks an archive that is all in memory.
+//! Walks an archive in memory.
 
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, check_magic};
@@ -8,11 +8,11 @@ use crate::order::StreamChecker;
 use crate::payload::{Payload, read_frame};
 
 /// Walks an archive from front to back and checks everything that can be checked without decoding:
-/// every frame, their order, the index and the end. `visit` is called with the offset, the header
-/// and the payload of each frame.
+/// every frame, their order, the index and the end. Calls `visit` with the offset, header and
+/// payload of each frame.
 ///
 /// # Errors
-/// The first error found, or the error that `visit` returns.
+/// The first error found, or the error of `visit`.
 pub fn walk_archive<'a>(
     archive: &'a [u8],
     limits: &Limits,

@@ -26,17 +26,17 @@ use crate::parity::{is_for, payload_with_parity, payload_without_parity};
 use crate::payload::Payload;
 use crate::walk::walk_archive;
 
-/// An archive has fewer than this many times the bytes of its Whole frame: the smallest frames have
-/// some ten bytes there, and 32 more and an index row of less than their size in the archive.
+/// An archive has fewer than this many times the bytes of its Whole frame: the smallest frames take
+/// about ten bytes there; in the archive they have 32 more, and a smaller index row.
 const GROWTH_MAX: usize = 16;
 
-/// Bytes of the data of a Whole frame that [`collapse`] makes.
+/// Bytes of data in a Whole frame that [`collapse`] makes.
 pub const COLLAPSED_BYTES_MAX: usize = 1 << 14;
 
-/// The bytes at the start of a file from which [`whole_archive_bytes`] sees what the archive is.
+/// How many bytes from the start of a file [`whole_archive_bytes`] needs.
 pub const WHOLE_START_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
 
-/// The largest size of an archive that is a Whole frame, in bytes.
+/// The largest size in bytes of an archive that is a Whole frame.
 pub const WHOLE_ARCHIVE_BYTES_MAX: usize =
     WHOLE_START_BYTES + HEAD_BYTES_MAX + 3 + WHOLE_BYTES_MAX + TAIL_BYTES;
 
@@ -61,17 +61,17 @@ fn whole_header(archive: &[u8]) -> Result<FrameHeader> {
     }
 }
 
-/// Returns the ordinary archive, from the magic to the tail, for an archive that is a Whole frame,
-/// from the magic to the tail. The result is less than 16 times as long.
+/// Expands an archive that is a Whole frame to the ordinary archive, less than 16 times as long.
+/// Both go from the magic to the tail.
 ///
 /// # Errors
-/// A checksum is wrong, bytes are missing or follow, or those of [`expand_payload`].
+/// A checksum is wrong, bytes are missing or follow; as [`expand_payload`].
 pub fn expand(archive: &[u8]) -> Result<Vec<u8>> {
     let header = whole_header(archive)?;
     check_equal("frame sequence number", header.sequence, 0)?;
     let mut reader = ByteReader::new("whole archive", archive);
     reader.take(WHOLE_START_BYTES)?;
-    // The check of the header has compared the size with the limits, so it fits a `usize`.
+    // The header's check has compared the size with the limits, so it fits a `usize`.
     let payload = reader.take(header.payload_bytes as usize)?;
     header.check_payload(payload)?;
     let tail = Tail::parse(reader.take(TAIL_BYTES)?)?;
@@ -84,8 +84,8 @@ pub fn expand(archive: &[u8]) -> Result<Vec<u8>> {
     expand_payload(header.archive_id, payload)
 }
 
-/// Returns the ordinary archive, as [`expand`] does, although the magic or the frame's header is
-/// damaged: where the payload begins follows from the tail, and its parity shows that it is right.
+/// Expands as [`expand`] does although the magic or the frame's header is damaged: the tail tells
+/// where the payload begins, and its parity shows that it is right.
 #[must_use]
 pub fn expand_by_parity(archive: &[u8]) -> Option<Vec<u8>> {
     let (rest, tail) = archive.split_last_chunk::<TAIL_BYTES>()?;
@@ -97,8 +97,8 @@ pub fn expand_by_parity(archive: &[u8]) -> Option<Vec<u8>> {
     expand_payload(0, payload).ok()
 }
 
-/// Returns the ordinary archive, from the magic to the tail, for the payload of a Whole frame with
-/// this archive id.
+/// Expands the payload of a Whole frame with this archive id to the ordinary archive, from the
+/// magic to the tail.
 ///
 /// # Errors
 /// The frames in it are damaged, contradict each other, or are not an archive.
@@ -149,10 +149,9 @@ fn take_frame(reader: &mut ByteReader<'_>) -> Result<(FrameKind, Vec<u8>)> {
     Ok((kind, payload))
 }
 
-/// Returns the archive that is a single Whole frame, from the magic to the tail, for an ordinary
-/// archive, from the magic to the tail. `None` if the frames take more than
-/// [`COLLAPSED_BYTES_MAX`], or if [`expand`] would not give the same bytes (skippable frames, for
-/// instance, would be lost).
+/// Collapses an ordinary archive to a single Whole frame; both go from the magic to the tail.
+/// `None` if the frames take more than [`COLLAPSED_BYTES_MAX`], or if [`expand`] would not give the
+/// same bytes (it would lose skippable frames, for instance).
 #[must_use]
 pub fn collapse(archive: &[u8]) -> Option<Vec<u8>> {
     if archive.len() > COLLAPSED_BYTES_MAX * GROWTH_MAX {
@@ -165,8 +164,8 @@ pub fn collapse(archive: &[u8]) -> Option<Vec<u8>> {
     collapsed.filter(|whole| expand(whole).as_deref() == Ok(archive))
 }
 
-/// Collapses an archive whose frames have parity, or of which none has. `None` if they take more
-/// than `bytes_max`, or one has none.
+/// Collapses an archive whose frames all have parity or all have none. `None` if they take more
+/// than `bytes_max`, or only some have it.
 fn collapse_up_to(archive: &[u8], bytes_max: usize, has_parity: bool) -> Result<Option<Vec<u8>>> {
     let mut data = Vec::new();
     let mut lacks_parity = false;

@@ -14,14 +14,13 @@ use std::fmt::Write;
 const CONTENT: &[u8] = b"to be or not to be\n\0\0\0\0\0\0\0\0";
 const STORE: &[u8] = b"to be or not \n";
 
-/// How long a field is.
 #[derive(Debug, Clone, Copy)]
 enum Size {
     /// A number of bytes.
     Bytes(usize),
     /// A variable-length number.
     Varint,
-    /// As many bytes as the variable-length number before it states.
+    /// As many bytes as the previous variable-length number states.
     Counted,
     /// All remaining bytes of the frame.
     Rest,
@@ -29,7 +28,7 @@ enum Size {
 
 use Size::{Bytes, Counted, Rest, Varint};
 
-/// The fields of each kind of frame as the document names them: those that the example has.
+/// The fields of each kind of frame in the example, as the document names them.
 type Fields = &'static [(&'static str, Size)];
 
 const HEADER: Fields = &[

@@ -1,4 +1,4 @@
-//! The index of whole archives: what contradicts the frames is found, even if all checksums are
+//! The index of whole archives: contradictions with the frames are found even if all checksums are
 //! right.
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn frames(archive: &[u8]) -> Vec<(usize, FrameHeader, Vec<u8>)> {
     frames
 }
 
-/// The archive with another payload of the same size in a frame, and right checksums.
+/// The archive with another payload of the same size in one frame, and right checksums.
 fn forged(archive: &[u8], (offset, header): (usize, &FrameHeader), payload: &[u8]) -> Vec<u8> {
     let frame = complete_frame(header.kind, 0, payload, header.archive_id, header.sequence);
     let mut archive = archive.to_vec();
@@ -35,14 +35,14 @@ fn forged(archive: &[u8], (offset, header): (usize, &FrameHeader), payload: &[u8
     archive
 }
 
-/// Whether a reader accepts the archive that decodes entries: the paths in slices are compared with
+/// Whether a reader that decodes entries accepts the archive: it compares the paths in slices with
 /// them.
 fn is_valid(archive: &[u8]) -> bool {
     walk_archive(archive, &Limits::default(), |_, _, _| Ok(())).is_ok()
         && decode_sequentially(archive).is_ok()
 }
 
-/// The size of the head of a payload that is less than 128 bytes long.
+/// The size of the head of a payload whose head is less than 128 bytes long.
 fn head_bytes(payload: &[u8]) -> usize {
     1 + usize::from(payload[0])
 }
@@ -56,7 +56,7 @@ fn every_changed_byte_of_an_index_is_found() {
         for (offset, header, payload) in frames(&archive) {
             let first = match header.kind {
                 FrameKind::Index => 1,
-                // The sums of extents are compared by readers that decode extents.
+                // Readers that decode extents compare their sums.
                 FrameKind::End => head_bytes(&payload),
                 _ => continue,
             };
@@ -113,7 +113,7 @@ fn lists_of_later_versions_are_ignored_or_unsupported() {
     let frames = frames(&archive);
     let (end_offset, end_header, _) = frames.last().unwrap();
     assert_eq!(end_header.kind, FrameKind::End);
-    // An index frame of a list that is not known, before End, whose head is all there is.
+    // An index frame of an unknown list before End. It is all head.
     for (list, is_known) in [(6, true), (7, false)] {
         let payload = [6, list, 0, 1, 0, 0, 0, 9];
         let header = UntrustedFrameHeader::parse(&archive[MAGIC.len()..]).unwrap();

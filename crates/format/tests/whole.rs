@@ -14,8 +14,8 @@ use refrain_testkit::sample_archive;
 
 const TAIL_BYTES: usize = 8;
 
-/// Whether expanding a Whole frame would not give the archive again: it has skippable frames, or
-/// nodes of its index are smaller than usual, or it states the path order of a tree.
+/// Whether expanding a Whole frame would not restore the archive: it has skippable frames, smaller
+/// index nodes than usual, or the path order of a tree.
 fn has_more_frames(archive: &[u8]) -> bool {
     let mut found = false;
     walk_archive(archive, &Limits::default(), |_, header, payload| {
@@ -29,7 +29,7 @@ fn has_more_frames(archive: &[u8]) -> bool {
     found
 }
 
-/// The first archives of the samples that collapse, and what they collapse to.
+/// The first sample archives that collapse, and their collapsed forms.
 fn collapsed(count: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let archives = (0..).map(|seed| sample_archive(seed).bytes);
     let both = archives.filter_map(|archive| Some((collapse(&archive)?, archive)));
@@ -137,7 +137,7 @@ fn what_a_whole_frame_cannot_hold_is_rejected() {
     }
     let too_long = [&good[..], &[0; 1 << 16]].concat();
     assert_eq!(class(&too_long), ErrorClass::Limit);
-    // The head: three totals of any values, which the sums of the extents would give.
+    // The head has three totals with any values; the sums of the extents would give them.
     let head = usize::from(good[0]) + 1;
     let totals = [&[3, 0, 0, 0], &good[head..]].concat();
     let extended = [&[5, 0, 0, 0, 2, 0], &good[head..]].concat();

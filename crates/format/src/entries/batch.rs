@@ -6,7 +6,8 @@ use super::entry::entry_bytes;
 use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX};
 
 /// The most entries that [`entry_batches`] puts into one frame. Versions of a tree share only what
-/// is in the same frame, but finding one path unpacks one frame, at about 0.1 µs for each entry.
+/// is in the same frame, but finding one path unpacks a whole frame, at about 0.1 µs for each
+/// entry.
 pub const ENTRIES_PER_BATCH: usize = 49_152;
 
 const _: () = assert!(ENTRIES_PER_BATCH as u64 <= ENTRIES_PER_FRAME_MAX);

@@ -1,5 +1,5 @@
-//! The classes of a frame's entries: kind, mode, owner and extended attributes, which most entries
-//! share with many others.
+//! The classes of a frame's entries: kind, mode, owner and extended attributes, which many entries
+//! have in common.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use super::entry::{check_attributes, check_owner, entry_kind_from_id, entry_kind
 use super::section::{Column, ColumnReaders, Columns};
 use crate::error::{FormatError, Result};
 
-/// What the entries of a class have in common: numbers of the tables.
+/// The common fields of a class, as numbers of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Class {
     kind: u8,
     mode: u32,
     owner: u32,
-    /// 0: no attributes.
+    /// 0 for none.
     attributes: u32,
 }
 
-/// The classes so far, in the order in which they were defined. Each is there once.
+/// The classes so far, in the order in which they were defined, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     classes: Vec<Class>,
     class_numbers: BTreeMap<Class, u32>,
     owners: Vec<Arc<Owner>>,
     owner_numbers: BTreeMap<Arc<Owner>, u32>,
-    /// The sets of attributes; their numbers count from 1.
+    /// The sets of attributes, numbered from 1.
     attributes: Vec<Vec<ExtendedAttribute>>,
     attribute_numbers: BTreeMap<Vec<ExtendedAttribute>, u32>,
 }
 
 impl Classes {
-    /// The number of the class of `entry`; most likely it is `likely`. Defines a new class in the
+    /// Returns the number of the entry's class, most likely `likely`. Defines a new class in the
     /// columns.
     pub(super) fn number(&mut self, entry: &Entry, likely: u32, columns: &mut Columns) -> u32 {
         if self.is_of_class(entry, likely) {
@@ -125,7 +125,7 @@ impl Classes {
         number
     }
 
-    /// Takes the number of a class, and its definition if it is new.
+    /// Reads the number of a class, and its definition if it is new.
     pub(super) fn take(&mut self, columns: &mut ColumnReaders<'_>) -> Result<u32> {
         let number = columns.u32(Column::Classes, "class of an entry")?;
         match (number as usize).cmp(&self.classes.len()) {
@@ -203,7 +203,7 @@ impl Classes {
         Ok(())
     }
 
-    /// An entry of this class, without its other fields.
+    /// Returns an entry of this class with its other fields empty.
     pub(super) fn entry(&self, number: u32) -> Result<Entry> {
         let class = self.classes.get(number as usize);
         let class = class.ok_or_else(|| too_high("class of an entry", number))?;

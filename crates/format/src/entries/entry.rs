@@ -6,7 +6,7 @@ use crate::check::{check_limit, check_range, check_text, check_timestamp};
 use crate::error::{FormatError, Result};
 use crate::limits::{ENTRY_BYTES_PER_FRAME_MAX, PATH_BYTES_MAX};
 
-/// What an attribute and a data range count besides their bytes: about their size in memory.
+/// What an attribute or data range counts besides its bytes: roughly its size in memory.
 const ATTRIBUTE_BYTES: usize = 48;
 const DATA_RANGE_BYTES: usize = 16;
 
@@ -68,7 +68,7 @@ pub(super) fn check_entry(entry: &Entry) -> Result<()> {
     check_own_fields(entry)
 }
 
-/// Checks all but owner and attributes, which belong to the class of the entry.
+/// Checks all fields but owner and attributes, which belong to the entry's class.
 pub(super) fn check_own_fields(entry: &Entry) -> Result<()> {
     check_path(entry)?;
     check_timestamp(entry.modified)?;
@@ -77,7 +77,7 @@ pub(super) fn check_own_fields(entry: &Entry) -> Result<()> {
         return Err(FormatError::Value {
             what: "device number",
             value: u64::from(entry.device.0.max(entry.device.1)),
-            rule: "0 for what is no device",
+            rule: "0 except for devices",
         });
     }
     match (&entry.link_target, entry.kind.is_link()) {
@@ -160,16 +160,16 @@ pub(super) fn check_attributes(attributes: &[ExtendedAttribute]) -> Result<()> {
 }
 
 /// Whether the paths of the entries ascend strictly by [`refrain_entries::compare_paths`], so that
-/// [`MemberEnd::entries_are_sorted`](crate::MemberEnd::entries_are_sorted) may say so. Entries of
-/// kind [`EntryKind::Raw`] have no path and do not count. False for no entries.
+/// [`MemberEnd::entries_are_sorted`](crate::MemberEnd::entries_are_sorted) may be set. Entries of
+/// kind [`EntryKind::Raw`] have no path and do not count. False if there are no entries.
 #[must_use]
 pub fn entries_are_sorted(entries: &[Entry]) -> bool {
     let named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
     !entries.is_empty() && ascend(named.map(|entry| entry.path.as_slice()))
 }
 
-/// The number of bytes of an entry by which frames are limited: path, link target, header recipe,
-/// names and values of attributes, and 48 for each attribute and 16 for each data range. See
+/// The size of an entry towards a frame's limit: path, link target, header recipe, names and values
+/// of attributes, plus 48 for each attribute and 16 for each data range. See
 /// [`ENTRY_BYTES_PER_FRAME_MAX`](crate::limits::ENTRY_BYTES_PER_FRAME_MAX).
 #[must_use]
 pub fn entry_bytes(entry: &Entry) -> usize {

@@ -6,15 +6,15 @@ use refrain_protect::checksum64;
 
 use super::model::{Model, is_joined, shared_prefix, shared_suffix};
 
-/// How many entries with alike paths are tried at most for one entry.
+/// How many entries with similar paths are tried for one entry.
 const TRIES_MAX: usize = 16;
 
-/// The entries so far by what is alike in sibling trees.
+/// The entries so far, by the parts of their paths that sibling trees share.
 #[derive(Debug)]
 pub(super) struct Finder {
-    /// By the path with `#` for each run of digits.
+    /// By the path with each run of digits replaced by `#`.
     by_numbered_path: Latest,
-    /// For each entry, the one before it with an alike numbered path, plus 1; 0 for none.
+    /// For each entry, the previous one with the same numbered path, plus 1; 0 for none.
     before: Vec<u32>,
     /// By the last two names of the path.
     by_last_names: Latest,
@@ -31,7 +31,7 @@ impl Finder {
         }
     }
 
-    /// Chooses the reference of entry `at` and adds the entry; for each in order.
+    /// Chooses the reference of entry `at` and adds the entry. Call it for each entry in order.
     pub(super) fn reference(
         &mut self,
         model: &Model,
@@ -130,8 +130,8 @@ fn last_names(path: &[u8]) -> &[u8] {
     path.get(start..).unwrap_or_default()
 }
 
-/// The number of the one name in which two paths differ: the number of separators before it. `None`
-/// if they differ in more than one.
+/// The one name in which two paths differ, as the number of separators before it. `None` if they
+/// differ in several.
 fn different_name(left: &[u8], right: &[u8]) -> Option<usize> {
     let prefix = shared_prefix(left, right);
     let (left_rest, right_rest) = (left.get(prefix..)?, right.get(prefix..)?);
@@ -145,8 +145,8 @@ fn different_name(left: &[u8], right: &[u8]) -> Option<usize> {
     (is_in_name(left_rest) && is_in_name(right_rest)).then_some(separators)
 }
 
-/// The latest entry for each of many hashes: a hash table with linear probing. If places collide
-/// too often, entries are not found, which costs only size.
+/// The latest entry for each hash: a hash table with linear probing. Where too many hashes collide,
+/// entries are not found, which costs only size.
 #[derive(Debug)]
 struct Latest {
     /// (hash, entry + 1); entry 0 means free.
@@ -157,7 +157,6 @@ struct Latest {
 const PROBES_MAX: usize = 16;
 
 impl Latest {
-    /// For at most `count` hashes.
     fn new(count: usize) -> Self {
         let places = (2 * count).next_power_of_two();
         Self {
@@ -165,7 +164,7 @@ impl Latest {
         }
     }
 
-    /// Puts entry `at` for `hash` and returns the one that was there.
+    /// Puts entry `at` for `hash` and returns its predecessor.
     fn replace(&mut self, hash: u64, at: usize) -> Option<usize> {
         let (tag, start) = ((hash >> 32) as u32, hash as usize);
         let mask = self.places.len() - 1;

@@ -35,8 +35,8 @@ pub struct EntriesHeader {
 }
 
 impl EntriesHeader {
-    /// The header of a frame with these entries of member `member_id`, of which earlier frames hold
-    /// `first_entry`.
+    /// Returns the header of a frame with these entries of member `member_id`. `first_entry` counts
+    /// the member's entries in earlier frames.
     #[must_use]
     pub fn new(member_id: u64, first_entry: u64, packed: &PackedEntries, coding: Coding) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl EntriesHeader {
     /// [`finish_header`](crate::frame::finish_header).
     ///
     /// # Errors
-    /// Those of [`finish`](Self::finish).
+    /// As [`finish`](Self::finish).
     pub fn frame_of(&self, data: &[u8]) -> Result<Vec<u8>> {
         let mut builder = builder_for(&self.first_path, Vec::new());
         builder.payload().extend_from_slice(data);
@@ -145,7 +145,6 @@ impl EntriesHeader {
     }
 }
 
-/// Starts a frame with space for a header with this first path.
 fn builder_for(first_path: &[u8], buffer: Vec<u8>) -> FrameBuilder {
     let space = HEAD_FIXED_BYTES_MAX + first_path.len();
     FrameBuilder::new(FrameKind::Entries, buffer, space)

@@ -1,5 +1,5 @@
-//! Checks the entries of a member as a list: what their order promises, what one entry says of
-//! another, and what the member's end says of all. docs/format.md, section 4.4, has the rules.
+//! Checks the entries of a member as a list: the promised order, how entries refer to one another,
+//! and the totals in the member's end. docs/format.md, section 4.4, has the rules.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::member::{MemberEnd, MemberKind};
 /// The path that names the root of a tree whose paths have no prefix.
 const ROOT_PATH: &[u8] = b".";
 
-/// The memory of a link target, in bytes: an estimate.
+/// The memory of a link target in bytes, estimated.
 const TARGET_BYTES: usize = 32;
 
-/// Checks the entries of one member, which are fed in their order: those of a tree by path, those
-/// of a tar stream frame by frame.
+/// Checks the entries of one member. They are fed in order: a tree's by path, a tar stream's frame
+/// by frame.
 ///
 /// The paths of a tree ascend strictly and have the normal form, only directories have entries
-/// below them, a hard link leads to an entry before it that is neither a directory nor a hard link,
-/// and nothing is there that only tar streams have. A tar stream may have any paths and links. Of
+/// below them, a hard link leads to an earlier entry that is neither a directory nor a hard link,
+/// and nothing occurs that only tar streams have. A tar stream may have any paths and links. For
 /// both, the member's end states whether the paths ascend, the length of the tar stream, and the
-/// length of the content, in which all data is.
+/// length of the content, which must hold all data.
 ///
-/// Memory: one path, and about 32 bytes for each path to which hard links of later frames lead.
-/// While a frame is fed, that of the tar header of an entry.
+/// Memory: one path, and about 32 bytes for each path to which hard links of later frames lead;
+/// while a frame is fed, also the tar header of one entry.
 #[derive(Debug)]
 pub struct EntryListChecker {
     is_tree: bool,
@@ -36,9 +36,9 @@ pub struct EntryListChecker {
     entry_count: u64,
     /// Path and kind of the latest entry that has a path.
     latest: Option<(Vec<u8>, EntryKind)>,
-    /// The first entry whose path is not above the one before it.
+    /// The first entry whose path does not follow its predecessor's.
     first_unsorted: Option<u64>,
-    /// The largest end of the data of an entry in the content, and the number of the entry.
+    /// The largest end of an entry's data in the content, and the entry's number.
     data_end: (u64, u64),
     view_bytes: u64,
     targets: LinkTargets,
@@ -46,8 +46,8 @@ pub struct EntryListChecker {
 }
 
 impl EntryListChecker {
-    /// Checks the entries of a member of this kind. If hard links lead to more than `targets_max`
-    /// entries of other frames, the rest of these links is not checked.
+    /// Creates a checker for a member of this kind. Once hard links lead to more than `targets_max`
+    /// entries of other frames, further links are not checked.
     #[must_use]
     pub fn new(kind: MemberKind, targets_max: usize) -> Self {
         let is_tree = kind == MemberKind::Tree;
@@ -64,8 +64,8 @@ impl EntryListChecker {
         }
     }
 
-    /// Checks the entries of a tree whose frames are not in path order. They are merged, and fed in
-    /// that order.
+    /// Creates a checker for a tree whose frames are not in path order: they are merged, and fed in
+    /// path order.
     #[must_use]
     pub fn of_merged_tree(targets_max: usize) -> Self {
         Self {
@@ -74,8 +74,8 @@ impl EntryListChecker {
         }
     }
 
-    /// Checks the next entries, as [`unpack_entries`] returns them: those of a tar stream all of a
-    /// frame, those of a tree all of a frame or of a slice.
+    /// Checks the next entries, as [`unpack_entries`] returns them. For a tar stream, pass whole
+    /// frames; for a tree, whole frames or whole slices.
     ///
     /// # Errors
     /// [`FormatError::EntryList`], with the number of the entry.
@@ -111,7 +111,7 @@ impl EntryListChecker {
     }
 
     /// Compares the entries with the end of their member. Returns the targets of hard links that
-    /// are still to be found: in the frames before, all of which are to be looked up.
+    /// were not found yet: look them up in all frames.
     ///
     /// # Errors
     /// [`FormatError::EntryList`], with the number of the entry; [`FormatError::Mismatch`].
@@ -142,13 +142,13 @@ impl EntryListChecker {
         Ok(self.targets)
     }
 
-    /// The length of the tar stream that the entries so far give, its end included, in bytes.
+    /// The length in bytes of the tar stream of the entries so far, including its end.
     #[must_use]
     pub fn view_bytes(&self) -> u64 {
         self.view_bytes
     }
 
-    /// The memory that this takes between two frames, in bytes.
+    /// The memory in bytes that the checker holds between two frames.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let path = self.latest.as_ref().map_or(0, |(path, _)| path.len());
@@ -179,14 +179,14 @@ impl EntryListChecker {
             }
             self.first_unsorted.get_or_insert(number);
         }
-        // What is below a path follows it in the order.
+        // Paths below a directory follow it directly.
         if self.is_tree && kind != EntryKind::Directory && is_below(&entry.path, path) {
             return Err(broken(number, "only a directory has entries below it"));
         }
         Ok(())
     }
 
-    /// Adds the targets of the hard links of a frame, without those that are found in it.
+    /// Adds the targets of a frame's hard links, except for those in the same frame.
     fn add_targets(&mut self, entries: &[Entry]) {
         for (number, entry) in (self.entry_count..).zip(entries) {
             let target = entry.link_target.as_ref();
@@ -201,10 +201,10 @@ impl EntryListChecker {
     }
 }
 
-/// Targets of hard links that no entry has as its path yet.
+/// Targets of hard links that have not been found among the entries.
 #[derive(Debug, Default)]
 pub struct LinkTargets {
-    /// The number of the first link, by the checksum of the path to which it leads.
+    /// The number of the first link to each path, by the checksum of the path.
     missing: BTreeMap<u64, u64>,
 }
 
@@ -215,7 +215,7 @@ impl LinkTargets {
         self.missing.is_empty()
     }
 
-    /// Removes what is found among the entries of a frame.
+    /// Removes the targets that a frame contains.
     pub fn look_up(&mut self, entries: &[Entry]) {
         for entry in entries {
             if self.missing.is_empty() {
@@ -227,7 +227,7 @@ impl LinkTargets {
         }
     }
 
-    /// All frames have been looked up.
+    /// Call it after all frames were looked up.
     ///
     /// # Errors
     /// [`FormatError::EntryList`], with the number of the first link that leads nowhere.
@@ -249,7 +249,7 @@ fn may_be_target(kind: EntryKind) -> bool {
     )
 }
 
-/// Checks what an entry of a tree says of itself, and that its link leads back.
+/// Checks the fields of a tree's entry, and that its link leads back.
 fn check_tree_entry(number: u64, entry: &Entry) -> Result<()> {
     if entry.kind == EntryKind::Raw || !entry.header_recipe.is_empty() {
         let rule = "only tar streams have raw bytes and header recipes";
@@ -279,7 +279,7 @@ fn is_below(path: &[u8], above: &[u8]) -> bool {
     above == ROOT_PATH || rest.is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// The view of a member's entries: each frame is independent of those before it.
+/// The view of a member's entries. Each frame is independent of earlier ones.
 fn tar_view(is_tree: bool) -> TarView {
     if is_tree { TarView::canonical() } else { TarView::recorded() }
 }
@@ -324,8 +324,8 @@ mod tests {
         }
     }
 
-    /// Feeds the frames and looks the rest of the targets up in all of them. Returns how many were
-    /// left for that, and the result.
+    /// Feeds the frames and looks up the remaining targets in all of them. Returns how many targets
+    /// remained, and the result.
     fn check(frames: &[Vec<Entry>], targets_max: usize) -> (usize, Result<()>) {
         let mut checker = EntryListChecker::new(MemberKind::Tree, targets_max);
         for frame in frames {

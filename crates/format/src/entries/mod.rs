@@ -1,5 +1,5 @@
-//! The Entries frame: a batch of the entries of a tree or a tar stream, so that a reader can list
-//! them, make the tar stream, and locate one entry without reading content.
+//! The Entries frame: a batch of the entries of a tree or a tar stream. With it a reader can list
+//! entries, make the tar stream, and locate one entry without reading content.
 
 mod batch;
 mod classes;

@@ -1,21 +1,20 @@
-//! What the packer and the unpacker both know of the entries so far, and what they predict from it.
+//! What the packer and the unpacker know of the earlier entries, and what they predict from it.
 
 use refrain_entries::{Entry, EntryKind, Timestamp};
 
 use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
 
-/// What later entries need of an entry besides its fields.
+/// What later entries need to know about an entry besides its fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trail {
-    /// The number of its class.
     pub class: u32,
-    /// How far its content is behind that of its reference (modulo 2^64); for the same content, how
-    /// far that is behind the content before it.
+    /// How far its content is behind that of its reference (modulo 2^64); if it has the same
+    /// content, how far that is behind the previous content.
     pub step: u64,
 }
 
-/// How the paths of a subtree arise from those of their references: a prefix is replaced. The
-/// prefixes are those of the paths of entry `entry` and of its reference `reference`.
+/// How the paths of a subtree follow from the paths of their references: by replacing a prefix. The
+/// prefixes are taken from the paths of entry `entry` and of its reference `reference`.
 #[derive(Debug, Clone, Copy)]
 struct Replacement {
     entry: usize,
@@ -31,7 +30,7 @@ struct Replacement {
 pub(super) struct Model {
     /// One for each entry so far.
     trails: Vec<Trail>,
-    /// The latest reference that is not the previous entry by [`ReferenceState::Previous`].
+    /// The latest reference other than the previous entry by [`ReferenceState::Previous`].
     latest_reference: Option<usize>,
     replacement: Option<Replacement>,
     latest_time: Timestamp,
@@ -40,14 +39,13 @@ pub(super) struct Model {
     nothing: Entry,
 }
 
-/// An entry's reference and what is predicted with it.
+/// An entry's reference and its predictions.
 #[derive(Clone, Copy)]
 pub(super) struct Reference<'a> {
     /// Its number; `None` for the first entry.
     pub at: Option<usize>,
     pub entry: &'a Entry,
     pub trail: Trail,
-    /// Whether it is the previous entry.
     pub is_previous: bool,
 }
 
@@ -59,7 +57,6 @@ impl Model {
         }
     }
 
-    /// The number of the next entry.
     pub(super) fn next(&self) -> usize {
         self.trails.len()
     }
@@ -68,12 +65,11 @@ impl Model {
         self.latest_time
     }
 
-    /// The end of the latest content.
     pub(super) fn content_end(&self) -> u64 {
         self.content_end
     }
 
-    /// The number of the expected reference of the next entry; `None` for the first entry.
+    /// Returns the number of the next entry's expected reference; `None` for the first entry.
     pub(super) fn expected_reference(&self) -> Option<usize> {
         match self.latest_reference {
             Some(latest) => Some(latest + 1),
@@ -81,7 +77,7 @@ impl Model {
         }
     }
 
-    /// How the reference `at` of the next entry is stated.
+    /// How the next entry's reference `at` is stated.
     pub(super) fn reference_state(&self, at: Option<usize>) -> ReferenceState {
         if at == self.expected_reference() {
             ReferenceState::Expected
@@ -92,7 +88,6 @@ impl Model {
         }
     }
 
-    /// The reference `at` among the entries so far, or the empty one.
     pub(super) fn reference<'a>(
         &'a self,
         entries: &'a [Entry],
@@ -107,8 +102,8 @@ impl Model {
         }
     }
 
-    /// The path of the previous entry, and the length of its part that most likely is the beginning
-    /// of the next path: the directory that it is, or in which it is.
+    /// The path of the previous entry, and the length of the part that the next path most likely
+    /// shares: the directory that it is, or in which it is.
     pub(super) fn previous_path<'a>(&self, entries: &'a [Entry]) -> (&'a [u8], usize) {
         let previous = self.next().checked_sub(1).and_then(|at| entries.get(at));
         let Some(previous) = previous else {
@@ -125,7 +120,7 @@ impl Model {
         (path, shared)
     }
 
-    /// The prefix that is replaced, and the one in its place.
+    /// The prefix to replace, and its replacement.
     fn replaced_prefixes<'a>(&self, entries: &'a [Entry]) -> Option<(&'a [u8], &'a [u8])> {
         let replacement = self.replacement?;
         let prefix = |entry: usize, length| entries.get(entry)?.path.get(..length);
@@ -135,7 +130,7 @@ impl Model {
         ))
     }
 
-    /// The two parts of a text of the reference (its path or link target) with the prefix replaced;
+    /// A text of the reference (its path or link target) with the prefix replaced, in two parts;
     /// `None` if it does not begin with the prefix.
     pub(super) fn replaced<'a>(
         &self,
@@ -146,7 +141,7 @@ impl Model {
         Some((new, text.strip_prefix(old)?))
     }
 
-    /// The path that the reference had before the replacement, in two parts.
+    /// The reference's path before the replacement, in two parts.
     pub(super) fn replaced_back<'a>(
         &self,
         entries: &'a [Entry],
@@ -156,7 +151,7 @@ impl Model {
         Some((old, path.strip_prefix(new)?))
     }
 
-    /// The one shape of an entry with this reference. `class` is the number of its class.
+    /// The only valid shape of an entry with this reference. `class` is the number of its class.
     pub(super) fn shape(
         &self,
         entries: &[Entry],
@@ -227,7 +222,7 @@ impl Model {
         }
     }
 
-    /// Entries without data have the offset 0, or where content would be.
+    /// The offset of an entry without data is 0, or where its content would be.
     fn content_state_without_data(&self, offset: u64) -> ContentState {
         if offset == 0 {
             ContentState::Reference
@@ -238,7 +233,7 @@ impl Model {
         }
     }
 
-    /// Whether the content of an entry is foreseen with this reference.
+    /// Whether the content of an entry is predicted from this reference.
     pub(super) fn foresees_content(&self, entry: &Entry, reference: &Reference<'_>) -> bool {
         !entry.kind.has_data()
             || !matches!(
@@ -247,7 +242,7 @@ impl Model {
             )
     }
 
-    /// Moves on behind entry [`next`](Self::next) of `entries`.
+    /// Advances past entry [`next`](Self::next) of `entries`.
     pub(super) fn step(
         &mut self,
         entries: &[Entry],
@@ -281,8 +276,8 @@ impl Model {
     }
 }
 
-/// The replacement of the shortest prefix that leads from the path of `reference` to that of
-/// `entry`: what follows it is equal.
+/// The replacement of the shortest prefix that turns the path of `reference` into that of `entry`:
+/// the rests are equal.
 fn replacement(entries: &[Entry], entry: usize, reference: usize) -> Replacement {
     let path = |at: usize| entries.get(at).map_or(&[][..], |entry| &entry.path);
     let (new, old) = (path(entry), path(reference));
@@ -295,8 +290,7 @@ fn replacement(entries: &[Entry], entry: usize, reference: usize) -> Replacement
     }
 }
 
-/// The times that are near one another differ by less than 2^62 ns (146 years). Returns the
-/// difference.
+/// Returns the difference of two times if they are less than 2^62 ns (146 years) apart.
 pub(super) fn near_nanoseconds(time: Timestamp, base: Timestamp) -> Option<i64> {
     let total = |time: Timestamp| {
         i128::from(time.seconds) * i128::from(Timestamp::NANOSECONDS_END)
@@ -306,7 +300,7 @@ pub(super) fn near_nanoseconds(time: Timestamp, base: Timestamp) -> Option<i64> 
     (nanoseconds.unsigned_abs() < 1 << 62).then_some(nanoseconds)
 }
 
-/// `base` plus a number of nanoseconds; `None` if it is out of range.
+/// Adds nanoseconds to `base`; `None` if the result is out of range.
 pub(super) fn add_nanoseconds(base: Timestamp, nanoseconds: i64) -> Option<Timestamp> {
     let end = i64::from(Timestamp::NANOSECONDS_END);
     let sum = i64::from(base.nanoseconds) + nanoseconds % end;
@@ -319,7 +313,6 @@ pub(super) fn add_nanoseconds(base: Timestamp, nanoseconds: i64) -> Option<Times
     })
 }
 
-/// The length of the common prefix.
 pub(super) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     let words = left
         .as_chunks::<WORD>()
@@ -331,10 +324,9 @@ pub(super) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     shared + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// Bytes are compared by so many at once.
+/// The number of bytes compared at once.
 const WORD: usize = 8;
 
-/// The length of the common suffix.
 pub(super) fn shared_suffix(left: &[u8], right: &[u8]) -> usize {
     let (left_words, right_words) = (left.as_rchunks::<WORD>().1, right.as_rchunks::<WORD>().1);
     let words = left_words.iter().rev().zip(right_words.iter().rev());
@@ -343,8 +335,8 @@ pub(super) fn shared_suffix(left: &[u8], right: &[u8]) -> usize {
     shared + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// Whether two texts are equal, which mostly are empty. (`memcmp` is slow for the dangling pointers
-/// of empty vectors: some versions use masked loads, which the processor has to suppress.)
+/// Whether two texts, mostly empty, are equal. (`memcmp` is slow for the dangling pointers of empty
+/// vectors: some versions use masked loads, which the processor has to suppress.)
 fn are_equal(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && (left.is_empty() || left == right)
 }

@@ -1,8 +1,8 @@
-//! The packer: entries become a packed section.
+//! The packer: turns entries into a packed section.
 //!
-//! Every entry is coded with the help of the previous one and of a *reference*, an earlier entry of
-//! the frame: best that with the same path in an earlier version of the same tree. Its shape says
-//! which of its fields the columns hold; an entry that is as predicted takes one byte.
+//! Every entry is coded relative to the previous one and to a *reference*, an earlier entry of the
+//! frame, ideally the same path in an earlier version of the same tree. Its shape says which of its
+//! fields the columns hold; an entry that matches its prediction takes one byte.
 
 use refrain_entries::Entry;
 use refrain_protect::checksum64;
@@ -22,7 +22,7 @@ use crate::limits::{
     ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, PACKED_RAW_BYTES_MAX,
 };
 
-/// A packed section with the values that its header states.
+/// A packed section with the values for its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedEntries {
     /// The number of entries.
@@ -35,8 +35,8 @@ pub struct PackedEntries {
     pub first_path: Vec<u8>,
 }
 
-/// Packs a batch of entries. Which references it chooses may change between versions of this
-/// program; the unpacked entries are the same.
+/// Packs a batch of entries. The choice of references may change between versions of this program;
+/// the unpacked entries do not.
 ///
 /// # Errors
 /// Entries that [`unpack_entries`](super::unpack_entries) rejects.
@@ -58,7 +58,7 @@ pub fn pack_entries(entries: &[Entry]) -> Result<PackedEntries> {
     })
 }
 
-/// The section of these entries with the references that `choose` gives for each in order.
+/// The section of these entries, with a reference for each from `choose`, called in order.
 fn pack_section(
     entries: &[Entry],
     mut choose: impl FnMut(&Model, usize) -> Option<usize>,
@@ -79,7 +79,7 @@ fn pack_section(
     Ok(packer.columns.join())
 }
 
-/// The section of these entries with these references (of which the first is `None`).
+/// The section of these entries with these references (the first is `None`).
 ///
 /// # Errors
 /// Invalid entries.
@@ -91,7 +91,6 @@ pub(crate) fn pack_with_references(
     pack_section(entries, |_, at| references.get(at).copied().flatten())
 }
 
-/// The beginning of the first path, as the header of the frame states it.
 pub(super) fn first_path(entries: &[Entry]) -> &[u8] {
     let mut paths = entries.iter().map(|entry| entry.path.as_slice());
     let path = paths.find(|path| !path.is_empty()).unwrap_or_default();
@@ -103,7 +102,7 @@ struct Packer<'a> {
     model: Model,
     classes: Classes,
     columns: Columns,
-    /// For each code of a shape its number plus 1; 0 if it did not occur.
+    /// The number of each shape plus 1, by its code; 0 if it has not occurred.
     shape_numbers: Vec<u16>,
     shape_count: u16,
 }
@@ -120,7 +119,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Packs the next entry with the reference at this place.
+    /// Packs the next entry with reference `at`.
     fn put(&mut self, entry: &Entry, at: Option<usize>) {
         let reference = self.model.reference(self.entries, at);
         let likely = reference.trail.class;
@@ -146,7 +145,8 @@ impl<'a> Packer<'a> {
 
 fn put_shape(columns: &mut Columns, numbers: &mut [u16], count: &mut u16, shape: Shape) {
     let code = shape.code();
-    // The table has all codes. Less than 2^16 - 1 of them are valid, so numbers do not overflow.
+    // The table has all codes. Fewer than 2^16 - 1 of them are valid, so numbers do not
+    // overflow.
     let Some(number) = numbers.get_mut(usize::from(code)) else {
         return;
     };
@@ -158,7 +158,6 @@ fn put_shape(columns: &mut Columns, numbers: &mut [u16], count: &mut u16, shape:
     columns.put(Column::Shapes, u64::from(*number - 1));
 }
 
-/// Appends the fields of an entry that its shape states.
 struct Fields<'a> {
     columns: &'a mut Columns,
     model: &'a Model,
@@ -238,7 +237,7 @@ impl Fields<'_> {
             TimeState::Seconds => self.columns.put(Column::Times, seconds),
             TimeState::Near => {
                 let nanoseconds = near_nanoseconds(time, latest).unwrap_or_default();
-                // The low bits are noise, which no codec shrinks, so they are apart.
+                // The low bits are noise that no codec shrinks, so they are stored apart.
                 self.columns.put(Column::Times, zigzag(nanoseconds >> 16));
                 self.columns
                     .extend(Column::TimesLow, &(nanoseconds as u16).to_le_bytes());

@@ -28,14 +28,12 @@ pub(super) enum Column {
     Recipes,
 }
 
-/// The number of columns of this version.
 pub(super) const COLUMN_COUNT: usize = Column::Recipes as usize + 1;
 
 /// The first id of columns that a reader skips if it does not know them. Unknown columns with lower
 /// ids are unsupported.
 const SKIPPABLE_ID_MIN: u64 = 64;
 
-/// The columns of a section while it is packed.
 #[derive(Debug, Default)]
 pub(super) struct Columns([Vec<u8>; COLUMN_COUNT]);
 
@@ -52,14 +50,13 @@ impl Columns {
         }
     }
 
-    /// Appends a length and the bytes.
     pub(super) fn put_bytes(&mut self, column: Column, bytes: &[u8]) {
         self.put(column, bytes.len() as u64);
         self.extend(column, bytes);
     }
 
-    /// The section: the number of columns that are not empty; for each its id and its length; and
-    /// the columns.
+    /// Returns the section: the number of non-empty columns, the id and length of each, and the
+    /// columns.
     pub(super) fn join(&self) -> Vec<u8> {
         let total: usize = self.0.iter().map(Vec::len).sum();
         let mut raw = Vec::with_capacity(total + 6 * COLUMN_COUNT);
@@ -78,11 +75,9 @@ impl Columns {
     }
 }
 
-/// Cursors over the columns of a section.
 pub(super) struct ColumnReaders<'a>([ByteReader<'a>; COLUMN_COUNT]);
 
 impl<'a> ColumnReaders<'a> {
-    /// Splits a section.
     pub(super) fn split(raw: &'a [u8]) -> Result<Self> {
         let mut reader = ByteReader::new("entries", raw);
         // Two bytes are the smallest id and length.
@@ -143,14 +138,13 @@ impl<'a> ColumnReaders<'a> {
         self.column(column)?.varint_as(what)
     }
 
-    /// A length and as many bytes.
+    /// Reads a length and that many bytes.
     pub(super) fn bytes(&mut self, column: Column) -> Result<&'a [u8]> {
         let column = self.column(column)?;
         let length = column.count(1)?;
         column.take(length)
     }
 
-    /// Checks that nothing remains.
     pub(super) fn finish(self) -> Result<()> {
         self.0.into_iter().try_for_each(ByteReader::finish)
     }

@@ -1,22 +1,22 @@
 //! The shape of an entry: for each of its fields, which prediction gives its value, or that columns
-//! hold it.
+//! state it.
 
 use crate::error::{FormatError, Result};
 
 /// Where the reference of an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ReferenceState {
-    /// Behind the latest reference that is not [`Previous`](Self::Previous).
+    /// After the latest reference that is not [`Previous`](Self::Previous).
     #[default]
     Expected,
     /// The previous entry.
     Previous,
-    /// The column says where.
+    /// Stated in the column.
     Stated,
 }
 
-/// How a time is coded. The *latest own* time is that of the latest entry whose time is not that of
-/// its reference.
+/// How a time is coded. The *latest own* time is that of the latest entry that does not have its
+/// reference's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TimeState {
     /// The time of the reference.
@@ -42,7 +42,7 @@ pub(super) enum ContentState {
     BehindReference,
     /// The end of the latest content.
     BehindLatest,
-    /// As far behind the reference's as that is behind the one of *its* reference.
+    /// As far behind the reference's content as that is behind the content of *its* reference.
     Step,
     /// The column holds the distance from the end of the latest content.
     Stated,
@@ -51,24 +51,24 @@ pub(super) enum ContentState {
 /// How the target of a link is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum LinkState {
-    /// The target of the reference; also of entries that are no links.
+    /// The reference's target. Also used for entries that are not links.
     #[default]
     Reference,
-    /// The target of the reference with the replacement that also gives paths.
+    /// The reference's target with the replacement that also gives paths.
     Replaced,
-    /// The column holds it.
+    /// Stated in the column.
     Stated,
 }
 
 /// How the data ranges of a sparse file are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RangesState {
-    /// Those of the reference; also of entries without data.
+    /// The reference's ranges. Also used for entries without data.
     #[default]
     Reference,
-    /// All is data, unlike the reference.
+    /// All is data, but not in the reference.
     Whole,
-    /// The column holds them.
+    /// Stated in the column.
     Stated,
 }
 
@@ -76,13 +76,13 @@ pub(super) enum RangesState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape {
     pub reference: ReferenceState,
-    /// Whether the columns hold the path. Otherwise it is the predicted one.
+    /// Whether the columns hold the path, which is predicted otherwise.
     pub states_path: bool,
-    /// Whether the column holds the class. Otherwise it is that of the reference.
+    /// Whether the column holds the class. Otherwise it is the reference's.
     pub states_class: bool,
-    /// Whether the column holds the size. Otherwise it is that of the reference, or 0 without data.
+    /// Whether the column holds the size. Otherwise it is the reference's, or 0 without data.
     pub states_size: bool,
-    /// Whether the column holds the header recipe. Otherwise it is that of the reference.
+    /// Whether the column holds the header recipe. Otherwise it is the reference's.
     pub states_recipe: bool,
     pub time: TimeState,
     pub content: ContentState,
@@ -129,7 +129,6 @@ const RANGES_STATES: [RangesState; 3] = [
 ];
 
 impl Shape {
-    /// The number of this shape in an archive.
     pub(super) fn code(self) -> u16 {
         let bit = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         self.reference as u16
@@ -158,7 +157,7 @@ impl Shape {
     }
 }
 
-/// Values that no state has are left to later versions.
+/// Values without a state are left to later versions.
 fn state<T: Copy>(states: &[T], code: u16, value: u16) -> Result<T> {
     let state = states.get(usize::from(value)).copied();
     state.ok_or(FormatError::Reserved {

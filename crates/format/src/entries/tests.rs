@@ -67,7 +67,7 @@ fn a_frame_parses_as_written() {
     assert_eq!(unpack_entries(&parsed, data), Ok(entries));
 }
 
-/// Each value differs from the default, alone and behind a plain entry.
+/// Each value differs from the default, alone and after a plain entry.
 #[test]
 fn every_field_survives() {
     type Change = fn(&mut Entry);
@@ -130,7 +130,7 @@ fn every_field_survives() {
     }
 }
 
-/// Makes an entry without data of another.
+/// Turns an entry into one without data.
 fn link(entry: &mut Entry, kind: EntryKind, target: &[u8]) {
     entry.kind = kind;
     entry.link_target = Some(target.to_vec());
@@ -246,7 +246,7 @@ fn versions_of_a_tree_cost_little_more_than_one() {
     assert!(more < 30 * 20, "{more} bytes for 29 versions");
 }
 
-/// Without limits, repeated long paths would make a frame of one megabyte unpack to gigabytes.
+/// Without limits, repeated long paths would let a frame of one megabyte unpack to gigabytes.
 #[test]
 fn rejects_batches_that_unpack_to_more_than_the_limit() {
     let count = ENTRY_BYTES_PER_FRAME_MAX / PATH_BYTES_MAX + 2;
@@ -400,7 +400,7 @@ fn forged_counts_are_rejected_before_memory_is_allocated() {
     assert!(unpack(1, b"", &[0xff; 9]).is_err());
 }
 
-/// Sections that differ in one byte are rejected, or they are other entries or other references.
+/// Sections that differ in one byte are rejected, or have other entries or references.
 #[test]
 fn damaged_sections_give_errors_or_valid_entries() {
     for seed in 0..4 {

@@ -1,6 +1,5 @@
-//! The unpacker: a packed section becomes entries, in time and memory that the section and the
-//! limits bound. It follows what the section states and accepts only what the packer writes for
-//! these entries and references.
+//! The unpacker: turns a packed section into entries, in time and memory that the section and the
+//! limits bound. It accepts only what the packer writes for these entries and references.
 
 use refrain_entries::{Entry, Timestamp};
 
@@ -25,8 +24,8 @@ pub fn unpack_entries(header: &EntriesHeader, raw: &[u8]) -> Result<Vec<Entry>> 
     unpack_entries_within(header, raw, &Limits::default())
 }
 
-/// Like [`unpack_entries`], within the limits of a reader: entries share their bytes in the
-/// section, so that its length says little about their memory.
+/// Like [`unpack_entries`], within a reader's limits: entries share bytes in the section, so its
+/// length says little about their memory.
 ///
 /// # Errors
 /// As [`unpack_entries`].
@@ -49,8 +48,8 @@ pub fn unpack_entries_within(
     }
 }
 
-/// Unpacks a section of `entry_count` entries of at most `bytes_max` bytes; tells `each` the number
-/// of each reference.
+/// Unpacks a section of `entry_count` entries with at most `bytes_max` bytes. Calls `each` with the
+/// number of each reference.
 pub(crate) fn unpack_section(
     entry_count: u64,
     raw: &[u8],
@@ -93,13 +92,12 @@ pub(crate) fn unpack_section(
 struct Unpacker<'a> {
     model: Model,
     classes: Classes,
-    /// The shapes so far, in the order of their first occurrence.
+    /// The shapes so far, in order of first occurrence.
     shapes: Vec<Shape>,
     columns: ColumnReaders<'a>,
 }
 
 impl Unpacker<'_> {
-    /// Appends the next entry. Returns its bytes in memory and its reference.
     fn take(&mut self, entries: &mut Vec<Entry>) -> Result<(usize, Option<usize>)> {
         let shape = self.take_shape()?;
         let at = self.take_reference(shape)?;
@@ -182,7 +180,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// Takes the fields of an entry that its shape states, and predicts the others.
+/// Reads the fields of an entry that its shape states, and predicts the others.
 struct Fields<'a, 'raw> {
     columns: &'a mut ColumnReaders<'raw>,
     model: &'a Model,
@@ -239,7 +237,7 @@ impl Fields<'_, '_> {
 
     fn take_path(&mut self) -> Result<Vec<u8>> {
         let (previous, likely) = self.model.previous_path(self.entries);
-        // Of the previous path only the beginning is shared; the codec knows its ending.
+        // Only the beginning of the previous path is shared; the codec knows its ending.
         let from = if self.reference.is_previous {
             &[][..]
         } else {
@@ -264,7 +262,7 @@ impl Fields<'_, '_> {
             });
         };
         let path = [first, own, last].concat();
-        // Each path has one encoding: what is shared must be marked so.
+        // Each path has one encoding: what can be shared must be shared.
         let rest = path.get(first.len()..).unwrap_or_default();
         if shared_prefix(previous, &path) != first.len() || shared_suffix(rest, from) != last.len()
         {
@@ -359,13 +357,13 @@ impl Fields<'_, '_> {
             Err(FormatError::Value {
                 what: "shared bytes of a link target",
                 value: prefix,
-                rule: "those that it has in common with the path",
+                rule: "the number that it has in common with the path",
             })
         }
     }
 }
 
-/// Checks the sum of the lengths of the parts of a path or link target before it is joined.
+/// Checks the total length of the parts of a path or link target before joining them.
 fn check_text_bytes(first: u64, last: u64, own: u64) -> Result<()> {
     check_limit(
         "bytes of a path or link target",

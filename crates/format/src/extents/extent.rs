@@ -12,15 +12,15 @@ pub enum Extent {
         /// The number of bytes of content.
         length: u64,
     },
-    /// Store bytes that an earlier extent has introduced.
+    /// Store bytes introduced by an earlier extent.
     Copy {
         /// The number of bytes of content.
         length: u64,
         /// Their offset in the store.
         offset_in_store: u64,
     },
-    /// Content that earlier epochs describe. It stands for the extents of that content, so it
-    /// takes less space than they do where content repeats as a whole.
+    /// Content that earlier epochs describe. It stands for that content's extents, and takes less
+    /// space where content repeats as a whole.
     Reference {
         /// The number of bytes of content.
         length: u64,
@@ -101,7 +101,7 @@ impl Pattern {
         self.bytes.iter().all(|&byte| byte == 0)
     }
 
-    /// Returns the pattern of an extent that begins at byte `phase` of one with this pattern.
+    /// Returns this pattern as seen from byte `phase` of an extent.
     #[must_use]
     pub fn rotated(&self, phase: u64) -> Self {
         let mut rotated = *self;
@@ -112,7 +112,7 @@ impl Pattern {
         rotated
     }
 
-    /// Fills `out` with the extent's bytes from its position `phase` on.
+    /// Fills `out` with the extent's bytes from position `phase`.
     pub fn fill(&self, phase: u64, out: &mut [u8]) {
         let period = self.as_bytes();
         if let [byte] = period {

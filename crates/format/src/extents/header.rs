@@ -35,7 +35,7 @@ pub struct ExtentsHeader {
     /// The size of the packed section before coding, in bytes.
     pub packed_raw_bytes: u64,
     /// The XXH3-64 of the packed section before coding. It is stored only if the section is coded;
-    /// otherwise the checksum of the payload covers the section.
+    /// otherwise the payload's checksum covers it.
     pub packed_checksum: u64,
     /// How the packed section is coded.
     pub coding: Coding,

@@ -4,8 +4,7 @@
 //! lengths, `Reference` differences, `Fill` lengths, patterns. A copy's source is written as its
 //! difference from the *expected* source: the end of the previous copy's source, plus the bytes
 //! since; likewise for references. After an edit in the middle of a reference the source continues
-//! at the same distance, so the most frequent difference is 0. The offset of `Fresh` bytes needs no
-//! number at all.
+//! at the same distance, so the most frequent difference is 0. `Fresh` bytes need no offset.
 
 use super::extent::{Extent, Pattern};
 use super::header::ExtentsHeader;
@@ -42,8 +41,8 @@ pub struct PackedExtents {
 }
 
 impl PackedExtents {
-    /// The header of a frame with these extents: those of epoch `epoch_id`, which begins at these
-    /// offsets in the content and in the store.
+    /// Returns the header of a frame with these extents, those of epoch `epoch_id`, which begins at
+    /// these offsets in the content and in the store.
     #[must_use]
     pub fn header(
         &self,
@@ -65,7 +64,7 @@ impl PackedExtents {
     }
 }
 
-/// The pointers that extents move; the encoder and the decoder share it, so they agree.
+/// The pointers that extents move. The encoder and the decoder share it, so they agree.
 #[derive(Debug, Clone)]
 struct Pointers {
     content_start: u64,
@@ -89,7 +88,6 @@ impl Pointers {
         }
     }
 
-    /// Checks `extent` against the store bytes introduced so far, and moves the pointers.
     fn step(&mut self, extent: &Extent) -> Result<()> {
         let length = extent.length();
         check_positive("extent length in bytes", length)?;
@@ -116,8 +114,7 @@ impl Pointers {
         Ok(())
     }
 
-    /// Checks that a reference refers only to content of earlier epochs. Returns the end of its
-    /// source.
+    /// Checks that a reference refers only to earlier epochs. Returns the end of its source.
     fn check_reference(&self, offset_in_content: u64, length: u64) -> Result<u64> {
         let end = offset_in_content.saturating_add(length);
         if end <= self.content_start {
@@ -147,7 +144,7 @@ impl Pointers {
     }
 }
 
-/// Returns `start + length`. The header of no epoch states a sum outside the address space.
+/// Returns `start + length`; no valid sum is outside the address space.
 fn sum(what: &'static str, start: u64, length: u64) -> Result<u64> {
     let end = start.saturating_add(length);
     if end <= ADDRESS_BYTES_MAX {
@@ -290,7 +287,7 @@ pub fn unpack_extents(header: &ExtentsHeader, raw: &[u8], limits: &Limits) -> Re
     Ok(extents)
 }
 
-/// Iterates over the extents of a section, for a reader that stores them in a form of its own.
+/// Iterates over the extents of a section, for a reader that stores them in its own form.
 ///
 /// The last item is an error if the sums contradict the header; the items before it are then
 /// invalid.
@@ -309,11 +306,11 @@ pub struct ExtentReader<'a> {
     done: bool,
 }
 
-/// Where an [`ExtentReader`] stands, so that another one can go on there.
+/// A position of an [`ExtentReader`], at which another one can continue.
 #[derive(Debug, Clone)]
 pub struct ExtentPosition {
     pointers: Pointers,
-    /// For every column, the bytes that are not yet read.
+    /// The unread bytes of each column.
     bytes_left: [u32; COLUMN_COUNT],
 }
 
@@ -343,10 +340,11 @@ impl<'a> ExtentReader<'a> {
         Ok(reader)
     }
 
-    /// Goes on where a reader of the same section stood. The checksum is not verified again.
+    /// Continues at the position of another reader of the same section, without verifying the
+    /// checksum again.
     ///
     /// # Errors
-    /// The section cannot be the one that the position is of.
+    /// The position cannot belong to this section.
     pub fn resume(header: &ExtentsHeader, raw: &'a [u8], at: &ExtentPosition) -> Result<Self> {
         let mut columns = columns::split("extents", raw)?;
         for (column, left) in columns.iter_mut().zip(at.bytes_left) {
@@ -398,7 +396,7 @@ impl<'a> ExtentReader<'a> {
         ]
     }
 
-    /// Where the reader stands: before the extent that it returns next.
+    /// The position before the next extent.
     #[must_use]
     pub fn position(&self) -> ExtentPosition {
         ExtentPosition {
@@ -614,7 +612,7 @@ mod tests {
         assert!(unpack_extents(&forged, &packed.raw, &Limits::default()).is_err());
     }
 
-    /// The class of the error for the changed section of an epoch.
+    /// The class of the error for a changed section of an epoch.
     fn class_after_change(extents: &[Extent], change: impl Fn(&mut Vec<u8>)) -> ErrorClass {
         let packed = pack_extents(CONTENT_START, 0, extents).unwrap();
         let mut raw = packed.raw.clone();

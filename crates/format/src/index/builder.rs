@@ -11,15 +11,15 @@ use crate::error::Result;
 /// The number of members above which the index lists names.
 pub const NAMES_FROM: usize = 257;
 
-/// The most bytes of rows in a node, unless a single row has more. A node is read and parsed at
-/// once, so larger ones make a lookup slower; smaller ones make the index deeper.
+/// The most bytes of rows in a node, unless a single row has more. A node is read and parsed as a
+/// whole: larger ones make a lookup slower, smaller ones the index deeper.
 pub const NODE_TARGET_BYTES: usize = 1 << 14;
 
-/// The least rows of a node above the leaves, however long they are: with fewer, the index of an
-/// archive with long paths would have more levels than readers accept.
+/// The minimum number of rows of a node above the leaves, whatever their length: with fewer, long
+/// paths would give the index more levels than readers accept.
 const CHILDREN_MIN: u64 = 16;
 
-/// Collects the rows of the index. Memory: the rows as they are written, some 8 bytes for each
+/// Collects the rows of the index. Memory: the rows as they are written, about 8 bytes for each
 /// block and each epoch.
 #[derive(Debug, Clone)]
 pub struct IndexBuilder {
@@ -39,7 +39,7 @@ impl Default for IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// An index whose nodes have at most this many bytes of rows.
+    /// Creates an index whose nodes have at most this many bytes of rows.
     #[must_use]
     pub fn with_node_bytes(node_bytes: usize) -> Self {
         let leaves = |list| LevelBuilder::new(list, 0, node_bytes);
@@ -54,15 +54,15 @@ impl IndexBuilder {
         }
     }
 
-    /// Appends a block. Its start in the store follows from the blocks before it.
+    /// Appends a block. Its start in the store follows from the earlier blocks.
     ///
     /// # Errors
-    /// It is before the block before, or a value is out of its range.
+    /// It is not after the previous block, or a value is out of range.
     pub fn push_block(&mut self, row: &IndexBlock) -> Result<()> {
         self.blocks.push(|coder, out| coder.put_block(out, row))
     }
 
-    /// Appends an epoch. Its starts follow from the epochs before it.
+    /// Appends an epoch. Its starts follow from the earlier epochs.
     ///
     /// # Errors
     /// As [`push_block`](Self::push_block).
@@ -73,7 +73,7 @@ impl IndexBuilder {
     /// Appends a member.
     ///
     /// # Errors
-    /// It does not follow the member before.
+    /// It is not after the previous member.
     pub fn push_member(&mut self, row: &IndexMember) -> Result<()> {
         self.members.push(|coder, out| coder.put_member(out, row))?;
         let name = IndexName::new(&row.start.name, row.start.member_id);
@@ -84,7 +84,7 @@ impl IndexBuilder {
     /// Appends a frame of entries.
     ///
     /// # Errors
-    /// It does not follow the frame of entries before.
+    /// It is not after the previous frame of entries.
     pub fn push_entries(&mut self, row: &IndexEntries) -> Result<()> {
         self.entries.push(|coder, out| coder.put_entries(out, row))
     }
@@ -92,16 +92,16 @@ impl IndexBuilder {
     /// Appends a slice of a frame of entries.
     ///
     /// # Errors
-    /// It does not follow the slice before, or a value is out of its range.
+    /// It is not after the previous slice, or a value is out of range.
     pub fn push_slice(&mut self, row: &IndexSlice) -> Result<()> {
         self.slices.push(|coder, out| coder.put_slice(out, row))
     }
 
-    /// Ends the index. Calls `write` with the payload of each Index frame, in file order; it
-    /// returns where it has put the frame. Returns the data of the End frame: the roots.
+    /// Ends the index. Calls `write` with the payload of each Index frame, in file order; `write`
+    /// returns where it put the frame. Returns the data of the End frame: the roots.
     ///
     /// # Errors
-    /// Those of `write`; an index that is too deep.
+    /// The errors of `write`; an index that is too deep.
     pub fn finish<E: From<crate::error::FormatError>>(
         mut self,
         write: &mut dyn FnMut(&[u8]) -> std::result::Result<FrameSpan, E>,
@@ -152,7 +152,6 @@ fn finish_list<E: From<crate::error::FormatError>>(
     }
 }
 
-/// The nodes of one depth of a list.
 #[derive(Debug, Clone)]
 struct LevelBuilder {
     node_bytes: usize,
@@ -172,7 +171,7 @@ impl LevelBuilder {
         }
     }
 
-    /// Appends the row that `put` writes, to a new node if it does not fit the open one.
+    /// Appends the row that `put` writes, to a new node if it does not fit into the open one.
     fn push(&mut self, put: impl Fn(&mut RowCoder, &mut Vec<u8>) -> Result<()>) -> Result<()> {
         let before = self.open.rows.len();
         let mut coder = self.coder.clone();
@@ -183,7 +182,7 @@ impl LevelBuilder {
             self.open.rows.shrink_to_fit();
             coder = self.coder.restarted();
             let (list, depth) = (self.open.list, self.open.depth);
-            // Rows of nodes of entries count members from 0, whatever is before.
+            // Nodes of entries count members from 0, whatever comes before.
             if depth > 0 && list == IndexList::Entries {
                 coder.start = [0, 0];
             }
@@ -196,7 +195,7 @@ impl LevelBuilder {
         Ok(())
     }
 
-    /// Appends the row of a node that was written.
+    /// Appends the row of a node that has been written.
     fn push_child(&mut self, list: IndexList, payload: &[u8], span: FrameSpan) -> Result<()> {
         let node = IndexNode::parse(payload)?;
         let Some(child) = node.and_then(|node| node.as_child(span)) else {

@@ -1,5 +1,4 @@
-//! Codes rows. What a row does not state follows from the rows before it in its node and from the
-//! head of the node.
+//! Codes rows. What a row does not state follows from the node's earlier rows and from its head.
 
 use super::list::IndexList;
 use super::rows::{
@@ -17,29 +16,28 @@ use crate::limits::{
 };
 use crate::member::{MemberEnd, MemberStart};
 
-/// The state between two rows: how far the rows so far reach.
+/// The state between two rows: where the rows so far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowCoder {
     /// The number of leaf rows of the list so far.
     pub next_row: u64,
     /// Where the next row begins. Blocks: in the store, and 0. Epochs: in the content, and in the
-    /// store. Members: in the content, and 0. Entries: the member of the row before, and its
-    /// entries so far. Names and slices: zeros.
+    /// store. Members: in the content, and 0. Entries: the previous row's member, and its entries
+    /// so far. Names and slices: zeros.
     pub start: [u64; 2],
-    /// The end of the frame of the row before in this node.
+    /// The end of the previous row's frame in this node.
     span_end: u64,
-    /// The raw bytes of the block before in this node.
+    /// The raw bytes of the previous block in this node.
     raw_bytes: u64,
-    /// Where the MemberStart frame of the row before in this node is.
+    /// The offset of the previous row's MemberStart frame in this node.
     member_offset: u64,
-    /// The name before in this node.
+    /// The previous name in this node.
     name: Option<IndexName>,
-    /// The frame and the separator of the slice before in this node.
+    /// The frame and the separator of the previous slice in this node.
     slice: (u64, Vec<u8>),
 }
 
 impl RowCoder {
-    /// The state at the beginning of a node.
     pub(super) fn new(first_row: u64, start: [u64; 2]) -> Self {
         Self {
             next_row: first_row,
@@ -52,7 +50,7 @@ impl RowCoder {
         }
     }
 
-    /// The state at the beginning of a node that continues here.
+    /// The same position as the state at the beginning of a node.
     pub(super) fn restarted(&self) -> Self {
         Self::new(self.next_row, self.start)
     }
@@ -201,7 +199,8 @@ impl RowCoder {
         Ok(())
     }
 
-    /// The member that is `members` after that of the row before, and its entries so far.
+    /// Moves `members` after the member of the previous row. Returns that member and its entries so
+    /// far.
     fn after_members(&self, members: u64) -> Result<[u64; 2]> {
         let member_id = self.start[0].saturating_add(members);
         check_limit("member id", member_id, MEMBERS_MAX)?;
@@ -253,7 +252,7 @@ impl RowCoder {
             entry_count,
             separator,
         };
-        // One encoding for each path.
+        // Each path has one encoding.
         check_equal(
             "shared bytes of a path of a slice",
             shared as u64,
@@ -263,7 +262,7 @@ impl RowCoder {
         Ok(row)
     }
 
-    /// Codes a slice. The frames of neighbours are mostly neighbours, and so are the paths.
+    /// Codes a slice. Neighbours mostly have neighbouring frames and similar paths.
     pub(super) fn put_slice(&mut self, out: &mut Vec<u8>, row: &IndexSlice) -> Result<()> {
         let (frame_before, before) = &self.slice;
         let shared = shared_bytes_of(before, &row.separator);
@@ -402,7 +401,7 @@ impl RowCoder {
         Ok((offset, bytes))
     }
 
-    /// Codes a location as the gap from the one before: the frames of a list are in file order,
+    /// Codes a location as the gap from the previous one: the frames of a list are in file order,
     /// mostly close together.
     fn put_span(&mut self, out: &mut Vec<u8>, (offset, bytes): FrameSpan) -> Result<()> {
         let gap = offset
@@ -429,7 +428,7 @@ impl RowCoder {
     }
 }
 
-/// The distance of a member from the one of the row before.
+/// The distance of a member from the previous row's.
 fn members_after(member_id: u64, before: u64) -> Result<u64> {
     member_id.checked_sub(before).ok_or(FormatError::Value {
         what: "member id of a frame of entries",
@@ -438,7 +437,7 @@ fn members_after(member_id: u64, before: u64) -> Result<u64> {
     })
 }
 
-/// Takes the head of a payload, with its size.
+/// Reads the head of a payload, with its size.
 fn take_head<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8]> {
     let head_bytes = SplitPayload::new(reader.rest())?.head.len();
     reader.take(head_bytes)

@@ -15,8 +15,7 @@ pub enum IndexList {
     Entries,
     /// 5: the names of the members, sorted by checksum.
     Names,
-    /// 7: the slices of the frames of entries of members whose entries are not in path order, in
-    /// path order.
+    /// 7: the slices, in path order, of frames of entries in members whose frames are not.
     Slices,
 }
 

@@ -1,6 +1,6 @@
 //! The index: where all frames are, as trees of nodes, one for each list. The roots are in the End
 //! frame; the other nodes are Index frames before it. So opening an archive reads only its end, and
-//! a lookup one node for each depth.
+//! a lookup reads one node per level.
 //!
 //! [`IndexBuilder`] makes the nodes, [`IndexTree`] finds rows in them.
 

@@ -12,7 +12,7 @@ use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::limits::{INDEX_BYTES_MAX, INDEX_DEPTH_MAX};
 
-/// The smallest size of a row: a location.
+/// The smallest size of a row, which is a location.
 const ROW_BYTES_MIN: usize = 2;
 
 /// A node of the index: rows of one list, or the nodes that hold them.
@@ -20,19 +20,19 @@ const ROW_BYTES_MIN: usize = 2;
 pub struct IndexNode {
     /// The list.
     pub list: IndexList,
-    /// The number of nodes below it on the way to a row: 0 for a leaf.
+    /// The number of levels below it: 0 for a leaf.
     pub depth: u8,
     /// The number of leaf rows of the list before this node.
     pub first_row: u64,
-    /// How far the rows before it reach. Blocks: in the store, and 0. Epochs: in the content, and
-    /// in the store. Members: in the content, and 0. Leaves of entries: the member of the row
-    /// before, and its entries so far. Else zeros.
+    /// Where the rows before it end. Blocks: in the store, and 0. Epochs: in the content, and in
+    /// the store. Members: in the content, and 0. Leaves of entries: the previous row's member, and
+    /// its entries so far. Otherwise zeros.
     pub start: [u64; 2],
     /// The rows.
     pub rows: NodeRows,
     /// The number of leaf rows of the list up to the end of this node.
     pub next_row: u64,
-    /// How far the rows up to its end reach, as `start`.
+    /// Where its rows end, in the same terms as `start`.
     pub end: [u64; 2],
 }
 
@@ -51,7 +51,7 @@ pub enum NodeRows {
     Names(Vec<IndexName>),
     /// Slices of frames of entries.
     Slices(Vec<IndexSlice>),
-    /// Nodes of a depth one less.
+    /// Nodes one level below.
     Children(Vec<ChildNode>),
 }
 
@@ -77,7 +77,7 @@ impl NodeRows {
     }
 }
 
-/// What a node states besides its rows.
+/// The fields of a node other than its rows.
 #[derive(Debug, Clone, Copy)]
 struct NodeShape {
     list: IndexList,
@@ -161,7 +161,7 @@ impl IndexNode {
         })
     }
 
-    /// The row of this node in the node above it. `None` if it has no rows.
+    /// The row of this node in its parent. `None` if it has no rows.
     #[must_use]
     pub fn as_child(&self, (frame_offset, frame_bytes): FrameSpan) -> Option<ChildNode> {
         let first = match &self.rows {
@@ -200,7 +200,7 @@ impl IndexNode {
         })
     }
 
-    /// Compares this node with the row that leads to it in a node of `list` and `depth`.
+    /// Compares this node with its row in a node of `list` and `depth`.
     ///
     /// # Errors
     /// The first difference.
@@ -236,7 +236,7 @@ impl IndexNode {
         Ok(())
     }
 
-    /// The memory that the node takes, in bytes, as an estimate.
+    /// The node's memory in bytes, estimated.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let variable = match &self.rows {
@@ -291,7 +291,6 @@ fn take_depth(reader: &mut ByteReader<'_>) -> Result<u8> {
     Ok(depth as u8)
 }
 
-/// A node, written.
 #[derive(Debug, Clone)]
 pub(super) struct EncodedNode {
     pub list: IndexList,
@@ -303,7 +302,6 @@ pub(super) struct EncodedNode {
 }
 
 impl EncodedNode {
-    /// The payload of an Index frame.
     pub(super) fn payload(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         let [start_a, start_b] = self.start;
@@ -338,7 +336,7 @@ impl EncodedNode {
 /// none.
 ///
 /// # Errors
-/// Lists that are not in ascending order; those of [`IndexNode::parse`].
+/// Lists that are not in ascending order; as [`IndexNode::parse`].
 pub(crate) fn parse_roots(data: &[u8]) -> Result<Vec<IndexNode>> {
     check_limit(
         "bytes of the roots of the index",

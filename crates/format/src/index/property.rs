@@ -15,7 +15,7 @@ use crate::limits::FIRST_PATH_BYTES_MAX;
 use crate::member::{MemberEnd, MemberKind, MemberStart};
 use crate::property::Rng;
 
-/// Where the first node of the index is in an imagined archive.
+/// The offset of the first node of the index in an imaginary archive.
 const INDEX_OFFSET: u64 = 1 << 40;
 
 /// An index in memory, with the payload of each node.
@@ -42,7 +42,7 @@ impl NodeSource for NodesInMemory {
         let missing = FormatError::Value {
             what: "offset of a node",
             value: span.0,
-            rule: "that of a node",
+            rule: "the offset of a node",
         };
         let found = self.payloads.iter().find(|(known, _)| *known == span);
         let (_, payload) = found.ok_or(missing.clone())?;
@@ -223,7 +223,7 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
     }
 }
 
-/// The first paths of the frames of a member in their order: short ones, cut ones, none.
+/// The first paths of a member's frames in order: short ones, cut ones, none.
 fn first_paths(rng: &mut Rng) -> Vec<Vec<u8>> {
     let stem_bytes = match rng.below(3) {
         0 => FIRST_PATH_BYTES_MAX - 1,
@@ -242,7 +242,7 @@ fn first_paths(rng: &mut Rng) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Slices of these frames whose separators ascend, some of them cut.
+/// Slices of these frames with ascending separators, some of them cut.
 fn slices_of(rng: &mut Rng, frames: std::ops::Range<u64>) -> Vec<IndexSlice> {
     let mut separators = first_paths(rng);
     separators.retain(|path| !path.is_empty());
@@ -326,7 +326,7 @@ pub fn tree_answers_as_its_table(seed: u64, rows_max: u64, node_bytes: usize) {
 }
 
 /// Any bytes as the payload of an Index frame, or as roots, give an error or nodes that agree with
-/// the rows made of them.
+/// their own rows.
 ///
 /// # Panics
 /// If they do not.

@@ -1,5 +1,5 @@
-//! Compares a frame that was read through the index with its row. Without the comparison two
-//! archives could be mixed without a checksum noticing.
+//! Compares a frame that was found through the index with its row. Without this, two archives could
+//! be mixed without any checksum noticing.
 
 use super::rows::{IndexBlock, IndexEntries, IndexEpoch};
 use crate::block::BlockHeader;

@@ -18,8 +18,8 @@ pub struct IndexBlock {
     pub frame_offset: u64,
     /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
-    /// The offset of the block in the store. It is not written: it is the sum of the raw bytes
-    /// before it.
+    /// The offset of the block in the store. It is not written: it is the sum of the earlier raw
+    /// bytes.
     pub store_start: u64,
     /// The number of bytes of the block in the store.
     pub raw_bytes: u64,
@@ -36,12 +36,13 @@ pub struct IndexEpoch {
     pub frame_offset: u64,
     /// The size of the frame in bytes, header included.
     pub frame_bytes: u64,
-    /// The offset of the epoch in the content space. It is not written: it is the sum before it.
+    /// The offset of the epoch in the content space. It is not written: it is a sum over earlier
+    /// rows.
     pub content_start: u64,
     /// The number of content bytes of the epoch.
     pub content_bytes: u64,
-    /// The number of store bytes that earlier epochs have introduced. It is not written: it is the
-    /// sum before it.
+    /// The number of store bytes introduced by earlier epochs. It is not written: it is a sum over
+    /// earlier rows.
     pub store_start: u64,
     /// The number of store bytes that the epoch introduces.
     pub fresh_bytes: u64,
@@ -71,8 +72,8 @@ pub struct IndexEntries {
     pub frame_bytes: u64,
     /// The id of the member to which the entries belong.
     pub member_id: u64,
-    /// The number of entries of the member in earlier frames. It is not written: it is the sum
-    /// before it.
+    /// The number of the member's entries in earlier frames. It is not written: it is a sum over
+    /// earlier rows.
     pub first_entry: u64,
     /// The number of entries in the frame.
     pub entry_count: u64,
@@ -99,8 +100,8 @@ impl IndexEntries {
         }
     }
 
-    /// Whether this row may follow one with the first path `before` in a member whose entries are
-    /// sorted; then `before` becomes that of this row, if it has one.
+    /// Whether this row may follow one with the first path `before` in a member with sorted
+    /// entries. Sets `before` to the first path of this row, if it has one.
     pub(crate) fn follows(&self, before: &mut Vec<u8>) -> bool {
         if self.first_path.is_empty() {
             return true;
@@ -111,8 +112,9 @@ impl IndexEntries {
     }
 }
 
-/// Consecutive entries of a frame that are consecutive in the path order of their member, too. The
-/// rows of a member are in path order. Its frames are not, so several slices may be of one frame.
+/// Consecutive entries of a frame that are also consecutive in the path order of their member. A
+/// member's rows are in path order but its frames are not, so several slices may belong to one
+/// frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexSlice {
     /// The number of the frame in the list of frames of entries.
@@ -121,19 +123,19 @@ pub struct IndexSlice {
     pub first_entry: u64,
     /// The number of its entries.
     pub entry_count: u64,
-    /// The first bytes of its first path, enough to be above the last path of the slice before, at
-    /// most [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX). Empty in the first slice
-    /// of a member, and in no other one.
+    /// The shortest beginning of its first path that is above the last path of the previous slice,
+    /// at most [`FIRST_PATH_BYTES_MAX`](crate::limits::FIRST_PATH_BYTES_MAX) bytes. Empty exactly
+    /// in the first slice of a member.
     pub separator: Vec<u8>,
 }
 
 impl IndexSlice {
-    /// The separator of a slice that begins with `path`, where the slice before ends with `before`.
+    /// The separator of a slice that begins with `path`, after a slice that ends with `before`.
     #[must_use]
     pub fn separator_of(before: &[u8], path: &[u8]) -> Vec<u8> {
         let shared = before.iter().zip(path).take_while(|(a, b)| a == b).count();
         let mut length = shared + 1;
-        // `.` alone is the root, which is below every other path.
+        // `.` alone is the root, which sorts before every other path.
         if path.get(..length) == Some(b".") {
             length += 1;
         }
@@ -141,13 +143,12 @@ impl IndexSlice {
         path.get(..length).unwrap_or(path).to_vec()
     }
 
-    /// Whether the separator was cut before it could tell the slice from the one before.
+    /// Whether the separator was cut too short to tell the slice from the previous one.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.separator.len() == FIRST_PATH_BYTES_MAX
     }
 
-    /// Checks that this row may follow the one with this separator.
     pub(crate) fn check_follows(&self, before: &[u8]) -> Result<()> {
         let order = compare_paths(before, &self.separator);
         let follows = order.is_lt() || (order.is_eq() && self.is_cut());
@@ -162,8 +163,8 @@ impl IndexSlice {
         }
     }
 
-    /// What the rows of a frame add up to, if they have every entry of it once: the sum over its
-    /// slices is that of one slice with all entries.
+    /// A sum that proves that the rows of a frame have every entry once: the sum over its slices
+    /// equals the fingerprint of one slice with all entries.
     pub(crate) fn fingerprint(&self) -> u64 {
         let end = self.first_entry.saturating_add(self.entry_count);
         let border = |entry: u64| {
@@ -173,7 +174,6 @@ impl IndexSlice {
         border(end).wrapping_sub(border(self.first_entry))
     }
 
-    /// A slice with all entries of a frame.
     pub(crate) fn whole(frame: u64, entry_count: u64) -> Self {
         Self {
             frame,
@@ -184,7 +184,7 @@ impl IndexSlice {
     }
 }
 
-/// A member by its name. Rows are sorted by the checksum, then by the id.
+/// A member by its name. Rows are sorted by checksum, then by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexName {
     /// The XXH3-64 of the name.
@@ -203,7 +203,6 @@ impl IndexName {
         }
     }
 
-    /// Checks that this row may follow the one before it, if there is one.
     pub(crate) fn check_follows(self, before: Option<Self>) -> Result<()> {
         if before.is_none_or(|before| before < self) {
             Ok(())
@@ -217,21 +216,22 @@ impl IndexName {
     }
 }
 
-/// A node of the index, in a row of the node above it.
+/// A node of the index, as a row of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildNode {
     /// The offset of its frame in the archive.
     pub frame_offset: u64,
     /// The size of its frame in bytes, header included.
     pub frame_bytes: u64,
-    /// The number of leaf rows of the list before it. It is not written: it is the sum before it.
+    /// The number of leaf rows of the list before it. It is not written: it is a sum over earlier
+    /// rows.
     pub first_row: u64,
     /// The number of leaf rows under it, at least 1.
     pub row_count: u64,
-    /// What its first leaf row begins with.
+    /// The key of its first leaf row.
     pub first: RowKey,
-    /// Where the leaf rows under it end in the spaces of the list (content, store), as far as the
-    /// list states it.
+    /// Where its leaf rows end in the spaces of the list (content, store); 0 if the list has no
+    /// such space.
     pub end: [u64; 2],
 }
 
@@ -245,7 +245,7 @@ pub enum RowKey {
     Entries {
         /// The id of the member.
         member_id: u64,
-        /// The number of entries of the member in earlier frames.
+        /// The number of the member's entries in earlier frames.
         first_entry: u64,
         /// The path of the first entry, as in [`IndexEntries::first_path`].
         first_path: Vec<u8>,
@@ -271,7 +271,7 @@ impl RowKey {
         }
     }
 
-    /// Compares the key in a row with that of the node that the row leads to.
+    /// Compares the key in a row with the key of the node that it leads to.
     pub(super) fn check(&self, found: &Self) -> Result<()> {
         let what = "first row of a node of the index";
         match (self, found) {

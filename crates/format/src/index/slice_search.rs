@@ -1,18 +1,18 @@
-//! Finds the slices of a member that may hold a path. A member is known by the numbers of its
-//! frames of entries, which follow those of the members before it.
+//! Finds the slices of a member that may hold a path. The member is identified by the numbers of
+//! its frames of entries, which follow those of earlier members.
 
 use std::ops::Range;
 
 use super::rows::{ChildNode, IndexSlice, RowKey};
 use refrain_entries::compare_paths;
 
-/// Whether a slice is of this member and may be the last one that may hold `path`.
+/// Whether a slice belongs to this member and may be the last candidate for `path`.
 pub(super) fn may_hold(slice: &IndexSlice, frames: &Range<u64>, path: &[u8]) -> bool {
     frames.contains(&slice.frame) && compare_paths(&slice.separator, path).is_le()
 }
 
-/// The first of the slices that may hold `path`: with separators that were cut there may be more
-/// than one. `rows` are those of the member up to the last that may hold it.
+/// The first slice that may hold `path`: cut separators can leave several. `rows` are the rows of
+/// the member up to the last candidate.
 pub(super) fn first_row_for_path<E>(
     rows: Range<u64>,
     path: &[u8],

@@ -1,4 +1,4 @@
-//! An index that is in memory as a whole: what a scan makes of the frames it finds, and the slow
+//! An index that is in memory as a whole: what a scan builds from the frames it finds, and the slow
 //! twin of [`IndexTree`].
 
 use std::ops::Range;
@@ -21,8 +21,7 @@ pub struct Index {
     pub members: Vec<IndexMember>,
     /// All frames of entries, in the order of their members.
     pub entries: Vec<IndexEntries>,
-    /// The slices of the frames of entries of members whose entries are not in path order, in path
-    /// order.
+    /// The slices, in path order, of frames of entries in members whose frames are not.
     pub slices: Vec<IndexSlice>,
 }
 
@@ -30,7 +29,7 @@ impl Index {
     /// Reads all rows.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn read<S: NodeSource>(tree: &IndexTree<S>) -> Result<Self, S::Error> {
         let mut index = Self::default();
         for list in IndexList::ALL {
@@ -84,8 +83,8 @@ impl Index {
         start as u64..end as u64
     }
 
-    /// Returns which of the frames of entries of a member whose entries are sorted may hold the
-    /// entry with this path: at most one, unless paths are very long.
+    /// Returns the frames of entries of a member with sorted entries that may hold this path: at
+    /// most one, unless paths are very long.
     #[must_use]
     pub fn frames_for_path(&self, id: u64, path: &[u8]) -> Range<u64> {
         let rows = self.entries_of_member(id);
@@ -101,15 +100,14 @@ impl Index {
         }
     }
 
-    /// Returns the positions of the slices of a member that has these frames of entries.
+    /// Returns the positions of the slices of a member with these frames of entries.
     #[must_use]
     pub fn slices_of_frames(&self, frames: &Range<u64>) -> Range<u64> {
         let at = |frame: u64| self.slices.partition_point(|row| row.frame < frame) as u64;
         at(frames.start)..at(frames.end)
     }
 
-    /// Returns which of the slices of a member that has these frames of entries may hold the entry
-    /// with this path.
+    /// Returns the slices of a member with these frames of entries that may hold this path.
     #[must_use]
     pub fn slices_for_path(&self, frames: &Range<u64>, path: &[u8]) -> Range<u64> {
         let rows = self.slices_of_frames(frames);

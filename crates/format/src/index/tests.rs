@@ -23,7 +23,7 @@ fn entries(paths: &[&[u8]]) -> Index {
     index
 }
 
-/// The answers of the table and of trees of many and of few nodes, which are the same.
+/// The answer of the table, after comparing it with trees of many and of few nodes.
 fn frames_for_path(index: &Index, path: &[u8]) -> std::ops::Range<u64> {
     let found = index.frames_for_path(3, path);
     for node_bytes in [1, 60, 10_000] {

@@ -18,7 +18,7 @@ pub trait NodeSource {
     /// Why a node cannot be read.
     type Error: From<FormatError>;
 
-    /// Returns the node at this location. `is_lookup`: the node is likely to be asked for again;
+    /// Returns the node at this location. `is_lookup`: the node is likely to be needed again;
     /// otherwise all nodes are being read in order.
     ///
     /// # Errors
@@ -26,9 +26,9 @@ pub trait NodeSource {
     fn node(&self, span: FrameSpan, is_lookup: bool) -> Result<Arc<IndexNode>, Self::Error>;
 }
 
-/// An index. A lookup reads at most one node for each depth of a list (at most
-/// [`INDEX_DEPTH_MAX`](crate::limits::INDEX_DEPTH_MAX)), and each node is compared with the row
-/// that led to it, so no bytes make it run in circles.
+/// An index. A lookup reads at most one node per level of a list (at most
+/// [`INDEX_DEPTH_MAX`](crate::limits::INDEX_DEPTH_MAX)), and compares each node with the row that
+/// led to it, so no bytes can make it loop.
 #[derive(Debug)]
 pub struct IndexTree<S> {
     roots: [Option<Arc<IndexNode>>; 6],
@@ -36,7 +36,7 @@ pub struct IndexTree<S> {
 }
 
 impl<S: NodeSource> IndexTree<S> {
-    /// An index with these roots, which are those of the End frame.
+    /// Creates an index with these roots, which are in the End frame.
     #[must_use]
     pub fn new(roots: Vec<IndexNode>, source: S) -> Self {
         let mut tree = Self {
@@ -51,7 +51,6 @@ impl<S: NodeSource> IndexTree<S> {
         tree
     }
 
-    /// The source of the nodes.
     #[cfg(test)]
     pub(super) fn into_source(self) -> S {
         self.source
@@ -72,16 +71,16 @@ impl<S: NodeSource> IndexTree<S> {
         self.root(list).map_or(0, |root| root.next_row)
     }
 
-    /// How far the rows of a list reach in its spaces; see [`IndexNode::start`].
+    /// Where the rows of a list end in its spaces; see [`IndexNode::start`].
     #[must_use]
     pub fn end_of(&self, list: IndexList) -> [u64; 2] {
         self.root(list).map_or([0, 0], |root| root.end)
     }
 
-    /// The block that holds the byte at this offset in the store, and its id.
+    /// The block that holds this offset in the store, and its id.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>, S::Error> {
         let Some(leaf) = self.leaf_at_start(IndexList::Blocks, offset_in_store)? else {
             return Ok(None);
@@ -97,10 +96,10 @@ impl<S: NodeSource> IndexTree<S> {
         Ok(found.map(|(at, row)| (leaf.first_row + at as u64, *row)))
     }
 
-    /// The epoch that holds the byte at this offset in the content space, and its id.
+    /// The epoch that holds this offset in the content space, and its id.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>, S::Error> {
         let Some(leaf) = self.leaf_at_start(IndexList::Epochs, offset_in_content)? else {
             return Ok(None);
@@ -120,7 +119,7 @@ impl<S: NodeSource> IndexTree<S> {
     /// A member by its id.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn member(&self, id: u64) -> Result<Option<IndexMember>, S::Error> {
         self.with_row(IndexList::Members, id, |rows, at| match rows {
             NodeRows::Members(rows) => rows.get(at).cloned(),
@@ -131,7 +130,7 @@ impl<S: NodeSource> IndexTree<S> {
     /// The id of the first member with this name, byte for byte.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn member_named(&self, name: &[u8]) -> Result<Option<u64>, S::Error> {
         if self.row_count(IndexList::Names) == 0 {
             return self.member_named_by_reading_all(name);
@@ -167,7 +166,8 @@ impl<S: NodeSource> IndexTree<S> {
                 RowKey::Name(first) => first < checksum,
                 RowKey::Start(_) | RowKey::Entries { .. } | RowKey::Slice { .. } => false,
             };
-            // Rows with this checksum may begin in the node before the first that begins with it.
+            // Rows with this checksum may begin in the node before the first that begins with
+            // it.
             rows.partition_point(is_before).saturating_sub(1)
         })?;
         Ok(leaf.map_or(0, |leaf| match &leaf.rows {
@@ -189,7 +189,7 @@ impl<S: NodeSource> IndexTree<S> {
     /// A row of the list of frames of entries.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn entries(&self, number: u64) -> Result<Option<IndexEntries>, S::Error> {
         self.with_row(IndexList::Entries, number, |rows, at| match rows {
             NodeRows::Entries(rows) => rows.get(at).cloned(),
@@ -197,16 +197,16 @@ impl<S: NodeSource> IndexTree<S> {
         })
     }
 
-    /// The numbers of the frames of entries of a member.
+    /// The numbers of a member's frames of entries.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn entries_of_member(&self, id: u64) -> Result<Range<u64>, S::Error> {
         let start = self.first_entries_from(id)?;
         Ok(start..self.first_entries_from(id.saturating_add(1))?.max(start))
     }
 
-    /// The number of the first frame of entries whose member is not below this one.
+    /// The number of the first frame of entries of this or a later member.
     fn first_entries_from(&self, id: u64) -> Result<u64, S::Error> {
         let leaf = self.leaf(IndexList::Entries, |rows| {
             let is_before = |row: &ChildNode| match &row.first {
@@ -224,11 +224,11 @@ impl<S: NodeSource> IndexTree<S> {
         }))
     }
 
-    /// Which of the frames of entries of a member whose entries are sorted may hold the entry with
-    /// this path: at most one, unless paths are very long.
+    /// Returns the frames of entries of a member with sorted entries that may hold this path: at
+    /// most one, unless paths are very long.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn frames_for_path(&self, id: u64, path: &[u8]) -> Result<Range<u64>, S::Error> {
         let last = match self.root(IndexList::Entries) {
             Some(root) => last_row_for_path(self, root, id, path)?,
@@ -245,7 +245,7 @@ impl<S: NodeSource> IndexTree<S> {
     /// A row of the list of slices.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn slice(&self, number: u64) -> Result<Option<IndexSlice>, S::Error> {
         self.with_row(IndexList::Slices, number, |rows, at| match rows {
             NodeRows::Slices(rows) => rows.get(at).cloned(),
@@ -253,10 +253,10 @@ impl<S: NodeSource> IndexTree<S> {
         })
     }
 
-    /// The numbers of the slices of a member that has these frames of entries.
+    /// The numbers of the slices of a member with these frames of entries.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn slices_of_frames(&self, frames: &Range<u64>) -> Result<Range<u64>, S::Error> {
         let start = self.first_slice_from(frames.start)?;
         Ok(start..self.first_slice_from(frames.end)?.max(start))
@@ -280,11 +280,11 @@ impl<S: NodeSource> IndexTree<S> {
         }))
     }
 
-    /// Which of the slices of a member that has these frames of entries may hold the entry with
-    /// this path: at most one, unless paths are very long.
+    /// Returns the slices of a member with these frames of entries that may hold this path: at most
+    /// one, unless paths are very long.
     ///
     /// # Errors
-    /// Those of reading nodes.
+    /// A node cannot be read.
     pub fn slices_for_path(
         &self,
         frames: &Range<u64>,
@@ -314,7 +314,7 @@ impl<S: NodeSource> IndexTree<S> {
     /// Calls `each` for every leaf of a list, in order.
     ///
     /// # Errors
-    /// Those of reading nodes, and of `each`.
+    /// A node cannot be read, or `each` fails.
     pub fn for_each_leaf(
         &self,
         list: IndexList,
@@ -345,7 +345,6 @@ impl<S: NodeSource> IndexTree<S> {
         self.roots.get(list.position())?.as_ref()
     }
 
-    /// The node that a row of `parent` leads to.
     pub(super) fn child(
         &self,
         parent: &IndexNode,
@@ -358,7 +357,7 @@ impl<S: NodeSource> IndexTree<S> {
         Ok(node)
     }
 
-    /// The leaf to which `choose` leads by the position of the next node.
+    /// Descends to a leaf; `choose` returns the position of the next node.
     fn leaf(
         &self,
         list: IndexList,
@@ -376,7 +375,6 @@ impl<S: NodeSource> IndexTree<S> {
         Ok(Some(node))
     }
 
-    /// The leaf whose rows may hold this address of the first space of the list.
     fn leaf_at_start(
         &self,
         list: IndexList,
@@ -391,7 +389,7 @@ impl<S: NodeSource> IndexTree<S> {
         })
     }
 
-    /// What `take` makes of the row with this number: of the rows of its leaf, and its position.
+    /// Returns what `take` makes of the leaf's rows and the position of row number `number`.
     fn with_row<T>(
         &self,
         list: IndexList,
@@ -409,13 +407,13 @@ impl<S: NodeSource> IndexTree<S> {
     }
 }
 
-/// Where the first row under a node is, seen from a path in a member.
+/// Where the first row under a node is, relative to a path in a member.
 enum Position {
     /// In an earlier member: rows of the member may follow in the node.
     EarlierMember,
     /// In the member, without a path.
     Unknown,
-    /// In the member, not above the path.
+    /// In the member, at or before the path.
     Before,
     /// Above the path, or in a later member.
     After,
@@ -443,9 +441,9 @@ impl Position {
 
 /// The number of the last row of a member whose frame may hold `path`.
 ///
-/// The rows of a member are sorted where they have a path, so the search goes back from the first
-/// node that begins above the path. It enters more than one node of a depth only where nodes begin
-/// with rows without a path.
+/// The rows of a member that have a path are sorted, so the search goes back from the first node
+/// that begins above the path. It enters several nodes of a level only where nodes begin with rows
+/// without a path.
 fn last_row_for_path<S: NodeSource>(
     tree: &IndexTree<S>,
     node: &IndexNode,

@@ -1,10 +1,10 @@
 //! Chunks: their headers, the headers of their blocks, and the order of the blocks of two streams.
 //!
 //! A chunk's header is followed by two block headers without blocks, the *roots* of the streams.
-//! Each block header states the position of the next one of its stream, counted from the first
-//! root. Writers write blocks without gaps, so the positions of the two next block headers
-//! determine which stream the next block belongs to, in one pass from front to back: [`BlockWalk`].
-//! Anything else (gaps, steps back, loops) is rejected.
+//! Each block header states the position of the next one in its stream, counted from the first
+//! root. Writers leave no gaps, so the positions of the two next block headers determine which
+//! stream the next block belongs to, in one pass from front to back: [`BlockWalk`]. Anything else
+//! (gaps, steps back, loops) is rejected.
 
 use crate::check::{check_limit, check_range};
 use crate::error::{FormatError, Result};
@@ -210,7 +210,7 @@ impl BackEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
     pub(super) kind: u8,
-    /// The number of bytes of the block in the archive, without those that encryption adds.
+    /// The number of bytes of the block in the archive, without what encryption adds.
     pub coded_bytes: u64,
     /// The number of bytes of the block after decompression.
     pub raw_bytes: u64,
@@ -258,14 +258,14 @@ impl BlockHeader {
     }
 }
 
-/// A block as the walk found it.
+/// A block that the walk found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundBlock {
     /// How it is compressed.
     pub back_end: BackEnd,
-    /// The number of bytes in the archive, without those that encryption adds.
+    /// The number of bytes in the archive, without what encryption adds.
     pub coded_bytes: u64,
-    /// The number of bytes in the archive in all.
+    /// The total number of bytes in the archive.
     pub stored_bytes: u64,
     /// The number of bytes after decompression.
     pub raw_bytes: u64,
@@ -314,7 +314,7 @@ pub struct BlockWalk {
     header_bytes: u64,
     /// The current position, counted from the first root.
     position: u64,
-    /// The position of the next block header of each stream; 0 if there is none.
+    /// The position of each stream's next block header; 0 if there is none.
     next: [u64; 2],
     raw_bytes: [u64; 2],
 }
@@ -390,7 +390,7 @@ impl BlockWalk {
     }
 
     /// Takes the decrypted header of the next block. Returns `None` for a block without bytes,
-    /// which may end the literals; it has bytes in the archive only if it is encrypted.
+    /// which may end the literals; it takes space in the archive only if it is encrypted.
     ///
     /// # Errors
     /// `Value`, `Mismatch`, `OverLimit`, `Reserved` for values that no writer writes.

@@ -5,8 +5,8 @@ use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
 
-/// The size of the longest header: that of lrzip-next with a comment. Callers of the parser pass
-/// this many bytes if available.
+/// The size of the longest header: lrzip-next's with a comment. Pass this many bytes to the parser
+/// if available.
 pub const HEADER_BYTES_MAX: usize = 21 + 255;
 
 pub(super) const MAGIC: [u8; 4] = *b"LRZI";
@@ -15,9 +15,9 @@ pub(super) const MAGIC: [u8; 4] = *b"LRZI";
 const HEADER_BYTES: usize = 24;
 const DESCRIPTOR_BYTES: usize = 32;
 
-/// The accepted numbers of iterations of a key derivation: some tens of seconds of one core. lrzip
-/// writes about 11 million rounds of its first cipher in 2026, a number that grows by a factor of
-/// 1.8 per year, and accepts 5 million of the second.
+/// The accepted numbers of iterations of a key derivation: some tens of seconds on one core.
+/// lrzip's first cipher uses about 11 million rounds in 2026, a number that grows by a factor of
+/// 1.8 per year; its second accepts 5 million.
 const CBC_LOOPS_MAX: u64 = 1 << 28;
 const GCM_ITERATIONS_MAX: u32 = 10_000_000;
 
@@ -269,7 +269,7 @@ fn parse_next(minor: u8, mut reader: ByteReader) -> Result<Header> {
     let version = Version::Next { minor };
     let stated = reader.u64()?;
     let (digest, encryption, filter) = (reader.u8()?, reader.u8()?, reader.u8()?);
-    // Since 0.11 a byte says which method the properties are of.
+    // Since 0.11 a byte says to which method the properties belong.
     let method = match minor {
         11.. => Some(reader.u8()? & 15),
         _ => None,

@@ -102,7 +102,7 @@ impl RecordParser {
         Ok(Some(record))
     }
 
-    /// Returns the size of the current record, as far as the buffered bytes determine it.
+    /// Returns the size of the current record, if the buffered bytes determine it.
     fn needed_bytes(&self) -> usize {
         let fixed = 1 + self.length_width;
         if self.buffered_bytes < fixed {

@@ -1,6 +1,6 @@
 //! Writes what [`header`](super::header), [`chunk`](super::chunk) and [`record`](super::record)
-//! parse: version 6 (lrzip 0.6), and of version 7 what its second cipher needs (without filters,
-//! as lrzip 0.7.1 writes it).
+//! parse: version 6 (lrzip 0.6), and for the second cipher version 7 (without filters, as lrzip
+//! 0.7.1 writes it).
 
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
@@ -218,7 +218,6 @@ fn check_fits(number: u64, width_bytes: u8) -> Result<()> {
     check_limit("number in a chunk", number, largest)
 }
 
-/// Appends the lowest `width_bytes` bytes of `number`.
 fn put_number(out: &mut Vec<u8>, number: u64, width_bytes: u8) {
     let bytes = number.to_le_bytes();
     out.extend_from_slice(&bytes[..usize::from(width_bytes.min(WIDTH_BYTES_MAX))]);

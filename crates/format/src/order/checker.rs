@@ -23,7 +23,6 @@ use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;
 use crate::root_hash::{RootHasher, member_hash};
 
-/// A member that has started and not ended.
 #[derive(Debug, Clone)]
 struct OpenMember {
     start: MemberStart,
@@ -36,7 +35,7 @@ struct OpenMember {
     entry_count: u64,
     /// The number of its first frame of entries.
     first_entries_frame: Option<u64>,
-    /// The sum of the fingerprints of its frames of entries, as slices.
+    /// The sum of the fingerprints of its frames of entries as whole slices.
     fingerprint: u64,
 }
 
@@ -58,11 +57,11 @@ pub struct StreamChecker {
     introduced_bytes: u64,
     members_started: u64,
     members_ended: u64,
-    /// The end of the last ended member in the content space.
+    /// The end of the latest ended member in the content space.
     last_member_end: u64,
     open_members: VecDeque<OpenMember>,
 
-    /// Checks how much a reader must hold back.
+    /// Measures how much a reader must hold back.
     held: HeldFrames<()>,
     measures_any_reach: bool,
     reach: NeededReach,
@@ -70,10 +69,10 @@ pub struct StreamChecker {
     observed: EpochSums,
 
     index: IndexCheck,
-    /// Whether a frame of the index was fed, so that only others and End may follow.
+    /// Whether a frame of the index was fed; then only others and End may follow.
     index_begun: bool,
     root: RootHasher,
-    /// The member of the last frame of entries.
+    /// The member of the latest frame of entries.
     last_entries_member: u64,
     entries_frames: u64,
     /// The size of the End frame, after it was fed.
@@ -116,7 +115,7 @@ impl StreamChecker {
         }
     }
 
-    /// Creates a checker that measures the needed reach even if the archive promises none, in 16
+    /// Creates a checker that measures the required reach even if the archive promises none, in 16
     /// bytes of memory for each block.
     #[must_use]
     pub fn measuring_reach(limits: &Limits) -> Self {
@@ -157,7 +156,7 @@ impl StreamChecker {
     }
 
     /// Returns the reach that the observed epochs needed, if the archive promises a limited one or
-    /// the checker measures any (else 0).
+    /// the checker measures it anyway (else 0).
     #[must_use]
     pub fn reach_needed_bytes(&self) -> u64 {
         self.reach.needed_bytes()
@@ -200,8 +199,8 @@ impl StreamChecker {
         self.complete
     }
 
-    /// Checks that no bytes follow the End frame. `rest` is what follows the frames fed so far, as
-    /// far as it was read.
+    /// Checks that nothing follows the End frame. `rest` is what was read after the frames fed so
+    /// far.
     ///
     /// # Errors
     /// [`FormatError::Kind`] if an appended generation follows (a later version reads it),
@@ -352,13 +351,13 @@ impl StreamChecker {
         Ok(())
     }
 
-    /// Checks the sums of the extents of the next epoch against the promised reach, and adds them
-    /// to the totals that the index is compared with. Optional, for a reader that unpacks the
-    /// extents anyway; once per epoch, in their order, before the frame after the one that
-    /// completes the epoch is fed.
+    /// Checks the sums of the next epoch's extents against the promised reach, and adds them to the
+    /// totals, which are compared with the index. Optional, for a reader that unpacks the extents
+    /// anyway. Call it once per epoch, in order, before feeding the frame after the one that
+    /// completes the epoch.
     ///
     /// # Errors
-    /// The epoch refers to bytes out of the promised reach, or its sums contradict its header.
+    /// The epoch refers to bytes beyond the promised reach, or its sums contradict its header.
     pub fn observe_epoch(&mut self, sums: &EpochSums) -> Result<()> {
         let Some(epoch) = self.reach.observe(sums)? else {
             return Ok(());
@@ -378,15 +377,15 @@ impl StreamChecker {
         Ok(())
     }
 
-    /// Compares the slices of the index with the order of the paths of a tree whose frames of
-    /// entries are not in it. Optional, for a reader that unpacks the entries anyway; for the
-    /// members in their order, after their ends were fed. The slices name frames by their numbers
-    /// in the member.
+    /// Compares the slices of the index with the path order of a tree whose frames of entries are
+    /// not in path order. Optional, for a reader that unpacks the entries anyway. Call it for the
+    /// members in order, after feeding their ends. The slices name frames by their numbers in the
+    /// member.
     pub fn observe_slices(&mut self, member_id: u64, slices: &[IndexSlice]) {
         self.index.observe_slices(member_id, slices);
     }
 
-    /// Compares the slices that were observed with those of the index, which was fed.
+    /// Compares the observed slices with those of the index, after the index was fed.
     ///
     /// # Errors
     /// They differ.
@@ -509,7 +508,6 @@ impl StreamChecker {
         self.index.node(node, (self.offset, header.frame_bytes()))
     }
 
-    /// Checks that the index may begin.
     fn check_all_has_come(&self, kind: FrameKind) -> Result<()> {
         if !self.open_members.is_empty() {
             return Err(order(kind, "all members must end before the index"));

@@ -2,7 +2,7 @@
 
 use crate::extents::Extent;
 
-/// The sums of the extents of one epoch, with the extents that references stand for; see
+/// The sums of the extents of one epoch, with references resolved; see
 /// [`StreamChecker::observe_epoch`](crate::order::StreamChecker::observe_epoch).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EpochSums {
@@ -25,7 +25,7 @@ impl EpochSums {
         sums
     }
 
-    /// Adds one extent. The fresh bytes of a reference's extents are copies here.
+    /// Adds one extent. Inside a reference, fresh bytes count as copies.
     pub fn add(&mut self, extent: &Extent) {
         match extent {
             Extent::Fresh { .. } => {}
@@ -37,7 +37,7 @@ impl EpochSums {
                 let lowest = self.lowest_source.unwrap_or(u64::MAX);
                 self.lowest_source = Some(lowest.min(*offset_in_store));
             }
-            // Its extents are what counts.
+            // The extents that it stands for are counted instead.
             Extent::Reference { .. } => {}
             Extent::Fill { length, .. } => self.run_bytes = self.run_bytes.saturating_add(*length),
         }

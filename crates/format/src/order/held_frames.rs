@@ -12,18 +12,17 @@ use crate::payload::Payload;
 #[derive(Debug, Clone)]
 struct Held<T> {
     frame: T,
-    /// The store bytes that must have come.
+    /// How many store bytes must have come.
     needs_bytes: u64,
     frame_bytes: u64,
 }
 
-/// Holds back frames of extents, members and entries while blocks of an epoch before them are
-/// missing: extents come before the blocks with their fresh bytes.
+/// Holds back frames of extents, members and entries while blocks of an earlier epoch are missing:
+/// extents come before the blocks with their fresh bytes.
 ///
-/// An epoch is complete when every store byte that extents have introduced up to it has come in a
-/// block. The frames are fed in file order ([`HeldFrames::feed`]) and taken out
-/// ([`HeldFrames::next`]) as soon as every epoch up to them is complete. Blocks and frames of other
-/// kinds are never held.
+/// An epoch is complete when blocks have supplied every store byte that extents up to it introduce.
+/// Frames are fed in file order ([`HeldFrames::feed`]) and taken out ([`HeldFrames::next`]) as soon
+/// as every epoch up to them is complete. Blocks and frames of other kinds are never held.
 #[derive(Debug, Clone)]
 pub struct HeldFrames<T> {
     ready: VecDeque<T>,
@@ -94,7 +93,6 @@ impl<T> HeldFrames<T> {
         Ok(())
     }
 
-    /// Moves the frames whose epochs are complete to the ready ones.
     fn release(&mut self) {
         let store_bytes = self.store_bytes;
         let is_complete = |held: &mut Held<T>| held.needs_bytes <= store_bytes;
@@ -104,7 +102,8 @@ impl<T> HeldFrames<T> {
         }
     }
 
-    /// Makes all frames ready: no more blocks will come. Their content is there only in part.
+    /// Makes all frames ready, because no more blocks will come. Their content is only partly
+    /// there.
     pub fn release_all(&mut self) {
         self.held_bytes = 0;
         let held = std::mem::take(&mut self.held).into_iter();

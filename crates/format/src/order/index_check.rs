@@ -11,8 +11,8 @@ use crate::index::{
 use crate::layout::FrameKind;
 use crate::limits::INDEX_DEPTH_MAX;
 
-/// Compares all lists of an index with the frames of its archive: memory of some kilobytes for any
-/// number of rows.
+/// Compares all lists of an index with the frames of its archive, in a few kilobytes of memory for
+/// any number of rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IndexCheck {
     lists: [ListCheck; 6],
@@ -39,18 +39,17 @@ impl IndexCheck {
         self.leaf_of(IndexList::Names).expected.add_unordered(name);
     }
 
-    /// The frames of entries of a member, from this number on, that are not in path order.
-    /// `fingerprint` is the sum of those of slices with all of their entries.
+    /// Adds a member whose frames of entries, from this number on, are not in path order.
+    /// `fingerprint` is the sum of their fingerprints as whole slices.
     pub(super) fn sliced_member(&mut self, member_id: u64, first_frame: u64, fingerprint: u64) {
         self.slices.expect(member_id, first_frame, fingerprint);
     }
 
-    /// The slices of that member, as its paths are ordered.
+    /// Adds the slices of that member, in path order.
     pub(super) fn observe_slices(&mut self, member_id: u64, slices: &[IndexSlice]) {
         self.slices.observe(member_id, slices);
     }
 
-    /// Compares the slices that were observed with those of the index.
     pub(super) fn check_observed_slices(&self) -> Result<()> {
         self.slices.check_observed()
     }
@@ -92,7 +91,7 @@ impl IndexCheck {
     }
 
     /// Takes the roots in the End frame, which begins at this offset. `lists_names`: whether there
-    /// are so many members that their names are listed.
+    /// are enough members for a list of names.
     pub(super) fn roots(
         &mut self,
         roots: &[IndexNode],
@@ -117,13 +116,12 @@ impl IndexCheck {
     }
 }
 
-/// The levels of a list.
 #[derive(Debug, Clone, Default)]
 struct ListCheck {
     levels: [Level; INDEX_DEPTH_MAX as usize + 1],
 }
 
-/// The nodes of one depth of a list.
+/// The nodes of one level of a list.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     /// The rows that the nodes should have.
@@ -132,7 +130,7 @@ struct Level {
     found: RowChecksum,
     /// The number of leaf rows up to the end of the last node.
     next_row: u64,
-    /// How far they reach; see [`IndexNode::start`].
+    /// Where they end; see [`IndexNode::start`].
     end: [u64; 2],
     /// The last name.
     name: Option<IndexName>,
@@ -189,7 +187,7 @@ impl Level {
             NodeRows::Names(rows) => {
                 rows.iter().try_for_each(|row| self.add_name(*row))?;
             }
-            // There is no telling which slices there are before all have come.
+            // Which slices to expect is unknown until all have come.
             NodeRows::Slices(_) => {}
             NodeRows::Children(rows) => {
                 for row in rows {

@@ -3,11 +3,11 @@
 //!
 //! It detects frames that are valid alone but do not belong together: dropped, repeated, moved, or
 //! forged with valid checksums. It also compares the index with the frames before it, by running
-//! checksums over the rows of both, so it needs no memory for the rows. A writer may feed it its
-//! own frames.
+//! checksums over the rows of both, so it does not store the rows. A writer may feed it its own
+//! frames.
 //!
-//! Extents come before the blocks with their fresh bytes. [`HeldFrames`] gives a reader the frames
-//! in the order in which it can use them.
+//! Extents come before the blocks with their fresh bytes; [`HeldFrames`] delays them until a reader
+//! can use them.
 //!
 //! After an error the state of the checker is undefined. The reader must stop, or salvage the
 //! archive by scanning.

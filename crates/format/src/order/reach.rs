@@ -10,13 +10,13 @@ use crate::extents::ExtentsHeader;
 
 use super::epoch_sums::EpochSums;
 
-/// An epoch that is not complete or was not observed.
+/// An epoch that is incomplete or unobserved.
 #[derive(Debug, Clone)]
 struct PendingEpoch {
     header: ExtentsHeader,
     /// The archive offset of the end of the frame that completes it.
     completed_at: Option<u64>,
-    /// The lowest store offset that it uses, after it was observed.
+    /// The lowest store offset that it uses, once observed.
     lowest: Option<Option<u64>>,
 }
 
@@ -27,9 +27,8 @@ pub(super) struct NeededReach {
     promised_bytes: Option<u64>,
     /// (store start, frame offset) of the blocks within reach.
     blocks: VecDeque<(u64, u64)>,
-    /// In file order, so those that are complete come first, and those that were observed.
+    /// In file order; so complete epochs come first, and so do observed ones.
     epochs: VecDeque<PendingEpoch>,
-    /// How many of them were observed.
     observed_count: usize,
     store_bytes: u64,
     needed_bytes: u64,
@@ -48,12 +47,11 @@ impl NeededReach {
         }
     }
 
-    /// Measures from now on, for an archive that promises this reach.
+    /// Starts measuring, for an archive that promises this reach.
     pub(super) fn measure(&mut self, promised_bytes: u64) {
         self.promised_bytes = Some(promised_bytes);
     }
 
-    /// Whether anything is measured.
     pub(super) fn is_measured(&self) -> bool {
         self.promised_bytes.is_some()
     }
@@ -67,7 +65,7 @@ impl NeededReach {
         self.blocks.len()
     }
 
-    /// Forgets the epochs that are complete. Whoever observes epochs has done so.
+    /// Forgets complete epochs: observers have observed them by now.
     pub(super) fn forget_complete(&mut self) {
         let is_complete = |epoch: &mut PendingEpoch| epoch.completed_at.is_some();
         while self.epochs.pop_front_if(is_complete).is_some() {
@@ -75,12 +73,12 @@ impl NeededReach {
         }
     }
 
-    /// A block of the store range `store` was fed, whose frame is at `frame` in the archive.
+    /// Adds a block with the store range `store`, whose frame is at `frame` in the archive.
     pub(super) fn block(&mut self, store: Range<u64>, frame: Range<u64>) -> Result<()> {
         self.store_bytes = store.end;
         if let Some(promised) = self.promised_bytes {
-            // Later epochs are completed after this frame begins, so a block that is out of reach
-            // now remains so.
+            // Later epochs are completed after this frame begins, so a block that is out of
+            // reach now stays out of reach.
             let oldest = frame.start.saturating_sub(promised);
             let is_out = |&mut (_, offset): &mut (u64, u64)| offset < oldest;
             while self.blocks.pop_front_if(is_out).is_some() {}
@@ -88,8 +86,8 @@ impl NeededReach {
         }
         let store_bytes = self.store_bytes;
         let mut lowest = Vec::new();
-        // Epochs are completed in their order: only those up to the first incomplete one are looked
-        // at, for there may be very many.
+        // Epochs are completed in order. Look only at those up to the first incomplete one:
+        // there may be very many.
         let epochs = self.epochs.iter_mut();
         for epoch in epochs.take_while(|epoch| epoch.header.store_end() <= store_bytes) {
             if epoch.completed_at.is_none() {
@@ -97,14 +95,14 @@ impl NeededReach {
                 lowest.extend(epoch.lowest.flatten());
             }
         }
-        // Of the epochs that this block completes, the one that uses the oldest block needs most.
+        // Among the epochs that this block completes, the one with the oldest block needs most.
         match lowest.into_iter().min() {
             Some(lowest) => self.check(lowest, frame.end),
             None => Ok(()),
         }
     }
 
-    /// An epoch was fed whose frame ends at `frame_end` in the archive.
+    /// Adds an epoch whose frame ends at `frame_end` in the archive.
     pub(super) fn epoch(&mut self, header: &ExtentsHeader, frame_end: u64) {
         let is_complete = header.store_end() <= self.store_bytes;
         self.epochs.push_back(PendingEpoch {
@@ -114,8 +112,8 @@ impl NeededReach {
         });
     }
 
-    /// The sums of the first epoch that was not observed are known. Returns its header; `None` if
-    /// there is no such epoch.
+    /// Sets the sums of the first unobserved epoch. Returns its header; `None` if there is no such
+    /// epoch.
     pub(super) fn observe(&mut self, sums: &EpochSums) -> Result<Option<ExtentsHeader>> {
         let Some(epoch) = self.epochs.get_mut(self.observed_count) else {
             return Ok(None);
@@ -132,15 +130,14 @@ impl NeededReach {
         Ok(Some(header))
     }
 
-    /// Checks an epoch that uses store bytes from `lowest` on and is completed at this offset of
-    /// the archive.
+    /// Checks an epoch that uses store bytes from `lowest` and is completed at this archive offset.
     fn check(&mut self, lowest: u64, completed_at: u64) -> Result<()> {
         let Some(promised) = self.promised_bytes else {
             return Ok(());
         };
         let after = self.blocks.partition_point(|&(start, _)| start <= lowest);
         let block = after.checked_sub(1).and_then(|at| self.blocks.get(at));
-        // A block that was evicted is out of reach: the distance to the archive's start is a safe
+        // An evicted block is out of reach: the distance to the archive's start is a safe
         // overestimate.
         let needed = completed_at.saturating_sub(block.map_or(0, |&(_, offset)| offset));
         if needed > promised {

@@ -13,12 +13,10 @@ pub(super) struct RowChecksum {
 }
 
 impl RowChecksum {
-    /// Returns the checksum of all rows so far.
     pub(super) fn value(self) -> u64 {
         self.value
     }
 
-    /// Returns the number of rows so far.
     pub(super) fn count(self) -> u64 {
         self.count
     }
@@ -72,13 +70,13 @@ impl RowChecksum {
         self.add([row.frame, row.first_entry, row.entry_count, separator]);
     }
 
-    /// Adds a member: where its two frames are, and the checksums of their payloads.
+    /// Adds a member: the locations of its two frames, and the checksums of their payloads.
     pub(super) fn add_member(&mut self, offsets: [u64; 2], checksums: [u64; 2]) {
         let ([start, end], [start_checksum, end_checksum]) = (offsets, checksums);
         self.add([start, start_checksum, end, end_checksum]);
     }
 
-    /// Adds a node as the row of the node above it.
+    /// Adds a node as a row of its parent.
     pub(super) fn add_child(&mut self, row: &ChildNode) {
         let key = match &row.first {
             RowKey::Start([a, b]) => [*a, *b, 0],

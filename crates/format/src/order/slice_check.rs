@@ -7,12 +7,12 @@ use crate::check::check_positive;
 use crate::error::{FormatError, Result};
 use crate::index::IndexSlice;
 
-/// Checks that the slices have every entry of the frames that need slices once, and no other; and,
-/// for a reader that unpacks the entries anyway, that they are in path order.
+/// Checks that the slices have every entry of their frames exactly once, and, for a reader that
+/// unpacks the entries anyway, that they are in path order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SliceCheck {
-    /// Members with slices that have ended, in order, and were not observed: the number of the
-    /// first frame of each.
+    /// Ended members with slices that were not observed, in order: the number of the first frame of
+    /// each.
     unobserved: VecDeque<(u64, u64)>,
     /// Checksums of rows in their order.
     observed: RowChecksum,
@@ -20,16 +20,15 @@ pub(super) struct SliceCheck {
     /// Sums of fingerprints, modulo 2^64.
     expected: u64,
     found: u64,
-    /// Whether any slice is expected or found.
     is_used: bool,
-    /// The separator before.
+    /// The previous separator.
     separator: Vec<u8>,
-    /// The first frame that the present member may have, and the first that the next one may have.
+    /// The first frame that the current member may have, and the first that the next one may have.
     frames: (u64, u64),
 }
 
 impl SliceCheck {
-    /// A member has ended whose first frame has this number.
+    /// Adds an ended member whose first frame has this number.
     pub(super) fn expect(&mut self, member_id: u64, first_frame: u64, fingerprint: u64) {
         self.unobserved.push_back((member_id, first_frame));
         self.is_used = true;
@@ -49,7 +48,7 @@ impl SliceCheck {
                 return Err(FormatError::Value {
                     what: "frame of a slice",
                     value: row.frame,
-                    rule: "behind the frames of the members before",
+                    rule: "after the frames of earlier members",
                 });
             }
             self.frames.1 = self.frames.1.max(row.frame.saturating_add(1));
@@ -61,7 +60,7 @@ impl SliceCheck {
         Ok(())
     }
 
-    /// The slices of a member as they should be, with the numbers of its own frames.
+    /// Takes the expected slices of a member, with the member's own numbers of frames.
     pub(super) fn observe(&mut self, member_id: u64, slices: &[IndexSlice]) {
         if let Some((_, first)) = self.unobserved.pop_front_if(|(id, _)| *id == member_id) {
             for slice in slices {
@@ -72,7 +71,7 @@ impl SliceCheck {
         }
     }
 
-    /// Compares the rows with those that were observed, if those of all members were.
+    /// Compares the rows with the observed ones, if all members were observed.
     pub(super) fn check_observed(&self) -> Result<()> {
         if !self.unobserved.is_empty() || self.rows == self.observed {
             Ok(())

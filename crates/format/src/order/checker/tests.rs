@@ -90,7 +90,7 @@ impl Feeder {
         self.feed(FrameKind::Block, &Payload::Block { header, data: &[] })
     }
 
-    /// Feeds the next epoch; its bytes that are not fresh are copied from `source` on.
+    /// Feeds the next epoch; its bytes that are not fresh are copied from `source`.
     fn epoch(&mut self, content_bytes: u64, fresh_bytes: u64, source: Option<u64>) -> Result<()> {
         let header = ExtentsHeader {
             epoch_id: self.0.epoch_count,
@@ -158,7 +158,7 @@ fn content_belongs_to_started_members() {
     feeder.end(0, 30).unwrap();
     feeder.end(1, 20).unwrap();
 
-    // A start that comes too late.
+    // A late start.
     let mut late = Feeder::new(REACH_UNLIMITED);
     late.start(0, 0).unwrap();
     late.epoch(50, 50, None).unwrap();
@@ -246,10 +246,10 @@ fn rejects_epochs_beyond_the_promised_reach() {
         feeder.0.reach.block_count() <= 3,
         "blocks out of reach are evicted"
     );
-    // From the last block to the end of an epoch that needs no further one.
+    // From the last block to the end of an epoch that needs no later one.
     feeder.clone_of().epoch(10, 0, Some(20)).unwrap();
     assert!(feeder.clone_of().epoch(10, 0, Some(19)).is_err());
-    // Fresh bytes are there one frame later.
+    // Fresh bytes come one frame later.
     feeder.epoch(20, 10, Some(20)).unwrap();
     assert!(feeder.clone_of().block(10).is_err());
     let mut near = Feeder::new(3 * FRAME);
