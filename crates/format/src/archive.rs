@@ -221,7 +221,6 @@ mod tests {
         ));
     }
 
-    /// Parses the head of an archive with these first fields.
     fn parse_fields(fields: &[u64]) -> Result<ArchiveHeader> {
         let mut bytes = Vec::new();
         put_varints(&mut bytes, fields);

@@ -22,7 +22,6 @@ use crate::payload::Payload;
 struct OpenMember {
     start_frame_offset: u64,
     start: MemberStart,
-    /// The number of its first frame of entries.
     first_frame: Option<u64>,
 }
 
@@ -349,7 +348,6 @@ impl ArchiveAssembler {
         Ok(frame)
     }
 
-    /// Returns the End frame with these roots of the index, and its contents.
     fn end_frame(&self, roots: &[u8]) -> Result<(ArchiveEnd, Vec<u8>)> {
         let sequence = self.checker.frame_count();
         let measured = ExtentTotals {

@@ -6,7 +6,6 @@ use crate::error::{FormatError, Result};
 /// The size of the longest variable-length number: ceil(64 / 7) bytes.
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
-/// A cursor over untrusted bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteReader<'a> {
     what: &'static str,
@@ -139,7 +138,6 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// Checks that no bytes remain.
     pub(crate) fn finish(self) -> Result<()> {
         if self.rest.is_empty() {
             return Ok(());
@@ -170,7 +168,6 @@ pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
 #[inline]
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)

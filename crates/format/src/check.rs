@@ -5,7 +5,6 @@ use crate::limits::ADDRESS_BYTES_MAX;
 use refrain_entries::Timestamp;
 use refrain_protect::checksum64;
 
-/// Checks that `value` is at most `limit`.
 pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<()> {
     if value > limit {
         return Err(FormatError::OverLimit { what, value, limit });
@@ -13,7 +12,6 @@ pub(crate) fn check_limit(what: &'static str, value: u64, limit: u64) -> Result<
     Ok(())
 }
 
-/// Checks that `value` is at most the `setting` in the archive's own Archive frame.
 pub(crate) fn check_own_limit(what: &'static str, value: u64, setting: u64) -> Result<()> {
     if value > setting {
         Err(FormatError::OverSetting {
@@ -56,7 +54,6 @@ pub(crate) fn check_equal(what: &'static str, found: u64, expected: u64) -> Resu
     }
 }
 
-/// Checks that a count is at most what another count allows.
 pub(crate) fn check_at_most(what: &'static str, value: u64, most: u64) -> Result<()> {
     if value <= most {
         Ok(())
@@ -118,7 +115,6 @@ pub(crate) fn check_checksum(what: &'static str, found: u64, expected: u64) -> R
     }
 }
 
-/// Returns `time` if its nanoseconds are in range.
 pub(crate) fn check_timestamp(time: Timestamp) -> Result<Timestamp> {
     if time.is_valid() {
         Ok(time)

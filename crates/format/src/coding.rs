@@ -15,7 +15,6 @@ pub const CODEC_NAMED: u16 = 255;
 
 const NAME_BYTES: usize = 16;
 
-/// The largest size of a coding in bytes.
 pub(crate) const CODING_BYTES_MAX: usize = 3 + 2 + 2 * FILTERS_MAX + 1 + PARAMS_BYTES_MAX + 1;
 
 /// Bits of the coding flags: the number of filters, whether there are parameters, the fallback,

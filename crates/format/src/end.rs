@@ -247,7 +247,6 @@ pub struct Tail {
     pub back_bytes: u64,
 }
 
-/// The largest distance that the tail's 6 bytes hold.
 const BACK_BYTES_MAX: u64 = (1 << 48) - 1;
 
 impl Tail {

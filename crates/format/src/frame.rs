@@ -286,7 +286,6 @@ pub(crate) fn head_and_data(payload: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The checksums of the pieces of data.
 pub(crate) fn piece_sums(data: &[u8]) -> Vec<u64> {
     data.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect()
 }
@@ -438,7 +437,6 @@ pub fn find_frame(bytes: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A padding frame whose head has no fields.
     fn padding(data: &[u8], sequence: u64) -> Vec<u8> {
         let payload = [&head_of(&[]), data].concat();
         complete_frame(FrameKind::Padding, FLAG_SKIPPABLE, &payload, 7, sequence)

@@ -22,7 +22,6 @@ pub struct SplitPayload<'a> {
     pub head: &'a [u8],
     /// The rest of the payload.
     pub data: &'a [u8],
-    /// The fields and the extensions.
     fields: &'a [u8],
 }
 

@@ -236,7 +236,6 @@ pub const DIGEST_SHA512: u8 = 4;
 pub const DIGEST_CRC32: u8 = 5;
 
 impl Digest {
-    /// Returns the length of the digest, if the function is known.
     fn known_bytes(&self) -> Option<usize> {
         match self.id {
             DIGEST_MD5 => Some(16),

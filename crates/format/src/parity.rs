@@ -19,13 +19,11 @@ use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64};
 /// The largest number of consecutive damaged bytes that can be repaired.
 pub const PARITY_BYTES: usize = 8;
 
-/// The id of the extension.
 const EXTENSION_ID: u64 = 2;
 
 /// The bytes before the parity: id and length of the extension.
 const PREFIX: [u8; 2] = [EXTENSION_ID as u8, PARITY_BYTES as u8];
 
-/// The bytes of the extension.
 pub(crate) const EXTENSION_BYTES: usize = PREFIX.len() + PARITY_BYTES;
 
 /// The most bytes to hash when repairing one frame: a second of work.

@@ -15,7 +15,6 @@ pub struct PayloadHasher {
     start: Vec<u8>,
     /// The remaining bytes of the head; `None` if not known yet.
     head_left: Option<u64>,
-    /// The bytes of the current piece of the data.
     piece: Vec<u8>,
 }
 

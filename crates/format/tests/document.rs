@@ -226,7 +226,6 @@ fn fields_of(kind: FrameKind) -> Fields {
     }
 }
 
-/// Formats rows of at most 16 bytes: offset, bytes, field.
 fn dump(bytes: &[u8]) -> String {
     let mut out = String::new();
     row(&mut out, 0, &bytes[..MAGIC.len()], "Magic");

@@ -9,12 +9,10 @@ use refrain_format::{
 };
 use refrain_testkit::{decode_sequentially, sample_archive};
 
-/// The number of sample archives.
 fn seeds() -> u64 {
     refrain_testkit::scaled(200).into()
 }
 
-/// The frames of an archive: offset, header, payload.
 fn frames(archive: &[u8]) -> Vec<(usize, FrameHeader, Vec<u8>)> {
     let mut frames = Vec::new();
     walk_archive(archive, &Limits::default(), |offset, header, _| {

@@ -47,7 +47,6 @@ fn payload(whole: &[u8]) -> &[u8] {
     &whole[WHOLE_START_BYTES..whole.len() - TAIL_BYTES]
 }
 
-/// A whole archive with this payload, whose checksums are right.
 fn whole_with(payload: &[u8], sequence: u64) -> Vec<u8> {
     let frame = complete_frame(FrameKind::Whole, 0, payload, 7, sequence);
     let mut tail = (frame.len() as u64).to_le_bytes();

@@ -125,7 +125,6 @@ impl Classes {
         number
     }
 
-    /// Reads the number of a class, and its definition if it is new.
     pub(super) fn take(&mut self, columns: &mut ColumnReaders<'_>) -> Result<u32> {
         let number = columns.u32(Column::Classes, "class of an entry")?;
         match (number as usize).cmp(&self.classes.len()) {

@@ -23,7 +23,6 @@ pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
     EntryKind::Raw,
 ];
 
-/// The id of a kind in an archive.
 pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
     match kind {
         EntryKind::File => 1,
@@ -104,7 +103,6 @@ fn check_path(entry: &Entry) -> Result<()> {
     }
 }
 
-/// Checks size, content and data ranges.
 fn check_data(entry: &Entry) -> Result<()> {
     check_range("size of an entry", entry.size_bytes, 0)?;
     if !entry.kind.has_data() {

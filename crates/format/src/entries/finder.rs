@@ -119,7 +119,6 @@ fn put_numbered_path(to: &mut Vec<u8>, path: &[u8]) {
     }
 }
 
-/// The last name of a path and the one before it.
 fn last_names(path: &[u8]) -> &[u8] {
     let mut separators = path
         .iter()
@@ -153,7 +152,6 @@ struct Latest {
     places: Vec<(u32, u32)>,
 }
 
-/// How many places are tried for a hash.
 const PROBES_MAX: usize = 16;
 
 impl Latest {

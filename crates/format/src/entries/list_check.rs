@@ -155,7 +155,6 @@ impl EntryListChecker {
         path.saturating_add(TARGET_BYTES.saturating_mul(self.targets.missing.len()))
     }
 
-    /// Compares a path with the one before it.
     fn check_path(
         &mut self,
         number: u64,
@@ -273,7 +272,6 @@ fn is_normal(path: &[u8]) -> bool {
     path == ROOT_PATH || components.all(|component| !matches!(component, b"" | b"." | b".."))
 }
 
-/// Whether a path of a tree is below another one.
 fn is_below(path: &[u8], above: &[u8]) -> bool {
     let rest = path.strip_prefix(above);
     above == ROOT_PATH || rest.is_some_and(|rest| rest.starts_with(b"/"))

@@ -4,7 +4,6 @@ use refrain_entries::{Entry, EntryKind, Timestamp};
 
 use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
 
-/// What later entries need to know about an entry besides its fields.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trail {
     pub class: u32,
@@ -28,7 +27,6 @@ struct Replacement {
 /// The state between two entries of a frame.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// One for each entry so far.
     trails: Vec<Trail>,
     /// The latest reference other than the previous entry by [`ReferenceState::Previous`].
     latest_reference: Option<usize>,
@@ -222,7 +220,6 @@ impl Model {
         }
     }
 
-    /// The offset of an entry without data is 0, or where its content would be.
     fn content_state_without_data(&self, offset: u64) -> ContentState {
         if offset == 0 {
             ContentState::Reference
@@ -324,7 +321,6 @@ pub(super) fn shared_prefix(left: &[u8], right: &[u8]) -> usize {
     shared + rest.take_while(|(a, b)| a == b).count()
 }
 
-/// The number of bytes compared at once.
 const WORD: usize = 8;
 
 pub(super) fn shared_suffix(left: &[u8], right: &[u8]) -> usize {
@@ -341,7 +337,6 @@ fn are_equal(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && (left.is_empty() || left == right)
 }
 
-/// Whether `text` is `first` followed by `rest`.
 pub(super) fn is_joined(text: &[u8], first: &[u8], rest: &[u8]) -> bool {
     text.len() == first.len() + rest.len() && text.starts_with(first) && text.ends_with(rest)
 }

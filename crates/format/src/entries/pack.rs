@@ -119,7 +119,6 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Packs the next entry with reference `at`.
     fn put(&mut self, entry: &Entry, at: Option<usize>) {
         let reference = self.model.reference(self.entries, at);
         let likely = reference.trail.class;

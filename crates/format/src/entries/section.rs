@@ -4,7 +4,6 @@
 use crate::bytes::{ByteReader, put_varint};
 use crate::error::{FormatError, Result};
 
-/// The columns; their ids count from 1 in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Column {
@@ -133,7 +132,6 @@ impl<'a> ColumnReaders<'a> {
         self.column(column)?.varint()
     }
 
-    /// A number below 2^32.
     pub(super) fn u32(&mut self, column: Column, what: &'static str) -> Result<u32> {
         self.column(column)?.varint_as(what)
     }

@@ -3,7 +3,6 @@
 
 use crate::error::{FormatError, Result};
 
-/// Where the reference of an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ReferenceState {
     /// After the latest reference that is not [`Previous`](Self::Previous).
@@ -32,7 +31,6 @@ pub(super) enum TimeState {
     Far,
 }
 
-/// How the offset of the content is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ContentState {
     /// The offset of the reference.
@@ -48,7 +46,6 @@ pub(super) enum ContentState {
     Stated,
 }
 
-/// How the target of a link is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum LinkState {
     /// The reference's target. Also used for entries that are not links.
@@ -60,7 +57,6 @@ pub(super) enum LinkState {
     Stated,
 }
 
-/// How the data ranges of a sparse file are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RangesState {
     /// The reference's ranges. Also used for entries without data.
@@ -72,7 +68,6 @@ pub(super) enum RangesState {
     Stated,
 }
 
-/// How all fields of an entry are coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape {
     pub reference: ReferenceState,

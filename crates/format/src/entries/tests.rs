@@ -354,7 +354,6 @@ fn columns_of_later_versions_are_skipped_or_unsupported() {
     assert_eq!(class(with_column(1)), Err(ErrorClass::Damaged));
 }
 
-/// Changes bytes of a section and returns the class of the error.
 fn class_after_change(entry: &Entry, bytes: &[u8], changed: &[u8]) -> ErrorClass {
     let packed = round_trip(std::slice::from_ref(entry));
     let mut raw = packed.raw.clone();

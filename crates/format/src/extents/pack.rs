@@ -612,7 +612,6 @@ mod tests {
         assert!(unpack_extents(&forged, &packed.raw, &Limits::default()).is_err());
     }
 
-    /// The class of the error for a changed section of an epoch.
     fn class_after_change(extents: &[Extent], change: impl Fn(&mut Vec<u8>)) -> ErrorClass {
         let packed = pack_extents(CONTENT_START, 0, extents).unwrap();
         let mut raw = packed.raw.clone();

@@ -124,7 +124,6 @@ impl IndexBuilder {
     }
 }
 
-/// Writes the nodes of a list, level by level, and appends its root.
 fn finish_list<E: From<crate::error::FormatError>>(
     leaves: LevelBuilder,
     node_bytes: usize,
@@ -195,7 +194,6 @@ impl LevelBuilder {
         Ok(())
     }
 
-    /// Appends the row of a node that has been written.
     fn push_child(&mut self, list: IndexList, payload: &[u8], span: FrameSpan) -> Result<()> {
         let node = IndexNode::parse(payload)?;
         let Some(child) = node.and_then(|node| node.as_child(span)) else {

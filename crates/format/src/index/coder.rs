@@ -428,7 +428,6 @@ impl RowCoder {
     }
 }
 
-/// The distance of a member from the previous row's.
 fn members_after(member_id: u64, before: u64) -> Result<u64> {
     member_id.checked_sub(before).ok_or(FormatError::Value {
         what: "member id of a frame of entries",

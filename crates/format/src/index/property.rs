@@ -83,7 +83,6 @@ pub fn tree_of(index: &Index, node_bytes: usize) -> IndexTree<NodesInMemory> {
     IndexTree::new(parse_roots(&roots.unwrap()).unwrap(), nodes)
 }
 
-/// Rows in the order of their spaces.
 impl Index {
     /// Appends a block. Its store offset follows from the blocks before it.
     fn push_block(&mut self, span: FrameSpan, raw_bytes: u64, codec: u16, filter_ids: [u8; 2]) {
@@ -223,7 +222,6 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
     }
 }
 
-/// The first paths of a member's frames in order: short ones, cut ones, none.
 fn first_paths(rng: &mut Rng) -> Vec<Vec<u8>> {
     let stem_bytes = match rng.below(3) {
         0 => FIRST_PATH_BYTES_MAX - 1,

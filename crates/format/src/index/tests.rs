@@ -173,7 +173,6 @@ fn a_node_of_another_place_is_damage() {
     assert!(Index::read(&mixed).is_err());
 }
 
-/// A payload with this head and these rows.
 fn payload(head: &[u64], rows: &[u64]) -> Vec<u8> {
     let mut fields = Vec::new();
     put_varints(&mut fields, head);

@@ -162,7 +162,6 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Parses all records of `bytes`, passed in parts.
     fn records(version: Version, width: u8, bytes: &[u8], part: usize) -> Result<Vec<Record>> {
         let mut parser = RecordParser::new(version, width);
         let mut found = Vec::new();

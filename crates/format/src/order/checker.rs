@@ -26,9 +26,7 @@ use crate::root_hash::{RootHasher, member_hash};
 #[derive(Debug, Clone)]
 struct OpenMember {
     start: MemberStart,
-    /// The first path of its latest frame of entries.
     first_path: Vec<u8>,
-    /// Whether the first paths of its frames of entries are in order.
     first_paths_ascend: bool,
     start_frame_offset: u64,
     start_checksum: u64,
@@ -43,7 +41,6 @@ struct OpenMember {
 #[derive(Debug, Clone)]
 pub struct StreamChecker {
     limits: Limits,
-    /// The offset of the next frame in the archive.
     offset: u64,
     next_sequence: u64,
     archive_id: Option<u32>,
@@ -72,10 +69,8 @@ pub struct StreamChecker {
     /// Whether a frame of the index was fed; then only others and End may follow.
     index_begun: bool,
     root: RootHasher,
-    /// The member of the latest frame of entries.
     last_entries_member: u64,
     entries_frames: u64,
-    /// The size of the End frame, after it was fed.
     end_frame_bytes: Option<u64>,
     complete: bool,
 }

@@ -32,7 +32,6 @@ impl IndexCheck {
         self.leaf_of(IndexList::Entries).expected.add_entries(row);
     }
 
-    /// A member, with the checksums of the payloads of its two frames.
     pub(super) fn member(&mut self, offsets: [u64; 2], checksums: [u64; 2], name: IndexName) {
         let leaf = self.leaf_of(IndexList::Members);
         leaf.expected.add_member(offsets, checksums);
@@ -45,7 +44,6 @@ impl IndexCheck {
         self.slices.expect(member_id, first_frame, fingerprint);
     }
 
-    /// Adds the slices of that member, in path order.
     pub(super) fn observe_slices(&mut self, member_id: u64, slices: &[IndexSlice]) {
         self.slices.observe(member_id, slices);
     }
@@ -124,15 +122,12 @@ struct ListCheck {
 /// The nodes of one level of a list.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
-    /// The rows that the nodes should have.
     expected: RowChecksum,
-    /// The rows that they have.
     found: RowChecksum,
     /// The number of leaf rows up to the end of the last node.
     next_row: u64,
     /// Where they end; see [`IndexNode::start`].
     end: [u64; 2],
-    /// The last name.
     name: Option<IndexName>,
 }
 

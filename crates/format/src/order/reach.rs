@@ -35,7 +35,6 @@ pub(super) struct NeededReach {
 }
 
 impl NeededReach {
-    /// Measures nothing.
     pub(super) fn unmeasured() -> Self {
         Self {
             promised_bytes: None,
@@ -130,7 +129,6 @@ impl NeededReach {
         Ok(Some(header))
     }
 
-    /// Checks an epoch that uses store bytes from `lowest` and is completed at this archive offset.
     fn check(&mut self, lowest: u64, completed_at: u64) -> Result<()> {
         let Some(promised) = self.promised_bytes else {
             return Ok(());

@@ -60,7 +60,6 @@ impl SliceCheck {
         Ok(())
     }
 
-    /// Takes the expected slices of a member, with the member's own numbers of frames.
     pub(super) fn observe(&mut self, member_id: u64, slices: &[IndexSlice]) {
         if let Some((_, first)) = self.unobserved.pop_front_if(|(id, _)| *id == member_id) {
             for slice in slices {
@@ -71,7 +70,6 @@ impl SliceCheck {
         }
     }
 
-    /// Compares the rows with the observed ones, if all members were observed.
     pub(super) fn check_observed(&self) -> Result<()> {
         if !self.unobserved.is_empty() || self.rows == self.observed {
             Ok(())

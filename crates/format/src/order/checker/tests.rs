@@ -78,7 +78,6 @@ impl Feeder {
         self.feed(FrameKind::MemberEnd, &Payload::MemberEnd(end))
     }
 
-    /// Feeds the next block, of `raw_bytes` bytes.
     fn block(&mut self, raw_bytes: u64) -> Result<()> {
         let header = BlockHeader {
             block_id: self.0.block_count,
