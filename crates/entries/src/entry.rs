@@ -1,13 +1,12 @@
-//! The entries of a directory, as the tar stream, the archive format and the engine's API share
-//! them.
+//! The entries of a directory, as shared by the tar stream, the archive format and the engine's
+//! API.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A point in time: seconds since 1970-01-01 00:00:00 UTC, which may be negative, and nanoseconds.
-///
-/// The order of the fields makes the derived order chronological.
+/// The derived order is chronological.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp {
     /// Whole seconds, rounded down.
@@ -62,8 +61,8 @@ pub enum EntryKind {
     Fifo,
     /// Any other type that a tar stream can hold.
     Other,
-    /// Bytes of a recorded tar stream that belong to no entry: global pax headers, the end mark,
-    /// padding that is not zero. It has no path, and lists do not show it.
+    /// Bytes of a recorded tar stream that do not belong to an entry: global pax headers, the end
+    /// mark, non-zero padding. It has no path, and lists do not show it.
     Raw,
 }
 
@@ -127,11 +126,11 @@ pub struct Entry {
     /// The number of bytes of the file, holes included; 0 for entries without data.
     pub size_bytes: u64,
     /// The offset of its data in the member's content; 0 if it has none. Entries with equal data
-    /// may refer to the same content. The reader, which knows the length of the content, checks
-    /// that the data ends inside it.
+    /// may share content. The reader, which knows the length of the content, checks that the data
+    /// ends inside it.
     pub content_offset: u64,
-    /// For a sparse file, the ranges of the file that are data, in ascending order, not empty and
-    /// not adjacent; the rest are holes, which the content does not hold. `None`: all is data.
+    /// For a sparse file, the data ranges of the file: ascending, not empty, not adjacent. The rest
+    /// are holes, which the content leaves out. `None`: all is data.
     pub data_ranges: Option<Vec<Range<u64>>>,
     /// The target of a link as bytes; present for links only.
     pub link_target: Option<Vec<u8>>,
@@ -145,7 +144,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The number of bytes of content that the entry refers to: its data without holes.
+    /// The number of content bytes that the entry refers to: its data without holes.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         match &self.data_ranges {

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-/// The path of the root where paths have no prefix.
+/// The root, in trees whose paths have no prefix.
 const ROOT_PATH: &[u8] = b".";
 
-/// Compares two paths component by component, each by its bytes in ascending order. A path is
-/// before the paths below it, so a directory precedes its contents, and the contents of a directory
-/// follow one another. The path `.`, which is the root, is before all others.
+/// Compares two paths component by component, each by its bytes. A path is before the paths below
+/// it, so a directory comes right before its contents. The path `.`, which is the root, is before
+/// all others.
 #[must_use]
 pub fn compare_paths(left: &[u8], right: &[u8]) -> Ordering {
     let (left, right) = (below_root(left), below_root(right));
@@ -18,7 +18,6 @@ pub fn compare_paths(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// The components below the root.
 fn below_root(path: &[u8]) -> &[u8] {
     if path == ROOT_PATH { &[] } else { path }
 }

@@ -9,10 +9,8 @@ use sha2::Digest as _;
 use crate::hash::blake3::{ContentHash, HASH_BYTES};
 use crate::md5::{self, MD5_BYTES, Md5};
 
-/// The length of a SHA-256 digest in bytes.
 const SHA256_BYTES: usize = 32;
 
-/// The length of the longest digest in bytes.
 const DIGEST_BYTES_MAX: usize = 32;
 const _: () = assert!(MD5_BYTES <= DIGEST_BYTES_MAX && HASH_BYTES <= DIGEST_BYTES_MAX);
 
@@ -161,7 +159,7 @@ impl DigestHasher {
     }
 }
 
-/// Appends bytes to each of many hashers. Those of MD5 are computed in parallel lanes.
+/// Appends bytes to each of many hashers. MD5 is computed in parallel lanes.
 pub fn update_many<'hash, 'bytes>(
     inputs: impl IntoIterator<Item = (&'hash mut DigestHasher, &'bytes [u8])>,
 ) {
@@ -175,7 +173,7 @@ pub fn update_many<'hash, 'bytes>(
     md5::update_many(md5_hashers);
 }
 
-/// Returns the digest of each of many hashers. Those of MD5 are computed in parallel lanes.
+/// Returns the digest of each of many hashers. MD5 is computed in parallel lanes.
 #[must_use]
 pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
     let mut md5_hashers = Vec::new();

@@ -67,8 +67,8 @@ pub fn parts_hash_like_the_whole(content: &[u8], cuts: impl Iterator<Item = usiz
     }
 }
 
-/// The hash of sparse content is the one that the document of the format defines, however it is
-/// appended: as segments, bytes or zeros. `cuts` are the lengths of the parts.
+/// The hash of sparse content is the one defined by the format's document, however it is appended:
+/// as segments, bytes or zeros. `cuts` are the lengths of the parts.
 ///
 /// # Panics
 /// If they differ.
@@ -130,8 +130,8 @@ pub fn md5_in_parts(bytes: &[u8], cuts: &[u16]) {
     );
 }
 
-/// The MD5 of many inputs in lanes, each in two parts, matches that of each input alone, and for
-/// the first few that of the reference implementation, which is slow.
+/// The MD5 of many inputs in lanes, each in two parts, matches each input's own MD5, and for the
+/// first few the reference implementation, which is slow.
 ///
 /// # Panics
 /// If they differ.

@@ -1,5 +1,4 @@
-//! The order in which the contents of files are stored: the same path of sibling versions side by
-//! side.
+//! The order in which the contents of files are stored: sibling versions of a path side by side.
 
 mod name_order;
 mod siblings;
@@ -8,20 +7,20 @@ use crate::entry::{Entry, EntryKind};
 use name_order::{compare_naturally, push_normalized};
 use siblings::{Traits, group_siblings, hash_name};
 
-/// The order in which the contents of `entries`, which are in path order, are best stored: the
-/// positions of the files that have data, each once.
+/// The best order for storing the contents of `entries`, which are in path order: the positions of
+/// the files that have data, each once.
 ///
 /// Directories of one parent that look like versions of each other (see below) are walked together:
 /// names in ascending order, and for each name the files of all versions side by side, by the
-/// versions' names in natural order (numbers by value). Names count as one if they differ in digits
-/// only. Their subdirectories of one name are walked together in the same way. Everything else
+/// versions' names in natural order (numbers by value). Names that differ only in digits count as
+/// equal. Subdirectories with equal names are walked together in the same way. Everything else
 /// keeps the path order.
 ///
-/// Directories look like versions if their names differ in digits only, and at least half of the
-/// names in the smaller one are in the other; or if they have at least eight names in common, and
-/// these are half of the larger one.
+/// Directories look like versions if their names differ only in digits, and the larger one has at
+/// least half of the smaller one's names; or if they have at least eight names in common, which are
+/// at least half of the larger one's.
 ///
-/// Time grows as n log n, memory is about 100 bytes for each entry.
+/// Takes O(n log n) time and about 100 bytes of memory for each entry.
 #[must_use]
 pub fn content_order(entries: &[Entry]) -> Vec<u32> {
     let tree = Tree::new(entries);
@@ -37,13 +36,12 @@ pub fn content_order(entries: &[Entry]) -> Vec<u32> {
             },
             Item::Unrelated(directories) => tree.push_grouped(&directories, &mut stack),
         }
-        // What was pushed comes in its order.
+        // The stack is popped from its end.
         stack.get_mut(start..).unwrap_or_default().reverse();
     }
     order
 }
 
-/// What is stored next.
 #[derive(Debug)]
 enum Item {
     /// The file with this position in the list of entries.
@@ -54,7 +52,6 @@ enum Item {
     Unrelated(Vec<u32>),
 }
 
-/// The directories that hold files with data.
 #[derive(Debug)]
 struct Tree<'a> {
     directories: Vec<Directory<'a>>,
@@ -69,7 +66,6 @@ struct Directory<'a> {
     children: Vec<Child<'a>>,
 }
 
-/// A file or directory in a directory.
 #[derive(Debug, Clone, Copy)]
 struct Child<'a> {
     name: &'a [u8],
@@ -118,7 +114,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// Adds a file below the last of the open directories, and the directories that lead there.
+    /// Adds a file below the last open directory, and the directories that lead there.
     fn add_file(&mut self, path: &'a [u8], position: u32, open: &mut Vec<(u32, usize)>) {
         let (mut parent, length) = open.last().copied().unwrap_or((Self::ROOT, 0));
         let mut start = if length == 0 { 0 } else { length + 1 };
@@ -171,8 +167,7 @@ impl<'a> Tree<'a> {
         self.normalized.get(start..end).unwrap_or_default()
     }
 
-    /// The contents of one directory: in path order, each group of siblings where its first member
-    /// is.
+    /// The contents of one directory: in path order, each group of siblings at its first member.
     fn push_in_path_order(&self, directory: u32, stack: &mut Vec<Item>) {
         let children = self.children(directory);
         let is_directory = |child: &&Child<'_>| child.is_directory;
@@ -191,7 +186,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Directories in path order, each group of siblings where its first member is.
+    /// Directories in path order, each group of siblings at its first member.
     fn push_grouped(&self, directories: &[u32], stack: &mut Vec<Item>) {
         let mut groups = self.groups(directories);
         for directory in directories {
@@ -282,12 +277,10 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Groups of directories by their first member in path order.
 #[derive(Debug)]
 struct Groups(std::collections::BTreeMap<u32, Vec<u32>>);
 
 impl Groups {
-    /// Takes the group whose first member is `directory`.
     fn remove_of_first(&mut self, directory: u32) -> Option<Item> {
         self.0.remove(&directory).map(Item::Together)
     }

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-/// What stands for a run of digits in a normalized name.
 const DIGITS_MARK: u8 = b'#';
 
-/// Appends a name in which every run of digits is replaced by `#`: the same for versions of one
+/// Appends a name with every run of digits replaced by `#`, which is the same for all versions of a
 /// name.
 pub(crate) fn push_normalized(name: &[u8], normalized: &mut Vec<u8>) {
     let mut is_in_digits = false;
@@ -20,8 +19,8 @@ pub(crate) fn push_normalized(name: &[u8], normalized: &mut Vec<u8>) {
     }
 }
 
-/// Compares two names in natural order: runs of digits by their value, everything else by bytes.
-/// Names that are equal so far (`a1`, `a01`) are compared by bytes.
+/// Compares two names in natural order: runs of digits by value, everything else by bytes. Ties
+/// (`a1`, `a01`) are broken by bytes.
 pub(crate) fn compare_naturally(a: &[u8], b: &[u8]) -> Ordering {
     if a == b {
         return Ordering::Equal;
@@ -44,7 +43,6 @@ pub(crate) fn compare_naturally(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Splits a run of digits or one other byte off.
 fn split_part(name: &[u8]) -> (&[u8], &[u8]) {
     let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
     name.split_at(digits.max(1).min(name.len()))
@@ -102,7 +100,7 @@ mod tests {
                 let swapped = matches!((*name, *other), ("a1", "a01") | ("a10", "a010"))
                     || matches!((*other, *name), ("a1", "a01") | ("a10", "a010"));
                 let expected = position.cmp(&other_position);
-                // Of equal numbers the one with more zeros has the smaller byte.
+                // Among equal numbers the one with more zeros has the smaller byte.
                 let expected = if swapped { expected.reverse() } else { expected };
                 assert_eq!(order, expected, "{name} {other}");
             }

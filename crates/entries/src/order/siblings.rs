@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-/// With as many names in common, directories may be siblings whatever their own names are.
+/// With this many names in common, directories may be siblings whatever their own names are.
 const NAMES_MIN: usize = 8;
 
-/// A name that as many groups have says nothing about where a directory belongs.
+/// A name that occurs in this many groups says nothing about where a directory belongs.
 const GROUPS_OF_NAME_MAX: usize = 16;
 
-/// What is compared of a directory. Names are represented by hashes of their normalized forms: two
-/// names with one hash would only cost a better order.
+/// What is compared of a directory. Names are represented by hashes of their normalized forms: a
+/// collision would only worsen the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Traits {
-    /// Its own name.
     pub(crate) name: u64,
     /// The names in it, ascending, each once.
     pub(crate) children: Vec<u64>,
@@ -26,12 +25,13 @@ pub(crate) fn hash_name(name: &[u8]) -> u64 {
     name.iter().fold(OFFSET, step)
 }
 
-/// Divides directories into groups of siblings. Returns the group of each, numbered by the first
+/// Divides directories into groups of siblings. Returns the group of each, numbered by its first
 /// member.
 ///
 /// A directory joins the group whose latest member has the same normalized name and at least half
-/// of the names of the smaller of the two; otherwise the group that has most of its names, if that
-/// has at least eight, and half of the names of the larger of the two; otherwise it begins a group.
+/// of the names of the smaller of the two; otherwise the group that has most of its names, if there
+/// are at least eight and they are half of the names of the larger of the two; otherwise it begins
+/// a group.
 pub(crate) fn group_siblings(directories: &[Traits]) -> Vec<u32> {
     let mut groups = Groups::default();
     directories
@@ -42,9 +42,7 @@ pub(crate) fn group_siblings(directories: &[Traits]) -> Vec<u32> {
 
 #[derive(Debug, Default)]
 struct Groups<'a> {
-    /// The latest member of each group.
     latest: Vec<&'a Traits>,
-    /// The latest group with a member of this name.
     by_name: BTreeMap<u64, u32>,
     /// The first groups that have a name in their directories.
     by_child: BTreeMap<u64, Vec<u32>>,
@@ -98,7 +96,7 @@ impl<'a> Groups<'a> {
                 *votes.entry(*group).or_default() += 1;
             }
         }
-        // Of equal ones the first.
+        // The first of equal ones.
         let (group, _) = votes.iter().rev().max_by_key(|(_, votes)| **votes)?;
         let latest = self.latest.get(*group as usize)?;
         let larger = latest.children.len().max(directory.children.len());
@@ -107,7 +105,6 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The number of elements that two ascending lists have in common.
 fn count_common(a: &[u64], b: &[u64]) -> usize {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut common = 0;
@@ -130,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The rules as they are documented, with sets and without an index.
+    /// The documented rules, with sets and without an index.
     fn reference(directories: &[Traits]) -> Vec<u32> {
         let set = |traits: &Traits| traits.children.iter().copied().collect::<BTreeSet<_>>();
         let mut groups: Vec<Vec<&Traits>> = Vec::new();

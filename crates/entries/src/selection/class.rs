@@ -1,4 +1,4 @@
-//! Classes of characters (`[a-z]`) in gitignore's syntax, written in globset's.
+//! Classes of characters (`[a-z]`), translated from gitignore's syntax to globset's.
 //!
 //! They differ: in gitignore `\` takes the next character literally inside a class, too.
 
@@ -10,11 +10,10 @@ const NAMED: [&str; 12] = [
     "upper", "xdigit",
 ];
 
-/// Characters with a meaning at some position of a class. They are written as single members, at
-/// positions where they have none.
+/// Characters that mean something at some position of a class. They are written as single members,
+/// at positions where they mean nothing.
 const SPECIAL: [char; 5] = [']', '[', '^', '!', '-'];
 
-/// A class, parsed.
 #[derive(Debug, Default)]
 struct Class {
     is_negated: bool,
@@ -34,7 +33,7 @@ pub(super) fn translate_class<I: Iterator<Item = char>>(
 ) -> Result<String, &'static str> {
     let class = Class::parse(characters)?;
     if class.plain.chars().any(is_refused) {
-        return Err("bytes that are no UTF-8 have no meaning inside '[...]'");
+        return Err("only UTF-8 is allowed inside '[...]'");
     }
     Ok(class.glob())
 }

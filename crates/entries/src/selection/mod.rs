@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 pub use pattern::SelectionError;
 use rules::{Rules, Verdict};
 
-/// What is to be done with an entry.
+/// What to do with an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It is wanted.
@@ -75,35 +75,35 @@ pub struct SelectionBuilder {
 }
 
 impl SelectionBuilder {
-    /// Adds a pattern of what is not wanted.
+    /// Adds a pattern to exclude.
     pub fn exclude(&mut self, pattern: &[u8]) -> &mut Self {
         self.excludes.push(pattern.to_vec());
         self
     }
 
-    /// Adds the patterns of a file of what is not wanted, with comments and blank lines.
+    /// Adds the exclude patterns of a file, with comments and blank lines.
     pub fn exclude_lines(&mut self, text: &[u8]) -> &mut Self {
         self.excludes.extend(pattern::lines(text));
         self
     }
 
-    /// Adds a pattern of what is wanted.
+    /// Adds a pattern to include.
     pub fn include(&mut self, pattern: &[u8]) -> &mut Self {
         self.is_limited = true;
         self.includes.push(pattern.to_vec());
         self
     }
 
-    /// Adds the patterns of a file of what is wanted, with comments and blank lines. If it has
-    /// none, nothing is wanted.
+    /// Adds the include patterns of a file, with comments and blank lines. If it has none, nothing
+    /// is wanted.
     pub fn include_lines(&mut self, text: &[u8]) -> &mut Self {
         self.is_limited = true;
         self.includes.extend(pattern::lines(text));
         self
     }
 
-    /// Adds a path that is wanted, with everything below it: its bytes, no pattern. `.` is the
-    /// whole tree.
+    /// Adds a wanted path with everything below it: its bytes, not a pattern. `.` is the whole
+    /// tree.
     pub fn path(&mut self, path: &[u8]) -> &mut Self {
         self.is_limited = true;
         self.paths
@@ -114,8 +114,7 @@ impl SelectionBuilder {
     /// Makes the selection.
     ///
     /// # Errors
-    ///
-    /// The first pattern that has no meaning.
+    /// The first malformed or meaningless pattern.
     pub fn build(&self) -> Result<Selection, SelectionError> {
         Ok(Selection {
             excludes: Rules::new(&self.excludes)?,
@@ -127,7 +126,7 @@ impl SelectionBuilder {
 }
 
 impl Selection {
-    /// A selection without any patterns or paths, to add some.
+    /// A selection without patterns or paths, to add some.
     #[must_use]
     pub fn builder() -> SelectionBuilder {
         SelectionBuilder::default()
@@ -171,7 +170,6 @@ impl Selection {
         }
     }
 
-    /// Whether something below a directory may be named by a path or an include pattern.
     fn may_hold_wanted(&self, directory: &[u8]) -> bool {
         if directory.is_empty() || self.includes.may_match_below(directory) {
             return true;

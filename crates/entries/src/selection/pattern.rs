@@ -6,10 +6,10 @@ use globset::{Glob, GlobBuilder};
 
 use super::class::translate_class;
 
-/// A pattern that has no meaning.
+/// Why a pattern is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectionError {
-    /// Nothing is left of the pattern without its marks.
+    /// The pattern has only marks (`!`, `/`).
     Empty {
         /// The pattern.
         pattern: String,
@@ -42,11 +42,10 @@ impl fmt::Display for SelectionError {
 
 impl std::error::Error for SelectionError {}
 
-/// Bytes that are no UTF-8 are written as characters of this private range, and so are its own
-/// characters, byte by byte; so different bytes stay different.
+/// Bytes that are not UTF-8 are written as characters of this private range, and so are the range's
+/// own characters, byte by byte; so different bytes stay different.
 const ESCAPES_START: u32 = 0xF_FE00;
 
-/// A parsed pattern.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) glob: Glob,
@@ -54,16 +53,16 @@ pub(super) struct Pattern {
     pub(super) takes_back: bool,
     /// Whether it ends with `/`.
     pub(super) is_directory_only: bool,
-    /// Whether bytes that are no UTF-8 were escaped.
+    /// Whether bytes that are not UTF-8 were escaped.
     pub(super) is_escaped: bool,
-    /// The names with which all its paths begin, as far as they contain no wildcards; `None` for
-    /// patterns that match at any depth.
+    /// The names without wildcards with which all its paths begin; `None` for patterns that match
+    /// at any depth.
     first_names: Option<Vec<Vec<u8>>>,
     /// Whether `first_names` is the whole pattern.
     is_literal: bool,
 }
 
-/// The patterns of a file: its lines without comments, blank lines and spaces at the end.
+/// The patterns of a file: its lines without comments, blank lines and trailing spaces.
 pub(super) fn lines(text: &[u8]) -> Vec<Vec<u8>> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|byte| *byte == b'\n');
@@ -76,7 +75,7 @@ pub(super) fn lines(text: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Removes spaces at the end; one after `\` stays.
+/// Removes trailing spaces; one after `\` stays.
 fn without_spaces_at_end(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut position = 0;
@@ -146,7 +145,7 @@ impl Pattern {
     }
 }
 
-/// The glob of a pattern: what gitignore means in globset's syntax.
+/// The glob of a pattern: gitignore's meaning in globset's syntax.
 fn glob_text(path: &str, is_anchored: bool) -> Result<String, &'static str> {
     let mut glob = String::with_capacity(path.len() + 8);
     if !is_anchored {
@@ -156,7 +155,7 @@ fn glob_text(path: &str, is_anchored: bool) -> Result<String, &'static str> {
     while let Some(character) = characters.next() {
         match character {
             '\\' => glob.extend(['\\', characters.next().ok_or("it ends with '\\'")?]),
-            // Alternatives are not gitignore's.
+            // gitignore has no alternatives.
             '{' | '}' => glob.extend(['\\', character]),
             '[' => glob.push_str(&translate_class(&mut characters, is_escape)?),
             character => glob.push(character),
@@ -181,7 +180,7 @@ fn check_names(path: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The names at the beginning of a pattern that contain no wildcards, and whether they are all.
+/// The names without wildcards at the beginning of a pattern, and whether they are all of it.
 fn literal_names(path: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let mut names = Vec::new();
     for name in path.split(|byte| *byte == b'/') {
@@ -193,7 +192,7 @@ fn literal_names(path: &[u8]) -> (Vec<Vec<u8>>, bool) {
     (names, true)
 }
 
-/// Replaces bytes that are no UTF-8, and the characters that stand for them, by characters of a
+/// Replaces bytes that are not UTF-8, and the characters that stand for them, by characters of a
 /// private range. Different bytes give different texts.
 pub(super) fn escape_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

@@ -4,10 +4,9 @@ use globset::{Candidate, GlobSet, GlobSetBuilder};
 
 use super::pattern::{Pattern, SelectionError, escape_bytes};
 
-/// What the patterns say about one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The last pattern that matches it.
+    /// The last pattern that matches it does not begin with `!`.
     Matched,
     /// The last pattern that matches it begins with `!`.
     TakenBack,
@@ -15,11 +14,10 @@ pub(super) enum Verdict {
     NotMatched,
 }
 
-/// Patterns in the order in which they were given.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
     patterns: Vec<Pattern>,
-    /// The patterns that are UTF-8, matched against paths as they are.
+    /// The UTF-8 patterns, matched against paths as they are.
     plain: Globs,
     /// Patterns with other bytes, matched against paths whose bytes are escaped in the same way.
     escaped: Globs,
@@ -69,7 +67,6 @@ impl Rules {
         }
     }
 
-    /// Whether a pattern may match something below a directory.
     pub(super) fn may_match_below(&self, directory: &[u8]) -> bool {
         self.patterns
             .iter()
@@ -94,7 +91,6 @@ impl Globs {
         Ok(Globs { set, numbers })
     }
 
-    /// The number of the last pattern that matches.
     fn last_match(&self, path: &[u8], is_directory: bool, patterns: &[Pattern]) -> Option<usize> {
         if self.numbers.is_empty() {
             return None;

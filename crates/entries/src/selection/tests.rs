@@ -12,7 +12,7 @@ fn excluding(patterns: &[&[u8]]) -> Selection {
     builder.build().unwrap()
 }
 
-/// Whether a name or path matches a pattern in which `**` was taken care of.
+/// Whether a name or path matches a pattern, apart from `**`.
 fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], []) => true,
@@ -76,7 +76,6 @@ fn matches_names(pattern: &[&[u8]], names: &[&[u8]]) -> bool {
     }
 }
 
-/// Whether a pattern without `!` matches a path itself.
 fn matches(pattern: &[u8], path: &[u8], is_directory: bool) -> bool {
     let (pattern, is_for_directories) = match pattern.strip_suffix(b"/") {
         Some(pattern) => (pattern, true),
@@ -95,7 +94,7 @@ fn matches(pattern: &[u8], path: &[u8], is_directory: bool) -> bool {
     is_match && (is_directory || !is_for_directories)
 }
 
-/// Whether exclude patterns exclude a path, by the manual of gitignore.
+/// Whether exclude patterns exclude a path, according to gitignore's manual.
 fn is_excluded(patterns: &[&[u8]], path: &[u8], is_directory: bool) -> bool {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     let parents = ends.map(|(end, _)| (&path[..end], true));

@@ -1,5 +1,5 @@
-//! POSIX access control lists: the value of Linux's extended attributes as the text that tar
-//! programs exchange.
+//! POSIX access control lists: converts the value of Linux's extended attributes to the text that
+//! tar programs exchange.
 
 /// The attribute of the access list, and the key of its pax record.
 pub(crate) const ACCESS: (&[u8], &[u8]) = (b"system.posix_acl_access", b"SCHILY.acl.access");
@@ -11,8 +11,8 @@ const VERSION: &[u8] = &[2, 0, 0, 0];
 /// Tag, permissions and id of an entry: 16, 16 and 32 bits, little-endian.
 const ENTRY_BYTES: usize = 8;
 
-/// The list as text, with owners as numbers: `user::rw-,user:1000:r--,group::r--`. `None` if the
-/// value is no such list.
+/// The list as text, with numeric owners: `user::rw-,user:1000:r--,group::r--`. `None` if the value
+/// is not such a list.
 pub(crate) fn text(value: &[u8]) -> Option<Vec<u8>> {
     let entries = value.strip_prefix(VERSION)?;
     if entries.is_empty() || !entries.len().is_multiple_of(ENTRY_BYTES) {

@@ -15,7 +15,7 @@ use crate::tar::sparse;
 /// deterministic.
 const PAX_HEADER_NAME: &[u8] = b"././@PaxHeader";
 
-/// The header group of an entry. The caller has checked its data ranges.
+/// The header group of an entry, whose data ranges the caller has checked.
 pub(crate) fn header_group(entry: &Entry) -> Vec<u8> {
     let path = header_path(entry);
     let map = match &entry.data_ranges {
@@ -39,7 +39,6 @@ pub(crate) fn header_group(entry: &Entry) -> Vec<u8> {
     group
 }
 
-/// The size of the header group of an entry in bytes.
 pub(crate) fn header_group_bytes(entry: &Entry) -> u64 {
     let path = header_path(entry);
     let map_bytes = match &entry.data_ranges {
@@ -89,7 +88,7 @@ fn pax_records(entry: &Entry, path: &[u8], stored_bytes: u64) -> Vec<u8> {
         }
     };
     let link = entry.link_target.as_deref().unwrap_or_default();
-    // Readers of sparse files find the path in a record of its own.
+    // Readers of sparse files find the path in a separate record.
     if entry.data_ranges.is_none() {
         text(b"path", path, NAME);
     }
@@ -155,8 +154,8 @@ fn main_record(entry: &Entry, path: &[u8], stored_bytes: u64) -> Record {
     record
 }
 
-/// Minor numbers of Linux have up to 20 bits; larger numbers, for which pax has no record, are
-/// written in base 256.
+/// Linux's minor numbers have up to 20 bits. pax has no record for large ones, so they are written
+/// in base 256.
 fn put_device_number(record: &mut Record, field: Field, number: u32) {
     if u64::from(number) > OCTAL_7_MAX {
         put_base_256(field_mut(record, field), i128::from(number))
@@ -169,7 +168,6 @@ fn octal_seconds(seconds: i64) -> Option<u64> {
     (u64::try_from(seconds).ok()).filter(|seconds| *seconds <= OCTAL_11_MAX)
 }
 
-/// The type flag of POSIX for a kind.
 pub(crate) fn type_flag(kind: EntryKind) -> u8 {
     match kind {
         EntryKind::File | EntryKind::Other | EntryKind::Raw => b'0',

@@ -12,7 +12,7 @@ use crate::tar::record::{
 };
 use crate::tar::sparse::{self, MapBlock};
 
-/// The limit for one extended header or one map, in bytes. Paths of Linux have at most 4096.
+/// The limit for one extended header or one map, in bytes. Linux's paths have at most 4096.
 pub(crate) const EXTENSION_BYTES_MAX: usize = 1 << 20;
 /// The limit for the number of extended headers before a main header.
 const EXTENSIONS_MAX: usize = 6;
@@ -20,25 +20,23 @@ const EXTENSIONS_MAX: usize = 6;
 pub(crate) const GROUP_BYTES_MAX: usize =
     (EXTENSIONS_MAX + 1) * (EXTENSION_BYTES_MAX + 2 * RECORD_BYTES);
 
-/// The limit for paths, links, and names of owners and attributes, in bytes: the archive format's.
+/// The archive format's limit for paths, links, and names of owners and attributes, in bytes.
 const TEXT_BYTES_MAX: usize = 65_535;
-/// The limit for sizes of files and of their data: half of the archive format's for addresses.
+/// The limit for sizes of files and their data: half of the archive format's address space.
 const SIZE_BYTES_MAX: u64 = 1 << 60;
 
-/// What the bytes at a position of a tar stream are.
+/// What a tar stream has at a position.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// To be decided when this many bytes are visible.
+    /// Undecided until this many bytes are visible.
     NeedBytes(usize),
-    /// A header group and what it describes.
     Group(Box<Group>),
-    /// A part of the stream of this length that makes no entry, for example a global header.
+    /// A part of the stream of this length that is not an entry, for example a global header.
     Raw(u64),
     /// No valid header.
     Garbage,
 }
 
-/// A parsed header group.
 #[derive(Debug)]
 pub(crate) struct Group {
     /// What it describes.
@@ -47,7 +45,6 @@ pub(crate) struct Group {
     pub header_bytes: usize,
 }
 
-/// An extended header inside a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extension {
     /// Its type flag.
@@ -59,7 +56,6 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// Whether a header with this flag extends the one that follows it.
     pub fn is_flag(flag: u8) -> bool {
         matches!(flag, b'x' | b'L' | b'K')
     }
@@ -70,7 +66,6 @@ impl Extension {
     }
 }
 
-/// The record at an offset.
 pub(crate) fn record_at(bytes: &[u8], at: usize) -> Option<&Record> {
     bytes.get(at..)?.first_chunk()
 }
@@ -92,7 +87,7 @@ pub(crate) fn extension_at(bytes: &[u8], at: usize) -> Option<Extension> {
     })
 }
 
-/// What extended headers say, and global ones in advance.
+/// The values of extended headers, and defaults from global ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overrides {
     path: Option<Vec<u8>>,
@@ -121,7 +116,7 @@ struct SparseKeys {
 }
 
 impl Overrides {
-    /// Takes over the records of a pax header. `None` if they are malformed.
+    /// Adds the records of a pax header. `None` if they are malformed.
     pub fn set_pax(&mut self, records: &[u8]) -> Option<()> {
         let mut rest = records;
         while !rest.is_empty() {
@@ -133,7 +128,7 @@ impl Overrides {
     }
 
     fn set(&mut self, key: &[u8], value: &[u8]) -> Option<()> {
-        // An empty value takes an earlier record back.
+        // An empty value cancels an earlier record.
         let text = || (!value.is_empty()).then(|| value.to_vec());
         match key {
             b"path" => self.path = text(),
@@ -153,7 +148,7 @@ impl Overrides {
         if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
             self.set_attribute(unescape_attribute_name(name), value.to_vec());
         } else if let Some(name) = key.strip_prefix(b"LIBARCHIVE.xattr.") {
-            // The same as star's, which follows it.
+            // Equal to star's, which follows it.
             if let Some(value) = decode_base64(value) {
                 self.set_attribute(unescape_attribute_name(name), value);
             }
@@ -197,7 +192,7 @@ impl SparseKeys {
     }
 }
 
-/// The owners that were found last, which many entries share.
+/// The latest owners, which many entries share.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     recent: Vec<Arc<Owner>>,
@@ -229,8 +224,8 @@ impl Owners {
     }
 }
 
-/// Parses what is at the start of `window`. `globals` holds what global headers said, and takes
-/// over what the one here says.
+/// Parses the beginning of `window`. `globals` holds the values of global headers, and receives
+/// those of a global header here.
 pub(crate) fn parse(window: &[u8], globals: &mut Overrides, owners: &mut Owners) -> Parsed {
     let Some(first) = record_at(window, 0) else {
         return Parsed::NeedBytes(RECORD_BYTES);
@@ -248,7 +243,7 @@ pub(crate) fn parse(window: &[u8], globals: &mut Overrides, owners: &mut Owners)
             return Parsed::NeedBytes(at + RECORD_BYTES);
         };
         if at > 0 && !is_header(record) {
-            // The extended headers describe nothing.
+            // The extended headers have no main header.
             return Parsed::Raw(at as u64);
         }
         if !Extension::is_flag(flag(record)) {
@@ -296,9 +291,8 @@ fn parse_global(window: &[u8], record: &Record, globals: &mut Overrides) -> Pars
     Parsed::Raw(total as u64)
 }
 
-/// Whether a record is a header: not all zeros, with a valid checksum.
 pub(crate) fn is_header(record: &Record) -> bool {
-    // The checksum field of a header is never zero, as the sum counts its own spaces.
+    // A header's checksum is never zero, as it counts its own field as spaces.
     has_valid_checksum(record)
 }
 
@@ -321,7 +315,6 @@ fn kind(flag: u8, path: &[u8]) -> EntryKind {
     }
 }
 
-/// The path in the plain header.
 pub(crate) fn plain_path(record: &Record) -> Vec<u8> {
     let name = text(record, NAME);
     let prefix = if field(record, MAGIC).starts_with(USTAR_MAGIC) {
@@ -332,12 +325,11 @@ pub(crate) fn plain_path(record: &Record) -> Vec<u8> {
     if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() }
 }
 
-/// The field of the prefix; star keeps times in its last bytes.
+/// The prefix field, whose last bytes hold times in star's headers.
 pub(crate) fn prefix_field(record: &Record) -> Field {
     if record.ends_with(b"tar\0") { (PREFIX.0, 131) } else { PREFIX }
 }
 
-/// The path of an entry for a path in a header.
 fn entry_path(mut path: Vec<u8>, kind: EntryKind) -> Vec<u8> {
     if kind == EntryKind::Directory {
         let end = path.iter().rposition(|byte| *byte != b'/');
@@ -361,7 +353,7 @@ fn parse_main(
         return Parsed::Raw(end as u64);
     };
     if flag == b'M' {
-        // The rest of a file that another volume begins: no file of its own.
+        // The continuation of a file from another volume is not a file itself.
         return Parsed::Raw(end as u64 + stated + padding_bytes(stated));
     }
     let path = (overrides.sparse.name.take()).or(overrides.path.take());
@@ -370,7 +362,7 @@ fn parse_main(
     let tail = match parse_tail(window, end, record, flag, stated, &overrides.sparse) {
         Ok(tail) => tail,
         Err(Some(needed)) => return Parsed::NeedBytes(needed),
-        // The data of the file is not looked at: it is no part of the tar's structure.
+        // The file's data is not examined: it is not part of the tar's structure.
         Err(None) => return Parsed::Raw(end as u64 + stated + padding_bytes(stated)),
     };
     let header_bytes = end + tail.header_bytes;
@@ -432,7 +424,6 @@ fn is_name(text: &[u8]) -> bool {
     !text.is_empty() && text.len() <= TEXT_BYTES_MAX && !text.contains(&0)
 }
 
-/// What a main header and its map say about the data.
 struct Tail {
     /// The length of the map after the main header.
     header_bytes: usize,
@@ -440,8 +431,8 @@ struct Tail {
     data_ranges: Option<Vec<Range<u64>>>,
 }
 
-/// Parses the map of a sparse file, if it is one, after the main header. An error is the number of
-/// bytes that are needed, or nothing for a map that is malformed.
+/// Parses the map of a sparse file after the main header. An error is the number of bytes needed,
+/// or `None` for a malformed map.
 fn parse_tail(
     window: &[u8],
     end: usize,
@@ -523,7 +514,7 @@ fn parse_pax_map(
         MapBlock::Map { pairs, block_bytes } => Ok((block_bytes, size_bytes, pairs)),
         MapBlock::Malformed => Err(None),
         MapBlock::Cut if available.len() >= limit => Err(None),
-        // Twice as much each time, so that long maps are not parsed too often.
+        // Doubling, so that long maps are not parsed too often.
         MapBlock::Cut => Err(Some(
             end + (2 * available.len()).max(RECORD_BYTES).min(limit),
         )),

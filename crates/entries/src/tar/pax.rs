@@ -4,7 +4,6 @@ use crate::entry::Timestamp;
 
 const NANOSECONDS: i128 = Timestamp::NANOSECONDS_END as i128;
 
-/// Appends one record.
 pub(crate) fn push_pax(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + 3;
     let mut length = rest + 1;
@@ -19,7 +18,6 @@ pub(crate) fn push_pax(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     records.push(b'\n');
 }
 
-/// Appends a number in decimal.
 fn push_decimal(text: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
     let mut rest = number;
@@ -54,7 +52,6 @@ pub(crate) fn split_pax(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     ))
 }
 
-/// Parses a decimal number without sign.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -65,8 +62,8 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Seconds with a fraction. Before 1970 the fraction has the sign of the whole: -1 s and
-/// 750,000,000 ns are -0.25.
+/// Seconds with a fraction. Before 1970 the fraction has the sign of the whole: -1 s plus
+/// 750,000,000 ns is -0.25.
 pub(crate) fn pax_time(time: Timestamp) -> Vec<u8> {
     let mut text = Vec::with_capacity(32);
     let (mut seconds, mut fraction) = (time.seconds.unsigned_abs(), time.nanoseconds);
@@ -80,7 +77,7 @@ pub(crate) fn pax_time(time: Timestamp) -> Vec<u8> {
     push_decimal(&mut text, seconds);
     if fraction != 0 {
         text.push(b'.');
-        // Nine digits, of which the first is always 1.
+        // Nine digits, preceded by a 1.
         let start = text.len();
         push_decimal(&mut text, u64::from(fraction) + 1_000_000_000);
         text.remove(start);
@@ -123,7 +120,7 @@ pub(crate) fn escape_attribute_name(name: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// Reverts [`escape_attribute_name`]; other uses of `%` are kept as they are.
+/// Reverses [`escape_attribute_name`]; other uses of `%` stay unchanged.
 pub(crate) fn unescape_attribute_name(name: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -157,7 +154,7 @@ pub(crate) fn encode_base64(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Reverts [`encode_base64`], with or without padding. `None` if it is no base 64.
+/// Reverses [`encode_base64`], with or without padding. `None` if the text is not base 64.
 pub(crate) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let end = text
         .iter()

@@ -10,7 +10,7 @@ use crate::tar::view::{TarView, ViewItem};
 pub struct Cuts {
     /// The length of the windows that the splitter is shown first; it gets longer ones on request.
     pub window_bytes: usize,
-    /// A restart before every entry whose number this divides.
+    /// Restarts before every entry whose number is a multiple of this.
     pub restart_every: usize,
 }
 
@@ -26,8 +26,7 @@ pub struct Parts {
 /// Takes a whole stream apart.
 ///
 /// # Panics
-///
-/// When the splitter asks for bytes that it sees already, or for too many.
+/// If the splitter asks for bytes that it already sees, or for too many.
 #[must_use]
 pub fn split(stream: &[u8], cuts: Cuts) -> Parts {
     let mut parts = Parts::default();
@@ -54,7 +53,7 @@ pub fn split(stream: &[u8], cuts: Cuts) -> Parts {
     }
 }
 
-/// Passes over an item and returns the rest of the stream.
+/// Skips an item and returns the rest of the stream.
 fn take_item<'a>(
     splitter: &mut TarSplitter,
     item: SplitItem,
@@ -86,7 +85,6 @@ fn take_item<'a>(
     rest
 }
 
-/// The rules of the archive format for entries.
 fn check_entry(entry: &Entry) {
     let link = entry.link_target.as_deref();
     let texts = [&entry.path, &entry.owner.user, &entry.owner.group];
@@ -112,8 +110,7 @@ fn check_entry(entry: &Entry) {
 /// The tar stream of entries and content.
 ///
 /// # Panics
-///
-/// When an entry has no view, or refers to content that is not there.
+/// If an entry has no view, or refers to missing content.
 #[must_use]
 pub fn join(mut view: TarView, parts: &Parts, restart_every: usize) -> Vec<u8> {
     let mut stream = Vec::new();
@@ -143,12 +140,11 @@ fn append(stream: &mut Vec<u8>, item: &ViewItem, content: &[u8]) {
     assert_eq!(stream.len() as u64 - before, item.view_bytes());
 }
 
-/// Any stream comes back from its entries and content, and how it was cut into windows makes no
+/// Any stream comes back from its entries and content, and its division into windows makes no
 /// difference.
 ///
 /// # Panics
-///
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn tar_streams_come_back(stream: &[u8], cuts: Cuts) -> Parts {
     let cuts = Cuts {
         window_bytes: cuts.window_bytes.max(1),
@@ -165,8 +161,7 @@ pub fn tar_streams_come_back(stream: &[u8], cuts: Cuts) -> Parts {
     parts
 }
 
-/// Makes the checksums of all records valid that have a magic, so that changes of other fields
-/// are seen.
+/// Makes the checksums of all records with a magic valid, so that changes of other fields matter.
 pub fn with_valid_checksums(stream: &mut [u8]) {
     for record in stream.chunks_exact_mut(RECORD_BYTES) {
         let Ok(record) = <&mut Record>::try_from(record) else {
@@ -181,8 +176,7 @@ pub fn with_valid_checksums(stream: &mut [u8]) {
 /// The canonical view of entries is taken apart into the same entries.
 ///
 /// # Panics
-///
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn canonical_views_are_taken_apart(parts: &Parts) {
     let stream = join(TarView::canonical(), parts, 1);
     let cuts = Cuts {

@@ -32,16 +32,16 @@ const RAW_GROUP: u8 = 2;
 /// Changes of the prediction follow.
 const EDITS: u8 = 4;
 
-/// Sections are as predicted, but for values of the pax header.
+/// Sections are as predicted, except for values of the pax header.
 const SECTIONS_VALUES: u64 = 1;
 /// Added to the number of sections that follow.
 const SECTIONS_LISTED: u64 = 2;
 /// The most sections that are listed.
 const SECTIONS_MAX: u64 = 8;
-/// Equal bytes between two patches that are shorter than another patch.
+/// Shorter runs of equal bytes cost less inside a patch than another patch.
 const PATCH_GAP_MIN: usize = 3;
 
-/// The recipe that makes `actual` of the prediction.
+/// The recipe that turns the prediction into `actual`.
 pub(crate) fn make(predictor: &Predictor, entry: &Entry, actual: &[u8]) -> Vec<u8> {
     let predicted = predictor.sections(entry);
     let edits = if has_sections(actual, &predicted) {
@@ -62,7 +62,6 @@ pub(crate) fn make(predictor: &Predictor, entry: &Entry, actual: &[u8]) -> Vec<u
     }
 }
 
-/// Whether a group has these extended headers.
 fn has_sections(group: &[u8], sections: &[Section]) -> bool {
     let mut at = 0;
     for section in sections {
@@ -79,12 +78,10 @@ fn has_sections(group: &[u8], sections: &[Section]) -> bool {
     extension_at(group, at).is_none()
 }
 
-/// A recipe that holds the group.
 pub(crate) fn raw(group: &[u8]) -> Vec<u8> {
     [&[RAW_GROUP], group].concat()
 }
 
-/// Adds to a recipe that the data has no padding.
 pub(crate) fn set_no_padding(recipe: &mut Vec<u8>) {
     match recipe.first_mut() {
         Some(flags) => *flags |= NO_PADDING,
@@ -92,7 +89,6 @@ pub(crate) fn set_no_padding(recipe: &mut Vec<u8>) {
     }
 }
 
-/// Whether zeros pad the data.
 pub(crate) fn has_padding(recipe: &[u8]) -> bool {
     recipe.first().is_none_or(|flags| flags & NO_PADDING == 0)
 }
@@ -103,7 +99,7 @@ pub(crate) fn unpadded_group(recipe: &[u8]) -> Option<&[u8]> {
     (*flags == RAW_GROUP | NO_PADDING).then_some(group)
 }
 
-/// The group that a recipe makes of its prediction. `None` if the recipe is malformed.
+/// The group that a recipe makes from its prediction. `None` if the recipe is malformed.
 pub(crate) fn apply(recipe: &[u8], predictor: &Predictor, entry: &Entry) -> Option<Vec<u8>> {
     let predicted = || predictor.assemble(entry, &predictor.sections(entry));
     let Some((flags, rest)) = recipe.split_first() else {
@@ -125,7 +121,7 @@ pub(crate) fn apply(recipe: &[u8], predictor: &Predictor, entry: &Entry) -> Opti
 
 // ------------------------------------------------------------------------------------- making
 
-/// The recipe for these sections, and for what differs from the group that is assembled of them.
+/// The recipe for these sections, and for differences from the group assembled from them.
 fn edits(
     predicted: &[Section],
     sections: &[Section],
@@ -170,7 +166,7 @@ fn push_sections(recipe: &mut Vec<u8>, predicted: &[Section], actual: &[Section]
     }
 }
 
-/// The data that is predicted for the first section with this flag.
+/// The predicted data of the first section with this flag.
 fn base(predicted: &[Section], flag: u8) -> &[u8] {
     let section = predicted.iter().find(|section| section.flag == flag);
     section.map_or(&[], |section| &section.data)
@@ -267,7 +263,7 @@ fn records(data: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let mut rest = data;
     while !rest.is_empty() {
         let (key, value, after) = split_pax(rest)?;
-        // Lengths may have zeros in front.
+        // Lengths may have leading zeros.
         (rest.first() != Some(&b'0')).then_some(())?;
         records.push((key, value));
         rest = after;
@@ -305,7 +301,7 @@ fn push_bytes(recipe: &mut Vec<u8>, bytes: &[u8]) {
 
 // ------------------------------------------------------------------------------------ applying
 
-/// The part of a recipe that is not read.
+/// The unread part of a recipe.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -335,7 +331,7 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// A length and so many bytes.
+    /// A length and that many bytes.
     fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = self.length()?;
         let (bytes, rest) = self.rest.split_at_checked(length)?;

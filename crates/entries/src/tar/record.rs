@@ -3,7 +3,6 @@
 /// The unit of tar: a header is one record, data is padded to whole records.
 pub const RECORD_BYTES: usize = 512;
 
-/// The bytes of one record.
 pub(crate) type Record = [u8; RECORD_BYTES];
 
 /// The number of zero bytes after data of `size_bytes`, up to the next record.
@@ -45,24 +44,20 @@ pub(crate) const USTAR: &[u8; 8] = b"ustar\x0000";
 /// The magic of POSIX tar without its version, which some writers leave out.
 pub(crate) const USTAR_MAGIC: &[u8; 6] = b"ustar\0";
 
-/// The bytes of a field.
 pub(crate) fn field(record: &Record, field: Field) -> &[u8] {
     record.get(field.0..field.0 + field.1).unwrap_or_default()
 }
 
-/// The bytes of a field, to be changed.
 pub(crate) fn field_mut(record: &mut Record, field: Field) -> &mut [u8] {
     record
         .get_mut(field.0..field.0 + field.1)
         .unwrap_or_default()
 }
 
-/// The bytes of a field up to its first NUL, if it has one.
 pub(crate) fn text(record: &Record, at: Field) -> &[u8] {
     until_nul(field(record, at))
 }
 
-/// The bytes before the first NUL.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|byte| *byte == 0);
     bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default()
@@ -77,8 +72,8 @@ pub(crate) fn put_text(record: &mut Record, at: Field, value: &[u8]) {
     tail.fill(0);
 }
 
-/// Writes octal digits that fill the field up to its closing NUL. The caller makes sure that the
-/// value fits; a larger one loses its upper digits.
+/// Writes octal digits that fill the field up to its closing NUL. The caller ensures that the value
+/// fits; a larger one loses its upper digits.
 pub(crate) fn put_octal(record: &mut Record, at: Field, value: u64) {
     if let Some((nul, digits)) = field_mut(record, at).split_last_mut() {
         *nul = 0;
@@ -86,8 +81,8 @@ pub(crate) fn put_octal(record: &mut Record, at: Field, value: u64) {
     }
 }
 
-/// Writes `value` as octal digits at the end of `target` and `pad` before them. Whether all digits
-/// had room.
+/// Writes `value` as octal digits at the end of `target`, with `pad` before them. Returns whether
+/// all digits fit.
 pub(crate) fn fill_octal(target: &mut [u8], pad: u8, value: u64) -> bool {
     let mut rest = value;
     let mut is_first = true;
@@ -108,13 +103,13 @@ pub(crate) fn put_checksum(record: &mut Record) {
     }
 }
 
-/// The sum over all bytes; those of the checksum field count as spaces.
+/// The sum of all bytes, with spaces in place of the checksum field.
 pub(crate) fn checksum(record: &Record) -> u64 {
     let own: u64 = (field(record, CHECKSUM).iter().map(|b| u64::from(*b))).sum();
     sum(record) - own + 8 * u64::from(b' ')
 }
 
-/// The sum over all bytes, four pairs at once.
+/// The sum of all bytes, four pairs at once.
 fn sum(record: &Record) -> u64 {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
     // 64 words add at most 64 × 2 × 255 to each quarter, which fits.
@@ -127,14 +122,14 @@ fn sum(record: &Record) -> u64 {
         .sum()
 }
 
-/// The sum as old programs computed it, with bytes as signed numbers.
+/// The sum as old programs computed it, with signed bytes.
 fn signed_checksum(record: &Record) -> i64 {
     let high = record.iter().filter(|byte| **byte >= 0x80).count() as i64;
     let own = (field(record, CHECKSUM).iter()).filter(|byte| **byte >= 0x80);
     i64::try_from(checksum(record)).unwrap_or(0) - 256 * (high - own.count() as i64)
 }
 
-/// Whether the record's checksum is the one that it states, in either way to compute it.
+/// Whether the record states its checksum, computed in either way.
 pub(crate) fn has_valid_checksum(record: &Record) -> bool {
     let Some(stored) = number(field(record, CHECKSUM)) else {
         return false;
@@ -151,7 +146,6 @@ pub(crate) fn number(bytes: &[u8]) -> Option<i128> {
     }
 }
 
-/// A number that is not negative.
 pub(crate) fn unsigned(bytes: &[u8]) -> Option<u64> {
     number(bytes).and_then(|value| u64::try_from(value).ok())
 }
@@ -187,8 +181,8 @@ pub(crate) fn base_256(bytes: &[u8]) -> Option<i128> {
     (value >= i128::from(i64::MIN) && value <= i128::from(u64::MAX)).then_some(value)
 }
 
-/// Writes a number in base 256. Fields are at least eight bytes; a number that needs the bits that
-/// mark the form loses them.
+/// Writes a number in base 256. Fields have at least eight bytes; the bits that mark the form
+/// overwrite bits of numbers that are too large.
 pub(crate) fn put_base_256(target: &mut [u8], value: i128) {
     let mut rest = value;
     for byte in target.iter_mut().rev() {

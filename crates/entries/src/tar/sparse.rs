@@ -1,14 +1,14 @@
 //! Maps of sparse files, in the forms of GNU tar.
 //!
-//! Each form is a list of pairs `(offset, length)` of data in the file, which GNU tar closes with a
-//! pair of the size of the file and 0.
+//! Each form is a list of pairs `(offset, length)` of data in the file, which GNU tar closes with
+//! the pair (file size, 0).
 
 use std::ops::Range;
 
 use crate::tar::pax::decimal;
 use crate::tar::record::{RECORD_BYTES, Record, fill_octal, put_base_256, unsigned};
 
-/// A pair of the map in the main header of the old form begins here.
+/// Where the map begins in the main header of the old form.
 const OLD_MAP_AT: usize = 386;
 /// The number of pairs in the main header of the old form.
 const OLD_MAP_PAIRS: usize = 4;
@@ -20,7 +20,7 @@ const PAIR_BYTES: usize = 24;
 const OLD_REAL_SIZE: Range<usize> = 483..495;
 
 /// A list of pairs as ranges of data: ascending, not empty, not adjacent. `None` if pairs overlap,
-/// go backwards or beyond `size_bytes`.
+/// go backwards or exceed `size_bytes`.
 pub(crate) fn data_ranges(
     pairs: impl IntoIterator<Item = (u64, u64)>,
     size_bytes: u64,
@@ -52,22 +52,19 @@ pub(crate) fn pairs(ranges: &[Range<u64>], size_bytes: u64) -> impl Iterator<Ite
 
 // ------------------------------------------------------------------------- the old form, type 'S'
 
-/// The size of the file in a main header of the old form.
 pub(crate) fn old_size_bytes(record: &Record) -> Option<u64> {
     unsigned(record.get(OLD_REAL_SIZE)?)
 }
 
-/// Whether an extension record follows the main header.
 pub(crate) fn is_extended(record: &Record) -> bool {
     record.get(OLD_MAP_AT + OLD_MAP_PAIRS * PAIR_BYTES) != Some(&0)
 }
 
-/// Whether another extension record follows this one.
 pub(crate) fn continues(extension: &[u8]) -> bool {
     extension.get(EXTENSION_PAIRS * PAIR_BYTES) != Some(&0)
 }
 
-/// The pairs of a main header of the old form and of its extension records. `None` if a number is
+/// The pairs in a main header of the old form and its extension records. `None` if a number is
 /// malformed.
 pub(crate) fn old_pairs(record: &Record, extensions: &[u8]) -> Option<Vec<(u64, u64)>> {
     let main = record.get(OLD_MAP_AT..OLD_MAP_AT + OLD_MAP_PAIRS * PAIR_BYTES)?;
@@ -77,7 +74,7 @@ pub(crate) fn old_pairs(record: &Record, extensions: &[u8]) -> Option<Vec<(u64, 
     for map in std::iter::once(main).chain(extensions) {
         for pair in map.chunks_exact(PAIR_BYTES) {
             let (offset, length) = pair.split_at(PAIR_BYTES / 2);
-            // The list ends at the first pair that is not used.
+            // The list ends at the first unused pair.
             if pair.first() == Some(&0) || length.first() == Some(&0) {
                 break;
             }
@@ -141,7 +138,7 @@ fn put_pairs(map: &mut [u8], pairs: &mut impl Iterator<Item = (u64, u64)>) {
 
 // ------------------------------------------------------------------------------------- GNU pax 1.0
 
-/// The map block of pax form 1.0: decimal numbers, one a line, then zeros up to a whole record.
+/// The map block of pax form 1.0: decimal numbers, one per line, then zeros up to a whole record.
 pub(crate) fn map_block(ranges: &[Range<u64>], size_bytes: u64) -> Vec<u8> {
     let count = pairs(ranges, size_bytes).count();
     let mut block = format!("{count}\n").into_bytes();
@@ -152,7 +149,6 @@ pub(crate) fn map_block(ranges: &[Range<u64>], size_bytes: u64) -> Vec<u8> {
     block
 }
 
-/// The length of the map block.
 pub(crate) fn map_block_bytes(ranges: &[Range<u64>], size_bytes: u64) -> u64 {
     let line_bytes = |number: u64| number.checked_ilog10().map_or(2, |log| u64::from(log) + 2);
     let mut count = 0;
@@ -164,23 +160,20 @@ pub(crate) fn map_block_bytes(ranges: &[Range<u64>], size_bytes: u64) -> u64 {
     (bytes + line_bytes(count)).next_multiple_of(RECORD_BYTES as u64)
 }
 
-/// What the first bytes of the data of a sparse file in pax form 1.0 are.
+/// What the data of a sparse file in pax form 1.0 begins with.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MapBlock {
     /// The map is longer than the bytes.
     Cut,
-    /// The map is malformed or longer than a map may be.
+    /// The map is malformed or too long.
     Malformed,
-    /// The map.
     Map {
-        /// The pairs.
         pairs: Vec<(u64, u64)>,
         /// The length of the block, a multiple of a record.
         block_bytes: usize,
     },
 }
 
-/// Parses the map block of pax form 1.0 at the start of `bytes`.
 pub(crate) fn parse_map_block(bytes: &[u8], limit_bytes: usize) -> MapBlock {
     let mut numbers = Numbers { bytes, at: 0 };
     let Some(count) = numbers.next() else {
@@ -204,14 +197,13 @@ pub(crate) fn parse_map_block(bytes: &[u8], limit_bytes: usize) -> MapBlock {
     }
 }
 
-/// Decimal numbers, one a line.
+/// Decimal numbers, one per line.
 struct Numbers<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl Numbers<'_> {
-    /// The most digits that a line has.
     const DIGITS_MAX: usize = 20;
 
     fn next(&mut self) -> Option<u64> {
@@ -223,7 +215,6 @@ impl Numbers<'_> {
         Some(number)
     }
 
-    /// Why `next` returned nothing.
     fn failure(&self, limit_bytes: usize) -> MapBlock {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_cut = rest.len() <= Self::DIGITS_MAX && rest.iter().all(u8::is_ascii_digit);
@@ -272,7 +263,7 @@ mod tests {
 
                 let block = map_block(&ranges, size_bytes);
                 let MapBlock::Map { pairs, block_bytes } = parse_map_block(&block, 1 << 20) else {
-                    panic!("the block is no map");
+                    panic!("not a map block");
                 };
                 assert_eq!(block_bytes, block.len());
                 assert_eq!(map_block_bytes(&ranges, size_bytes), block.len() as u64);

@@ -9,11 +9,11 @@ use crate::tar::record::{
     padding_bytes, text,
 };
 
-/// The length of the first piece of a long stretch that is no tar. Each is twice as long as the one
-/// before it, up to [`RAW_PIECE_BYTES_MAX`].
+/// The length of the first piece of a long stretch that is not tar. Each following piece is twice
+/// as long, up to [`RAW_PIECE_BYTES_MAX`].
 pub const RAW_PIECE_BYTES: usize = 64 << 10;
 
-/// The length of the longest pieces of a stretch that is no tar.
+/// The length of the longest pieces of a stretch that is not tar.
 pub const RAW_PIECE_BYTES_MAX: usize = RAW_PIECE_BYTES << RAW_DOUBLINGS;
 
 const RAW_DOUBLINGS: u32 = 6;
@@ -21,10 +21,10 @@ const RAW_DOUBLINGS: u32 = 6;
 /// The most bytes that a splitter needs to see at once. Ordinary headers need 512 to 1536.
 pub const WINDOW_BYTES_MAX: usize = GROUP_BYTES_MAX;
 
-/// What the splitter found at the position of the stream, or needs.
+/// What the splitter found at the current position of the stream, or needs.
 #[derive(Debug)]
 pub enum SplitStep {
-    /// The window must have at least so many bytes, or reach the end of the stream.
+    /// The window must have at least this many bytes, or reach the end of the stream.
     NeedBytes(usize),
     /// An entry.
     Item(SplitItem),
@@ -41,7 +41,7 @@ pub struct SplitItem {
     /// The number of bytes at the start of the window that the entry's recipe gives back.
     pub header_bytes: usize,
     /// The number of bytes after the header that become content: the entry's `stored_bytes`. They
-    /// need not be visible. The stream may end before them, see [`TarSplitter::data_ended`].
+    /// need not be visible, and the stream may end before them; see [`TarSplitter::data_ended`].
     pub data_bytes: u64,
     /// The number of bytes after the data that should be zero, see [`TarSplitter::odd_padding`].
     pub padding_bytes: u64,
@@ -90,9 +90,9 @@ pub struct TarSplitter {
     globals: Overrides,
     /// The header group of the last item.
     last_header: Vec<u8>,
-    /// The bytes of odd padding that come next.
+    /// How many bytes of odd padding come next.
     odd_bytes: usize,
-    /// The number of pieces without a header just before.
+    /// The number of headerless pieces just before.
     raw_pieces: u32,
 }
 
@@ -103,13 +103,13 @@ impl TarSplitter {
         TarSplitter::default()
     }
 
-    /// Makes the recipe of the next entry independent of the entries before it. To be called at
-    /// the same entries as [`TarView::restart`](crate::tar::TarView::restart).
+    /// Makes the recipe of the next entry independent of earlier entries. Call it at the same
+    /// entries as [`TarView::restart`](crate::tar::TarView::restart).
     pub fn restart(&mut self) {
         self.predictor.restart();
     }
 
-    /// Looks at the bytes at the present position, after the padding of the last item. `is_end`:
+    /// Examines the bytes at the current position, after the padding of the last item. `is_end`:
     /// the stream ends with them.
     pub fn next(&mut self, window: &[u8], is_end: bool) -> SplitStep {
         if window.is_empty() {
@@ -130,8 +130,8 @@ impl TarSplitter {
         }
     }
 
-    /// The stream ends after `data_bytes` of the last item's data, which are fewer than it stated.
-    /// Changes the entry so that the view gives back what was there.
+    /// Reports that the stream ended after `data_bytes` of the last item's data, fewer than it
+    /// stated. Changes the entry so that the view restores what was there.
     pub fn data_ended(&mut self, entry: &mut Entry, data_bytes: u64) {
         match &mut entry.data_ranges {
             None => entry.size_bytes = data_bytes,
@@ -150,8 +150,8 @@ impl TarSplitter {
         }
     }
 
-    /// The last item's data is complete, but its padding is not zero, or cut off by the end of the
-    /// stream. Changes the entry; the next item holds the padding.
+    /// Reports that the last item's data is complete, but its padding is not zero, or is cut off by
+    /// the end of the stream. Changes the entry; the next item holds the padding.
     pub fn odd_padding(&mut self, entry: &mut Entry) {
         recipe::set_no_padding(&mut entry.header_recipe);
         // Padding is shorter than a record.
@@ -167,7 +167,7 @@ impl TarSplitter {
         raw_item(length as u64)
     }
 
-    /// A piece that is no tar: from the start of the window, where no header is, to the next
+    /// A piece that is not tar: from the start of the window, where there is no header, to the next
     /// header, if that is not far.
     fn raw_scan(&mut self, window: &[u8], is_end: bool) -> SplitStep {
         let limit = RAW_PIECE_BYTES << self.raw_pieces.min(RAW_DOUBLINGS);
@@ -214,7 +214,7 @@ fn raw_item(length_bytes: u64) -> SplitStep {
 }
 
 /// Whether a stream that begins with this record, 512 bytes, is a tar stream: the record is a
-/// header with a valid checksum, and has a known magic or all the looks of a header from before
+/// header with a valid checksum, and has a known magic or looks entirely like a header from before
 /// POSIX.
 #[must_use]
 pub fn looks_like_tar(first_record: &[u8]) -> bool {
@@ -224,16 +224,16 @@ pub fn looks_like_tar(first_record: &[u8]) -> bool {
     group::is_header(record) && (has_magic(record) || is_plausible_v7(record))
 }
 
-/// Whether a part of a stream that makes no entry is a global pax header: it describes the entries
-/// behind it, and nothing is lost without it.
+/// Whether a part of a stream that is not an entry is a global pax header: it describes the entries
+/// after it, and nothing is lost without it.
 #[must_use]
 pub fn is_global_header(part: &[u8]) -> bool {
     part.first_chunk::<RECORD_BYTES>()
         .is_some_and(|record| group::is_header(record) && field(record, TYPE) == b"g")
 }
 
-/// The bytes of data that the header of an entry states, if the stream ended before all of them.
-/// Such an entry is the last of its stream; its size is that of the data that was there.
+/// The number of data bytes that an entry's header states, if the stream ended before them. Such an
+/// entry is the last one; its size is that of the data present.
 #[must_use]
 pub fn cut_from(entry: &Entry) -> Option<u64> {
     let header = recipe::unpadded_group(&entry.header_recipe)?;

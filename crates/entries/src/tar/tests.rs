@@ -21,8 +21,8 @@ use crate::tar::record::{
 use crate::tar::view::TarView;
 use crate::tar::{ViewError, looks_like_tar};
 
-/// Samples that `tests/data/make-tars` made: their entries, the most recipes that are not empty,
-/// and the most bytes of all recipes. Many have one entry of each kind.
+/// Samples made by `tests/data/make-tars`: their entries, the maximum number of non-empty recipes,
+/// and the maximum total size of recipes in bytes. Many have one entry of each kind.
 const SAMPLES: &[(&str, usize, usize, usize)] = &[
     ("bsdtar-attributes", 7, 5, 524),
     ("bsdtar-gnutar", 22, 6, 222),
@@ -104,7 +104,6 @@ fn the_list_of_samples_is_complete() {
     assert_eq!(names, listed);
 }
 
-/// The entry of a path that the splitter finds in a sample.
 fn found<'a>(parts: &'a Parts, path: &[u8]) -> &'a Entry {
     let entry = entries(parts).find(|entry| entry.path == path);
     entry.unwrap_or_else(|| panic!("{} is missing", path.escape_ascii()))
@@ -360,7 +359,6 @@ struct Member {
     seconds: i64,
     data_bytes: usize,
     odd_padding: bool,
-    /// Records of a pax header.
     records: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -491,7 +489,7 @@ fn cuts() -> impl Strategy<Value = Cuts> {
     })
 }
 
-/// Changes of a stream: bytes, the end, whether checksums are made valid again.
+/// Changes to a stream: bytes, the end, and whether checksums are made valid again.
 fn mutate(stream: &mut Vec<u8>, changes: &[(Index, u8)], end: Option<Index>, is_valid: bool) {
     for (at, byte) in changes {
         let at = at.index(stream.len());
@@ -550,7 +548,6 @@ proptest! {
 
 // ------------------------------------------------------------------------ the canonical view
 
-/// A tree with everything that an entry can say.
 fn tree() -> Parts {
     let file = |path: &[u8], size_bytes: u64| Entry {
         path: path.to_vec(),
@@ -648,7 +645,7 @@ fn canonical_views_give_the_same_entries() {
     canonical_views_are_taken_apart(&Parts::default());
 }
 
-/// What GNU tar lists of a stream.
+/// GNU tar's listing of a stream.
 fn listed(stream: &[u8]) -> String {
     let mut tar = (Command::new("tar").env("LC_ALL", "C").env("TZ", "UTC0"))
         .args(["--numeric-owner", "--full-time", "-tvf", "-"])
@@ -667,7 +664,7 @@ fn listed(stream: &[u8]) -> String {
 #[test]
 fn gnu_tar_reads_the_canonical_view() {
     let mut parts = tree();
-    // No id_t that GNU tar has holds it.
+    // GNU tar has no id_t that holds it.
     parts
         .entries
         .retain(|entry| entry.path != b"times-and-owners");

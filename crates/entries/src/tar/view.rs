@@ -9,7 +9,7 @@ use crate::tar::predict::Predictor;
 use crate::tar::recipe;
 use crate::tar::record::{RECORD_BYTES, padding_bytes};
 
-/// What a tar stream has for one entry: a header group, the data and zeros.
+/// An entry's part of a tar stream: a header group, the data and zeros.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ViewItem {
     /// The header group, with the map of a sparse file.
@@ -31,12 +31,12 @@ impl ViewItem {
     }
 }
 
-/// The reason why an entry has no view. Entries come from archives and are not trusted.
+/// Why an entry has no view. Entries come from archives and are not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewError {
     /// The header recipe is malformed.
     Recipe,
-    /// The data ranges overlap, go backwards or beyond the size of the file.
+    /// The data ranges overlap, go backwards or exceed the size of the file.
     DataRanges,
 }
 
@@ -51,10 +51,10 @@ impl fmt::Display for ViewError {
 
 impl std::error::Error for ViewError {}
 
-/// Makes a tar stream of entries, which are given one by one in their order.
+/// Makes a tar stream of entries, which are passed one by one in order.
 #[derive(Debug)]
 pub struct TarView {
-    /// For the recorded view.
+    /// Only for the recorded view.
     predictor: Option<Predictor>,
 }
 
@@ -73,20 +73,19 @@ impl TarView {
         }
     }
 
-    /// Makes the next entry's view independent of the entries before it. To be called at the same
-    /// entries as [`TarSplitter::restart`](crate::tar::TarSplitter::restart); a canonical view
-    /// depends on no entries before.
+    /// Makes the next entry's view independent of earlier entries. Call it at the same entries as
+    /// [`TarSplitter::restart`](crate::tar::TarSplitter::restart); a canonical view never depends
+    /// on earlier entries.
     pub fn restart(&mut self) {
         if let Some(predictor) = &mut self.predictor {
             predictor.restart();
         }
     }
 
-    /// The part of the stream that belongs to the next entry. Takes memory for the header group.
+    /// The next entry's part of the stream. Takes memory for the header group.
     ///
     /// # Errors
-    ///
-    /// [`ViewError`] if the entry's ranges or recipe are malformed. The view is then unusable up to
+    /// [`ViewError`] if the entry's ranges or recipe are malformed. The view is then unusable until
     /// the next restart.
     pub fn entry(&mut self, entry: &Entry) -> Result<ViewItem, ViewError> {
         check_ranges(entry)?;
@@ -112,12 +111,11 @@ impl TarView {
         })
     }
 
-    /// The size in bytes of the part of the stream that belongs to the next entry, which is that of
-    /// [`TarView::entry`]. In a canonical view the headers are not made.
+    /// The size in bytes of the next entry's part of the stream, as [`TarView::entry`] returns it.
+    /// A canonical view does not make the headers for this.
     ///
     /// # Errors
-    ///
-    /// Those of [`TarView::entry`].
+    /// As [`TarView::entry`].
     pub fn entry_bytes(&mut self, entry: &Entry) -> Result<u64, ViewError> {
         if self.predictor.is_some() || entry.kind == EntryKind::Raw {
             return Ok(self.entry(entry)?.view_bytes());
@@ -130,7 +128,7 @@ impl TarView {
     }
 
     /// What follows the last entry: two zero records in the canonical view. A recorded stream has
-    /// its end mark, if it had one, as entries of kind [`EntryKind::Raw`].
+    /// its end mark, if any, as entries of kind [`EntryKind::Raw`].
     #[must_use]
     pub fn end(&self) -> ViewItem {
         let padding_bytes = match self.predictor {

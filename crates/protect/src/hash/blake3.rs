@@ -84,7 +84,7 @@ impl ContentHash {
     }
 
     /// Creates a hasher in BLAKE3's mode for deriving keys, so that values of different `context`s
-    /// never agree: a hash of one thing cannot be passed off as the hash of another.
+    /// never agree: one thing's hash cannot pass as another's.
     #[must_use]
     pub fn with_context(context: &str) -> Self {
         Self {
@@ -117,9 +117,9 @@ pub struct SegmentHash {
     length_bytes: usize,
     /// The value of the subtree if the member has other segments.
     chaining_value: [u8; HASH_BYTES],
-    /// The hash of the member if its first segment is the only one. BLAKE3 marks the root, so it
-    /// differs from the chaining value. Both are computed from the same state, so it costs one
-    /// compression and no second pass.
+    /// The hash of the member if this is its only segment. BLAKE3 marks the root, so it differs
+    /// from the chaining value. Both come from the same state, so this costs one compression, not a
+    /// second pass.
     single_segment_hash: [u8; HASH_BYTES],
 }
 
@@ -137,7 +137,7 @@ impl SegmentHash {
         if length_bytes > 0 {
             hash.chaining_value = hasher.finalize_non_root();
         }
-        // The root hash of a hasher whose input offset is not 0 panics.
+        // blake3 panics when asked for the root hash of a hasher whose input offset is not 0.
         if length_bytes > 0 && offset_in_member == 0 {
             hash.single_segment_hash = *hasher.finalize().as_bytes();
         }
@@ -177,16 +177,16 @@ pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, 
 
 /// Joins segment hashes, pushed in order, into the BLAKE3 hash of the whole member.
 ///
-/// It retains one chaining value per level of the tree above the segments, at most 44.
+/// Retains one chaining value per level of the tree above the segments, at most 44.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher {
     /// The values of complete subtrees, from large (left) to small (right). They are merged lazily,
-    /// because the last merge is that of the root.
+    /// because the last merge makes the root.
     stack: Vec<[u8; HASH_BYTES]>,
     segment_count: u64,
     content_bytes: u64,
     single_segment_hash: [u8; HASH_BYTES],
-    /// The hasher of the last segment if it is appended in parts and is not complete.
+    /// The hasher of an incomplete last segment that is appended in parts.
     incomplete: Option<Box<blake3::Hasher>>,
 }
 
@@ -253,7 +253,6 @@ impl ContentHasher {
         Ok(())
     }
 
-    /// Completes the segment that was appended in parts.
     fn end_segment(&mut self) {
         if let Some(hasher) = self.incomplete.take() {
             let length_bytes = (self.content_bytes - 1) % SEGMENT_BYTES as u64 + 1;

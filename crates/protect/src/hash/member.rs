@@ -1,4 +1,4 @@
-//! The hash of a member's content, whichever of the two it has.
+//! The hash of a member's content, plain or sparse.
 
 use super::blake3::{ContentHasher, HASH_BYTES, SegmentError, SegmentHash, segment_hash};
 use super::sparse::{SparseHasher, SparseSegment, ZEROS};
@@ -9,16 +9,16 @@ pub enum HashKind {
     /// BLAKE3 of all bytes.
     #[default]
     Plain,
-    /// That of [`SparseHasher`], which leaves zeros out.
+    /// The hash by [`SparseHasher`], which leaves zeros out.
     Sparse,
 }
 
 /// The hash of one segment, which [`MemberHasher`] joins to the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberSegment {
-    /// Of a member with a plain hash.
+    /// A segment of a member with a plain hash.
     Plain(SegmentHash),
-    /// Of a sparse member.
+    /// A segment of a sparse member.
     Sparse(SparseSegment),
 }
 
@@ -26,7 +26,7 @@ impl HashKind {
     /// Hashes the segment of a member at `offset_in_member`.
     ///
     /// # Errors
-    /// Those of [`segment_hash`] and [`SparseSegment::new`].
+    /// As [`segment_hash`] and [`SparseSegment::new`].
     pub fn segment(
         self,
         offset_in_member: u64,
@@ -44,7 +44,7 @@ impl HashKind {
 pub enum MemberHasher {
     /// BLAKE3 of all bytes.
     Plain(ContentHasher),
-    /// Without zeros.
+    /// BLAKE3 without zeros.
     Sparse(Box<SparseHasher>),
 }
 
@@ -70,7 +70,8 @@ impl MemberHasher {
     /// Appends the next segment.
     ///
     /// # Errors
-    /// [`SegmentError::OutOfOrder`] if it does not follow, or is of the other kind.
+    /// [`SegmentError::OutOfOrder`] if it does not follow the content so far, or is of the other
+    /// kind.
     pub fn push(&mut self, segment: &MemberSegment) -> Result<(), SegmentError> {
         match (self, segment) {
             (MemberHasher::Plain(hasher), MemberSegment::Plain(segment)) => hasher.push(segment),

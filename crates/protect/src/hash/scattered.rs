@@ -1,7 +1,7 @@
-//! BLAKE3 of content whose pieces arrive in any order, some of them more than once.
+//! BLAKE3 of content whose pieces arrive in any order and may overlap.
 //!
 //! A complete subtree of BLAKE3's tree can be hashed as soon as its bytes are there, and two
-//! neighbours become their parent. What remains are the chunks of 1 KiB of which a part is missing.
+//! neighbours become their parent. What remains are the 1 KiB chunks that are partly missing.
 
 use std::collections::BTreeMap;
 
@@ -20,25 +20,24 @@ type ChainingValue = [u8; HASH_BYTES];
 #[derive(Debug)]
 pub struct ScatteredHash {
     content_bytes: u64,
-    /// The subtrees whose bytes were all added, by their offsets: their lengths and values. No two
-    /// overlap, and no two are the halves of another one.
+    /// The subtrees whose bytes were all added, by offset: their lengths and values. They never
+    /// overlap, and two halves of a subtree are always merged.
     subtrees: BTreeMap<u64, (u64, ChainingValue)>,
-    /// The chunks of which a part was added, by their offsets.
+    /// The partly added chunks, by offset.
     parts: BTreeMap<u64, Box<PartOfChunk>>,
     /// The hash, once all bytes were added.
     root: Option<[u8; HASH_BYTES]>,
 }
 
-/// A chunk of which a part was added.
 #[derive(Debug)]
 struct PartOfChunk {
     bytes: [u8; CHUNK_LEN],
-    /// A bit for each byte: whether it was added.
+    /// One bit per byte: whether it was added.
     is_added: [u64; CHUNK_LEN / 64],
 }
 
 impl ScatteredHash {
-    /// The memory that a chunk takes of which a part was added, in bytes.
+    /// The memory of a partly added chunk in bytes.
     const PART_BYTES: u64 = size_of::<PartOfChunk>() as u64;
 
     /// Creates a hasher of `content_bytes` bytes.
@@ -53,7 +52,7 @@ impl ScatteredHash {
         }
     }
 
-    /// The memory that it takes, in bytes, about.
+    /// The approximate memory in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let subtree_bytes = size_of::<(u64, u64, ChainingValue)>() as u64;
@@ -66,7 +65,7 @@ impl ScatteredHash {
         self.root
     }
 
-    /// Adds the bytes from `offset` on. What is there already, or behind the end, is left out.
+    /// Adds bytes at `offset`. Ignores those that are already there or past the end.
     pub fn add(&mut self, offset: u64, bytes: &[u8]) {
         let end = (offset.saturating_add(bytes.len() as u64)).min(self.content_bytes);
         let mut at = offset;
@@ -112,7 +111,6 @@ impl ScatteredHash {
         aligned.min(1 << available.ilog2())
     }
 
-    /// Adds bytes of one chunk.
     fn add_part(&mut self, at: u64, bytes: &[u8]) {
         let chunk = at - at % CHUNK_BYTES;
         let chunk_bytes = (self.content_bytes - chunk).min(CHUNK_BYTES) as usize;
@@ -136,7 +134,7 @@ impl ScatteredHash {
         }
     }
 
-    /// Hashes a subtree, and those that are complete with it.
+    /// Hashes a subtree, and those that it completes.
     fn complete(&mut self, offset: u64, bytes: &[u8]) {
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(offset).update(bytes);
@@ -146,7 +144,7 @@ impl ScatteredHash {
         }
         let (mut start, mut length_bytes) = (offset, bytes.len() as u64);
         let mut value = hasher.finalize_non_root();
-        // The halves of a node may have different lengths at the end of the content only.
+        // The halves of a node may have different lengths only at the end of the content.
         while let Some((left, middle, end)) = self.parent(start, length_bytes) {
             let other = if start == left { middle } else { left };
             let other_end = if start == left { end } else { middle };
@@ -168,8 +166,8 @@ impl ScatteredHash {
         self.subtrees.insert(start, (length_bytes, value));
     }
 
-    /// The parent of a node: where it begins, where its right half does, and where it ends. `None`
-    /// for the root, and for what is no node.
+    /// The parent of a node: its start, the start of its right half, and its end. `None` for the
+    /// root, and for ranges that are not nodes.
     fn parent(&self, start: u64, length_bytes: u64) -> Option<(u64, u64, u64)> {
         let (mut left, mut end) = (0, self.content_bytes);
         while end - left > length_bytes.max(CHUNK_BYTES) {
@@ -223,7 +221,7 @@ mod tests {
                     hash.add(start as u64, &content[start..end]);
                 }
             }
-            // What is missing, from behind, in pieces that overlap.
+            // The missing bytes from the end, in pieces that overlap.
             while unread > 0 {
                 let start = unread - random(unread.min(1500)) - 1;
                 let end = length.min(unread + random(9));

@@ -1,10 +1,10 @@
-//! The hash of a sparse member: BLAKE3 of what is in it besides zeros.
+//! The hash of a sparse member: BLAKE3 of everything but zeros.
 //!
-//! BLAKE3 has no shortcut for zeros: each of its chunks depends on where it stands. 100 GiB with
-//! four bytes of data in them would take a minute to hash, on either side. So the content is
-//! divided into pieces, pieces of zeros are left out, and the hash is that of the numbers and the
-//! hashes of the others, and of the length. It depends on the content alone, not on where a file
-//! system has holes, and pieces can be hashed by any thread.
+//! BLAKE3 has no shortcut for zeros: each of its chunks depends on its position. 100 GiB with four
+//! bytes of data would take a minute to hash, on either side. So the content is divided into
+//! pieces, zero pieces are left out, and the hash covers the numbers and hashes of the others, and
+//! the length. It depends on the content alone, not on where a file system has holes, and any
+//! thread can hash pieces.
 
 use super::blake3::{ContentHash, HASH_BYTES, SEGMENT_BYTES, SegmentError, content_hash};
 
@@ -16,7 +16,6 @@ const _: () = assert!(SEGMENT_BYTES.is_multiple_of(SPARSE_PIECE_BYTES));
 
 const PIECE: u64 = SPARSE_PIECE_BYTES as u64;
 
-/// Zeros to be hashed.
 pub(super) const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
 const CONTEXT: &str = "refrain 1.0 sparse content";
@@ -26,7 +25,7 @@ const CONTEXT: &str = "refrain 1.0 sparse content";
 pub struct SparseSegment {
     offset_in_member: u64,
     length_bytes: u64,
-    /// The numbers and hashes of its pieces that are not zeros.
+    /// The numbers and hashes of its non-zero pieces.
     pieces: Vec<(u64, [u8; HASH_BYTES])>,
 }
 
@@ -55,10 +54,10 @@ impl SparseSegment {
 /// Computes the hash of a sparse member, whose content is appended in order.
 #[derive(Debug, Clone)]
 pub struct SparseHasher {
-    /// The numbers and hashes of the complete pieces that are not zeros.
+    /// The numbers and hashes of the complete non-zero pieces.
     records: ContentHash,
     content_bytes: u64,
-    /// The piece that is appended in parts and is not complete.
+    /// The incomplete piece, if the last one was appended in parts.
     open: Option<Box<OpenPiece>>,
 }
 
@@ -89,7 +88,7 @@ impl SparseHasher {
     ///
     /// # Errors
     /// [`SegmentError::OutOfOrder`] if it does not begin at the end of the content so far, or
-    /// follows a piece that was short.
+    /// follows a short piece.
     pub fn push(&mut self, segment: &SparseSegment) -> Result<(), SegmentError> {
         if segment.length_bytes == 0 {
             return Ok(());
@@ -142,7 +141,7 @@ impl SparseHasher {
         Ok(())
     }
 
-    /// Appends zeros: whole pieces of them take no time.
+    /// Appends zeros; whole pieces take no time.
     ///
     /// # Errors
     /// As [`SparseHasher::push_bytes`].
@@ -166,8 +165,8 @@ impl SparseHasher {
         Ok(())
     }
 
-    /// Returns the hash of everything appended so far. More may be appended unless the last piece
-    /// of a segment was short.
+    /// Returns the hash of everything appended so far. More may be appended unless the last segment
+    /// ended with a short piece.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
         let mut all = self.clone();
@@ -180,7 +179,6 @@ impl SparseHasher {
         self.content_bytes = self.content_bytes.saturating_add(length_bytes);
     }
 
-    /// Completes the piece that was appended in parts, which ends here.
     fn end_piece(&mut self) {
         if let Some(open) = self.open.take().filter(|open| !open.is_zero) {
             let number = self.content_bytes.saturating_sub(1) / PIECE;
@@ -205,7 +203,7 @@ mod tests {
     use super::*;
     use crate::property::{patterned_bytes, sparse_hash_matches_the_definition};
 
-    /// Content that is data in the `ranges` of pieces only.
+    /// Content with data only in these `ranges` of pieces.
     fn with_data(length: usize, ranges: &[std::ops::Range<usize>]) -> Vec<u8> {
         let data = patterned_bytes(length, 5);
         let mut content = vec![0; length];

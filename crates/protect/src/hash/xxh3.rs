@@ -1,11 +1,10 @@
 //! XXH3-64 with seed 0, the fast checksum of frames and blocks.
 //!
-//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents
-//! but is no defence against deliberate collisions. BLAKE3 and, later, authenticated encryption
-//! serve that purpose.
+//! Source: Yann Collet, xxHash specification, section XXH3 (64-bit variant). It detects accidents,
+//! not deliberate collisions; BLAKE3 and, later, authenticated encryption do that.
 //!
 //! The library selects its vector form at run time, so a binary for any x86-64 processor uses AVX2
-//! where it is available.
+//! where available.
 
 use std::hash::Hasher;
 
@@ -21,8 +20,8 @@ pub fn checksum64(bytes: &[u8]) -> u64 {
 pub const CHECKSUM_CHUNK_BYTES: usize = 1 << 16;
 
 /// Returns the XXH3-64 of the checksums (XXH3-64, little endian) of the chunks of `bytes`. Chunks
-/// can be hashed independently and in any order, and a caller that has their checksums anyway need
-/// not read the bytes again.
+/// can be hashed in any order, and a caller that already has their checksums need not read the
+/// bytes again.
 #[must_use]
 pub fn chunked_checksum64(bytes: &[u8]) -> u64 {
     let sums: Vec<u64> = bytes.chunks(CHECKSUM_CHUNK_BYTES).map(checksum64).collect();

@@ -53,15 +53,14 @@ impl ArchiveKeys {
     }
 }
 
-/// AES-128-CBC with ciphertext stealing, as far as an item was decrypted.
+/// The state of AES-128-CBC with ciphertext stealing inside an item.
 pub(super) struct CbcChain {
     cipher: Aes128,
-    /// The previous encrypted block; at first the initial vector.
+    /// The previous encrypted block; initially the initial vector.
     previous: [u8; BLOCK_BYTES],
 }
 
 impl CbcChain {
-    /// Starts an item.
     pub(super) fn new(hash: &[u8; 64], salt: &[u8], salted_password: &[u8]) -> Option<CbcChain> {
         let key = chain(hash, salt, salted_password);
         let initial = chain(&key, salt, salted_password);
@@ -72,7 +71,7 @@ impl CbcChain {
     }
 
     /// Decrypts the next bytes: whole blocks, or the rest of the item, at least one block. An
-    /// incomplete last block was filled with the end of the one before it, and both were swapped.
+    /// incomplete last block was filled with the end of the previous one, and both were swapped.
     pub(super) fn decrypt(&mut self, encrypted: &mut [u8]) -> Option<()> {
         let (blocks, tail) = encrypted.as_chunks_mut::<BLOCK_BYTES>();
         if !tail.is_empty() {

@@ -8,13 +8,12 @@ use ghash::universal_hash::UniversalHash;
 
 use super::keys::{NONCE_BYTES, TAG_BYTES};
 
-/// What encrypts and decrypts an item.
 pub(super) fn keystream(cipher: &Aes256, nonce: &[u8; NONCE_BYTES]) -> Ctr32BE<Aes256> {
     let core = CtrCore::inner_iv_init(cipher.clone(), &counter_block(nonce, 2));
     Ctr32BE::from_core(core)
 }
 
-/// The block that is encrypted for a number: the tag has number 1, content begins at 2.
+/// The counter block with a number: 1 for the tag, 2 and more for content.
 fn counter_block(nonce: &[u8; NONCE_BYTES], number: u32) -> Block {
     let mut counter = Block::default();
     let (start, count) = counter.split_at_mut(NONCE_BYTES);

@@ -5,7 +5,6 @@ use aes::cipher::KeyInit;
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha512};
 
-/// The length of a block of AES in bytes.
 pub(super) const BLOCK_BYTES: usize = 16;
 /// The length in bytes of the salt before an item of AES-128-CBC.
 pub(super) const SALT_BYTES: usize = 8;
@@ -57,14 +56,14 @@ impl std::fmt::Debug for ArchiveKeys {
 }
 
 impl ArchiveKeys {
-    /// Derives the keys of AES-128-CBC: SHA-512 over numbered copies of salt and password, as many
-    /// as make `loops` times 64 bytes.
+    /// Derives the keys of AES-128-CBC: SHA-512 over `loops` times 64 bytes of numbered copies of
+    /// salt and password.
     #[must_use]
     pub fn cbc(salt: [u8; SALT_BYTES], loops: u64, password: &[u8]) -> ArchiveKeys {
         let salted_password = [&salt[..], password].concat();
         let copies = loops.saturating_mul(64) / (salted_password.len() as u64 + 8);
         let mut hash = Sha512::new();
-        // Hashes many copies at a time: a call for each copy of some ten bytes takes longer than
+        // Hashes many copies at a time: a call for each copy of about ten bytes takes longer than
         // hashing it.
         let mut batch = Vec::with_capacity(BATCH_BYTES + 1024);
         for number in 0..copies {
@@ -82,7 +81,7 @@ impl ArchiveKeys {
     }
 
     /// Derives the keys of AES-256-GCM: PBKDF2-HMAC-SHA512, then HKDF-Expand for each key.
-    /// `version` is that of the archive.
+    /// `version` is the archive's.
     #[must_use]
     pub fn gcm(
         salt: [u8; 16],
@@ -125,8 +124,8 @@ impl ArchiveKeys {
     }
 }
 
-/// Derives the key of an item from the hash of the archive, and the initial vector of the item from
-/// its key.
+/// Derives the key of an item from the hash of the archive, and the item's initial vector from its
+/// key.
 pub(super) fn chain(first: &[u8], salt: &[u8], salted_password: &[u8]) -> [u8; 64] {
     let mut hash = Sha512::new();
     for part in [first, salt, salted_password] {

@@ -11,7 +11,7 @@ use super::keys::{ArchiveKeys, BLOCK_BYTES, ItemKind, NONCE_BYTES, SALT_BYTES, T
 /// The lengths of pieces are multiples of this number of bytes.
 pub const PIECE_UNIT_BYTES: usize = BLOCK_BYTES;
 
-/// The least length in bytes of the last piece of an item that has several.
+/// The minimum length in bytes of the last of several pieces of an item.
 pub const LAST_PIECE_BYTES_MIN: usize = 2 * BLOCK_BYTES;
 
 /// The parts of an item in an archive: a beginning, the encrypted bytes, a tag.
@@ -87,7 +87,7 @@ impl ArchiveKeys {
 impl PieceDecryption {
     /// Decrypts the next piece: a multiple of [`PIECE_UNIT_BYTES`], or the rest of the block, which
     /// has at least [`LAST_PIECE_BYTES_MIN`] bytes unless it is the whole block. `None` if it is
-    /// too short, or the block too long for the cipher (64 GiB).
+    /// too short, or the block is too long for the cipher (64 GiB).
     #[must_use]
     pub fn decrypt(&mut self, piece: &mut [u8]) -> Option<()> {
         match &mut self.0 {

@@ -9,8 +9,8 @@ pub const SEED_BYTES: usize = 32;
 
 /// Generates the random bytes of one archive: SHA-512 of a seed and a counter.
 ///
-/// One call of the system's random number generator suffices for an archive, and the archive can be
-/// reproduced from the seed.
+/// An archive needs only one call of the system's random number generator, and can be reproduced
+/// from the seed.
 pub struct SeededRandom {
     seed: [u8; SEED_BYTES],
     count: u64,
@@ -25,7 +25,7 @@ impl std::fmt::Debug for SeededRandom {
 }
 
 impl SeededRandom {
-    /// Creates a generator from an unpredictable seed that is used for no other archive.
+    /// Creates a generator from an unpredictable seed that is not used for any other archive.
     #[must_use]
     pub fn new(seed: [u8; SEED_BYTES]) -> SeededRandom {
         let mut random = SeededRandom {

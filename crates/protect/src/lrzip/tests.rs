@@ -154,7 +154,6 @@ fn gcm_is_that_of_another_library_and_rejects_changed_items() {
     assert_eq!(keys.decrypt(ItemKind::Data, stored[..5].to_vec()), None);
 }
 
-/// Pieces of any size give what the decryption of a whole block gives.
 #[test]
 fn blocks_are_decrypted_in_pieces() {
     let mut random = SeededRandom::new([8; SEED_BYTES]);

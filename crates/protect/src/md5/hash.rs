@@ -54,7 +54,7 @@ impl Md5 {
         self.digest()
     }
 
-    /// Appends `bytes`: completes and compresses the pending block and retains what does not fill a
+    /// Appends `bytes`: completes and compresses the pending block and keeps what does not fill a
     /// block. Returns the blocks between, which the caller compresses.
     fn append<'bytes>(&mut self, mut bytes: &'bytes [u8]) -> &'bytes [[u8; BLOCK_BYTES]] {
         let pending = self.pending_bytes();

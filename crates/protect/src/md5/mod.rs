@@ -1,7 +1,7 @@
 //! MD5 (R. Rivest, RFC 1321, 1992) of one input, or of many in parallel vector lanes.
 //!
-//! MD5 serves to compare files with published digests. It is no defence against forgery: collisions
-//! are computed in seconds.
+//! MD5 serves to compare files with published digests, not against forgery: collisions take seconds
+//! to compute.
 //!
 //! | file | contents |
 //! |---|---|

@@ -100,7 +100,6 @@ pub(super) fn hidden_addends() -> &'static [u32; 64] {
 pub(super) trait Word: Copy {
     /// Returns `value` in every lane.
     fn all(value: u32) -> Self;
-    /// Returns the sum.
     fn plus(self, other: Self) -> Self;
     /// Rotates left by `LEFT` bits; `RIGHT` is 32 - `LEFT`.
     fn rotated<const LEFT: i32, const RIGHT: i32>(self) -> Self;
@@ -152,7 +151,7 @@ impl Word for u32 {
 pub(super) fn compress<W: Word>(state: [W; 4], words: &[W; 16], addends: &[u32; 64]) -> [W; 4] {
     let [mut a, mut b, mut c, mut d] = state;
     // Four steps, after which every word is new. `$word` is the index of the message word of the
-    // first step, and `$stride` the distance to that of the next step, modulo 16.
+    // first step, and `$stride` the distance to the next step's, modulo 16.
     macro_rules! four {
         ($plus:ident, $step:expr, $word:expr, $stride:expr, $($left:literal $right:literal),*) => {
             four!(@ $plus, [(a b c d) (d a b c) (c d a b) (b c d a)], $step, $word, $stride, [$(($left $right))*]);
@@ -189,7 +188,6 @@ pub(super) fn compress_blocks(state: &mut [u32; 4], blocks: &[[u8; 64]]) {
     }
 }
 
-/// Returns the sixteen little-endian words of a block.
 #[inline(always)]
 pub(super) fn words_of(block: &[u8; 64]) -> [u32; 16] {
     let (words, _) = block.as_chunks::<4>();

@@ -1,9 +1,8 @@
-//! The predictor: makes the header group of an entry from the groups before it.
+//! The predictor: makes the header group of an entry from earlier groups.
 //!
-//! The prediction has two steps. First, which extended headers there are and what their data is
-//! ([`Predictor::sections`]); a recipe may change that. Then all records are made around the data
-//! ([`Predictor::assemble`]): each is the last record of the same type with other values in the
-//! same form.
+//! First it predicts the extended headers and their data ([`Predictor::sections`]), which a recipe
+//! may change. Then it makes all records around the data ([`Predictor::assemble`]), each from the
+//! last record of the same type, with new values in the same form.
 
 mod names;
 mod numbers;
@@ -25,17 +24,15 @@ use crate::tar::record::{
 };
 use crate::tar::sparse;
 
-/// An extended header: its type flag and its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Section {
     pub flag: u8,
     pub data: Vec<u8>,
 }
 
-/// The types of main headers, of which the last of each is remembered.
+/// The number of types of main headers, whose latest records are remembered.
 const CLASSES: usize = 9;
 
-/// How long paths are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LongPath {
     /// GNU tar's long names.
@@ -50,7 +47,7 @@ enum LongPath {
 #[derive(Debug)]
 struct Carrier {
     record: Record,
-    /// How its name follows from the entry's path; otherwise the name is fixed.
+    /// How its name follows from the entry's path; `None` for a fixed name.
     inserted: Option<Inserted>,
     /// The fields that have the values of the main header.
     follows: Vec<Followed>,
@@ -67,11 +64,9 @@ enum Followed {
     Group,
 }
 
-/// What the predictor remembers of the stream.
 #[derive(Debug)]
 pub(crate) struct Predictor {
     mains: [Option<Box<Record>>; CLASSES],
-    /// The class of the last main header.
     last_class: usize,
     carriers: Vec<Carrier>,
     pax: PaxStyle,
@@ -81,9 +76,8 @@ pub(crate) struct Predictor {
     name_max: usize,
     has_directory_slash: bool,
     rounds_times: bool,
-    /// Links in pax records are replaced by a mark: libarchive.
+    /// Whether links in pax records leave a mark in the main header, as in libarchive.
     has_link_marks: bool,
-    /// How the names of sparse files in pax form are made.
     sparse_name: Option<Inserted>,
 }
 
@@ -105,7 +99,6 @@ impl Default for Predictor {
     }
 }
 
-/// The class of an entry's main header.
 fn class(entry: &Entry) -> usize {
     match entry.kind {
         EntryKind::File if entry.data_ranges.is_some() => 1,
@@ -149,7 +142,7 @@ struct Extended {
     gid: bool,
     user: bool,
     group: bool,
-    /// A sparse file in pax form 1.0, and any pax form.
+    /// A sparse file in pax form 1.0, and in any pax form.
     sparse_1_0: bool,
     sparse_pax: bool,
 }
@@ -189,12 +182,11 @@ impl Extended {
 }
 
 impl Predictor {
-    /// Forgets everything, so that the next prediction depends on its entry only.
+    /// Forgets everything, so that the next prediction depends only on its entry.
     pub fn restart(&mut self) {
         *self = Predictor::default();
     }
 
-    /// The predicted extended headers.
     pub fn sections(&self, entry: &Entry) -> Vec<Section> {
         let path = self.header_path(entry);
         let link = entry.link_target.as_deref().unwrap_or_default();
@@ -233,7 +225,6 @@ impl Predictor {
         sections
     }
 
-    /// The header group of an entry with these extended headers.
     pub fn assemble(&self, entry: &Entry, sections: &[Section]) -> Vec<u8> {
         let path = self.header_path(entry);
         let mut extended = Extended::default();
@@ -253,7 +244,6 @@ impl Predictor {
         group
     }
 
-    /// The path as headers have it.
     fn header_path<'a>(&self, entry: &'a Entry) -> Cow<'a, [u8]> {
         match entry.kind {
             EntryKind::Directory if self.has_directory_slash => {
@@ -263,8 +253,7 @@ impl Predictor {
         }
     }
 
-    /// The record that the main header of an entry is made of, and whether it was of the same
-    /// class.
+    /// The record from which an entry's main header is made, and whether it was of the same class.
     fn template(&self, entry: &Entry) -> (Option<&Record>, bool) {
         match self.mains.get(class(entry)).and_then(Option::as_deref) {
             Some(record) => (Some(record), true),
@@ -291,7 +280,7 @@ impl Predictor {
         }
     }
 
-    /// The number of bytes after the main header, or its old map.
+    /// The number of bytes after the main header, or after its old map.
     fn stored_bytes(&self, entry: &Entry, is_pax_sparse: bool) -> u64 {
         let map_bytes = match &entry.data_ranges {
             Some(ranges) if is_pax_sparse => sparse::map_block_bytes(ranges, entry.size_bytes),
@@ -465,7 +454,6 @@ fn link_mark(kind: EntryKind) -> &'static [u8] {
     }
 }
 
-/// The first bytes of a text.
 fn cut(text: &[u8], length: usize) -> &[u8] {
     text.get(..length).unwrap_or(text)
 }
@@ -501,7 +489,6 @@ impl Followed {
         matches!(self, Followed::User | Followed::Group)
     }
 
-    /// Gives the field of a carrier the value of the main header.
     fn set(self, record: &mut Record, main: &Record) {
         let at = self.field();
         if self.is_text() {
@@ -511,7 +498,7 @@ impl Followed {
         }
     }
 
-    /// The number of a main header as carriers have it: permissions without set-id bits.
+    /// A number of the main header as carriers have it: permissions without set-id bits.
     fn number(self, main: &Record) -> i128 {
         let value = number(field(main, self.field())).unwrap_or(0);
         match self {
@@ -520,7 +507,6 @@ impl Followed {
         }
     }
 
-    /// Whether the field of a carrier has the value of the main header.
     fn is_equal(self, record: &Record, main: &Record) -> bool {
         let at = self.field();
         if self.is_text() {
@@ -534,7 +520,7 @@ impl Followed {
 // ------------------------------------------------------------------------------------- learning
 
 impl Predictor {
-    /// Takes note of the actual header group of an entry.
+    /// Learns from the actual header group of an entry.
     pub fn learn(&mut self, entry: &Entry, group: &[u8]) {
         let mut extended = Extended::default();
         let mut records = &[][..];
@@ -645,7 +631,6 @@ impl Predictor {
     }
 }
 
-/// The value of a pax record; empty if there is none.
 fn find_value<'a>(records: &'a [u8], wanted: &[u8]) -> &'a [u8] {
     let mut rest = records;
     while let Some((key, value, after)) = split_pax(rest) {
@@ -661,7 +646,7 @@ fn learn_carrier(carriers: &mut Vec<Carrier>, record: &Record, path: &[u8], main
     let flag = record.get(TYPE.0).copied().unwrap_or(0);
     let plain_name = plain_path(record);
     let name = plain_name.as_slice();
-    // One that fills the field may be cut.
+    // A name that fills the field may be cut.
     let find = || {
         let is_cut = text(record, NAME).len() == NAME.1;
         (!is_cut).then(|| Inserted::find(name, path)).flatten()
@@ -695,11 +680,11 @@ fn learn_carrier(carriers: &mut Vec<Carrier>, record: &Record, path: &[u8], main
     carrier.record = *record;
 }
 
-/// The form of a name after another one was found.
+/// The form of names after another one was found.
 fn refined(held: Option<Inserted>, found: Option<Inserted>, path: &[u8]) -> Option<Inserted> {
     match (held, found) {
         (Some(held), Some(found)) => Some(held.refine(found, path)),
-        // One that is not found was cut, or is something else once.
+        // A name without a form was cut, or is an exception.
         (held, None) => held,
         (None, found) => found,
     }

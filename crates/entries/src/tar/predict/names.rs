@@ -4,17 +4,16 @@ use std::borrow::Cow;
 
 use crate::tar::record::{NAME, PREFIX};
 
-/// Where a path that is too long for the field of the name is split into prefix and name.
+/// Where a path that is too long for the name field is split into prefix and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Split {
-    /// As far behind as the prefix allows: GNU tar, Go, git.
+    /// As late as the prefix allows: GNU tar, Go, git.
     Longest,
-    /// As far in front as the name allows: Python, bsdtar.
+    /// As early as the name allows: Python, bsdtar.
     Shortest,
 }
 
 impl Split {
-    /// Prefix and name, if the path has a slash at a suitable place.
     pub fn apply(self, path: &[u8]) -> Option<(&[u8], &[u8])> {
         let is_slash = |at: &usize| path.get(*at) == Some(&b'/');
         let last = path.len().checked_sub(2)?.min(PREFIX.1);
@@ -30,11 +29,11 @@ impl Split {
 /// What a program writes into a field of the plain header if the text is in a pax record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ascii {
-    /// The text as it is: GNU tar, bsdtar.
+    /// The text unchanged: GNU tar, bsdtar.
     Bytes,
     /// `?` for every character that is not ASCII: Python.
     QuestionMarks,
-    /// Without these characters: Go.
+    /// Without non-ASCII characters: Go.
     Dropped,
 }
 
@@ -65,19 +64,18 @@ impl Ascii {
     }
 }
 
-/// Names that are the entry's path with a component inserted before the last one, as those of pax
-/// headers (`dir/PaxHeaders.0/file`) and of sparse files (`dir/GNUSparseFile.0/file`).
+/// Names made by inserting a component before the last one of the entry's path, as in pax headers
+/// (`dir/PaxHeaders.0/file`) and sparse files (`dir/GNUSparseFile.0/file`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inserted {
     component: Vec<u8>,
-    /// Whether paths without directory get `./` before the component.
+    /// Whether paths without a directory get `./` before the component.
     has_dot: bool,
     /// Whether the last component of a path that ends in a slash is empty.
     keeps_slash: bool,
 }
 
 impl Inserted {
-    /// The name for a path, of any length.
     pub fn apply(&self, path: &[u8]) -> Vec<u8> {
         let (directory, base) = cut(path, self.keeps_slash);
         let mut name = Vec::with_capacity(NAME.1);
@@ -97,7 +95,7 @@ impl Inserted {
         name
     }
 
-    /// The form that makes `name` of `path`, if there is one.
+    /// The form that makes `name` from `path`, if there is one.
     pub fn find(name: &[u8], path: &[u8]) -> Option<Inserted> {
         [false, true].into_iter().find_map(|keeps_slash| {
             let (directory, _) = cut(path, keeps_slash);
@@ -118,8 +116,8 @@ impl Inserted {
         })
     }
 
-    /// Takes over what this form of an entry tells; paths with a directory do not tell about the
-    /// dot, and paths without slash at the end not about that.
+    /// Learns what this form tells: a path with a directory says nothing about the dot, a path
+    /// without a trailing slash nothing about slashes.
     pub fn refine(&self, found: Inserted, path: &[u8]) -> Inserted {
         let has_directory = cut(path, found.keeps_slash).0.is_some();
         Inserted {
@@ -130,7 +128,6 @@ impl Inserted {
     }
 }
 
-/// The directory and the last component of a path.
 fn cut(path: &[u8], keeps_slash: bool) -> (Option<&[u8]>, &[u8]) {
     let path = match path.strip_suffix(b"/") {
         Some(rest) if !keeps_slash && !rest.is_empty() => rest,
@@ -161,7 +158,7 @@ mod tests {
         assert_eq!((prefix.len(), name.len()), (123, 20));
         let (prefix, name) = Split::Shortest.apply(&path).unwrap();
         assert_eq!((prefix.len(), name.len()), (62, 81));
-        // A slash at the end is no place to split.
+        // A trailing slash is not a place to split.
         let directory = [&b"a/"[..], &[b'b'; 99], b"/"].concat();
         let (prefix, name) = Split::Longest.apply(&directory).unwrap();
         assert_eq!((prefix.len(), name.len()), (1, 100));

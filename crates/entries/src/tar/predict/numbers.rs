@@ -1,12 +1,12 @@
-//! Numbers and texts of a record in the form of the record before it.
+//! Numbers and texts of a record in the form of an earlier record.
 
 use crate::tar::record::{
     CHECKSUM, Field, Record, checksum, field, field_mut, fill_octal, number, put_base_256,
     put_text, text,
 };
 
-/// Gives a field, which holds a number of an earlier record, a value in the same form: as many
-/// digits, the same padding and end. A number that has no room is written in base 256.
+/// Replaces the number in a field in the same form: the same number of digits, padding and end. A
+/// number that does not fit is written in base 256.
 pub(super) fn set_number(record: &mut Record, at: Field, value: i128) {
     let bytes = field(record, at);
     if number(bytes) == Some(value) {
@@ -20,20 +20,19 @@ pub(super) fn set_number(record: &mut Record, at: Field, value: i128) {
     }
 }
 
-/// Gives a field a text, with zeros after it, if it has another one.
+/// Sets a field to a text followed by zeros, unless it has that text.
 pub(super) fn set_text(record: &mut Record, at: Field, value: &[u8]) {
     if text(record, at) != value {
         put_text(record, at, value);
     }
 }
 
-/// Computes the checksum and writes it in the form of the record before.
+/// Computes the checksum and writes it in the form of the earlier record.
 pub(super) fn set_checksum(record: &mut Record) {
     let sum = checksum(record);
     set_number(record, CHECKSUM, i128::from(sum));
 }
 
-/// How an octal number fills its field.
 #[derive(Debug, Clone, Copy)]
 struct NumberForm {
     /// The number of digits with padding.
@@ -64,8 +63,8 @@ impl NumberForm {
         }
     }
 
-    /// Writes a number; whether it had room. One that is longer than the form takes the place of
-    /// the end, except for the last byte.
+    /// Writes a number; returns whether it fits. One that is longer than the form overwrites the
+    /// end, except for the last byte.
     fn write(self, target: &mut [u8], value: u64) -> bool {
         if !self.is_octal {
             target.fill(0);

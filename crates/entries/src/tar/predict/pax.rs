@@ -6,10 +6,9 @@ use crate::entry::{Entry, ExtendedAttribute};
 use crate::tar::pax::{encode_base64, escape_attribute_name, pax_time, push_pax, split_pax};
 use crate::tar::record::{GROUP, OCTAL_7_MAX, OCTAL_11_MAX, USER};
 
-/// The most keys whose order is remembered.
 const ORDER_MAX: usize = 64;
 
-/// The keys of records whose values are derived from the entry.
+/// The keys of records whose values follow from the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     SparseMajor,
@@ -28,13 +27,11 @@ enum Key {
     Attributes,
 }
 
-/// A set of keys, as bits.
 type KeySet = u32;
 
-/// A place in the order of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RecordPlace {
-    /// A key with a derived value.
+    /// A key whose value follows from the entry.
     Derived(Key),
     /// Any other key.
     Other(Vec<u8>),
@@ -53,7 +50,7 @@ impl RecordPlace {
     }
 }
 
-/// The order of GNU tar, with the keys that others have.
+/// GNU tar's order, with the keys of other programs.
 const FIRST_ORDER: [Key; 13] = [
     Key::SparseMajor,
     Key::SparseMinor,
@@ -127,7 +124,7 @@ impl Key {
 const STAR_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 const LIBARCHIVE_ATTRIBUTE: &[u8] = b"LIBARCHIVE.xattr.";
 
-/// What the records of an entry are made of, besides the entry.
+/// What the records of an entry are made from, besides the entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts<'a> {
     /// The path and the link as the header has them.
@@ -142,25 +139,23 @@ pub(super) struct Facts<'a> {
     pub is_posix: bool,
 }
 
-/// A record whose value is not derived from the entry, as the last header had it.
+/// A record whose value does not follow from the entry, as in the last header.
 #[derive(Debug, Clone)]
 struct Other {
     key: Vec<u8>,
     value: Vec<u8>,
-    /// Whether it was equal to the time of modification.
+    /// Whether it was equal to the modification time.
     is_modified: bool,
 }
 
-/// How a program writes pax records.
 #[derive(Debug)]
 pub(super) struct PaxStyle {
     order: Vec<RecordPlace>,
-    /// Keys that are there also if the plain header can hold the value.
+    /// Keys that occur even if the plain header can hold the value.
     always: KeySet,
     others: Vec<Other>,
     /// Text that is not ASCII goes into records.
     has_non_ascii: bool,
-    /// Whether there was a pax header.
     has_records: bool,
     /// Whole seconds end in `.0`.
     has_point: bool,
@@ -218,7 +213,7 @@ impl PaxStyle {
         }
     }
 
-    /// Whether it is plain without looking at each key that there are no records.
+    /// Whether it is obvious, without looking at each key, that there are no records.
     fn is_plain(&self, entry: &Entry, facts: Facts) -> bool {
         self.others.is_empty()
             && self.always == 0
@@ -297,7 +292,7 @@ impl PaxStyle {
         }
     }
 
-    /// Takes note of the records of an entry; none if it has no pax header.
+    /// Learns from the records of an entry, which are empty if it has no pax header.
     pub fn learn(&mut self, entry: &Entry, facts: Facts, records: &[u8]) {
         if records.is_empty() && self.always == 0 && !self.has_records {
             return;
@@ -333,7 +328,7 @@ impl PaxStyle {
             keys |= key.map_or(0, Key::bit);
             last = name;
             if places > ORDER_MAX {
-                // No program writes that many; they would make each prediction slow.
+                // No real program writes this many; they would make each prediction slow.
                 *self = PaxStyle::default();
                 return;
             }
@@ -351,7 +346,6 @@ impl PaxStyle {
         }
     }
 
-    /// Takes note of the other record with this number.
     fn learn_other(&mut self, number: usize, key: &[u8], value: &[u8], is_modified: bool) {
         match self.others.get_mut(number) {
             Some(held) => {
@@ -369,7 +363,7 @@ impl PaxStyle {
         }
     }
 
-    /// Gives a key a place at `at` or later in the order. Returns the place after it.
+    /// Gives a key a place at or after `at` in the order. Returns the place after it.
     fn learn_place(&mut self, at: usize, key: Option<Key>, name: &[u8]) -> usize {
         let is_key = |slot: &RecordPlace| slot.is(key, name);
         let later = self.order.iter().skip(at).position(is_key);

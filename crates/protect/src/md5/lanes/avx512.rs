@@ -15,7 +15,6 @@ use super::super::rounds::{Word, compress, hidden_addends};
 use super::kernel::LaneStates;
 use super::pair::Pair;
 
-/// The number of lanes of a register.
 const LANES: usize = 16;
 
 pub(super) fn is_available() -> bool {

@@ -14,7 +14,6 @@ use super::{avx2, avx512, avx512_single};
 
 /// The blocks of one input, and the state into which they are compressed.
 pub(crate) struct LaneInput<'a> {
-    /// The state.
     pub(crate) state: &'a mut [u32; 4],
     /// The remaining blocks.
     pub(crate) blocks: &'a [Block],
@@ -31,9 +30,8 @@ pub(crate) fn compress_inputs(inputs: &mut [LaneInput]) {
     }
 }
 
-/// The number of blocks from which on the processor's features are queried. For fewer blocks the
-/// gain is below three microseconds, and the first query may be slow (a virtual machine queries its
-/// host).
+/// The number of blocks from which the processor's features are queried. For fewer blocks the gain
+/// is below three microseconds, and the first query may be slow (a virtual machine asks its host).
 #[cfg(target_arch = "x86_64")]
 pub(super) const SINGLE_BLOCKS_MIN: usize = 256;
 
@@ -108,7 +106,6 @@ pub(super) fn drive<const LANES: usize>(
     }
 }
 
-/// Returns the states of all lanes.
 fn gather_states<const LANES: usize>(lanes: &[Option<&mut LaneInput>; LANES]) -> LaneStates<LANES> {
     let word_of =
         |word: usize, lane: usize| lanes[lane].as_ref().map_or(0, |input| input.state[word]);

@@ -16,12 +16,11 @@ macro_rules! word_methods {
     )*};
 }
 
-/// Defines the kernels `$one`, for the lanes of one register, and `$two`, for those of two. They
-/// use `LANES`, `load`, `store` and `transposed` of the file, which require `$feature`.
+/// Defines the kernels `$one`, for the lanes of one register, and `$two`, for the lanes of two.
+/// They use `LANES`, `load`, `store` and `transposed` of the file, which require `$feature`.
 /// `$is_available` states whether the processor has it.
 macro_rules! kernels {
     ($one:ident, $two:ident, if $is_available:expr $(, $feature:meta)?) => {
-        /// The kernel for the lanes of one register.
         pub(super) fn $one(
             states: &mut LaneStates<LANES>,
             inputs: [&[Block]; LANES],
@@ -32,7 +31,6 @@ macro_rules! kernels {
             unsafe { compress_one(states, &inputs.map(<[Block]>::as_ptr), count) }
         }
 
-        /// The kernel for the lanes of two registers.
         pub(super) fn $two(
             states: &mut LaneStates<{ 2 * LANES }>,
             inputs: [&[Block]; 2 * LANES],

@@ -1,5 +1,5 @@
 //! Many inputs at a time, each in a lane of vector registers: the steps of one input depend on each
-//! other, those of different inputs do not.
+//! other, but not on other inputs.
 //!
 //! `dispatch` assigns inputs to lanes and selects the kernel. A kernel (one file for each kind of
 //! processor) compresses the next blocks of all lanes.

@@ -13,7 +13,6 @@ use super::super::rounds::{Word, compress, hidden_addends};
 use super::kernel::LaneStates;
 use super::pair::Pair;
 
-/// The number of lanes of a register.
 const LANES: usize = 4;
 
 /// Four words.

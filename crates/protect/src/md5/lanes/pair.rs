@@ -1,5 +1,5 @@
-//! Two vectors as one word: the processor executes the steps of one while those of the other wait
-//! for their dependencies.
+//! Two vectors as one word: the processor executes the steps of one while the other waits for its
+//! dependencies.
 
 use super::super::rounds::Word;
 
