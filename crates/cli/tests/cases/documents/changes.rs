@@ -71,16 +71,17 @@ export AWS_ENDPOINT_URL_S3=http://$SERVER AWS_NO_SIGN_REQUEST=true
 /// Files that the commands of one document need besides.
 pub const INPUTS: &[(&str, &str)] = &[
     (
-        "README.md",
+        "usage.md",
         r#"
 truncate -s 1002M disk.img
 echo '*.tmp' > patterns
-mkdir DIR ../served ../served/host
+mkdir ../served ../served/host
 seq 200000 > big && refrain compress -q big FILE -o damaged.rfn
 printf 'XXXXXXXX' | dd of=damaged.rfn bs=1 seek=3000 conv=notrunc status=none
 refrain compress -q project -o ../served/host/p.rfn
 "#,
     ),
+    ("README.md", "mkdir DIR"),
     (
         "boot.md",
         r#"
@@ -139,13 +140,6 @@ pub const CHANGES: &[Change] = &[
         "it is what runs this test",
     ),
     skip("README.md", "cargo install --path", "builds the program"),
-    replace("README.md", "compress / -o", "compress project -o", "small"),
-    replace(
-        "README.md",
-        "exclude-from FILE",
-        "exclude-from patterns",
-        "FILE stands for one",
-    ),
     replace(
         "README.md",
         ".rfn PATH",
@@ -160,24 +154,6 @@ pub const CHANGES: &[Change] = &[
     ),
     replace(
         "README.md",
-        "decompress damaged.rfn",
-        "decompress damaged.rfn -o out/",
-        "one exists",
-    ),
-    replace(
-        "README.md",
-        "damaged.rfn -o out/",
-        "damaged.rfn -o out/ || [ $? = 2 ]",
-        "its code",
-    ),
-    replace(
-        "README.md",
-        "--scan damaged.rfn",
-        "--scan damaged.rfn || [ $? = 2 ]",
-        "its code",
-    ),
-    replace(
-        "README.md",
         "mount p.rfn DIR",
         "mount p.rfn DIR &",
         "it runs until it is ended",
@@ -187,36 +163,6 @@ pub const CHANGES: &[Change] = &[
         "--http 127.0.0.1:$PORT",
         "--http 127.0.0.1:$PORT &",
         "so does it",
-    ),
-    replace(
-        "README.md",
-        "--nbd unix:disk.sock",
-        "--nbd unix:disk.sock &",
-        "so does it",
-    ),
-    skip(
-        "README.md",
-        "refrain boot",
-        "docs/boot.md has it, with a QEMU that ends",
-    ),
-    replace(
-        "README.md",
-        "refrain top 127.0.0.1:$PORT",
-        "refrain top 127.0.0.1:$PORT --once",
-        "ends",
-    ),
-    replace(
-        "README.md",
-        "https://host/",
-        "http://$SERVER/host/",
-        "no network",
-    ),
-    skip("README.md", "refrain lab", "docs/lab.md has it"),
-    replace(
-        "README.md",
-        "rfn disk.img; ",
-        "rm disk.img.rfn; rfn disk.img; ",
-        "made above",
     ),
     // docs/
     replace("benchmarks.md", "--levels 1,3,6", "--levels 1", "quick"),
@@ -351,4 +297,47 @@ pub const CHANGES: &[Change] = &[
         "instruments and tests other builds of the program",
     ),
     skip("testing.md", "rustup ", "changes the machine"),
+    replace("usage.md", "compress / -o", "compress project -o", "small"),
+    replace(
+        "usage.md",
+        "exclude-from FILE",
+        "exclude-from patterns",
+        "FILE stands for one",
+    ),
+    replace(
+        "usage.md",
+        ".rfn PATH",
+        ".rfn src/main.rs",
+        "PATH stands for one",
+    ),
+    replace(
+        "usage.md",
+        "decompress damaged.rfn",
+        "decompress damaged.rfn -o out/",
+        "one exists",
+    ),
+    replace(
+        "usage.md",
+        "damaged.rfn -o out/",
+        "damaged.rfn -o out/ || [ $? = 2 ]",
+        "its code",
+    ),
+    replace(
+        "usage.md",
+        "--scan damaged.rfn",
+        "--scan damaged.rfn || [ $? = 2 ]",
+        "its code",
+    ),
+    replace(
+        "usage.md",
+        "https://host/",
+        "http://$SERVER/host/",
+        "no network",
+    ),
+    replace(
+        "usage.md",
+        "rfn disk.img; ",
+        "rm disk.img.rfn; rfn disk.img; ",
+        "made above",
+    ),
 ];
