@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::*;
 use refrain::storage::Sink;
 use refrain::{Archive, CompressOptions, Content, DirectoryContent, ErrorKind, ReadOptions};
-use refrain_testkit::data;
+use refrain_testkit::{data, scaled};
 
 const REACH_BYTES: u64 = 64 << 20;
 
@@ -105,8 +105,10 @@ fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
     assert_eq!(matched(&summary), 10, "{summary:?}");
     let read = extracted(&archive, &read_options(2)).unwrap();
     assert!(read[0].content == bytes);
-    let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(1));
-    assert!(again == archive, "one thread changes the bytes");
+    if scaled(1) > 1 {
+        let (again, _) = archive_of(vec![pipe("m", &bytes)], &slow(1));
+        assert!(again == archive, "one thread changes the bytes");
+    }
 
     let (_, from_file) = archive_of(vec![file("m", &bytes)], &slow(2));
     assert_eq!(matched(&from_file), 20, "{from_file:?}");
