@@ -22,12 +22,9 @@ pub struct ZipSummary {
 }
 
 impl ZipSummary {
-    /// No entries yet.
-    pub fn new(file_bytes: u64) -> ZipSummary {
-        ZipSummary {
-            file_bytes,
-            ..ZipSummary::default()
-        }
+    /// Sets the length of the file.
+    pub fn set_file_bytes(&mut self, file_bytes: u64) {
+        self.file_bytes = file_bytes;
     }
 
     /// Adds an entry.

@@ -51,7 +51,7 @@ pub fn run(args: &CatArgs, session: &Session) -> Exit {
 fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     let label = &plan.archive.label;
     let meter = report.meter(label);
-    if let Some(opened) = open_foreign(&plan.archive, &args.opening)? {
+    if let Some(opened) = open_foreign(&plan.archive, &args.opening, &plan.options)? {
         return foreign::cat(opened, plan, &meter);
     }
     let archive = open_to_read(

@@ -48,7 +48,7 @@ pub fn for_each_member(
 }
 
 /// Ends the engine's loop after a failure, which is kept.
-fn stop(stopped: &mut Option<Failure>, visited: Result<()>) -> refrain::Result<()> {
+pub fn stop(stopped: &mut Option<Failure>, visited: Result<()>) -> refrain::Result<()> {
     visited.map_err(|failure| {
         let text = failure.to_string();
         *stopped = Some(failure);
@@ -57,7 +57,7 @@ fn stop(stopped: &mut Option<Failure>, visited: Result<()>) -> refrain::Result<(
 }
 
 /// What a loop of the engine ended with.
-fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str) -> Result<()> {
+pub fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str) -> Result<()> {
     match stopped {
         Some(failure) => Err(failure),
         None => visited.map_err(|error| Failure::engine(label, error)),

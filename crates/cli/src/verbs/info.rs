@@ -37,8 +37,8 @@ fn info(
     report: &Report,
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
-    if let Some(opened) = open_foreign(input, &args.opening)? {
-        return foreign::info(opened, input, args.table, report, options);
+    if let Some(opened) = open_foreign(input, &args.opening, options)? {
+        return foreign::info(opened, input, args.table, report);
     }
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
     let engine_failure = |error| Failure::engine(&input.label, error);

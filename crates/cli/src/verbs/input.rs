@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::foreign::Format;
+use refrain::foreign::ForeignFile;
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
 
@@ -33,7 +33,8 @@ fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
 pub fn open_foreign(
     input: &SeekableInput,
     opening: &OpeningArgs,
-) -> Result<Option<(Format, Arc<dyn Source>)>> {
+    options: &ReadOptions,
+) -> Result<Option<ForeignFile>> {
     let source = source_of(input)?;
     let first = first_bytes(&*source)?;
     let dialect = Dialect::of_prefix(&first);
@@ -43,7 +44,7 @@ pub fn open_foreign(
         (_, Some(Dialect::Lrzip)) if opening.scan => check_scan(&input.label, "lrzip")?,
         _ => {}
     }
-    Ok(format.map(|format| (format, source)))
+    Ok(format.map(|format| ForeignFile::new(source, format, options)))
 }
 
 /// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.

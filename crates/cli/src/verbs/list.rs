@@ -53,11 +53,10 @@ fn list(
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
     let mut damage = Damaged::default();
-    let written = match open_foreign(input, &args.opening)? {
+    let written = match open_foreign(input, &args.opening, options)? {
         Some(opened) => {
             let list = foreign::List {
                 input,
-                options,
                 needs_size: args.report.json || args.long || args.report.verbose > 0,
                 meter: &meter,
             };

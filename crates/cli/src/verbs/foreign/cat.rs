@@ -1,12 +1,12 @@
 //! `refrain cat` of a file of another format.
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use refrain::foreign::{Contents, Format, Zip, write_range};
-use refrain::storage::{Sink, Source};
+use refrain::foreign::ForeignFile;
+use refrain::storage::Sink;
 use refrain::{Entry, EntryKind};
 use serde_json::json;
 
@@ -21,35 +21,27 @@ use crate::report::{Meter, Outcome};
 use crate::selection::{ListSelection, has_wildcards};
 use crate::text::{counted, quoted};
 
-/// Writes the content, or a file of a compressed tar stream.
-pub fn cat(
-    (format, source): (Format, Arc<dyn Source>),
-    plan: &CatPlan,
-    meter: &Meter,
-) -> Result<Outcome> {
-    let cat = Cat {
-        format,
-        source,
-        plan,
-        meter,
-    };
+/// Writes the content, or files of a compressed tar stream or a zip file.
+pub fn cat(file: ForeignFile, plan: &CatPlan, meter: &Meter) -> Result<Outcome> {
+    let is_stream = file.format().is_stream();
+    let mut cat = Cat { file, plan, meter };
     let mut stdout = files::content_sink(plan.force)?;
-    let is_stream = format.is_stream();
+    let is_whole = |path: &OsString| is_stream && cat.is_whole(path.as_bytes());
+    let has_whole = plan.paths.is_empty() || plan.paths.iter().any(is_whole);
+    if plan.paths.is_empty() && !is_stream {
+        let text = "holds files: name one of them (see `refrain list`)";
+        return Err(Failure::usage(&plan.archive.label, text));
+    }
     let mut bytes = 0;
+    if plan.paths.is_empty() {
+        bytes = cat.content(stdout.as_mut())?;
+    }
     for path in plan.paths.iter().map(|path| path.as_bytes()) {
         bytes += if is_stream && cat.is_whole(path) {
             cat.content(stdout.as_mut())?
         } else {
             cat.files(path, stdout.as_mut())?
         };
-    }
-    match (plan.paths.is_empty(), is_stream) {
-        (true, false) => {
-            let text = "holds files: name one of them (see `refrain list`)";
-            return Err(Failure::usage(&plan.archive.label, text));
-        }
-        (true, true) => bytes = cat.content(stdout.as_mut())?,
-        (false, _) => {}
     }
     files::publish(stdout.as_mut(), Path::new("standard output"))?;
     meter.erase();
@@ -63,21 +55,19 @@ pub fn cat(
     let mut outcome = Outcome::new(&plan.archive.label, String::new(), json);
     // Of a file inside, it is the rest of the stream that may not be whole.
     let unread = meter.take_unread();
-    let is_whole = |path: &std::ffi::OsString| is_stream && cat.is_whole(path.as_bytes());
-    if plan.paths.is_empty() || plan.paths.iter().any(is_whole) {
+    if has_whole {
         outcome.add_unread(unread);
     }
     Ok(outcome)
 }
 
 struct Cat<'a> {
-    format: Format,
-    source: Arc<dyn Source>,
+    file: ForeignFile,
     plan: &'a CatPlan,
     meter: &'a Meter<'a>,
 }
 
-/// An entry of a tar stream, with its number.
+/// An entry with its number.
 type Numbered = (u64, Entry);
 
 impl Cat<'_> {
@@ -91,7 +81,7 @@ impl Cat<'_> {
     }
 
     /// Writes a file, or all that a pattern matches. Returns their length.
-    fn files(&self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
+    fn files(&mut self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
         if !has_wildcards(path) || self.find(path)?.0.is_some() {
             return self.file(path, sink);
         }
@@ -107,7 +97,7 @@ impl Cat<'_> {
     }
 
     /// The paths of the files that a pattern matches, each once.
-    fn matches(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn matches(&mut self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let selection = ListSelection::load(&PatternArgs::default(), vec![pattern.to_vec()])?;
         let mut patterns = selection.of_member(b"", 1)?;
         let mut matched = selection.matched();
@@ -120,18 +110,15 @@ impl Cat<'_> {
                 found.push(entry.path.clone());
             }
         };
-        if !self.format.is_stream() {
-            self.open_zip()?.entries().iter().for_each(add);
-            return Ok(found);
-        }
-        let contents = self.open()?;
-        if contents.is_tar() {
-            let read = contents.for_each_entry(self.meter, &mut |entry| {
-                add(entry);
-                Ok(())
-            });
-            read.map_err(|error| self.failure(error))?;
-        }
+        let mut add = |entry: &Entry| {
+            add(entry);
+            Ok(())
+        };
+        let read = match self.file.has_entries() {
+            Ok(true) => self.file.for_each_entry(self.meter, &mut add),
+            other => other.map(|_| ()),
+        };
+        read.map_err(|error| self.failure(error))?;
         Ok(found)
     }
 
@@ -140,28 +127,16 @@ impl Cat<'_> {
     }
 
     /// Writes the range of the content. Returns its length.
-    fn content(&self, sink: &mut dyn Sink) -> Result<u64> {
+    fn content(&mut self, sink: &mut dyn Sink) -> Result<u64> {
         let range = self.range().start..self.range().end.unwrap_or(u64::MAX);
-        write_range(
-            self.source.clone(),
-            self.format,
-            range,
-            sink,
-            &self.plan.options,
-            self.meter,
-        )
-        .map_err(|error| self.failure(error))
+        let written = self.file.write_range(range, sink, self.meter);
+        written.map_err(|error| self.failure(error))
     }
 
-    fn open(&self) -> Result<Contents> {
-        Contents::open(self.source.clone(), self.format, &self.plan.options)
-            .map_err(|error| self.failure(error))
-    }
-
-    /// Writes the range of a file of a tar stream. Returns its length.
+    /// Writes the range of a file. Returns its length.
     ///
-    /// The stream is read twice: the last of several entries with one path counts.
-    fn file(&self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
+    /// A tar stream is read twice: the last of several entries with one path counts.
+    fn file(&mut self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
         let label = &self.plan.archive.label;
         let refuse = |why: String| Err(Failure::usage(label, why));
         let name = quoted(path);
@@ -190,14 +165,7 @@ impl Cat<'_> {
             _ => return refuse(format!("{name} is not a file")),
         }
         let range = self.range_of(&name, entry.size_bytes)?;
-        let written = if self.format.is_stream() {
-            self.open()?.write_entry(number, &range, sink, self.meter)
-        } else {
-            // The number of an entry fits, as it was counted in memory.
-            let index = usize::try_from(number).unwrap_or(usize::MAX);
-            self.open_zip()?
-                .write_entry(index, &range, sink, self.meter)
-        };
+        let written = (self.file).write_entry(number, &range, sink, self.meter);
         written.map_err(|error| self.failure(error))?;
         Ok(range.end - range.start)
     }
@@ -211,25 +179,17 @@ impl Cat<'_> {
         })
     }
 
-    fn open_zip(&self) -> Result<Zip> {
-        let zip = Zip::open(self.source.clone(), &self.plan.options);
-        zip.map_err(|error| self.failure(error))
-    }
-
     /// The last entry with this path, and the names that are near to it.
-    fn find(&self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
-        if !self.format.is_stream() {
-            return self.find_in_zip(path);
-        }
-        let contents = self.open()?;
+    fn find(&mut self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
         let mut near = NearNames::of(path);
-        if !contents.is_tar() {
+        let has_entries = self.file.has_entries();
+        if !has_entries.map_err(|error| self.failure(error))? {
             near.offer(&names::of_member(&self.plan.archive.path, b""));
             return Ok((None, near));
         }
         let wanted = normalized(path);
         let (mut found, mut number) = (None, 0);
-        let read = contents.for_each_entry(self.meter, &mut |entry| {
+        let read = self.file.for_each_entry(self.meter, &mut |entry| {
             if normalized(&entry.path) == wanted {
                 found = Some((number, entry.clone()));
             } else if found.is_none() {
@@ -239,21 +199,6 @@ impl Cat<'_> {
             Ok(())
         });
         read.map_err(|error| self.failure(error))?;
-        Ok((found, near))
-    }
-
-    fn find_in_zip(&self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
-        let zip = self.open_zip()?;
-        let mut near = NearNames::of(path);
-        let wanted = normalized(path);
-        let mut found = None;
-        for (number, entry) in zip.entries().iter().enumerate() {
-            if normalized(&entry.path) == wanted {
-                found = Some((number as u64, entry.clone()))
-            } else {
-                near.offer(&entry.path)
-            }
-        }
         Ok((found, near))
     }
 }

@@ -1,10 +1,6 @@
 //! `refrain info` of a file of another format.
 
-use std::sync::Arc;
-
-use refrain::ReadOptions;
-use refrain::foreign::{Format, Zip, describe};
-use refrain::storage::Source;
+use refrain::foreign::ForeignFile;
 use serde_json::Value;
 
 use crate::failure::{Failure, Result};
@@ -16,56 +12,39 @@ use crate::report::{
 
 /// Says what a file states about itself: nothing is decoded.
 pub fn info(
-    (format, source): (Format, Arc<dyn Source>),
+    mut file: ForeignFile,
     input: &SeekableInput,
     is_table: bool,
     report: &Report,
-    options: &ReadOptions,
 ) -> Result<Outcome> {
-    if !format.is_stream() {
-        return zip(source, input, is_table, report, options);
-    }
-    let description = describe(source, format);
-    let description = description.map_err(|error| Failure::engine(&input.label, error))?;
-    if !report.writes_text() {
-        let json = foreign_json(&input.label, &description);
-        return Ok(Outcome::complete(String::new(), json));
-    }
-    print(&if is_table {
-        foreign_line(&input.label, &description)
+    let label = &input.label;
+    let failure = |error| Failure::engine(label, error);
+    let meter = report.meter(label);
+    // The line of the table, the text, or everything.
+    let (line, text, json) = if file.format().is_stream() {
+        let description = file.describe().map_err(failure)?;
+        (
+            foreign_line(label, &description),
+            foreign_text(label, &description),
+            foreign_json(label, &description),
+        )
     } else {
-        foreign_text(&input.label, &description)
-    })?;
-    Ok(Outcome::complete(String::new(), Value::Null))
-}
-
-/// Sums up the central directory of a zip file.
-fn zip(
-    source: Arc<dyn Source>,
-    input: &SeekableInput,
-    is_table: bool,
-    report: &Report,
-    options: &ReadOptions,
-) -> Result<Outcome> {
-    let failure = |error| Failure::engine(&input.label, error);
-    let meter = report.meter(&input.label);
-    let mut zip = Zip::open(source, options).map_err(failure)?;
-    let mut summary = ZipSummary::new(zip.file_bytes());
-    for index in 0..zip.entries().len() {
-        summary.add(&zip.details(index).map_err(failure)?);
-    }
-    let json = if !report.writes_text() {
-        zip_json(&input.label, &summary)
-    } else {
-        print(&if is_table {
-            zip_line(&input.label, &summary)
-        } else {
-            zip_text(&input.label, &summary)
-        })?;
-        Value::Null
+        let mut summary = ZipSummary::default();
+        let read = file.for_each_zip_entry(&meter, &mut |entry| summary.add(entry));
+        summary.set_file_bytes(read.map_err(failure)?);
+        (
+            zip_line(label, &summary),
+            zip_text(label, &summary),
+            zip_json(label, &summary),
+        )
     };
-    zip.report_others(&meter);
-    let mut outcome = Outcome::new(&input.label, String::new(), json);
+    let json = if report.writes_text() {
+        print(if is_table { &line } else { &text })?;
+        Value::Null
+    } else {
+        json
+    };
+    let mut outcome = Outcome::new(label, String::new(), json);
     outcome.add_unread(meter.take_unread());
     Ok(outcome)
 }

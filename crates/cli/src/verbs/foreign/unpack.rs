@@ -1,6 +1,6 @@
 //! `refrain compress --unpack`: the content of files of other formats.
 
-use refrain::foreign::Contents;
+use refrain::foreign::unpacked;
 use refrain::{Content, Dialect, Input, ReadOptions};
 
 use super::super::input::first_bytes;
@@ -42,8 +42,7 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
         Content::Stream(stream) | Content::Pipe(stream) => Input::Stream(stream),
         directory => return Ok(directory),
     };
-    let contents = Contents::open(packed, format, options);
-    let contents = contents.map_err(|error| Failure::engine(&label, error))?;
-    let reader = contents.into_reader();
+    let reader = unpacked(packed, format, options);
+    let reader = reader.map_err(|error| Failure::engine(&label, error))?;
     Ok(if is_pipe { Content::Pipe(reader) } else { Content::Stream(reader) })
 }

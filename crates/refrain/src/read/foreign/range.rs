@@ -1,37 +1,24 @@
 //! A range of the content, for which everything before it is decoded, too.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use refrain_foreign::Format;
-use refrain_storage::{Sink, Source};
+use refrain_storage::Sink;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::foreign::content::Content;
-use crate::store::frames::ArchiveFeed;
 
 /// The bytes that are decoded at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Writes `range` of the content to `sink`, which is not published; an end of `u64::MAX` is the end
-/// of the content. Decodes from the beginning up to the end of the range, and on until the checksum
-/// that covers it was compared: to the end of its gzip member, zstd or lz4 frame, xz stream or
-/// bzip2 block. Returns the number of bytes written.
-///
-/// # Errors
-/// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before the
-/// range begins or ends; those of the sink; `Cancelled`.
-pub fn write_range(
-    source: Arc<dyn Source>,
-    format: Format,
+/// Writes `range` of the content; see
+/// [`ForeignFile::write_range`](crate::foreign::ForeignFile::write_range).
+pub(crate) fn write_range(
+    mut content: Content,
     range: Range<u64>,
     sink: &mut dyn Sink,
-    options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<u64> {
-    let mut content = Content::open(ArchiveFeed::Source(source), format, options)?;
     let written = copy(&mut content, &range, watch, &mut |bytes| {
         Ok(sink.write_all(bytes)?)
     })?;

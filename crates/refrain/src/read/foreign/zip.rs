@@ -69,7 +69,7 @@ impl From<ForeignError> for Error {
 }
 
 /// A zip file and its entries.
-pub struct Zip {
+pub(crate) struct Zip {
     file: ZipFile<Cursor>,
     entries: Vec<Entry>,
     /// What is wrong with entries that cannot be read, by their numbers.
@@ -77,7 +77,7 @@ pub struct Zip {
     /// What of the file belongs to no entry.
     others: Vec<Problem>,
     file_bytes: u64,
-    meter: Arc<ContentMeter>,
+    limit: ContentLimit,
     threads: usize,
     memory_bytes: u64,
 }
@@ -88,7 +88,7 @@ impl Zip {
     /// # Errors
     /// `Damaged`, `Unsupported` and `Io` for the file; `Limit` for more entries than the memory
     /// holds.
-    pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Zip> {
+    pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Zip> {
         let file_bytes = source.size_bytes()?;
         let cursor = Cursor {
             source,
@@ -102,14 +102,13 @@ impl Zip {
                 "the zip file has {count} entries: raise the memory limit"
             )));
         }
-        let meter = ContentMeter::new(ContentLimit::new(options, file_bytes));
         let mut zip = Zip {
             file,
             entries: Vec::new(),
             unreadable: BTreeMap::new(),
             others: Vec::new(),
             file_bytes,
-            meter: Arc::new(meter),
+            limit: ContentLimit::new(options, file_bytes),
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
         };
@@ -193,7 +192,7 @@ impl Zip {
     }
 
     /// Tells the watch about what belongs to no entry.
-    pub fn report_others(&self, watch: &dyn Watch) {
+    pub(crate) fn report_others(&self, watch: &dyn Watch) {
         for problem in &self.others {
             watch.problem(0, problem);
         }
@@ -215,7 +214,7 @@ impl Zip {
     }
 
     /// The entries, in the order of the central directory. Their `content_offset` is their number.
-    pub fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
@@ -223,12 +222,12 @@ impl Zip {
     ///
     /// # Errors
     /// `Damaged` if there is none.
-    pub fn details(&mut self, index: usize) -> Result<ZipEntry> {
+    pub(crate) fn details(&mut self, index: usize) -> Result<ZipEntry> {
         Ok(self.file.entry(index)?)
     }
 
     /// The bytes of the file.
-    pub fn file_bytes(&self) -> u64 {
+    pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
@@ -237,7 +236,7 @@ impl Zip {
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; those of the sink; `Cancelled`.
-    pub fn write_entry(
+    pub(crate) fn write_entry(
         &mut self,
         index: usize,
         range: &Range<u64>,
@@ -245,7 +244,7 @@ impl Zip {
         watch: &dyn Watch,
     ) -> Result<()> {
         let mut offset = 0_u64;
-        let meter = Arc::clone(&self.meter);
+        let meter = ContentMeter::new(self.limit.clone());
         self.file.read(index, &mut |bytes| -> Result<bool> {
             meter.add(bytes.len() as u64)?;
             let end = offset + bytes.len() as u64;
@@ -264,7 +263,7 @@ impl Zip {
     ///
     /// # Errors
     /// `Limit` and `Io`; `Cancelled`.
-    pub fn verify(&self, watch: &dyn Watch) -> Result<u64> {
+    pub(crate) fn verify(&self, watch: &dyn Watch) -> Result<u64> {
         for problem in self.unreadable.values() {
             watch.problem(0, problem);
         }
@@ -281,7 +280,7 @@ impl Zip {
     /// # Errors
     /// `Limit` and `Io`; `Cancelled`. Problems of single entries are recorded by the target, or
     /// told to the watch if they cannot be read.
-    pub fn restore(
+    pub(crate) fn restore(
         &self,
         (target, selection): (&TreeRestore, Option<&Selection>),
         watch: &dyn Watch,
@@ -318,7 +317,7 @@ impl Zip {
         target: Option<&TreeRestore>,
     ) -> Result<u64> {
         let shared = Shared {
-            meter: &self.meter,
+            meter: &ContentMeter::new(self.limit.clone()),
             content_bytes: AtomicU64::new(0),
             is_cancelled: AtomicBool::new(false),
         };
