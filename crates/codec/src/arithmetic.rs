@@ -23,7 +23,7 @@ pub(crate) trait BinaryCoder {
 /// The bytes that are written at a time.
 const WORD_BYTES: usize = size_of::<u32>();
 const WORD_BITS: u32 = u32::BITS;
-/// The bytes that end a stream. A decoder reads as many ahead.
+/// The bytes that end a stream. A decoder reads this many ahead.
 const FLUSH_BYTES: usize = size_of::<u64>();
 
 /// The interval `low..=high`. The first words of the ends differ between calls.
@@ -67,7 +67,6 @@ impl Interval {
     }
 }
 
-/// An encoder that appends to a vector.
 pub(crate) struct Encoder<'a> {
     interval: Interval,
     out: &'a mut Vec<u8>,
@@ -81,7 +80,6 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The current length of the vector, bytes.
     pub(crate) fn length_bytes(&self) -> usize {
         self.out.len()
     }
@@ -113,7 +111,7 @@ pub(crate) struct Decoder<'a> {
     interval: Interval,
     point: u64,
     data: &'a [u8],
-    /// The bytes read, in whole words, including those after the end.
+    /// The number of bytes read, in whole words, including those past the end.
     read_bytes: usize,
 }
 

@@ -36,11 +36,11 @@ pub enum OnIncompressible {
     Confirm,
 }
 
-/// One way to encode a block. Implementations are pure: the output depends on the arguments only,
-/// never on the earlier use of the workspace.
+/// One way to encode a block. Implementations are pure: the output depends only on the arguments,
+/// not on earlier use of the workspace.
 ///
 /// `raw` has 1 to `MAX_RAW_LENGTH_BYTES` bytes; the caller has checked that. Memory estimates are
-/// upper bounds in bytes, and do not include the raw and the compressed bytes themselves.
+/// upper bounds in bytes, without the raw and the compressed bytes.
 pub trait Codec: Sync {
     /// The name, number and levels.
     fn describe(&self) -> CodecDescription;
@@ -49,8 +49,8 @@ pub trait Codec: Sync {
     /// needs beside it.
     ///
     /// # Errors
-    /// `Setting` for values out of range, `OutOfMemory`, `Encoder`. The bytes appended to `out`
-    /// until then are undefined; the caller truncates them.
+    /// `Setting` for values out of range, `OutOfMemory`, `Encoder`. Bytes already appended to `out`
+    /// are then undefined; the caller truncates them.
     fn encode(
         &self,
         workspace: &mut Workspace,
@@ -72,8 +72,8 @@ pub trait Codec: Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Decodes only the first `out.len()` of `raw_length_bytes` raw bytes. Does no work for the
-    /// rest beyond the granularity of the codec. May not detect damage after the prefix.
+    /// Decodes only the first `out.len()` of `raw_length_bytes` raw bytes. Does no more work than
+    /// the codec's granularity requires. May miss damage after the prefix.
     ///
     /// # Errors
     /// As `decode`.
@@ -87,7 +87,7 @@ pub trait Codec: Sync {
     ) -> Result<()>;
 
     /// Decodes as much of damaged data as possible into the front of `out`, whose length is the
-    /// stated raw length. What is wrong or missing is undefined.
+    /// stated raw length. Wrong and missing bytes are undefined.
     fn decode_damaged(
         &self,
         workspace: &mut Workspace,

@@ -30,7 +30,7 @@ pub fn decode(
     result
 }
 
-/// As `decode`, into a slice whose length is the stated raw length. After an error its content is
+/// Decodes into a slice whose length is the stated raw length. After an error its content is
 /// undefined.
 ///
 /// # Errors
@@ -50,11 +50,11 @@ pub fn decode_into(
 }
 
 /// Decodes the first `prefix_bytes` of a block (all of it when it is shorter) into `out`, whose
-/// former content is overwritten. Does no work for the rest beyond the granularity of the codec: a
-/// few bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt
-/// decodes the whole block and saves only a part of the inverse transform (a sixth of the time).
+/// former content is overwritten. Does no more work than the codec's granularity requires: a few
+/// bytes for lz4, deflate, lzma, ppmd and cm; 128 KiB for zstd; up to 900 kB for bzip2. bwt decodes
+/// the whole block and saves only a part of the inverse transform (a sixth of the time).
 ///
-/// May not detect damage after the prefix; the checksum of the frame does.
+/// May miss damage after the prefix; the checksum of the frame does not.
 ///
 /// # Errors
 /// As `decode`.
@@ -93,12 +93,12 @@ pub fn decode_prefix(
 }
 
 /// Decodes as much as possible of a damaged block, whose `data` may be cut off or wrong, into
-/// `out`, whose former content is overwritten. `out` has `raw_length_bytes` then. Which of them are
-/// right, the caller must find out by their checksums.
+/// `out`, whose former content is overwritten. `out` then has `raw_length_bytes`; the caller tells
+/// by checksums which of them are right.
 ///
 /// Codecs recover the bytes before the damage: lz4, zstd, lzma, deflate, ppmd and cm nearly all of
-/// them, bzip2 those of whole blocks of its own, bwt none. Without a codec all bytes that are there
-/// are recovered.
+/// them, bzip2 only whole bzip2 blocks, bwt none. Without a codec all available bytes are
+/// recovered.
 ///
 /// # Errors
 /// As `decode`, for the stated length and the description only.

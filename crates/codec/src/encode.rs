@@ -24,9 +24,9 @@ const LIGHTER_LEVEL: i32 = 12;
 /// A filter is used if it saves at least this share (1/64) of the size of the sample's trial.
 /// Filters cost time in both directions, and a sample is only an estimate.
 const FILTER_SAVING_LOG: u32 = 6;
-/// A rival is used if it saves at least one byte in so many on a part of the block. The codec of
-/// the level gains more from the whole block: on kernel trees LZMA saves 0 to 3 % of parts of 1 MiB
-/// and loses 4 % of blocks of 16 MiB to bwt.
+/// A rival is used if it saves more than 1 / this on a part of the block. The level's codec gains
+/// more from the whole block: on kernel trees LZMA saves 0 to 3 % of parts of 1 MiB and loses 4 %
+/// of blocks of 16 MiB to bwt.
 const RIVAL_SAVING_ONE_IN: usize = 20;
 /// A quick full pass that saves less than this share (1/256) confirms that a block is
 /// incompressible.
@@ -59,8 +59,8 @@ pub fn encode_block(
 }
 
 /// Whether a sample of a block, given in `parts`, is incompressible, by filters and codecs. A
-/// caller that knows from elsewhere that the block has no repeats between the pieces of the sample
-/// can then store it without compression.
+/// caller that knows that the block has no repeats between the pieces of the sample can then store
+/// it without compression.
 ///
 /// Returns false for blocks below 64 KiB: for them the codec costs less than a sample.
 ///
@@ -80,8 +80,8 @@ pub fn looks_incompressible(
     Ok(!may_filter && sample_is_incompressible(workspace)?)
 }
 
-/// The working memory that `encode_block` needs for this plan within the limit of the plan, bytes;
-/// without the raw and the compressed bytes.
+/// The working memory in bytes that `encode_block` needs for this plan, within its limit; without
+/// the raw and the compressed bytes.
 ///
 /// # Errors
 /// `UnsupportedCodec`.
@@ -249,7 +249,7 @@ fn choose_codec(
     take_part(filtered, &mut part);
     let sizes =
         [planned, rival, lighter()].map(|choice| part_bytes(workspace, &part, &choice, plan));
-    // Only what has redundancy in single bytes, and is more than the part, gains from the whole.
+    // Only bytes with order-0 redundancy, and more of them than the part, gain from the whole.
     let gains =
         part.len() < filtered.len() && entropy_bits(&histogram(&part)) < COMPRESSIBLE_BELOW_BITS;
     workspace.sample = part;
@@ -267,7 +267,7 @@ fn choose_codec(
     })
 }
 
-/// The bytes that a codec makes of a part of a block; no limit if it has no memory for that.
+/// The size of a part of a block after a codec; `usize::MAX` if it has no memory for that.
 fn part_bytes(
     workspace: &mut Workspace,
     part: &[u8],
@@ -302,8 +302,8 @@ fn fitting_bytes(attempt: &TunedCodec, raw_length_bytes: u64, plan: &BlockPlan) 
     Some(codec.encode_memory_bytes(raw_length_bytes, &settings))
 }
 
-/// The settings of the attempt, or the nearest smaller ones, that fit in the memory limit of the
-/// plan; and whether they are smaller.
+/// The settings of the attempt, or the nearest smaller ones, that fit in the plan's memory limit;
+/// and whether they are smaller.
 fn fitting(
     attempt: &TunedCodec,
     raw_length_bytes: u64,

@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// This build does not support the codec.
     UnsupportedCodec(CodecId),
-    /// A codec that is known by a UUID only (`CodecId::NAMED`), and not by this build.
+    /// This build does not support a codec that is known only by its UUID (`CodecId::NAMED`).
     UnsupportedNamedCodec([u8; 16]),
     /// This build does not support the filter.
     UnsupportedFilter(u8),
@@ -62,7 +62,7 @@ pub enum Error {
         /// The defect.
         cause: &'static str,
     },
-    /// The compressed bytes decode to another length than the stated one.
+    /// The compressed bytes do not decode to the stated length.
     Length {
         /// The codec.
         codec: CodecId,

@@ -1,8 +1,8 @@
 //! Numbers of codecs, as archives store them.
 
-/// The number of a codec. The first ones are assigned by the files of the codecs, each of which
-/// defines its own constant; `registry.rs` lists the codecs in this order. Up to 127 they are for
-/// codecs of this project; 255 stands for codecs that a UUID names; others are unassigned.
+/// The number of a codec. Each codec's file defines its own constant; `registry.rs` lists the
+/// codecs in this order. Numbers up to 127 are for codecs of this project; 255 stands for codecs
+/// named by a UUID; others are unassigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodecId(pub u16);
 
@@ -13,8 +13,8 @@ impl CodecId {
     pub const ZPAQ: Self = Self(0x7F02);
     /// The first number reserved for more codecs of this project.
     pub const FIRST_RESERVED: Self = Self(9);
-    /// The first number beyond those of this project.
+    /// The first number after this project's.
     pub const FIRST_UNASSIGNED: Self = Self(128);
-    /// A codec that the first 16 bytes of the parameters name, a UUID.
+    /// A codec named by a UUID, the first 16 bytes of its parameters.
     pub const NAMED: Self = Self(255);
 }

@@ -19,8 +19,9 @@ pub struct BlockPlan {
     pub codec: CodecId,
     /// Its tuning.
     pub settings: Settings,
-    /// Another codec, which is measured beside the planned one and the lighter one, to which blocks
-    /// fall back, on a part of each block. The one that makes the part smaller encodes the block.
+    /// Another codec, which is compared on a part of each block with the planned codec and the
+    /// lighter one to which blocks fall back. The one that makes the part smallest encodes the
+    /// block.
     pub rival: Option<TunedCodec>,
     /// Whether to try filters (branches, delta) on a sample.
     pub filter_trial: bool,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The sample is this share (log2) of the block, within the bounds below. Its cost is then a few
-/// percent of that of the fastest useful zstd level.
+/// The sample is this share (log2) of the block, within the bounds below. It then costs a few
+/// percent of the fastest useful zstd level.
 const SAMPLE_SHARE_LOG: u32 = 6;
 const SAMPLE_MIN_BYTES: usize = 16 << 10;
 const SAMPLE_MAX_BYTES: usize = 64 << 10;
@@ -33,8 +33,8 @@ pub(crate) fn take_sample(parts: &[&[u8]], sample: &mut Vec<u8>) {
     }
 }
 
-/// Where two codecs are compared, they see one byte in so many (log2), within the bounds below, in
-/// few long pieces: both find repeats in them, as in the block.
+/// Two codecs are compared on this share (log2) of the block, within the bounds below, in a few
+/// long pieces: both find repeats in them, as in the block.
 const PART_SHARE_LOG: u32 = 4;
 const PART_MIN_BYTES: usize = 256 << 10;
 const PART_MAX_BYTES: usize = 1 << 20;

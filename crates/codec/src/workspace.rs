@@ -5,8 +5,8 @@ use std::any::Any;
 use crate::error::Result;
 use crate::id::CodecId;
 
-/// The contexts and buffers that one worker reuses from block to block. The result of a call never
-/// depends on the calls before it. Takes no memory until first used; `Send`, one per worker.
+/// The contexts and buffers that one worker reuses from block to block. Results never depend on
+/// earlier calls. Takes no memory until first used; `Send`, one per worker.
 #[derive(Default)]
 pub struct Workspace {
     /// One for each type of state in use.

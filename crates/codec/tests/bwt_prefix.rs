@@ -32,7 +32,7 @@ fn decodes_prefixes_with_many_escaped_bytes() {
                 .map(|byte| if byte == escape { byte ^ 1 } else { byte }),
         );
     }
-    // Then so many other bytes that the byte is the rarest one, and a repeat, since repeats are
+    // Then enough other bytes to make the byte the rarest one, and a repeat, since repeats are
     // removed only if that saves enough.
     let mut rest = data::random(600_000, 2);
     rest.retain(|&byte| byte != escape);

@@ -17,7 +17,6 @@ fn rows(head: &str) -> Vec<Vec<&'static str>> {
     rows
 }
 
-/// The rows of codecs with a number of their own.
 fn codec_rows() -> Vec<(u16, Vec<&'static str>)> {
     let rows = rows("| Codec | name |").into_iter();
     rows.filter_map(|row| Some((row[0].parse().ok()?, row)))

@@ -2,8 +2,8 @@
 //! written from `docs/codec-bwt.md` and `docs/codec-cm.md` alone.
 //!
 //! They need Python 3.11 without any packages: `REFRAIN_READER_PYTHON`, or else `python3`; without
-//! one the tests are skipped. Python takes 0.2 ms for a byte, so of long blocks of `cm`, which are
-//! decided byte by byte, only the beginning is compared.
+//! one the tests are skipped. Python takes 0.2 ms per byte, so only the beginning of long blocks of
+//! `cm`, which is coded bit by bit, is compared.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -194,7 +194,8 @@ fn long_runs() -> Vec<u8> {
     (1..6).flat_map(run).chain(text(5000, 14)).collect()
 }
 
-/// Each value half as often as the one before, with a few random bytes: deep leaves in the tree.
+/// Each value is half as frequent as the previous one, with a few random bytes: deep leaves in the
+/// tree.
 fn halving(length: usize) -> Vec<u8> {
     let mut rng = Rng::new(12);
     let value = |_| match rng.below(500) {
@@ -265,7 +266,7 @@ fn bwt_decodes_blocks_of_all_kinds() {
     assert_eq!(compare(&cases), 0);
 }
 
-/// Where a block has more rows than one, they are further apart the longer it is.
+/// Where a block has several rows, they are further apart the longer it is.
 #[test]
 fn bwt_decodes_a_block_of_more_than_four_mib() {
     let mib = 1 << 20;
@@ -313,7 +314,7 @@ fn cm_decodes_blocks_of_all_kinds_at_every_level() {
     let mut cases = Vec::new();
     for (name, profile, raw) in &kinds {
         for level in 1..=3 {
-            // Of repeated bytes all, at one level: matches, and the end of the code.
+            // Repeated bytes in full, at one level: matches, and the end of the code.
             let all = level == 2 && name.ends_with("repeated");
             let prefix = if all { raw.len() } else { prefix };
             let case = Case::encoded(name, CodecId::CM, level, raw, prefix).expect(name);

@@ -1,4 +1,4 @@
-//! bzip2: streams one after the other, each with a CRC-32 per block and one over all of them.
+//! bzip2: concatenated streams, each with a CRC-32 per block and one over all of them.
 
 use bzip2::{Decompress, Status};
 
@@ -9,7 +9,6 @@ use crate::input::Input;
 
 pub(crate) struct Bzip2Decoder {
     input: Input,
-    /// The decoder of the present stream.
     stream: Option<Decompress>,
     streams: u64,
 }
@@ -23,7 +22,6 @@ impl Bzip2Decoder {
         }
     }
 
-    /// Begins the next stream, if there is one.
     fn begin(&mut self) -> Result<Option<Decompress>> {
         let offset = self.input.offset();
         match (self.input.show(4)?, self.streams) {
@@ -37,7 +35,7 @@ impl Bzip2Decoder {
                 Err(self.input.truncated("the header of a bzip2 stream"))
             }
             (_, _) => {
-                let what = "what follows the bzip2 data is no bzip2 stream";
+                let what = "the data after the bzip2 stream is not a bzip2 stream";
                 Err(Error::damaged(offset, what))
             }
         }
@@ -65,7 +63,7 @@ impl Decoder for Bzip2Decoder {
                 Ok(Status::MemNeeded) => {
                     return Err(Error::Memory {
                         offset: self.input.offset(),
-                        what: "the memory for a bzip2 block cannot be had".to_owned(),
+                        what: "the bzip2 block needs more memory".to_owned(),
                         allowed_bytes: 0,
                     });
                 }
@@ -74,7 +72,7 @@ impl Decoder for Bzip2Decoder {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    let what = "the bzip2 data are damaged, or a checksum differs";
+                    let what = "the bzip2 data is damaged, or a checksum differs";
                     return Err(Error::damaged(self.input.offset(), what));
                 }
             }

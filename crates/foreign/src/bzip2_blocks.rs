@@ -1,10 +1,10 @@
-//! bzip2 files taken apart into blocks, each of which is decoded on its own.
+//! bzip2 files split into blocks, each of which is decoded on its own.
 //!
-//! Blocks begin at any bit, with a number of 48 bits. A compressed block may hold that number by
-//! chance, once in some 2^48 bits: then a part cannot be decoded although the file is good, so a
-//! caller decodes the file from front to back before it calls it damaged. [`BlockSplitter`] finds
-//! the parts; [`Block::decode`] decodes one; [`StreamCheck`] compares the checksum over the blocks
-//! of a stream.
+//! Blocks begin at any bit, with a 48-bit number. A compressed block contains that number by chance
+//! once in about 2^48 bits: then a part cannot be decoded although the file is good, so a caller
+//! decodes the file from front to back before it calls it damaged. [`BlockSplitter`] finds the
+//! parts; [`Block::decode`] decodes one; [`StreamCheck`] compares the checksum over the blocks of a
+//! stream.
 
 use std::io::Read;
 
@@ -19,12 +19,12 @@ const END: u64 = 0x1772_4538_5090;
 const NUMBER_BITS: u64 = 48;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
-/// The longest block: 900,000 bytes that become a little longer, and the coding tables. What is
-/// longer is damaged.
+/// The longest block: 900,000 bytes that grow a little, and the coding tables. Anything longer is
+/// damaged.
 const BLOCK_BYTES_MAX: usize = 2 << 20;
 
-/// The most bytes of content that a block of 900,000 bytes stands for: four equal bytes and a count
-/// of up to 251 more take five.
+/// The most content bytes of a block of 900,000 bytes: five of them stand for four equal bytes and
+/// up to 251 more.
 pub(crate) const CONTENT_BYTES_MAX: usize = 900_000 / 5 * 255 + 900_000;
 
 /// Bits of the file from one number to the next.
@@ -33,7 +33,7 @@ pub struct Block {
     /// Where it begins, in bytes of the file.
     pub offset: u64,
     level: u8,
-    /// The bits, from the first of the first byte on.
+    /// The bits, from the first bit of the first byte.
     bits: Vec<u8>,
     bit_count: u64,
 }
@@ -81,29 +81,26 @@ impl StreamCheck {
     }
 }
 
-/// Appends bits, the highest of each byte first.
 #[derive(Debug, Default)]
 struct BitWriter {
     bytes: Vec<u8>,
-    /// The bits that are no whole byte yet, in the lowest places.
+    /// The bits that do not fill a byte yet, in the lowest places.
     pending: u64,
     pending_count: u32,
 }
 
 impl BitWriter {
-    /// Appends the lowest `count` bits of a value, at most 48.
     fn push(&mut self, value: u64, count: u32) {
         self.pending = self.pending << count | (value & ((1 << count) - 1));
         self.pending_count += count;
         while self.pending_count >= 8 {
             self.pending_count -= 8;
-            // Truncation to the byte is meant.
+            // Truncation to the byte is intended.
             self.bytes.push((self.pending >> self.pending_count) as u8);
         }
         self.pending &= (1 << self.pending_count) - 1;
     }
 
-    /// Appends the first `count` bits of `bytes`.
     fn extend(&mut self, bytes: &[u8], count: u64) {
         let whole = usize::try_from(count / 8).unwrap_or(usize::MAX);
         let whole_bytes = bytes.get(..whole).unwrap_or(bytes);
@@ -140,7 +137,7 @@ impl Block {
     /// # Errors
     /// `Damaged`.
     pub fn decode(&self) -> Result<Vec<u8>> {
-        // A stream of this block alone, whose checksum is that of the block.
+        // A stream of only this block, with the block's checksum.
         let mut stream = BitWriter::default();
         stream.bytes.reserve(self.bits.len() + 16);
         stream
@@ -177,13 +174,13 @@ impl Block {
 
 /// Where the splitter is.
 enum State {
-    /// Before the header of a stream, at a byte.
+    /// At the header of a stream, which begins at a byte.
     Stream,
-    /// At a number, so many bits after the start of the window.
+    /// At a number, this many bits after the start of the window.
     Number(u64),
 }
 
-/// Takes a bzip2 file apart.
+/// Splits a bzip2 file.
 pub struct BlockSplitter {
     input: Input,
     state: State,
@@ -205,7 +202,7 @@ impl BlockSplitter {
         }
     }
 
-    /// The bytes of the file that were taken apart.
+    /// The offset of the next part in the file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.input.offset()
@@ -238,7 +235,7 @@ impl BlockSplitter {
                 let crc = u32::try_from(crc).unwrap_or_default();
                 Ok(Some(BlockPart::StreamEnd { offset, crc }))
             }
-            _ => Err(Error::damaged(offset, "no bzip2 block begins here")),
+            _ => Err(Error::damaged(offset, "expected a bzip2 block")),
         }
     }
 
@@ -253,7 +250,7 @@ impl BlockSplitter {
                 return Err(self.input.truncated("the header of a bzip2 stream"));
             }
             (_, _) => {
-                let what = "what follows the bzip2 data is no bzip2 stream";
+                let what = "the data after the bzip2 stream is not a bzip2 stream";
                 return Err(Error::damaged(offset, what));
             }
         }
@@ -262,7 +259,7 @@ impl BlockSplitter {
         Ok(true)
     }
 
-    /// `count` bits, at most 48, so many bits after the start of the window.
+    /// `count` bits, at most 48, at `shift` bits after the start of the window.
     fn bits_at(&mut self, shift: u64, count: u64) -> Result<u64> {
         let end = usize::try_from((shift + count).div_ceil(8)).unwrap_or(usize::MAX);
         let window = self.input.show(end)?;
@@ -277,7 +274,7 @@ impl BlockSplitter {
         Ok((value >> after) & ((1 << count) - 1))
     }
 
-    /// Takes the block that begins so many bits after the start of the window.
+    /// Takes the block that begins `shift` bits after the start of the window.
     fn take_block(&mut self, shift: u64) -> Result<BlockPart> {
         let mut from = shift + NUMBER_BITS;
         let mut visible = 64 << 10;
@@ -312,7 +309,7 @@ impl BlockSplitter {
     }
 }
 
-/// The bits of `bytes` from one place to another, moved to the start of a byte.
+/// The bits of `bytes` between two positions, moved to the start of a byte.
 fn copied_bits(bytes: &[u8], from: u64, to: u64) -> Vec<u8> {
     let first = usize::try_from(from / 8).unwrap_or(usize::MAX);
     let last = usize::try_from(to.div_ceil(8)).unwrap_or(usize::MAX);
@@ -321,17 +318,16 @@ fn copied_bits(bytes: &[u8], from: u64, to: u64) -> Vec<u8> {
     let following = bytes.iter().skip(1).chain([&0]);
     let moved = bytes.iter().zip(following).map(|(byte, next)| {
         let both = u16::from_be_bytes([*byte, *next]);
-        // Truncation to the byte is meant.
+        // Truncation to the byte is intended.
         (both << shift >> 8) as u8
     });
     let count = usize::try_from((to - from).div_ceil(8)).unwrap_or(usize::MAX);
     moved.take(count).collect()
 }
 
-/// The search for numbers at any bit.
 struct Candidates {
-    /// For each value of a byte, at which shifts it may be the second byte of a number: the bits
-    /// of the number from 8 minus the shift on.
+    /// For each value of a byte, the shifts at which it may be the second byte of a number, that
+    /// is, hold the number's bits from 8 minus the shift.
     shifts_of: [u8; 256],
 }
 
@@ -353,7 +349,7 @@ impl Candidates {
         Candidates { shifts_of }
     }
 
-    /// The first bit, from `from` on, at which a number begins that is all visible.
+    /// The first bit at or after `from` at which a completely visible number begins.
     fn find(&self, bytes: &[u8], from: u64) -> Option<u64> {
         let start = usize::try_from(from / 8).unwrap_or(usize::MAX);
         let rest = bytes.get(start..)?;

@@ -1,4 +1,4 @@
-//! Decoders: a compressed file in, its content out, forward.
+//! Decoders: a compressed file in, its content out, from front to back.
 
 use crate::error::Result;
 
@@ -11,30 +11,29 @@ pub struct Resources {
     pub threads: usize,
 }
 
-/// Decodes a file from front to back, every stream, member or frame of it, and compares all
-/// checksums that it has. After an error it must not be used any more.
+/// Decodes every stream, member or frame of a file from front to back, and compares all its
+/// checksums. It must not be used after an error.
 pub trait Decoder: Send {
     /// Fills the beginning of `buffer` with the next content. Returns the number of bytes; 0 only
     /// at the end, or for an empty buffer.
     ///
     /// # Errors
-    /// `Damaged`, `Truncated`, `Unsupported` and `Memory` for the file; `Io` of its reader.
+    /// `Damaged`, `Truncated`, `Unsupported` and `Memory` for the file; `Io` from its reader.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize>;
 
-    /// The bytes of the file that were decoded.
+    /// How many bytes of the file were decoded.
     fn offset(&self) -> u64;
 
-    /// Whether all content that was read was compared with the checksums that cover it, as far as
-    /// the file has any.
+    /// Whether all content that was read was compared with the checksums that cover it, if any.
     fn is_checked(&self) -> bool;
 
-    /// The most content behind a place that has to be read until what is before the place is
-    /// checked, in bytes.
+    /// How many bytes of content after a position must be read, at most, until everything before it
+    /// is checked.
     fn check_distance_bytes(&self) -> u64 {
         u64::MAX
     }
 
-    /// What of the file is not part of the content and was ignored, after the end.
+    /// After the end: what part of the file was ignored because it is not content.
     fn take_ignored(&mut self) -> Option<String> {
         None
     }

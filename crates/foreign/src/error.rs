@@ -6,7 +6,7 @@ use std::io;
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure while a file of another format is read. Offsets are those of the compressed file.
+/// Why a file of another format cannot be read. Offsets are in the compressed file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

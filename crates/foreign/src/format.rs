@@ -20,7 +20,7 @@ pub enum Format {
     Zip,
 }
 
-/// How a bzip2 file goes on after its level: with a block, or with the end of an empty stream.
+/// How a bzip2 file continues after its level: with a block, or with the end of an empty stream.
 const BZIP2_BLOCK: &[u8] = b"\x31\x41\x59\x26\x53\x59";
 const BZIP2_END: &[u8] = b"\x17\x72\x45\x38\x50\x90";
 
@@ -31,7 +31,7 @@ pub(crate) const LZ4_LEGACY_MAGIC: u32 = 0x184c_2102;
 /// The first number of a zstd frame.
 pub(crate) const ZSTD_MAGIC: u32 = 0xfd2f_b528;
 
-/// Whether this is the first number of a frame that zstd and lz4 skip.
+/// Whether a frame with this first number is skipped by zstd and lz4.
 pub(crate) fn is_skippable(magic: u32) -> bool {
     magic & 0xffff_fff0 == 0x184d_2a50
 }
@@ -41,7 +41,7 @@ impl Format {
     pub const PREFIX_BYTES: usize = 512;
 
     /// The format of a file that begins with these bytes; fewer than [`Format::PREFIX_BYTES`] are
-    /// taken for the whole.
+    /// taken for the whole file.
     #[must_use]
     pub fn of_prefix(first: &[u8]) -> Option<Format> {
         match first {
@@ -66,7 +66,7 @@ impl Format {
         }
     }
 
-    /// What its independent parts, which may follow each other in one file, are called.
+    /// The name of its independent parts, of which a file may have several.
     #[must_use]
     pub fn part_name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// Whether a file holds one sequence of bytes, not files.
+    /// Whether a file holds one sequence of bytes instead of files.
     #[must_use]
     pub fn is_stream(self) -> bool {
         self != Format::Zip
@@ -96,8 +96,8 @@ fn is_bzip2(rest: &[u8]) -> bool {
     BZIP2_BLOCK.starts_with(first) || BZIP2_END.starts_with(first)
 }
 
-/// zstd or lz4, also after frames that both skip. Where those are longer than the prefix, the
-/// format behind them is taken for zstd: only its tools write such frames first.
+/// zstd or lz4, also after frames that both skip. If those are longer than the prefix, the format
+/// is taken for zstd: only its tools write such frames first.
 fn of_frames(mut rest: &[u8]) -> Option<Format> {
     let mut skipped = false;
     loop {

@@ -1,4 +1,4 @@
-//! gzip: members one after the other, each a raw deflate stream with a CRC-32 and a length.
+//! gzip: concatenated members, each a raw deflate stream with a CRC-32 and a length.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
@@ -17,7 +17,7 @@ const METHOD_DEFLATE: u8 = 8;
 const IN_HEADER: &str = "the header of a gzip member";
 
 enum State {
-    /// Before a member, or what follows the last one.
+    /// Before a member, or after the last one.
     Between,
     Member,
     End,
@@ -28,7 +28,6 @@ pub(crate) struct GzipDecoder {
     state: State,
     inflate: Decompress,
     crc: Crc,
-    /// Where the present member begins.
     member_offset: u64,
     members: u64,
     ignored: Option<String>,
@@ -47,7 +46,6 @@ impl GzipDecoder {
         }
     }
 
-    /// Begins the next member, if there is one.
     fn begin(&mut self) -> Result<State> {
         self.member_offset = self.input.offset();
         match self.input.show(2)? {
@@ -63,9 +61,8 @@ impl GzipDecoder {
         Ok(State::Member)
     }
 
-    /// Passes over what follows the last member. Zeros, with which tapes are filled up, mean
-    /// nothing; of anything else gzip says that it is ignored, and
-    /// ends with code 2.
+    /// Skips what follows the last member. Zeros, which pad tapes, mean nothing; of anything else
+    /// gzip reports that it is ignored, and exits with code 2.
     fn pass_garbage(&mut self) -> Result<State> {
         loop {
             let window = self.input.fill()?;
@@ -78,7 +75,7 @@ impl GzipDecoder {
             if !is_all_zero {
                 let offset = self.input.offset();
                 self.ignored = Some(format!(
-                    "what follows the gzip data, from offset {offset} on, was ignored"
+                    "what follows the gzip data, at offset {offset}, was ignored"
                 ));
                 return Ok(State::End);
             }
@@ -98,7 +95,7 @@ impl GzipDecoder {
         match status {
             Err(_) => {
                 let offset = offset + consumed as u64;
-                Err(Error::damaged(offset, "the deflate data are damaged"))
+                Err(Error::damaged(offset, "the deflate data is damaged"))
             }
             Ok(Status::StreamEnd) => Ok((written, true)),
             Ok(_) if consumed == 0 && written == 0 && is_last => {
@@ -108,7 +105,6 @@ impl GzipDecoder {
         }
     }
 
-    /// Compares the member's checksum and length.
     fn end_member(&mut self) -> Result<()> {
         let offset = self.input.offset();
         let trailer: [u8; 8] = self.input.take("the trailer of a gzip member")?;
@@ -170,7 +166,6 @@ impl Decoder for GzipDecoder {
     }
 }
 
-/// Passes over the header of a member.
 fn pass_header(input: &mut Input) -> Result<()> {
     let start = input.offset();
     let mut crc = Crc::new();
@@ -210,7 +205,7 @@ fn pass_header(input: &mut Input) -> Result<()> {
     Ok(())
 }
 
-/// Passes over a text and the zero byte behind it.
+/// Skips a text and its terminating zero byte.
 fn pass_text(input: &mut Input, crc: &mut Crc) -> Result<()> {
     loop {
         let window = input.fill()?;

@@ -4,16 +4,15 @@ use std::io::{self, Read};
 
 use crate::error::{Error, Result};
 
-/// The bytes that are requested from the reader at once.
+/// How many bytes are requested from the reader at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// A reader with the bytes that were read and not passed over yet.
+/// A reader with a buffer of bytes that were read but not consumed.
 pub(crate) struct Input {
     reader: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The offset of `start` in the file.
     offset: u64,
     has_ended: bool,
 }
@@ -30,7 +29,6 @@ impl Input {
         }
     }
 
-    /// The offset of the window in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -44,12 +42,11 @@ impl Input {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The window, which is empty only at the end of the file.
     pub(crate) fn fill(&mut self) -> io::Result<&[u8]> {
         self.show(1)
     }
 
-    /// The window with at least `count` bytes, unless the file ends before.
+    /// The window, extended to at least `count` bytes unless the file ends before.
     pub(crate) fn show(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.end - self.start < count && !self.has_ended {
             self.read_more(count)?;
@@ -79,14 +76,13 @@ impl Input {
         }
     }
 
-    /// Passes over bytes of the window.
     pub(crate) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
         self.offset += count as u64;
     }
 
-    /// Passes over `count` bytes, which may be more than the window has.
+    /// Skips `count` bytes, possibly more than the window has.
     ///
     /// # Errors
     /// `Truncated` if the file ends before.
@@ -103,7 +99,7 @@ impl Input {
         Ok(())
     }
 
-    /// Copies the next bytes out.
+    /// Takes the next bytes.
     ///
     /// # Errors
     /// `Truncated` if the file ends before.
@@ -136,7 +132,7 @@ impl Input {
         Ok(())
     }
 
-    /// The error for a file that ends too early. The window is passed over: the file ends after it.
+    /// The error for a file that ends too early. Consumes the window: the file ends after it.
     pub(crate) fn truncated(&mut self, what: &'static str) -> Error {
         Error::Truncated {
             offset: self.offset + (self.end - self.start) as u64,

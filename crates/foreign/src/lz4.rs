@@ -1,5 +1,5 @@
-//! LZ4 frames, one after the other, those of the first version, and frames that are skipped.
-//! `lz4_flex` decodes the blocks.
+//! LZ4: concatenated frames, including those of the first version and skipped ones. `lz4_flex`
+//! decodes the blocks.
 
 use std::hash::Hasher;
 
@@ -11,21 +11,19 @@ use crate::error::{Error, Result};
 use crate::format::{LZ4_LEGACY_MAGIC, LZ4_MAGIC, is_skippable};
 use crate::input::Input;
 
-/// How far back matches reach.
+/// The largest distance of a match.
 const WINDOW_BYTES: usize = 64 << 10;
 /// The size of a block in files of the first version.
 pub(crate) const LEGACY_BLOCK_BYTES: usize = 8 << 20;
-/// The bit of a block's size that says it is stored as it is.
+/// The bit of a block's size that marks stored blocks.
 pub(crate) const IS_STORED: u32 = 1 << 31;
 const IN_FRAME: &str = "an lz4 frame";
 const IN_HEADER: &str = "the header of an lz4 frame";
 
-/// The hash of LZ4, whose seed is 0.
 fn hash(bytes: &[u8]) -> u32 {
     XxHash32::oneshot(0, bytes)
 }
 
-/// What the header of a frame states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     /// The bytes of the header, with the magic number.
@@ -52,14 +50,14 @@ impl FrameHeader {
         }
     }
 
-    /// The length of what follows the magic number, by its first byte.
+    /// The length of the fields after the magic number, by their first byte.
     pub(crate) fn descriptor_bytes(flags: u8) -> usize {
         let size_bytes = if flags & 0x08 != 0 { 8 } else { 0 };
         let dictionary_bytes = if flags & 0x01 != 0 { 4 } else { 0 };
         3 + size_bytes + dictionary_bytes
     }
 
-    /// Parses what follows the magic number at `offset`.
+    /// Parses the fields after the magic number at `offset`.
     pub(crate) fn parse(descriptor: &[u8], offset: u64) -> Result<FrameHeader> {
         let damaged = |what: &str| Err(Error::damaged(offset, what));
         let (Some((&checksum, hashed)), &[flags, block, ..]) =
@@ -101,7 +99,6 @@ impl FrameHeader {
     }
 }
 
-/// The frame that is being decoded.
 struct Frame {
     header: FrameHeader,
     hasher: XxHash32,
@@ -113,10 +110,10 @@ pub(crate) struct Lz4Decoder {
     frame: Option<Frame>,
     frames: u64,
     block: Vec<u8>,
-    /// The bytes before the present block, to which its matches may refer, and the block.
+    /// The bytes before the current block, to which its matches may refer, and the block.
     content: Vec<u8>,
     window_bytes: usize,
-    /// The content that was not delivered yet.
+    /// Where the content begins that was not delivered yet.
     start: usize,
     end: usize,
 }
@@ -135,7 +132,6 @@ impl Lz4Decoder {
         }
     }
 
-    /// Begins the next frame, if there is one.
     fn begin(&mut self) -> Result<Option<Frame>> {
         loop {
             let offset = self.input.offset();
@@ -174,7 +170,7 @@ impl Lz4Decoder {
                 _ => {
                     let what = match self.frames {
                         0 => "this is not an lz4 file",
-                        _ => "what follows the lz4 data is no lz4 frame",
+                        _ => "the data after the lz4 frame is not an lz4 frame",
                     };
                     return Err(Error::damaged(offset, what));
                 }
@@ -195,7 +191,7 @@ impl Lz4Decoder {
         }
     }
 
-    /// Decodes the next block. Returns whether there was one.
+    /// Decodes the next block. Returns false if there is none.
     fn next_block(&mut self, frame: &mut Frame) -> Result<bool> {
         let header = &frame.header;
         let offset = self.input.offset();
@@ -215,7 +211,7 @@ impl Lz4Decoder {
             header.block_bytes_max
         };
         if length > length_max {
-            let what = format!("an lz4 block of {length} bytes, where {length_max} is the most");
+            let what = format!("an lz4 block of {length} bytes; at most {length_max} are allowed");
             return Err(Error::damaged(offset, what));
         }
         self.block.resize(length, 0);
@@ -238,7 +234,7 @@ impl Lz4Decoder {
         Ok(true)
     }
 
-    /// Decodes the block that was read, behind the window of the blocks before it.
+    /// Decodes the block that was read, after the window of earlier content.
     fn decode_block(&mut self, header: &FrameHeader, is_stored: bool, offset: u64) -> Result<()> {
         if header.are_linked {
             let kept = self.end.min(WINDOW_BYTES).min(self.window_bytes);
@@ -270,8 +266,8 @@ impl Lz4Decoder {
         Ok(())
     }
 
-    /// Whether the frame of the first version ends here: at the end of the file, or where another
-    /// frame begins.
+    /// Whether the frame of the first version ends here: at the end of the file, or at the
+    /// beginning of another frame.
     fn is_end_of_legacy(&mut self) -> Result<bool> {
         Ok(match self.input.show(4)?.first_chunk::<4>() {
             None => self.input.window().is_empty(),
@@ -282,7 +278,6 @@ impl Lz4Decoder {
         })
     }
 
-    /// Compares the length and the checksum of a frame.
     fn end_frame(&mut self, frame: &Frame) -> Result<()> {
         let offset = self.input.offset();
         if let Some(stated) = frame

@@ -12,10 +12,10 @@ use crate::lz4::Lz4Decoder;
 use crate::xz::XzDecoder;
 use crate::zstd::ZstdDecoder;
 
-/// A decoder for a file of this format.
+/// Returns a decoder for a file of this format.
 ///
 /// # Errors
-/// `Unsupported` for a format that holds files, not a sequence of bytes.
+/// `Unsupported` for a format that holds files instead of a sequence of bytes.
 pub fn decoder(
     format: Format,
     reader: Box<dyn Read + Send>,

@@ -17,13 +17,13 @@ pub const STREAM_FORMATS: [Format; 5] = [
     Format::Lz4,
 ];
 
-/// The content that is looked at; what a few bytes may expand to has no limit here.
+/// How much content is examined; a few bytes may expand to any length.
 const CONTENT_BYTES_MAX: usize = 1 << 20;
 
-/// The memory for windows: forged frames state gigabytes.
+/// The memory for windows. Forged frames ask for gigabytes.
 const MEMORY_BYTES: u64 = 16 << 20;
 
-/// Delivers at most so many bytes with each read.
+/// Returns at most this many bytes per read.
 struct Pieces {
     bytes: Vec<u8>,
     offset: usize,
@@ -42,8 +42,8 @@ impl Read for Pieces {
     }
 }
 
-/// Decodes a file that arrives in pieces of `piece_bytes`. Returns the content, or as much as is
-/// looked at, and the error that ended it; a remark counts as one.
+/// Decodes a file that arrives in pieces of `piece_bytes`. Returns the content, or the examined
+/// part, and the error that ended it; a remark counts as an error.
 #[must_use]
 pub fn decode(
     format: Format,

@@ -8,7 +8,7 @@ use refrain_testkit::{Rng, scaled};
 use crate::property::{STREAM_FORMATS, decode, pieces_do_not_matter, zip_survives};
 use crate::{Format, describe};
 
-/// Text that compresses a little, never the same twice.
+/// Text that compresses a little, different for each seed.
 fn content(seed: u64, length_bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let mut bytes = Vec::with_capacity(length_bytes);
@@ -68,7 +68,7 @@ fn lz4(content: &[u8], blocks: lz4_flex::frame::BlockMode) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What zstd and lz4 skip.
+/// A frame that zstd and lz4 skip.
 const SKIPPABLE: &[u8] = b"\x5a\x2a\x4d\x18\x05\0\0\0hello";
 
 #[test]
@@ -156,7 +156,7 @@ fn no_change_of_a_bit_gives_other_content_without_an_error() {
             let mut changed = file.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let (found, end) = decode(format, &changed, usize::MAX, 1);
-            // Some bits mean nothing for the content, such as the time in a header.
+            // Some bits do not affect the content, such as the time in a header.
             assert!(end.is_some() || found == content, "{format}, bit {bit}");
         }
     }
@@ -210,7 +210,7 @@ fn lz4_files_of_the_first_version_are_read() {
             file.extend_from_slice(&block);
         }
     }
-    // The property looks at the first MiB.
+    // The property examines the first MiB.
     let (found, _) = decode(Format::Lz4, &file, 100_000, 1);
     assert!(content.starts_with(&found) && found.len() >= 1 << 20);
     let short = &file[file.len() - lz4_flex::block::compress(&content[..100]).len() - 8..];

@@ -1,5 +1,5 @@
-//! xz: streams one after the other, with padding of zeros between and behind them. Blocks are
-//! decoded by the threads of liblzma where the stream has several and states their sizes.
+//! xz: concatenated streams, with zero padding between and after them. liblzma's threads decode the
+//! blocks of a stream that has several and states their sizes.
 
 use liblzma::stream::{Action, Error as LzmaError, MtStreamBuilder, Status, Stream};
 
@@ -11,13 +11,12 @@ use crate::input::Input;
 const MAGIC: &[u8; 6] = b"\xfd7zXZ\0";
 /// The length of a stream's header.
 pub(crate) const HEADER_BYTES: usize = 12;
-/// The longest time in one call of the library, in milliseconds: a signal should be noticed.
+/// The longest call of the library in milliseconds: a signal should be noticed soon.
 const CALL_MILLISECONDS: u32 = 200;
 
 pub(crate) struct XzDecoder {
     input: Input,
     resources: Resources,
-    /// The decoder of the present stream.
     stream: Option<Stream>,
     streams: u64,
 }
@@ -32,7 +31,6 @@ impl XzDecoder {
         }
     }
 
-    /// Begins the next stream, if there is one.
     fn begin(&mut self) -> Result<Option<Stream>> {
         if self.streams > 0 {
             self.pass_padding()?;
@@ -45,7 +43,7 @@ impl XzDecoder {
         if !header.starts_with(MAGIC.get(..header.len().min(6)).unwrap_or_default()) {
             let what = match self.streams {
                 0 => "this is not an xz file",
-                _ => "what follows the xz data is no xz stream",
+                _ => "the data after the xz stream is not an xz stream",
             };
             return Err(Error::damaged(offset, what));
         }
@@ -67,7 +65,7 @@ impl XzDecoder {
         stream.map(Some).map_err(|error| self.failure(error))
     }
 
-    /// Passes over the padding behind a stream: zeros, a multiple of four.
+    /// Skips the padding after a stream: zeros, a multiple of four.
     fn pass_padding(&mut self) -> Result<()> {
         let start = self.input.offset();
         loop {
@@ -100,7 +98,7 @@ impl XzDecoder {
                 Error::unsupported(offset, "the xz stream needs a filter that is not supported")
             }
             LzmaError::Format => Error::damaged(offset, "this is not an xz stream"),
-            _ => Error::damaged(offset, "the xz data are damaged, or a checksum differs"),
+            _ => Error::damaged(offset, "the xz data is damaged, or a checksum differs"),
         }
     }
 }
@@ -124,7 +122,7 @@ impl Decoder for XzDecoder {
             self.input.consume(consumed);
             match status {
                 Ok(Status::StreamEnd) => self.stream = None,
-                // It cannot go on: the buffer has room, so more input would be needed.
+                // Stuck: the buffer has room, so more input would be needed.
                 Ok(Status::MemNeeded) if self.input.window().is_empty() && written == 0 => {
                     self.input.fill()?;
                     if self.input.window().is_empty() {
@@ -150,7 +148,7 @@ impl Decoder for XzDecoder {
     }
 }
 
-/// The check that a stream has, by the second byte of its flags.
+/// The check of a stream, by the second byte of its flags.
 pub(crate) fn check_name(id: u8) -> Option<&'static str> {
     match id {
         0 => Some("none"),
@@ -161,7 +159,7 @@ pub(crate) fn check_name(id: u8) -> Option<&'static str> {
     }
 }
 
-/// Refuses a stream whose check cannot be compared. What is damaged is left to the library.
+/// Refuses a stream with an unsupported check. Damage is left to the library.
 fn check_supported(header: &[u8; HEADER_BYTES], offset: u64) -> Result<()> {
     let [.., reserved, id, a, b, c, d] = *header;
     let is_intact = crc32fast::hash(&[reserved, id]) == u32::from_le_bytes([a, b, c, d]);

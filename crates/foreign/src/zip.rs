@@ -7,23 +7,22 @@ use zip::{CompressionMethod, DateTime, ExtraField, ZipArchive};
 
 use crate::error::{Error, Result};
 
-/// The bits of a Unix mode that say what kind of file it is.
+/// The bits of a Unix mode that state the kind of file.
 const KIND_MASK: u32 = 0o170_000;
 const KIND_DIRECTORY: u32 = 0o040_000;
 const KIND_SYMLINK: u32 = 0o120_000;
 
-/// How the record that ends a zip file begins, and its length without a comment.
+/// The beginning of the record that ends a zip file, and its length without a comment.
 const END_MAGIC: &[u8] = b"PK\x05\x06";
 const END_BYTES: usize = 22;
 
-/// The bytes of an entry that are read at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
-    /// A file. So are pipes, sockets and devices: what was read from them is their content, and
-    /// `unzip` writes it to a file.
+    /// A file. Pipes, sockets and devices count as files: what was read from them is their content,
+    /// and `unzip` writes it to a file.
     File,
     /// A directory.
     Directory,
@@ -40,7 +39,7 @@ pub struct ZipEntry {
     pub kind: ZipKind,
     /// Permission bits, if a Unix program wrote it.
     pub mode: Option<u32>,
-    /// Seconds since 1970; the time of DOS, which has no time zone, is taken for UTC.
+    /// Seconds since 1970; DOS times, which have no time zone, are taken for UTC.
     pub modified: Option<i64>,
     /// The length of the content.
     pub content_bytes: u64,
@@ -48,13 +47,13 @@ pub struct ZipEntry {
     pub stored_bytes: u64,
     /// The name of the method.
     pub method: String,
-    /// Whether it is encrypted: then it cannot be read.
+    /// Whether it is encrypted and thus unreadable.
     pub is_encrypted: bool,
-    /// Where its header is.
+    /// The offset of its header.
     pub offset: u64,
 }
 
-/// A zip file, whose entries can be read in any order. A clone reads on its own.
+/// A zip file, whose entries can be read in any order. Clones read independently.
 #[derive(Clone)]
 pub struct ZipFile<R>(ZipArchive<R>);
 
@@ -69,26 +68,26 @@ impl<R: Read + Seek> ZipFile<R> {
             .map_err(|error| failure(error, file_bytes))
     }
 
-    /// The number of entries. Of several with one name, the last one counts.
+    /// The number of entries. Among entries with the same name, only the last one counts.
     #[must_use]
     pub fn entry_count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether several entries have one name: all but the last of them cannot be read.
+    /// Whether several entries have the same name: all but the last cannot be read.
     #[must_use]
     pub fn has_equal_names(&self) -> bool {
         self.0.has_duplicate_names()
     }
 
-    /// Where the central directory begins.
+    /// The offset of the central directory.
     #[must_use]
     pub fn directory_offset(&self) -> u64 {
         self.0.central_directory_start()
     }
 
-    /// Where the record that ends the file is in `tail`, which begins in or before the central
-    /// directory. Returns the offset behind it and its comment.
+    /// Finds the record that ends the file in `tail`, which begins in or before the central
+    /// directory. Returns the offset after it and its comment.
     #[must_use]
     pub fn end_in(&self, tail: &[u8]) -> Option<usize> {
         let comment = self.0.comment();
@@ -114,7 +113,7 @@ impl<R: Read + Seek> ZipFile<R> {
             .0
             .by_index_data(index)
             .map_err(|error| failure(error, 0))?;
-        // Names are UTF-8, or bytes that most programs write as they are, or code page 437.
+        // Names are UTF-8, or raw bytes as most programs write them, or code page 437.
         let raw = found.name_raw();
         let mut path = match std::str::from_utf8(raw) {
             Ok(_) => raw.to_vec(),
@@ -149,8 +148,8 @@ impl<R: Read + Seek> ZipFile<R> {
         })
     }
 
-    /// The time of an entry in the field of Info-ZIP, which is UTC. A header that is damaged has
-    /// none; reading the entry says so.
+    /// The time of an entry in Info-ZIP's field, which is UTC. `None` for a damaged header, which
+    /// reading the entry reports.
     fn extended_time(&mut self, index: usize) -> Option<u32> {
         let found = self.0.by_index_raw(index).ok()?;
         let mut fields = found.extra_data_fields();
@@ -164,7 +163,7 @@ impl<R: Read + Seek> ZipFile<R> {
     /// false. At the end its length and CRC-32 are compared.
     ///
     /// # Errors
-    /// `Damaged`, `Unsupported`, `Io`; those of `each`.
+    /// `Damaged`, `Unsupported`, `Io`; the errors of `each`.
     pub fn read<E: From<Error>>(
         &mut self,
         index: usize,
@@ -203,7 +202,7 @@ impl<R: Read + Seek> ZipFile<R> {
         } else {
             let path = String::from_utf8_lossy(&entry.path).into_owned();
             let what = format!(
-                "the entry {path:?} has not the length that the directory states, {} bytes",
+                "the length of the entry {path:?} is not the {} bytes that the directory states",
                 entry.content_bytes
             );
             Err(Error::damaged(offset, what).into())
@@ -211,7 +210,6 @@ impl<R: Read + Seek> ZipFile<R> {
     }
 }
 
-/// An error while the content of an entry is read.
 fn read_failure(error: std::io::Error, entry: &ZipEntry) -> Error {
     use std::io::ErrorKind;
     let is_of_data = matches!(

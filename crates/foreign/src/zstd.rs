@@ -1,4 +1,4 @@
-//! Zstandard: frames one after the other, and frames that are skipped.
+//! Zstandard: concatenated frames, including skipped ones.
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -7,15 +7,13 @@ use crate::error::{Error, Result};
 use crate::format::{ZSTD_MAGIC, is_skippable};
 use crate::input::Input;
 
-/// The most bytes that the header of a frame has.
 pub(crate) const HEADER_BYTES_MAX: usize = 18;
-/// The largest window, which the library accepts on machines with 64 bits: 2 GiB.
+/// The largest window that the library accepts on 64-bit machines: 2 GiB.
 const WINDOW_LOG_MAX: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
-/// The memory beside the window, in bytes: three blocks and the tables.
+/// The memory besides the window in bytes: three blocks and the tables.
 const WORK_BYTES: u64 = 1 << 20;
 const IN_HEADER: &str = "the header of a zstd frame";
 
-/// What the header of a frame states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub length_bytes: usize,
@@ -25,7 +23,6 @@ pub(crate) struct FrameHeader {
     pub has_checksum: bool,
 }
 
-/// What begins at a place between frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FrameStart {
     Frame(FrameHeader),
@@ -37,7 +34,6 @@ pub(crate) enum FrameStart {
 }
 
 impl FrameStart {
-    /// Looks at the beginning of `window`.
     pub(crate) fn parse(window: &[u8]) -> FrameStart {
         let Some((magic, rest)) = window.split_first_chunk::<4>() else {
             let is_start = ZSTD_MAGIC.to_le_bytes().starts_with(window)
@@ -57,13 +53,12 @@ impl FrameStart {
     }
 }
 
-/// The little-endian number in these bytes.
 fn number(bytes: &[u8]) -> u64 {
     let bytes = bytes.iter().rev();
     bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Parses what follows the magic number; `None` if it is cut.
+/// Parses the fields after the magic number; `None` if they are cut off.
 fn parse_frame(rest: &[u8]) -> Option<FrameHeader> {
     let (&descriptor, mut rest) = rest.split_first()?;
     let mut length_bytes = 5;
@@ -110,7 +105,7 @@ pub(crate) struct ZstdDecoder {
     context: DCtx<'static>,
     memory_bytes: u64,
     is_in_frame: bool,
-    /// The number of frames, also of skipped ones.
+    /// The number of frames, including skipped ones.
     frames: u64,
 }
 
@@ -125,7 +120,6 @@ impl ZstdDecoder {
         }
     }
 
-    /// Begins the next frame. Returns whether there is one.
     fn begin(&mut self) -> Result<bool> {
         loop {
             let offset = self.input.offset();
@@ -148,7 +142,7 @@ impl ZstdDecoder {
                 FrameStart::Other => {
                     let what = match self.frames {
                         0 => "this is not a zstd file",
-                        _ => "what follows the zstd data is no zstd frame",
+                        _ => "the data after the zstd frame is not a zstd frame",
                     };
                     return Err(Error::damaged(offset, what));
                 }
@@ -191,7 +185,7 @@ impl ZstdDecoder {
 /// The library's name for what is wrong.
 fn damaged(code: usize, offset: u64) -> Error {
     let name = zstd_safe::get_error_name(code);
-    Error::damaged(offset, format!("the zstd data are damaged: {name}"))
+    Error::damaged(offset, format!("the zstd data is damaged: {name}"))
 }
 
 impl Decoder for ZstdDecoder {

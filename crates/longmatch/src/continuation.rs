@@ -3,14 +3,14 @@
 //! Where two versions of a file differ, the later one has short passages of its own between copies
 //! of the earlier one. A third version that equals the second cannot find them by anchors: they are
 //! too short to have any. But the second version showed what follows: after the bytes that end at
-//! one address of the store came those at another. With that, a repeat continues through all
-//! passages of the version before, and gets the same extents.
+//! one store address came the bytes at another. With that, a repeat continues through all passages
+//! of the previous version, and gets the same extents.
 #![forbid(unsafe_code)]
 
 use crate::prefetch::prefetch;
 
-/// The number of content bytes that belong to the key of a continuation. Many passages may follow
-/// the same one; the bytes decide which.
+/// The number of content bytes in the key of a continuation. Many passages may follow the same one;
+/// the bytes decide which.
 pub(crate) const CONTINUATION_KEY_BYTES: usize = 8;
 
 /// The number of buckets of the first table.
@@ -41,14 +41,14 @@ pub(crate) struct ContinuationSlot {
     offset_in_store: u64,
 }
 
-/// The slots of one line of the cache, the latest continuation first.
+/// The slots of one cache line, the latest continuation first.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Bucket([ContinuationSlot; 4]);
 
 /// A table of continuations. In a full bucket the latest replaces the oldest, so what the table
-/// holds depends on the extents before alone. It doubles while it is small, so that small inputs
-/// touch little memory.
+/// holds depends only on earlier extents. It doubles while it is small, so that small inputs touch
+/// little memory.
 pub struct Continuations {
     buckets: Vec<Bucket>,
     used: usize,
@@ -56,7 +56,8 @@ pub struct Continuations {
 }
 
 impl Continuations {
-    /// Creates a table of at most `memory_bytes` bytes; of none if that is less than a small table.
+    /// Creates a table of at most `memory_bytes` bytes; an absent one if that is less than a small
+    /// table.
     pub fn new(memory_bytes: usize) -> Continuations {
         let buckets_max = memory_bytes / size_of::<Bucket>();
         let buckets_max = match buckets_max.checked_ilog2() {
@@ -70,9 +71,9 @@ impl Continuations {
         }
     }
 
-    /// Returns what followed the store bytes that end at `address` (or came before those that begin
-    /// there), if the content bytes `key` follow (or come before) here too. What it states must be
-    /// compared with the content: tags may collide.
+    /// Returns what followed the store bytes that end at `address` (or came before the bytes that
+    /// begin there), if the content bytes `key` follow (or come before) here too. The caller must
+    /// compare the result with the content: tags may collide.
     pub(crate) fn get(
         &self,
         direction: Direction,
@@ -88,7 +89,6 @@ impl Continuations {
         })
     }
 
-    /// Returns whether the table has no memory, so that nothing is ever found.
     pub(crate) fn is_absent(&self) -> bool {
         self.buckets.is_empty()
     }
@@ -97,7 +97,6 @@ impl Continuations {
         Some(tag as usize & self.buckets.len().checked_sub(1)?)
     }
 
-    /// Inserts one continuation.
     #[cfg(any(test, feature = "property"))]
     pub(crate) fn insert(
         &mut self,
@@ -110,7 +109,6 @@ impl Continuations {
         self.insert_slot(slot);
     }
 
-    /// Returns the slot of a continuation to be inserted, and prefetches its place.
     pub(crate) fn slot(
         &self,
         direction: Direction,

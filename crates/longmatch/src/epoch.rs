@@ -137,7 +137,7 @@ fn first_or_insert(table: &mut [u64], fingerprint: u64, position: u32, free: &mu
     }
 }
 
-/// Whether so many of an epoch's anchors have candidates (see [`find_in_epoch`]) that a codec may
+/// Whether enough of an epoch's anchors have candidates (see [`find_in_epoch`]) that a codec may
 /// find repeats in a block although a sample of the block shows none.
 pub fn has_repeats(candidates: &[Vec<u32>]) -> bool {
     /// One repeated anchor in this many: below that, repeats make up less than half a percent of

@@ -59,19 +59,18 @@ pub struct Match {
     pub length: u32,
     /// Where the same bytes are.
     pub source: MatchSource,
-    /// Whether earlier content had the same bytes in the same context, as an extent of their own
-    /// (see [`Continuations`]). Then its length does not matter.
+    /// Whether earlier content had the same bytes in the same context, as a separate extent (see
+    /// [`Continuations`]). Then its length does not matter.
     pub is_continuation: bool,
 }
 
-/// The largest number of anchors that are looked up at once, while the index entries of as many
-/// more are prefetched, so that cache misses overlap.
+/// How many anchors are looked up at once, while the index entries of the next batch are
+/// prefetched, so that cache misses overlap.
 const LOOKAHEAD: usize = 16;
 
-/// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store from
-/// `store_floor` on. `candidates` is the segment's list from
-/// [`find_in_epoch`](crate::find_in_epoch). The matches are in ascending order and overlap neither
-/// each other nor a run.
+/// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store above
+/// `store_floor`. `candidates` is the segment's list from [`find_in_epoch`](crate::find_in_epoch).
+/// The matches are in ascending order and overlap neither each other nor a run.
 #[allow(clippy::too_many_arguments)]
 pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
@@ -126,7 +125,6 @@ pub fn match_segment<W: IndexWords>(
     matcher.matches
 }
 
-/// Looks up anchors in small batches.
 struct AnchorLookups<'a, W> {
     scan: &'a SegmentScan,
     candidates: &'a [u32],
@@ -149,7 +147,6 @@ impl<W: IndexWords> AnchorLookups<'_, W> {
         )
     }
 
-    /// Looks up a batch that begins with `anchor`.
     fn look_up_from(&mut self, anchor: usize) {
         let fingerprints = &self.scan.fingerprints;
         let is_next = anchor == self.window.end && anchor != 0;
@@ -319,7 +316,7 @@ impl SegmentMatcher<'_> {
     }
 
     /// Prepends what came before `source_start` in earlier content to a match that begins at
-    /// `start`, as far as it is the same back to `floor`.
+    /// `start`, while it is the same, at most back to `floor`.
     fn follow_backward(&mut self, mut start: usize, floor: usize, mut source_start: u64) {
         let first_part = self.matches.len();
         while self.resumes_left > 0
@@ -380,7 +377,6 @@ impl SegmentMatcher<'_> {
         end
     }
 
-    /// Returns the bytes from `source` to the end of their contiguous range; never empty.
     fn bytes_from(&mut self, source: MatchSource) -> Option<&[u8]> {
         match source {
             MatchSource::Store(offset) => self.history.from(offset),
@@ -388,7 +384,7 @@ impl SegmentMatcher<'_> {
         }
     }
 
-    /// Fills `out` from `source` on. Returns false if not all bytes are available.
+    /// Fills `out` from `source`. Returns false if not all bytes are available.
     fn read(&mut self, source: MatchSource, out: &mut [u8]) -> bool {
         let mut done = 0;
         while done < out.len() {
@@ -402,8 +398,8 @@ impl SegmentMatcher<'_> {
         true
     }
 
-    /// Returns the number of bytes of the segment, from `position` and before `limit`, that equal
-    /// those from `source` on.
+    /// Returns the number of bytes of the segment from `position`, before `limit`, that equal the
+    /// bytes at `source`.
     fn agree_forward(&mut self, position: usize, limit: usize, source: MatchSource) -> usize {
         let segment = self.bytes;
         let mut agreed = 0;
@@ -440,8 +436,8 @@ impl SegmentMatcher<'_> {
         }
     }
 
-    /// Returns the number of bytes of the segment, before `position` and from `floor` on, that
-    /// equal those before `offset` in the store.
+    /// Returns the number of bytes of the segment before `position`, at most back to `floor`, that
+    /// equal the bytes before `offset` in the store.
     fn agree_backward(&mut self, position: usize, floor: usize, offset: u64) -> usize {
         let mut before = 0;
         while position - before > floor
@@ -495,7 +491,6 @@ struct HistoryCursor<'a> {
 }
 
 impl HistoryCursor<'_> {
-    /// Loads the chunk that holds `offset`.
     fn seek(&mut self, offset: u64) -> Option<(&[u8], usize)> {
         let holds = |chunk: &HistoryChunk| {
             let length = (*chunk.bytes).as_ref().len() as u64;

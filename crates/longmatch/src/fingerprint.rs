@@ -1,4 +1,4 @@
-//! The fingerprint of an anchor: a 64-bit hash of the 64 bytes from its position on.
+//! The fingerprint of an anchor: a 64-bit hash of the 64 bytes at its position.
 //!
 //! Multiply-and-fold of 16 bytes at a time, the mixing step published with wyhash (Wang Yi, public
 //! domain), with constants of our own. It is not a cryptographic hash: every match is verified byte

@@ -2,7 +2,7 @@
 //!
 //! Here the store offset of every byte is known, so here it is decided which repeats become
 //! extents: a repeat whose source is inside the codec's window (same block, near enough) must be
-//! much longer than another one.
+//! much longer than others.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub struct FlatEpoch {
 
 impl FlatEpoch {
     /// Creates an empty result with capacity for `count` matches and the fresh bytes between them,
-    /// because growing would copy the lists again and again.
+    /// because growing would copy the lists repeatedly.
     fn for_matches(count: usize) -> FlatEpoch {
         let extents = count * 2 + 1;
         FlatEpoch {
@@ -47,7 +47,7 @@ impl FlatEpoch {
         }
     }
 
-    /// Returns the store offset of extent `number`, which is no fill.
+    /// Returns the store offset of extent `number`, which must not be a fill.
     pub(crate) fn offset(&self, number: usize) -> u64 {
         self.offsets.get(number).copied().unwrap_or_default()
     }
@@ -97,8 +97,8 @@ impl FlatEpoch {
 }
 
 /// Turns the matches of an epoch, one list per segment, into extents. `store_start` is the length
-/// of the store before the epoch. `block_start` is where its last block begins; from there on,
-/// blocks of the rules' size follow.
+/// of the store before the epoch. `block_start` is where its last block begins; blocks of the
+/// rules' size follow from there.
 pub fn flatten(
     epoch: &Epoch<'_>,
     matches: &[Vec<Match>],
@@ -262,7 +262,7 @@ impl FlatEpochBuilder<'_> {
         self.push(Extent::Fill { length, pattern }, 0);
     }
 
-    /// Covers everything up to `end` that is not yet covered with fresh extents.
+    /// Covers the gap up to `end` with fresh extents.
     fn fresh_until(&mut self, end: u32) {
         if end <= self.at {
             return;
@@ -321,8 +321,8 @@ impl FlatEpochBuilder<'_> {
         }
     }
 
-    /// The next `length` bytes equal those at `offset` in the store. A continuation becomes an
-    /// extent whatever its length: it continues extents that are in the archive already.
+    /// Adds the next `length` bytes as a copy of the store bytes at `offset`. A continuation
+    /// becomes an extent whatever its length: it continues extents that are already in the archive.
     fn copy(&mut self, length: u32, offset: u64, is_continuation: bool) {
         if let Some(Extent::Copy {
             length: before,
@@ -359,9 +359,9 @@ impl FlatEpochBuilder<'_> {
         }
     }
 
-    /// The next `length` bytes equal those at `from` in this epoch, whose extents are known up to
-    /// here. A match that overlaps its source is split into steps: the bytes that one step covers
-    /// are the source of the next.
+    /// Adds the next `length` bytes as a copy of the epoch's bytes at `from`, whose extents are
+    /// known up to here. A match that overlaps its source is split into steps: the bytes that one
+    /// step covers are the source of the next.
     fn copy_of_epoch(&mut self, length: u32, from: u32) {
         let end = self.at + length;
         let mut from = from;

@@ -9,7 +9,7 @@ const SLICE_BYTES: usize = 64;
 /// Two random bytes are equal in one of 256 cases. A segment counts as incompressible up to this
 /// excess. (Measured in segments of 1 MiB: crates, wheels, gzip files and pictures are 1 % above in
 /// the median, and 57 of 62 files count as incompressible. Text is at least 41 % above, machine
-/// code 466 %, kernel source 525 %, JSON 1036 %, and no file of these counts as incompressible.)
+/// code 466 %, kernel source 525 %, JSON 1036 %; none of these files counts as incompressible.)
 const EXCESS_PERCENT_MAX: usize = 25;
 
 /// Returns whether the bytes look incompressible, judged by how often two bytes of a sample are

@@ -47,7 +47,7 @@ pub fn insert_epoch<W: IndexWords>(
     index.thin_if_nearly_full(store_end);
 }
 
-/// Remembers which extents of the epoch follow each other.
+/// Records which extents of the epoch follow each other.
 pub fn insert_continuations(
     continuations: &mut Continuations,
     epoch: &Epoch<'_>,

@@ -1,6 +1,6 @@
 //! The parameters of the match stage.
 
-/// The number of bytes, from an anchor's position on, that are hashed into its fingerprint.
+/// The number of bytes at an anchor's position that are hashed into its fingerprint.
 ///
 /// 64 as in zstd's long-distance mode: shorter windows find shorter repeats, but those are left to
 /// the codec.
@@ -18,9 +18,9 @@ pub const ANCHOR_BITS_MAX: u32 = i16::BITS;
 /// In a segment of incompressible data the distance between anchors grows by a factor of
 /// `2^INCOMPRESSIBLE_ANCHOR_BITS`.
 ///
-/// Data that is already compressed or encrypted repeats as a whole or not at all, so few anchors
-/// find its repeats, and the others would only fill the index. Without this rule 1 GiB of random
-/// bytes took as many entries as 1 GiB of text.
+/// Data that is already compressed or encrypted repeats as a whole or not at all, so a few anchors
+/// find its repeats, and others would only fill the index. Without this rule 1 GiB of random bytes
+/// took as many entries as 1 GiB of text.
 pub const INCOMPRESSIBLE_ANCHOR_BITS: u32 = 2;
 
 /// The smallest distance between anchors of one segment, so that hostile data cannot flood the

@@ -5,7 +5,7 @@
 //! prefetch does not.
 //!
 //! `unsafe`: the instruction takes an address. It returns no data to the program and does not fault
-//! for any address, and the address here is always that of a reference. There is no safe form of it
+//! for any address, and the address here always comes from a reference. There is no safe form of it
 //! yet.
 #![allow(unsafe_code)]
 

@@ -24,7 +24,7 @@ pub struct ReferenceMatcher {
     /// The unique bytes so far.
     pub store: Vec<u8>,
     first_occurrence: HashMap<u64, usize>,
-    /// The table of the matcher itself: what a full bucket loses is part of the result.
+    /// The matcher's own table: what a full bucket loses is part of the result.
     continuations: Continuations,
 }
 
@@ -200,8 +200,8 @@ impl ReferenceMatcher {
         }
     }
 
-    /// Returns what followed the repeat's source in earlier content, if it is here too, and whether
-    /// all of it is.
+    /// Returns what followed the repeat's source in earlier content, if it follows here too, and
+    /// whether all of it does.
     fn followed(&self, content: &[u8], last: &Repeat, limit: usize) -> Option<(Repeat, bool)> {
         let RepeatSource::Store(from) = last.source else {
             return None;
@@ -224,7 +224,7 @@ impl ReferenceMatcher {
         is_enough.then_some((part, length == continuation.length as usize))
     }
 
-    /// Returns what came before the repeat's source in earlier content, as far as it is here too,
+    /// Returns what came before the repeat's source in earlier content, if it does here too,
     /// nearest first.
     fn followed_back(
         &self,
@@ -478,7 +478,7 @@ impl ReferenceMatcher {
         }
     }
 
-    /// Remembers which extents follow each other, where the segment has enough bytes on both sides.
+    /// Records which extents follow each other, where the segment has enough bytes on both sides.
     fn insert_continuations(
         &mut self,
         segments: &[Vec<u8>],

@@ -1,7 +1,7 @@
 //! Finds where a repeat resumes after a few differing bytes.
 //!
 //! Versions of a file differ in single words: a number in a text, an address in a program. After
-//! such a word the repeat resumes at the same distance. The idea is that of repeated offsets in LZ
+//! such a word the repeat resumes at the same distance. This is the idea of repeated offsets in LZ
 //! codecs (LZX, LZMA, zstd), here for distances beyond their windows.
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,6 @@ fn equal_bytes(a: &[u8; RESUME_WINDOW_BYTES], b: &[u8; RESUME_WINDOW_BYTES]) -> 
     })
 }
 
-/// Returns whether the bytes look like text.
 pub(crate) fn is_text(bytes: &[u8; RESUME_WINDOW_BYTES]) -> bool {
     let is_binary = |byte: &&u8| **byte < b'\t' || **byte > 0xF4;
     bytes.iter().filter(is_binary).count() < BINARY_BYTES_MIN

@@ -46,7 +46,7 @@ impl LrzipCodec {
         }
     }
 
-    /// Returns whether encoded blocks may have a checksum: see [`LrzipDecoder::check_end`].
+    /// Returns whether encoded blocks may have a checksum; see [`LrzipDecoder::check_end`].
     ///
     /// [`LrzipDecoder::check_end`]: crate::LrzipDecoder::check_end
     #[must_use]
@@ -55,8 +55,8 @@ impl LrzipCodec {
     }
 
     /// Returns the working memory of a decoder in bytes. `start` is the beginning of the encoded
-    /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: blocks of ZPAQ and
-    /// Zstandard state their memory in their headers.
+    /// bytes, at least [`HEADER_BYTES_MAX`] of them if the block is that long: ZPAQ and Zstandard
+    /// blocks state their memory in their headers.
     ///
     /// # Errors
     /// `Damaged` if the header is invalid.

@@ -34,11 +34,11 @@ fn run_with_avx2<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Prefetches the cache line that holds `value`. This affects nothing but time.
+/// Prefetches the cache line that holds `value`. Affects only time.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64, and the address is that of a reference.
+    // SAFETY: SSE is part of x86-64, and the address comes from a reference.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());

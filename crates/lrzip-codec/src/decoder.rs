@@ -25,9 +25,8 @@ impl std::fmt::Debug for LrzipDecoder {
 }
 
 impl LrzipDecoder {
-    /// Creates a decoder for a block of `raw_length_bytes`. Where the encoded data states how much
-    /// memory its decoder needs (ZPAQ, Zstandard), the decoder refuses to use more than
-    /// `memory_bytes_max`.
+    /// Creates a decoder for a block of `raw_length_bytes`. For encodings that state the memory of
+    /// their decoder (ZPAQ, Zstandard), the decoder refuses to use more than `memory_bytes_max`.
     ///
     /// # Errors
     /// `Description` for properties that the library does not accept; `OutOfMemory`.
@@ -74,12 +73,11 @@ impl LrzipDecoder {
         self.produced_bytes
     }
 
-    /// Consumes encoded bytes and fills `out` as far as they and the block reach. `is_last` states
-    /// that no input follows.
+    /// Consumes encoded bytes and fills `out`, until either or the block is used up. `is_last`
+    /// states that no input follows.
     ///
     /// # Errors
-    /// `Damaged` for bytes that are not valid, and if the input ends before the block does;
-    /// `OutOfMemory`.
+    /// `Damaged` for invalid bytes, and if the input ends before the block does; `OutOfMemory`.
     pub fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress> {
         let remaining = self.raw_length_bytes - self.produced_bytes;
         let count = usize::try_from(remaining)
@@ -138,7 +136,6 @@ impl LrzipDecoder {
     }
 }
 
-/// Copies stored bytes.
 struct StoredStage;
 
 impl Stage for StoredStage {

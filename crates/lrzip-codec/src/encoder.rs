@@ -111,7 +111,7 @@ fn failed(codec: CodecId, cause: &'static str) -> Error {
 /// The smallest dictionary that liblzma accepts, in bytes.
 const DICTIONARY_BYTES_MIN: u64 = 4096;
 
-/// The space that is reserved before each step, in bytes.
+/// How much space is reserved before each step, in bytes.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Calls `step` with the remaining raw bytes until it reports the end of the stream. `step` returns

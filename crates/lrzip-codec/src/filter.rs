@@ -1,7 +1,7 @@
 //! The inverse filters as streams: branch converters and delta.
 //!
-//! The x86 converter is that of 7z and xz ("BCJ" of the LZMA SDK), which keeps track of the opcodes
-//! that it has skipped. The x86 filter of `refrain-codec` is a simpler one with a different format.
+//! The x86 converter is the one of 7z and xz ("BCJ" of the LZMA SDK), which keeps track of skipped
+//! opcodes. The x86 filter of `refrain-codec` is simpler and has a different format.
 
 use crate::stage::{Progress, Stage, damaged};
 use refrain_codec::CodecId;
@@ -53,9 +53,9 @@ impl StreamFilter {
         }
     }
 
-    /// Inverts the filter from the beginning of `bytes` and returns the number of bytes that are
-    /// final. The caller passes the rest, a few bytes, again in front of the bytes that follow. At
-    /// the end of the data the rest is final as it is.
+    /// Inverts the filter from the beginning of `bytes` and returns the number of final bytes. The
+    /// caller passes the rest, a few bytes, again in front of the bytes that follow. At the end of
+    /// the data the rest is final, unchanged.
     pub fn apply(&mut self, bytes: &mut [u8]) -> usize {
         let done = match self.filter {
             LrzipFilter::X86 => self.x86.decode(self.position, bytes),
@@ -80,11 +80,10 @@ impl StreamFilter {
     }
 }
 
-/// The state of the x86 converter between two calls.
 #[derive(Debug, Clone, Copy)]
 struct X86Decoder {
-    /// Which of the last bytes were opcodes that were skipped. Bit 4 is set if the top byte of the
-    /// last operand was plausible.
+    /// Which of the last bytes were skipped opcodes. Bit 4 is set if the top byte of the last
+    /// operand was plausible.
     mask: u32,
     /// The position of the last opcode.
     opcode_position: u32,
@@ -142,7 +141,6 @@ impl X86Decoder {
         at
     }
 
-    /// Advances to the opcode at `here`.
     fn advance_to(&mut self, here: u32) {
         let distance = here.wrapping_sub(self.opcode_position);
         self.opcode_position = here;
@@ -174,19 +172,17 @@ fn is_sign(byte: u8) -> bool {
     byte == 0 || byte == 0xFF
 }
 
-/// A stage followed by a filter.
 pub(crate) struct FilteredStage<S> {
     stage: S,
     filter: StreamFilter,
-    /// The output of the stage: first `ready` bytes that are filtered, of which `delivered` have
-    /// been returned, then bytes that are not filtered yet.
+    /// The output of the stage: `ready` filtered bytes, of which `delivered` have been returned,
+    /// then unfiltered bytes.
     buffer: Vec<u8>,
     delivered: usize,
     ready: usize,
     remaining_bytes: u64,
 }
 
-/// The number of bytes that the stage produces at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 
 impl<S: Stage> FilteredStage<S> {

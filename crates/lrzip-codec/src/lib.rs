@@ -3,14 +3,13 @@
 //! Such blocks may be larger than memory, so [`LrzipDecoder`] decodes them as a stream: encoded
 //! bytes in, raw bytes out, in chunks of any size. [`encode_lrzip_block`] encodes a block that is
 //! in memory. The crate contains what only lrzip uses (LZO1X, ZPAQ and lrzip's filters), and drives
-//! the libraries for bzip2, zlib, LZMA and
-//! Zstandard in the form in which lrzip stores them.
+//! the libraries for bzip2, zlib, LZMA and Zstandard in the form in which lrzip stores them.
 //!
-//! Bytes after the last raw byte of a block are examined on request only
-//! ([`LrzipDecoder::check_end`]), and only some back ends have checksums: the archives around these
-//! blocks have digests of their own.
+//! Bytes after the last raw byte of a block are examined only on request
+//! ([`LrzipDecoder::check_end`]), and only some back ends have checksums: the archives have their
+//! own digests.
 //!
-//! The crate depends on `refrain-codec` for the ids of codecs, the error type and the ARM64 filter.
+//! Depends on `refrain-codec` for the ids of codecs, the error type and the ARM64 filter.
 
 mod codec;
 mod cpu;

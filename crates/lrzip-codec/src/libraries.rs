@@ -132,9 +132,9 @@ fn out_of_memory(codec: CodecId, wanted_bytes: u64) -> Error {
 /// Computes the progress of a step from the totals before and after it. One step processes at most
 /// one buffer, so the differences fit in `usize`.
 ///
-/// A library may read beyond the bytes that it has produced and report an error there. The bytes
-/// produced count nevertheless, and if more are needed, the next step returns the error. Otherwise
-/// the result would depend on how the input is split.
+/// A library may read past the bytes that it has produced and report an error there. The bytes
+/// produced count nevertheless; if more are needed, the next step returns the error. Otherwise the
+/// result would depend on how the input is split.
 fn progress(before: (u64, u64), after: (u64, u64), status: Result<()>) -> Result<Progress> {
     let difference = |a: u64, b: u64| usize::try_from(b - a).unwrap_or(usize::MAX);
     let progress = Progress {

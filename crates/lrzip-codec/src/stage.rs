@@ -11,9 +11,8 @@ pub struct Progress {
     pub produced_bytes: usize,
 }
 
-/// One stage of a decoder.
 pub(crate) trait Stage: Send {
-    /// Consumes encoded bytes and fills `out` as far as they reach. `is_last` states that no input
+    /// Consumes encoded bytes and fills `out` as long as they last. `is_last` states that no input
     /// follows. A step that consumes and produces nothing needs more input, or the stream has
     /// ended.
     fn step(&mut self, input: &[u8], is_last: bool, out: &mut [u8]) -> Result<Progress>;
@@ -25,7 +24,6 @@ pub(crate) trait Stage: Send {
     }
 }
 
-/// The error for encoded bytes that are not valid.
 pub(crate) fn damaged(codec: CodecId, cause: &'static str) -> Error {
     Error::Damaged { codec, cause }
 }

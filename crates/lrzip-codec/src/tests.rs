@@ -47,7 +47,7 @@ fn decodes_stored_bzip2_and_zlib_blocks() {
     }
 }
 
-/// A frame, with a checksum and with the length of its content in the header or without.
+/// A frame, with or without a checksum and the length of its content in the header.
 fn zstd(raw: &[u8], level: i32, has_checksum: bool, states_length: bool) -> Vec<u8> {
     let mut context = zstd_safe::CCtx::create();
     for parameter in [
@@ -100,7 +100,7 @@ fn zstd_windows_larger_than_the_memory_are_refused() {
 }
 
 /// Decodes a block and its end, with input in chunks. Returns the number of raw bytes before the
-/// checksum was compared, and the result of that.
+/// checksum was compared, and the result of the comparison.
 fn checked(codec: LrzipCodec, data: &[u8], raw_bytes: usize, chunk: usize) -> (usize, Result<()>) {
     let mut decoder = LrzipDecoder::new(codec, raw_bytes as u64, 1 << 30).unwrap();
     let mut raw = vec![0; raw_bytes];
@@ -275,8 +275,8 @@ proptest! {
     }
 }
 
-/// Found by the fuzz target: with all of the input available, liblzma read beyond the last byte of
-/// the block, and so did the LZO decoder.
+/// Found by the fuzz target: with all of the input available, liblzma and the LZO decoder read past
+/// the last byte of the block.
 #[test]
 fn bytes_after_the_block_do_not_affect_decoding() {
     decodes_arbitrary_bytes(240, &[0, 0, 78, 255, 255, 255, 0, 16, 0, 0], 1);

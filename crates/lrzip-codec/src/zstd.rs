@@ -25,7 +25,7 @@ fn window_bytes(start: &[u8]) -> Option<u64> {
     let frame = start.strip_prefix(&MAGIC)?;
     let (&descriptor, frame) = frame.split_first()?;
     if descriptor & 0x20 == 0 {
-        // A window: 2^(10 + exponent), and as many eighths of it as the mantissa states.
+        // A window: 2^(10 + exponent), plus as many eighths of it as the mantissa states.
         let window = *frame.first()?;
         let base = 1_u64 << (10 + (window >> 3));
         return Some(base + base / 8 * u64::from(window & 7));
@@ -46,7 +46,6 @@ fn window_bytes(start: &[u8]) -> Option<u64> {
     number.checked_add(offset)
 }
 
-/// One Zstandard frame.
 pub(crate) struct ZstdStage {
     context: DCtx<'static>,
     has_ended: bool,

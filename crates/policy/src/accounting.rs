@@ -36,7 +36,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Adds a later charge if it is for the same account. Returns whether it is.
+    /// Adds a later charge if it belongs to the same account. Returns whether it does.
     pub fn join(&mut self, later: &Charge) -> bool {
         let is_same = self.class == later.class && self.tenant == later.tenant;
         if is_same {

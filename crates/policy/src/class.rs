@@ -9,8 +9,8 @@ pub const TENANTS_MAX: usize = 1 << TENANT_BITS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Class {
-    /// Nearly real time, as long as all isochronous flows together stay below their share of the
-    /// machine; above it they count as normal. BFS's `SCHED_ISO`.
+    /// Nearly real time while all isochronous flows together stay below their share of the machine;
+    /// otherwise they count as normal. BFS's `SCHED_ISO`.
     Iso,
     /// Ordered by virtual deadline.
     #[default]
@@ -39,7 +39,7 @@ impl Class {
 pub struct TenantId(pub(crate) u8);
 
 impl TenantId {
-    /// The tenant with this number; numbers from [`TENANTS_MAX`] on give the last tenant.
+    /// The tenant with this number; [`TENANTS_MAX`] and above give the last tenant.
     pub const fn new(index: usize) -> TenantId {
         if index < TENANTS_MAX {
             TenantId(index as u8)

@@ -18,7 +18,6 @@ impl Nice {
 
     /// The nice value nearest to `nice`.
     pub fn new(nice: i32) -> Nice {
-        // The clamped value fits.
         Nice(nice.clamp(i32::from(Nice::MIN.0), i32::from(Nice::MAX.0)) as i8)
     }
 

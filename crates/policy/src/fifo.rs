@@ -19,7 +19,6 @@ use crate::view::View;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fifo;
 
-/// Returns a ledger for policies without tenants.
 pub(super) fn plain_ledger(cpus: usize) -> Ledger {
     Ledger::new(LedgerRules {
         cpus,
@@ -29,7 +28,6 @@ pub(super) fn plain_ledger(cpus: usize) -> Ledger {
     })
 }
 
-/// The charge of a run for policies without tenants.
 pub(super) fn plain_charge(entity: &Entity, ran_ns: u64, view: &impl View) -> Charge {
     Charge {
         class: entity.class,
@@ -40,7 +38,6 @@ pub(super) fn plain_charge(entity: &Entity, ran_ns: u64, view: &impl View) -> Ch
     }
 }
 
-/// The grant for policies without virtual time.
 pub(super) fn plain_grant(entity: &Entity, slice_ns: u64) -> Grant {
     Grant {
         slice_ns,

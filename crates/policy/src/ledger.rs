@@ -16,7 +16,7 @@ pub const WEIGHT_DEFAULT: u32 = 1024;
 /// The fixed parameters of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerRules {
-    /// The number of CPUs of which isochronous time is a share; 0 counts as 1.
+    /// The number of CPUs to which the isochronous share refers; 0 counts as 1.
     pub cpus: usize,
     /// The credit that a tenant keeps while it has nothing to run, nanoseconds of its virtual time.
     pub tenant_lag_ns: u64,
@@ -45,12 +45,12 @@ const ISO_DECAY_STEP_NS: u64 = 1_000_000;
 pub struct Ledger {
     rules: LedgerRules,
     tenants: Vec<TenantAccount>,
-    /// The largest tenant time that was dispatched, by time account.
+    /// The largest dispatched tenant time, by time account.
     tenant_frontier_ns: [AtomicU64; TIME_ACCOUNTS],
     iso: IsoMeter,
 }
 
-/// Idle-class time has an account of its own, because it takes nothing from other tenants.
+/// Idle-class time has a separate account, because it takes nothing from other tenants.
 const TIME_ACCOUNTS: usize = 2;
 
 fn time_account(class: Class) -> usize {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// Runs an isochronous CPU-bound flow on one of `cpus` CPUs. Returns when it is demoted, and
-    /// how long it takes to recover afterwards without running.
+    /// how long it then takes to recover without running.
     fn demotion_and_recovery_ms(cpus: usize, step_ns: u64) -> (Option<u64>, u64) {
         let ledger = ledger(cpus);
         let mut now_ns = 0;

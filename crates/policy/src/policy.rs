@@ -23,12 +23,12 @@ pub trait Policy: Send + Sync {
     /// The key by which to queue the flow and to publish it while it runs.
     fn key(&self, entity: &Entity, view: &impl View) -> Key;
 
-    /// The current rank of a key among those of other lanes and stripes. Within a lane the order by
-    /// key is the order by rank.
+    /// The current rank of a key, comparable with ranks of other lanes and stripes. Within a lane
+    /// keys and ranks have the same order.
     fn rank(&self, key: Key, view: &impl View) -> Rank;
 
-    /// Decides where a sleeping flow goes for which work has arrived. `waker` is the CPU that the
-    /// work comes from, if it is a CPU of the driver. `is_sync` says that the waker is about to
+    /// Decides where a sleeping flow goes when work arrives for it. `waker` is the CPU that the
+    /// work comes from, if it belongs to the driver. `is_sync` says that the waker is about to
     /// stop.
     fn wake(
         &self,
@@ -38,10 +38,10 @@ pub trait Policy: Send + Sync {
         view: &impl View,
     ) -> Placement;
 
-    /// Decides where a flow goes that [stopped](Policy::stop) on `cpu` and still has work.
+    /// Decides where a flow goes that [stopped](Policy::stop) on `cpu` with work left.
     fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement;
 
-    /// The stripe that a free CPU takes its next flow from. Excludes the stripes in `tried`, where
+    /// The stripe from which a free CPU takes its next flow. Excludes the stripes in `tried`, where
     /// it found nothing.
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId>;
 

@@ -1,6 +1,6 @@
 //! How long an idle worker spins before it parks, depending on how often it was woken recently.
 
-/// Wake-ups are counted per millisecond. The current and the previous window count, as ULE's
+/// Wake-ups are counted per millisecond, over the current and the previous window, as in ULE's
 /// `switchcnt + oldswitchcnt`.
 const WINDOW_NS: u64 = 1_000_000;
 /// With a longer mean gap between wake-ups the worker parks at once: at 1,000 wake-ups per second
@@ -11,11 +11,11 @@ const GAPS: u64 = 2;
 /// The longest spin. Seastar polls for 200 µs before it sleeps.
 const SPIN_NS_MAX: u64 = 200_000;
 
-/// How long to wait in which way before parking.
+/// How to wait before parking, and for how long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpinLimits {
-    /// Time to spin. It occupies the processor; a wake-up takes as long as the transfer of a cache
-    /// line.
+    /// Time to spin. It occupies the processor; a wake-up then takes as long as the transfer of a
+    /// cache line.
     pub spin_ns: u64,
     /// Time in a light sleep, where the processor supports one. It saves power or leaves the core
     /// to the sibling thread.
@@ -41,7 +41,7 @@ impl SpinPolicy {
     }
 
     /// The limits for a wait that begins at `now_ns`. `may_spin` says whether a processor is free
-    /// for it; if not, the worker parks at once.
+    /// for it; otherwise the worker parks at once.
     pub fn limits(&mut self, now_ns: u64, may_spin: bool) -> SpinLimits {
         self.turn_to(now_ns / WINDOW_NS);
         let wakes = self.wakes + self.wakes_before;

@@ -26,7 +26,6 @@ pub struct FixedView {
 }
 
 impl FixedView {
-    /// Nothing runs and nothing waits.
     pub fn new(policy: &impl Policy, topology: Topology) -> FixedView {
         let stripes = topology.stripes(policy.sharing());
         let stripe_count = stripes.iter().max().map_or(0, |last| last.index() + 1);

@@ -10,8 +10,8 @@ use crate::topology::{CpuId, CpuMask, StripeId, Topology};
 ///
 /// Answers may be stale: a worker reported as idle may have found work since, and a stripe's best
 /// key may have been taken. A policy must return a valid decision for any answers, and a driver
-/// must check again whatever it depends on when it acts on the decision. The answers within one
-/// call need not be consistent with each other.
+/// that acts on the decision must check again whatever it depends on. The answers within one call
+/// need not be consistent with each other.
 ///
 /// "CPU" means a worker with its position in the topology. A pool with fewer workers than CPUs
 /// presents a smaller topology.

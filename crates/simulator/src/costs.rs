@@ -23,20 +23,20 @@ pub struct Costs {
     pub switch: Distribution,
     /// The time from a decision to the start on a worker that spins.
     pub wake_spinning: Distribution,
-    /// The same on a worker that has just gone to sleep (napping): its processor is hardly idle
-    /// yet, for instance because a hypervisor still polls for it.
+    /// The time from a decision to the start on a worker that has just gone to sleep (napping): its
+    /// processor is hardly idle yet, for instance because a hypervisor still polls for it.
     pub wake_napping: Distribution,
-    /// The same on a worker that has slept for a short time (dozing): its processor is not in a
-    /// deep idle state yet.
+    /// The time from a decision to the start on a worker that has slept for a short time (dozing):
+    /// its processor is not in a deep idle state yet.
     pub wake_dozing: Distribution,
-    /// The same on a worker that has slept for longer (parked).
+    /// The time from a decision to the start on a worker that has slept for longer (parked).
     pub wake_parked: Distribution,
     /// The longest spin of a worker before it parks. The actual length follows from recent
     /// wake-ups, as in the pool.
     pub spin_ns: u64,
-    /// The idle time from which a worker no longer naps but dozes.
+    /// The idle time after which a worker no longer naps but dozes.
     pub nap_ns: u64,
-    /// The idle time from which a worker is in a deep idle state.
+    /// The idle time after which a worker is in a deep idle state.
     pub doze_ns: u64,
     /// How long a push or pop holds a stripe's lock.
     pub queue_ns: u64,

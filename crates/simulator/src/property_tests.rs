@@ -10,7 +10,6 @@ use crate::simulation::Simulation;
 use crate::workload::{Arrivals, Group};
 
 const MS: u64 = 1_000_000;
-/// The number of seeds per property in an ordinary and in a long run.
 const SEEDS: u32 = 60;
 const SEEDS_LONG: u32 = 5000;
 const MACHINES: [&str; 8] = [
@@ -138,7 +137,7 @@ fn the_same_seed_gives_the_same_run() {
 /// already begun and left over. With the carried base its deadline is at most 2 D ahead in virtual
 /// time (one D for the current slice, one for the next), plus one D for each slice that it overran.
 /// Another flow runs before it once for each of its own offsets that fit into that time and the
-/// lag, and for those slices; each time for a slice, and after it until its next checkpoint.
+/// lag, and for those slices; each time for a slice, and then until its next checkpoint.
 fn wait_bound_ns(policy: &Bfs, simulation: &Simulation) -> u64 {
     let offset_ns = |group: &Group| policy.offset_ns(&group.entity);
     let overrun_ns = |group: &Group| match group.checkpoint_ns {

@@ -79,7 +79,6 @@ enum FormerRule {
     Bouncing,
 }
 
-/// BFS with a former rule.
 struct FormerBfs(FormerRule, Bfs);
 
 impl Policy for FormerBfs {

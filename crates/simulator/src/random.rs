@@ -50,8 +50,8 @@ pub enum Distribution {
         /// The 99th percentile.
         p99_ns: u64,
     },
-    /// Measured quantiles, ascending, nanoseconds: those of [`QUANTILES_PERMILLE`]. Uniform between
-    /// them, and never above the last.
+    /// Measured quantiles, ascending, nanoseconds, at [`QUANTILES_PERMILLE`]. Uniform between them,
+    /// and never above the last.
     Measured([u64; QUANTILES_PERMILLE.len()]),
 }
 

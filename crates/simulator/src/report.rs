@@ -25,7 +25,7 @@ impl Times {
     }
 
     /// The time that `permille` thousandths do not exceed, nanoseconds (nearest rank); 0 if there
-    /// are none.
+    /// are no times.
     pub fn quantile_ns(&self, permille: usize) -> u64 {
         let rank = (self.count() * permille.min(1000)).div_ceil(1000);
         self.sorted_ns
@@ -57,7 +57,7 @@ pub struct GroupReport {
     pub cpu_ns: u64,
     /// The CPU time of each flow.
     pub cpu_by_flow_ns: Vec<u64>,
-    /// The work done, nanoseconds at full speed. It is less than the CPU time if CPUs were slow.
+    /// The work done, nanoseconds at full speed. Slow CPUs make it less than the CPU time.
     pub work_ns: u64,
     /// The number of completed jobs.
     pub jobs: u64,
@@ -86,8 +86,8 @@ pub struct Report {
     pub moves: [u64; Locality::COUNT],
     /// The time for switches, moves and waiting for stripe locks, nanoseconds of all CPUs.
     pub overhead_ns: u64,
-    /// The time during which a CPU was idle although a flow that it may run was queued, nanoseconds
-    /// of simulated time.
+    /// The time during which a CPU was idle although a flow that it could run was queued,
+    /// nanoseconds of simulated time.
     pub idle_while_queued_ns: u64,
 }
 

@@ -12,8 +12,7 @@ pub use std::{
     thread,
 };
 
-/// A value on cache lines of its own: two lines of 64 bytes, because processors fetch lines in
-/// pairs.
+/// A value on its own cache lines: two lines of 64 bytes, because processors fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);

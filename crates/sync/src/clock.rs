@@ -13,8 +13,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Duration;
 }
 
-/// The machine's monotonic clock. Besides the counter in [`ticks`](crate::ticks) it is the only
-/// reader of real time for the engine.
+/// The machine's monotonic clock. Besides the counter in [`ticks`](crate::ticks) it is the engine's
+/// only source of real time.
 #[derive(Debug, Clone)]
 pub struct RealClock {
     #[cfg(not(target_os = "linux"))]
@@ -50,7 +50,7 @@ impl RealClock {
     }
 }
 
-/// The clock that `Instant` reads, in nanoseconds; the kernel's own records have the same one.
+/// The clock that `Instant` reads, in nanoseconds; the kernel's own records use the same one.
 #[cfg(target_os = "linux")]
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -60,8 +60,8 @@ pub fn monotonic_ns() -> u64 {
         .wrapping_add(now.tv_nsec as u64)
 }
 
-/// The seconds since 1970-01-01 00:00:00 UTC by the machine's clock, which may be set; for what is
-/// shown to people and other machines.
+/// The seconds since 1970-01-01 00:00:00 UTC by the machine's clock, which may be set. Only for
+/// people and other machines.
 pub fn unix_seconds() -> i64 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         // The year 292 billion.

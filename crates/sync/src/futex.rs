@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::atomics::atomic::AtomicU32;
 
-/// A word with threads that wait for a change of it.
 #[derive(Debug, Default)]
 pub(super) struct Futex {
     pub word: AtomicU32,
@@ -35,7 +34,6 @@ impl Futex {
         kernel::wait(&self.word, value, time_max);
     }
 
-    /// Wakes one waiting thread, or all.
     pub(super) fn wake(&self, all: bool) {
         #[cfg(any(loom, not(target_os = "linux")))]
         self.waiters.wake(all);
@@ -92,8 +90,8 @@ mod portable {
             }
         }
 
-        /// A thread that changes the word wakes later, and for that needs the lock: so it cannot
-        /// do both between the check and the wait.
+        /// A thread that changes the word needs the lock to wake others, so it cannot do both
+        /// between the check and the wait.
         pub(super) fn wait(&self, time_max: Option<Duration>, must_wait: impl Fn() -> bool) {
             let checking = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
             if must_wait() {

@@ -37,11 +37,11 @@ unsafe impl<T: Send> Sync for Mutex<T> {}
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
     hold: Option<Hold>,
-    /// Not `Send`: what is recorded belongs to the thread. `Sync` only if the value is.
+    /// Not `Send`: the recorded hold belongs to the thread. `Sync` only if the value is.
     value: PhantomData<(*const (), &'a mut T)>,
 }
 
-// SAFETY: another thread that has a reference to the guard gets references to the value only.
+// SAFETY: a thread with a reference to the guard only gets references to the value.
 unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Mutex<T> {
@@ -67,7 +67,7 @@ impl<T> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        // A closure would be a place of its own.
+        // A closure would have its own location.
         let place = Location::caller();
         self.raw.try_lock().then(|| MutexGuard {
             mutex: self,
@@ -88,7 +88,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The value, of a lock that nobody else can reach.
+    /// Returns the value of a lock that nobody else can reach.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -130,7 +130,7 @@ pub struct RwLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: as for a mutex, and several threads read the value at the same time.
+// SAFETY: as for a mutex, except that several threads may read the value at the same time.
 unsafe impl<T: Send + Sync> Sync for RwLock<T> {}
 
 /// A [`RwLock`] held for reading. Released when dropped.
@@ -205,7 +205,7 @@ impl<T> Deref for ReadGuard<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: while this guard exists there are only others that read.
+        // SAFETY: while this guard exists, all other guards only read.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -469,7 +469,7 @@ mod tests {
         assert!(looks >= 2);
     }
 
-    /// One test, because the profile is of the whole process; other tests' locks are elsewhere.
+    /// One test, because the profile covers the whole process; other tests' locks are elsewhere.
     #[test]
     fn the_profile_counts_by_place_and_mode() {
         struct Counted(u32);

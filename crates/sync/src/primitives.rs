@@ -6,8 +6,8 @@ pub use loom::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use super::mutex::{Condvar, Mutex, MutexGuard};
 
-/// Waits for the mutex. A panic of an earlier holder does not matter: critical sections run no
-/// foreign code and leave plain data valid at every point.
+/// Waits for the mutex. Ignores poison from a panicked holder: critical sections run no foreign
+/// code and leave plain data valid at every point.
 #[inline]
 #[track_caller]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,9 +1,9 @@
 //! The state of a mutex, without the value.
 //!
 //! A free lock is taken by one compare-and-exchange. A thread that finds it held spins first,
-//! because most holders are about to release it: as long as that has paid for this lock so far
-//! (the average of the spins that succeeded, an eighth weighted anew each time, as in glibc's
-//! adaptive mutexes), and never when others sleep already. Then it sleeps until it is woken.
+//! because most holders are about to release it: for as long as has paid for this lock so far (a
+//! moving average of successful spins with weight 1/8 for the latest, as in glibc's adaptive
+//! mutexes), and never when others already sleep. Then it sleeps until it is woken.
 
 use std::sync::atomic::AtomicU32 as PlainU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,28 +13,27 @@ use super::futex::Futex;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and threads sleep that have to be woken.
+/// Held, and sleeping threads have to be woken.
 const AWAITED: u32 = 2;
 
-/// The most rounds of spinning, each of some nanoseconds to 50, by processor.
+/// The most rounds of spinning, each of a few to 50 nanoseconds, depending on the processor.
 static SPINS_MAX: PlainU32 = PlainU32::new(SPINS_UNKNOWN);
 const SPINS_UNKNOWN: u32 = u32::MAX;
 const SPINS_DEFAULT: u32 = 100;
 /// How often a thread offers its processor to others before it sleeps.
 const YIELDS: u32 = 4;
-/// A new number of spins has this part of the weight of an average, which is stored times this.
+/// The latest number of spins has weight 1 / this in an average, which is stored times this.
 const WEIGHT: u32 = 8;
-/// Spins beyond twice the average of this lock.
+/// Spins allowed beyond twice this lock's average.
 const SPINS_MORE: u32 = 10;
 
-/// Sets the most rounds of spinning for a lock that is held, for all locks of the process: 0 for
-/// none.
+/// Sets the most rounds of spinning on a held lock, for all locks of the process: 0 for none.
 pub fn set_spins_max(spins_max: u32) {
     SPINS_MAX.store(spins_max.min(SPINS_UNKNOWN - 1), Relaxed);
 }
 
 /// The most rounds of spinning: by default none on a single processor, where the holder cannot run
-/// meanwhile.
+/// while another thread spins.
 pub fn spins_max() -> u32 {
     match SPINS_MAX.load(Relaxed) {
         SPINS_UNKNOWN => {
@@ -47,8 +46,8 @@ pub fn spins_max() -> u32 {
     }
 }
 
-/// The number of rounds for which a thread looks at a lock before it sleeps. In models none: loom
-/// would try them all.
+/// Spins until the attempt succeeds, it stops paying, or the rounds are used up. Never in models:
+/// loom would try all rounds.
 pub(super) fn spin(average: &PlainU32, mut succeeds: impl FnMut() -> Option<bool>) -> bool {
     if cfg!(loom) {
         return false;
@@ -61,7 +60,7 @@ pub(super) fn spin(average: &PlainU32, mut succeeds: impl FnMut() -> Option<bool
                 learn(average, before, round);
                 return true;
             }
-            // To go on spinning does not pay.
+            // More spinning does not pay.
             None => return false,
             Some(false) => std::hint::spin_loop(),
         }
@@ -79,7 +78,7 @@ pub(super) fn spin(average: &PlainU32, mut succeeds: impl FnMut() -> Option<bool
     false
 }
 
-/// An update that another thread overwrites is no loss.
+/// An update lost to another thread does no harm.
 fn learn(average: &PlainU32, before: u32, spins: u32) {
     average.store(before - before / WEIGHT + spins, Relaxed);
 }
@@ -106,7 +105,6 @@ impl RawMutex {
             .is_ok()
     }
 
-    /// For a lock that was found held.
     #[cold]
     pub(super) fn lock_contended(&self) {
         let word = &self.state.word;
@@ -118,13 +116,13 @@ impl RawMutex {
         if spin(&self.average_spins, look) {
             return;
         }
-        // Whoever has slept cannot know whether others still do, so it takes the lock as awaited.
+        // A thread that has slept cannot know whether others still do, so it takes the lock as
+        // awaited.
         while word.swap(AWAITED, Ordering::Acquire) != FREE {
             self.state.wait(AWAITED, None);
         }
     }
 
-    /// For the thread that holds the lock.
     #[inline(always)]
     pub(super) fn unlock(&self) {
         if self.state.word.swap(FREE, Ordering::Release) == AWAITED {

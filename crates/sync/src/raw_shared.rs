@@ -1,7 +1,7 @@
 //! The state of a lock for one writer or many readers, without the value.
 //!
-//! One word: the number of readers, and three bits. A writer that waits keeps new readers out, so
-//! readers cannot starve it; when a writer releases the lock, readers and writers that wait have
+//! One word: the number of readers, and three bits. A waiting writer keeps new readers out, so
+//! readers cannot starve it; when a writer releases the lock, waiting readers and writers have
 //! equal chances.
 
 use std::sync::atomic::AtomicU32 as PlainU32;
@@ -10,15 +10,14 @@ use super::atomics::atomic::Ordering;
 use super::futex::Futex;
 use super::raw_mutex::spin;
 
-/// A writer holds the lock.
 const WRITING: u32 = 1 << 31;
-/// Threads sleep that have to be woken.
+/// Sleeping threads have to be woken.
 const AWAITED: u32 = 1 << 30;
 /// A writer waits: no more readers.
 const CLOSED: u32 = 1 << 29;
 const READERS: u32 = CLOSED - 1;
 
-/// Pauses after an attempt to read that met another.
+/// The first pause after two attempts to read collided.
 const PAUSES_MIN: u32 = 4;
 const PAUSES_MAX: u32 = 64;
 
@@ -49,8 +48,8 @@ impl RawShared {
         may_read(before) && (self.exchange(before, before + 1) || self.try_read_again())
     }
 
-    /// For a reader that met another one. It lets the other go on, for longer each time: when both
-    /// try again at once, the cache line of the state goes to and fro between their processors.
+    /// Backs off after a collision with another reader, for longer each time: when both retry at
+    /// once, the cache line of the state bounces between their processors.
     #[cold]
     fn try_read_again(&self) -> bool {
         let mut pauses = PAUSES_MIN;
@@ -76,7 +75,6 @@ impl RawShared {
             .is_ok()
     }
 
-    /// For a lock that was found closed to readers.
     #[cold]
     pub(super) fn read_contended(&self) {
         let word = &self.state.word;
@@ -99,7 +97,6 @@ impl RawShared {
         }
     }
 
-    /// For a lock that was found held.
     #[cold]
     pub(super) fn write_contended(&self) {
         let word = &self.state.word;
@@ -125,7 +122,6 @@ impl RawShared {
         }
     }
 
-    /// For a thread that has the lock for reading.
     #[inline(always)]
     pub(super) fn unlock_read(&self) {
         let before = self.state.word.fetch_sub(1, Ordering::Release);
@@ -134,12 +130,12 @@ impl RawShared {
         }
     }
 
-    /// The last reader wakes all that wait: the writer among them, and readers, which it keeps out.
+    /// The last reader wakes all waiting threads: the writer, and readers, which it keeps out.
     #[cold]
     fn wake_after_readers(&self) {
         let word = &self.state.word;
         let mut now = word.load(Ordering::Relaxed);
-        // If somebody has the lock meanwhile, he will wake them.
+        // If somebody takes the lock now, that thread will wake them.
         while now & (WRITING | READERS) == 0 && now & AWAITED != 0 {
             match word.compare_exchange(now, now & !AWAITED, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return self.state.wake(true),
@@ -148,7 +144,6 @@ impl RawShared {
         }
     }
 
-    /// For the thread that has the lock for writing.
     #[inline(always)]
     pub(super) fn unlock_write(&self) {
         if self.state.word.swap(0, Ordering::Release) & AWAITED != 0 {
@@ -166,7 +161,7 @@ fn may_read(state: u32) -> bool {
     state & (WRITING | CLOSED) == 0
 }
 
-/// Whoever waits to write may come in before the one that has closed the lock.
+/// A thread that waits to write may overtake the one that has closed the lock.
 fn may_write(state: u32) -> bool {
     state & (WRITING | READERS) == 0
 }

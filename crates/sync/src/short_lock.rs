@@ -5,10 +5,10 @@
 //! takes a second read-modify-write: 17 ns for both on the virtual machine where this was measured,
 //! 8 ns for one. Here the unlocking thread wakes nobody. A waiting thread polls: it spins for some
 //! microseconds, yields the processor a few times, then sleeps in growing steps. So no waiter can
-//! be forgotten, and a holder that the kernel has preempted gets the processor from those that wait
-//! for it. The cost: behind such a holder a waiter can be up to [`SLEEP_MAX`] late. The lock is
-//! therefore for short and rarely contended sections, and never held while foreign code runs
-//! (except for a batch of timers, whose caller changes its own state under it).
+//! be forgotten, and a preempted holder gets the processor from the waiters. The cost: behind such
+//! a holder a waiter can be up to [`SLEEP_MAX`] late. The lock is therefore for short and rarely
+//! contended sections, and never held while foreign code runs (except for a batch of timers, whose
+//! caller changes its own state under it).
 //!
 //! `unsafe`: the value is in an `UnsafeCell` that only a guard accesses. There is one guard at a
 //! time, because a guard is created by the thread that sets the [`Flag`], and clears it when it is
@@ -103,7 +103,7 @@ mod imp {
 
     use crate::short_lock::Flag;
 
-    /// See the head of the file. There is no poison: critical sections leave plain data valid at
+    /// See the head of the file. It is never poisoned: critical sections leave plain data valid at
     /// every point.
     #[derive(Default)]
     pub struct ShortLock<T> {
@@ -117,12 +117,12 @@ mod imp {
     /// A held lock.
     pub struct ShortGuard<'a, T> {
         lock: &'a ShortLock<T>,
-        /// As for the standard library's guard: not `Send`, and `Sync` only if the value is.
+        /// Like the standard library's guard: not `Send`, and `Sync` only if the value is.
         value: std::marker::PhantomData<(*const (), &'a mut T)>,
     }
 
     impl<T> ShortLock<T> {
-        /// A free lock around `value`.
+        /// Creates a free lock around `value`.
         pub fn new(value: T) -> ShortLock<T> {
             ShortLock {
                 flag: Flag::default(),

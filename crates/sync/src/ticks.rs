@@ -4,12 +4,12 @@
 //! Reading the clock after every job takes a large part of a short job. [`TickClock`] reads the
 //! counter and adds the time since its last reading of the system's clock, which it repeats every
 //! millisecond. Its error is therefore at most the difference of the two rates within one
-//! millisecond. No calibration is needed: the rate is that of the last such interval, and until it
-//! is known every reading is the system's.
+//! millisecond. It needs no calibration: it uses the rate of the last such interval, and the
+//! system's clock until a rate is known.
 //!
 //! It is used only where Linux bases its own time on this counter, because Linux has then found it
-//! to be constant and equal on all processors. Elsewhere every reading is the system's. (The crate
-//! `quanta` measures the rate at start, for up to 200 ms.)
+//! to be constant and equal on all processors. Elsewhere every reading comes from the system's
+//! clock. (The crate `quanta` measures the rate at start, for up to 200 ms.)
 //!
 //! `unsafe`: `rdtsc` has no operands and needs no feature that a 64-bit processor may lack.
 
@@ -23,7 +23,7 @@ use crate::clock::RealClock;
 
 /// How long a reading of the system's clock remains valid.
 const WINDOW_NS: u64 = 1_000_000;
-/// The distance between two readings of the system's clock from which the rate is computed.
+/// The minimum distance of two readings of the system's clock for computing the rate.
 const DISTANCE_NS_MIN: u64 = WINDOW_NS / 5;
 const DISTANCE_NS_MAX: u64 = 1_000_000_000;
 /// A reading of the system's clock that took more ticks was interrupted, so it is not an anchor.
@@ -53,8 +53,8 @@ thread_local! {
     static THREAD_CLOCK: TickClock = TickClock::default();
 }
 
-/// The time since the first call of the process, in nanoseconds, by a clock of the calling thread:
-/// quicker than the system's, and off by no more than [`TickClock`]'s is.
+/// The time in nanoseconds since the process's first call, by a clock of the calling thread: faster
+/// than the system's, and as exact as [`TickClock`].
 pub fn thread_now_ns() -> u64 {
     let clock = PROCESS_CLOCK.get_or_init(RealClock::new);
     let now_ns = THREAD_CLOCK.try_with(|thread| thread.now_ns(|| clock.now_ns()));
@@ -77,7 +77,6 @@ impl TickClock {
         now_ns
     }
 
-    /// The time at `ticks`. `read` reads the system's clock and then the counter.
     #[inline]
     fn at(
         &self,
@@ -117,7 +116,6 @@ impl TickClock {
     }
 }
 
-/// The time stamp counter.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
@@ -180,7 +178,6 @@ mod tests {
             )
         }
 
-        /// The error of a reading.
         fn error_ns(&self, clock: &TickClock) -> u64 {
             let read_ns = self.read(clock, 0);
             read_ns.abs_diff(self.now_ns.get() - Machine::START_NS)
@@ -194,7 +191,7 @@ mod tests {
             assert!(machine.error_ns(&clock) <= 1, "step {step}");
             machine.now_ns.set(machine.now_ns.get() + 100);
         }
-        // 10 ms. In the first fifth of a window every reading is the system's.
+        // 10 ms. In the first fifth of a window every reading comes from the system's clock.
         let readings = machine.readings.get() as u64;
         assert!(
             (10..12 + DISTANCE_NS_MIN / 100).contains(&readings),

@@ -2,8 +2,7 @@
 //!
 //! Blocks move from bucket to bucket, so memory is reused. (A vector per bucket was measured:
 //! adding the first million timers took 103 ns each, mostly for new pages in the kernel and for
-//! copies of growing vectors.) The arena is as large as the largest number of reminders so far
-//! required.
+//! copies of growing vectors.) The arena is as large as the most reminders at one time required.
 
 use crate::reminder::Reminder;
 
@@ -67,7 +66,6 @@ struct Block {
     next: u32,
 }
 
-/// All blocks of a wheel.
 pub(crate) struct Blocks {
     chunks: Vec<Vec<Block>>,
     first_free: u32,
@@ -120,7 +118,6 @@ impl Blocks {
     }
 }
 
-/// An unordered set of reminders.
 pub(crate) struct Bucket {
     /// The newest block. All blocks after it are full.
     first: u32,
@@ -192,7 +189,7 @@ impl Bucket {
     /// Counts a reminder that has become stale, and checks two reminders if more than half are
     /// stale.
     ///
-    /// Stale reminders are therefore about as many as live ones at most, and no cancellation pays
+    /// There are thus at most about as many stale reminders as live ones, and no cancellation pays
     /// for a long sweep.
     pub(crate) fn mark_stale(
         &mut self,

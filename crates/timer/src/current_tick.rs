@@ -5,13 +5,13 @@ use std::collections::BinaryHeap;
 
 use crate::reminder::Reminder;
 
-/// A sorted run, taken from a bucket, and a heap of what was inserted since.
+/// A sorted run, taken from a bucket, and a heap of later insertions.
 ///
 /// A heap alone would pop each of a burst of 100,000 through 17 levels. A sorted vector alone would
 /// move all later entries for each insertion.
 #[derive(Default)]
 pub(crate) struct CurrentTick {
-    /// The latest first, so that the next one is at the end.
+    /// In descending order, so that the next one is at the end.
     run: Vec<Reminder>,
     heap: BinaryHeap<Reverse<Reminder>>,
     stale: usize,
@@ -33,7 +33,6 @@ impl CurrentTick {
         self.run.push(reminder);
     }
 
-    /// Sorts the collected reminders.
     pub(crate) fn sort(&mut self) {
         self.run.sort_unstable_by_key(|&reminder| Reverse(reminder));
         self.stale = 0;
@@ -70,8 +69,8 @@ impl CurrentTick {
     /// Counts a reminder that has become stale, and removes all stale ones if they are the
     /// majority.
     ///
-    /// A stale reminder that has been popped is still counted, so a sweep may come early. Its cost
-    /// is still amortised by as many cancellations.
+    /// A popped stale reminder is still counted, so a sweep may come early. Its cost is still
+    /// amortised by as many cancellations.
     pub(crate) fn mark_stale(&mut self, live: impl Fn(usize, u64) -> Option<u64>) {
         self.stale += 1;
         if self.stale > STALE_TOLERATED && self.stale * 2 > self.len() {

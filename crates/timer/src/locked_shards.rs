@@ -32,7 +32,6 @@ impl<'a, P> LockedShards<'a, P> {
             .is_ok()
     }
 
-    /// The shard of a worker of the set.
     pub(crate) fn shard(&mut self, worker: usize) -> &mut Shard<P> {
         let index = self.index(worker);
         &mut self.guards[index].1
@@ -51,7 +50,6 @@ impl<'a, P> LockedShards<'a, P> {
         self.guards.iter().map(|(_, shard)| &**shard)
     }
 
-    /// The position of a worker's shard in [`LockedShards::shards`].
     pub(crate) fn index(&self, worker: usize) -> usize {
         debug_assert!(self.contains(worker));
         self.guards.partition_point(|&(locked, _)| locked < worker)

@@ -41,8 +41,7 @@ struct Record<P> {
 /// it grows.
 const RECORDS_PER_CHUNK: usize = 1024;
 
-/// See the head of this file. The memory is that of the largest number of simultaneous timers so
-/// far.
+/// See the head of this file. Takes as much memory as the most simultaneous timers so far needed.
 pub(crate) struct Records<P> {
     chunks: Vec<Vec<Record<P>>>,
     /// The number of slots ever used.
@@ -64,7 +63,6 @@ impl<P> Records<P> {
         }
     }
 
-    /// The number of pending timers.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
@@ -197,7 +195,6 @@ impl<P> Records<P> {
         std::iter::successors(self.first_free, slot_after).count()
     }
 
-    /// The number of slots ever used.
     #[cfg(any(test, feature = "property"))]
     pub(crate) fn len(&self) -> usize {
         self.count

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::timer_id::TimerId;
 
-/// All pending timers of all workers.
 #[derive(Default)]
 pub(crate) struct ReferenceTimers {
     /// By worker, deadline and order of arrival at that worker.
@@ -22,7 +21,6 @@ impl ReferenceTimers {
         assert_eq!(previous, None, "an id was reused");
     }
 
-    /// Returns whether the timer was pending.
     pub(crate) fn cancel(&mut self, id: TimerId) -> bool {
         let key = self.by_id.remove(&id);
         key.is_some_and(|key| self.by_deadline.remove(&key).is_some())

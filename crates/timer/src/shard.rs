@@ -1,7 +1,7 @@
-//! The timers of one worker: their records, and the wheel that reminds of them. Plain data under
-//! the worker's lock.
+//! The timers of one worker: their records, and the wheel of their reminders. Plain data under the
+//! worker's lock.
 //!
-//! The worker that a timer was added at is its *home*. A timer that has migrated to another worker
+//! The worker at which a timer was added is its *home*. A timer that has migrated to another worker
 //! is a *guest* there; the record at its home remains and says where the timer is.
 
 use std::collections::BTreeMap;
@@ -55,7 +55,6 @@ impl<P> Shard<P> {
         self.records.pending()
     }
 
-    /// No timer is due before this time.
     pub(crate) fn next_ns(&self) -> u64 {
         self.wheel.next_ns()
     }
@@ -109,14 +108,13 @@ impl<P> Shard<P> {
         }
     }
 
-    /// Cancels a pending timer.
     pub(crate) fn cancel(&mut self, key: RecordKey) -> Option<Taken<P>> {
         let timer = self.records.take(key)?;
         self.mark_stale(timer.deadline_ns);
         Some(self.taken(key, timer))
     }
 
-    /// Takes a pending timer out of its record, which refers to `to` from now on.
+    /// Takes a pending timer out of its record, which then refers to `to`.
     pub(crate) fn migrate_out(&mut self, key: RecordKey, to: TimerId) -> Option<Taken<P>> {
         let timer = self.records.migrate_out(key)?;
         self.migrated.insert(key.slot, to);

@@ -17,8 +17,8 @@ pub struct TimerSystem<P, N = ()> {
     workers: Workers<P, N>,
 }
 
-/// The number of timers that are removed in one critical section. They are delivered after it, so a
-/// burst does not block other threads.
+/// How many timers are removed in one critical section. They are delivered after it, so a burst
+/// does not block other threads.
 const EXPIRED_PER_LOCK: usize = 64;
 
 impl<P, N: Notify> TimerSystem<P, N> {
@@ -39,7 +39,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
     /// worker delivers `payload`. A deadline in the past fires at the next such call.
     ///
     /// # Panics
-    /// If there is no such worker, as for all methods that take a worker.
+    /// If the worker does not exist, as for all methods that take a worker.
     pub fn add(&self, worker: usize, deadline_ns: u64, payload: P) -> TimerId {
         let to = self.workers.worker(worker);
         let mut shard = to.lock();
@@ -52,7 +52,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Cancels a timer and returns its payload, or `None` if it has fired or was cancelled before.
     ///
-    /// Of all attempts to cancel or fire a timer exactly one succeeds.
+    /// Among all attempts to cancel or fire a timer exactly one succeeds.
     pub fn cancel(&self, id: TimerId) -> Option<P> {
         let home = self.workers.worker(id.worker);
         let mut home_shard = home.lock();
@@ -135,7 +135,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// When `worker` must check its timers; [`NEVER_NS`](crate::NEVER_NS) if it has none. One load.
     ///
-    /// It may be too early, if that timer was cancelled. After [`TimerSystem::expire`] it is later
+    /// It may be too early if that timer was cancelled. After [`TimerSystem::expire`] it is later
     /// than the `now_ns` of that call, unless timers were added since.
     pub fn next_ns(&self, worker: usize) -> u64 {
         self.workers.worker(worker).next_ns()
@@ -177,7 +177,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
         }
     }
 
-    /// Removes the next timers that are due. From then on they cannot be cancelled.
+    /// Removes the next due timers, which can then no longer be cancelled.
     fn take_due(&self, worker: usize, now_ns: u64, batch: &mut Vec<Expired<P>>) {
         let mut guests = Vec::new();
         let at = self.workers.worker(worker);

@@ -32,7 +32,6 @@ enum Due {
 
 struct CancelRequest {
     id: TimerId,
-    /// Whether the transaction fails if the timer is not pending.
     is_required: bool,
 }
 
@@ -117,8 +116,8 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
     /// count from `now_ns`.
     ///
     /// `change` is called with the ids of the additions when only its own error can still abort the
-    /// transaction. It runs under the locks of all workers concerned, so its effects and those of
-    /// the transaction are one step for every thread that uses the timers: no addition fires before
+    /// transaction. It runs under the locks of all workers concerned, so its effects and the
+    /// transaction's are one step for every thread that uses the timers: no addition fires before
     /// `change` has returned, and no cancelled timer after. It must be short and must not use the
     /// timer system, which would deadlock. A panic in it aborts the transaction.
     ///
@@ -188,7 +187,8 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         }
     }
 
-    /// Where the timers to cancel are pending; `None` for those that are not and need not be.
+    /// Where the timers to cancel are pending; `None` for timers that need not be pending and are
+    /// not.
     fn locate(&self, locked: &mut LockedShards<'a, P>) -> Result<Vec<Option<TimerId>>, Missing> {
         let mut locations = Vec::with_capacity(self.cancellations.len());
         for &CancelRequest { id, is_required } in &self.cancellations {

@@ -4,10 +4,10 @@
 //! cover all 64 bits of a time in nanoseconds, so nothing overflows. A bucket of level 0 is one
 //! tick long, one of the next level 64 ticks. The level of a reminder is the highest base-64 digit
 //! in which its tick differs from the wheel's tick. All of a level therefore precedes all of the
-//! next, and a bucket does not change as long as time has not reached its start. Then its reminders
-//! move to lower levels ([`Wheel::open_next`]), or are sorted at once if the whole bucket is due.
-//! Reminders of the current tick are sorted ([`CurrentTick`]), so expiry is exact: in the order of
-//! deadline and then of insertion.
+//! next, and a bucket does not change until time reaches its start. Then its reminders move to
+//! lower levels ([`Wheel::open_next`]), or are sorted at once if the whole bucket is due. Reminders
+//! of the current tick are sorted ([`CurrentTick`]), so expiry is exact: in the order of deadline
+//! and then of insertion.
 //!
 //! A reminder is not removed when its timer is cancelled; it becomes stale. Finding it in its
 //! bucket would cost two more cache misses than the cancellation itself. [`Bucket::mark_stale`]
@@ -97,7 +97,6 @@ impl Wheel {
         self.buckets[level * BUCKETS_PER_LEVEL + index].push(&mut self.blocks, reminder);
     }
 
-    /// Counts a reminder at `deadline_ns` as stale.
     pub(crate) fn mark_stale(
         &mut self,
         deadline_ns: u64,
@@ -194,7 +193,6 @@ impl Wheel {
         true
     }
 
-    /// The number of reminders, including stale ones.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn len(&self) -> usize {
         let in_buckets: usize = self.buckets.iter().map(Bucket::len).sum();

@@ -1,4 +1,4 @@
-//! The shared state of a timer system: one locked shard per worker, and its next deadline outside
+//! The shared state of a timer system: one locked shard per worker, with its next deadline outside
 //! of the lock.
 
 use crate::callbacks::Notify;
@@ -37,7 +37,7 @@ impl<P, N: Notify> Workers<P, N> {
     }
 
     /// # Panics
-    /// If there is no such worker.
+    /// If the worker does not exist.
     pub(crate) fn worker(&self, worker: usize) -> &Worker<P> {
         &self.workers[worker]
     }
@@ -50,7 +50,6 @@ impl<P, N: Notify> Workers<P, N> {
         }
     }
 
-    /// Runs the caller's part of a transaction.
     pub(crate) fn run_locked<R>(&self, change: impl FnOnce() -> R) -> R {
         self.notify.run_locked(change)
     }

@@ -1,29 +1,29 @@
 //! What is recorded.
 
-/// What an event is.
+/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EventKind {
-    /// A stage of the work, on so many bytes.
+    /// A stage of the work on `argument` bytes.
     Stage = 0,
-    /// A worker ran a flow; the argument is why the turn ended, a [`TurnEnd`].
+    /// A worker ran a flow; the argument says why it stopped, a [`TurnEnd`].
     Run = 1,
     /// A worker had nothing to do; the argument is 1 if it slept in the kernel.
     Idle = 2,
-    /// A thread waited for a lock, in the source line that is the argument.
+    /// A thread waited for a lock; the argument is the source line.
     LockWait = 3,
-    /// A thread woke the worker whose number is the argument, for the flow if there is one. Takes
-    /// no time.
+    /// A thread woke the worker with the number in the argument, for the flow if there is one.
+    /// Takes no time.
     Wake = 4,
     /// A thread gave work to a flow that had none. Takes no time.
     Ready = 5,
-    /// A thread waited for something that is no lock. The argument is 1 if it was to write.
+    /// A thread waited for something other than a lock. The argument is 1 if it was to write.
     Wait = 6,
-    /// A thread read so many bytes from a file, a pipe or a network.
+    /// A thread read `argument` bytes from a file, a pipe or a network.
     Read = 7,
-    /// A thread wrote so many bytes.
+    /// A thread wrote `argument` bytes.
     Write = 8,
-    /// What the name counts is now the argument. Takes no time.
+    /// The count with this name changed to the argument. Takes no time.
     Count = 9,
 }
 
@@ -48,13 +48,13 @@ impl EventKind {
     }
 }
 
-/// Why a worker stopped to run a flow: the argument of [`EventKind::Run`].
+/// Why a worker stopped running a flow: the argument of [`EventKind::Run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TurnEnd {
-    /// It has no job left until it gets the next one.
+    /// It has no more jobs for now.
     NoJobs = 0,
-    /// It has none, and has handed the worker over to another flow.
+    /// It has no more jobs, and has handed the worker over to another flow.
     HandedOver = 1,
     /// Its slice is over; it has more to do.
     SliceOver = 2,
@@ -69,8 +69,8 @@ pub enum TurnEnd {
 pub struct Event {
     /// What it is.
     pub kind: EventKind,
-    /// Of a stage its name, of a lock the type that it guards, of a wait what for, of reads and
-    /// writes where, of a count what it counts.
+    /// A stage's name, the type that a lock guards, what a wait is for, where reads and writes go,
+    /// or what a count counts.
     pub name: &'static str,
     /// The number of the flow; 0 for none.
     pub flow: u32,
@@ -89,6 +89,6 @@ pub struct ThreadTrace {
     pub name: String,
     /// In the order in which the events ended.
     pub events: Vec<Event>,
-    /// The events that were replaced by later ones.
+    /// The number of events replaced by later ones.
     pub lost: u64,
 }

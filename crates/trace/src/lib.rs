@@ -1,10 +1,10 @@
 //! Records what threads do and when.
 //!
-//! [`start`] switches recording on, once, for the whole process; before, a check costs one relaxed
-//! load. Each thread writes to a ring of its own, without locks: what does not fit replaces the
-//! oldest. [`collect`] returns everything when the work has ended. The model is FreeBSD's KTR with
-//! schedgraph (Roberson). The crate reads no clock: who records states the times, in nanoseconds of
-//! a common clock.
+//! [`start`] switches recording on, once, for the whole process; before that, a check costs one
+//! relaxed load. Each thread writes to its own ring, without locks: new events replace the oldest
+//! when it is full. [`collect`] returns everything when the work has ended. The model is FreeBSD's
+//! KTR with schedgraph (Roberson). The crate reads no clock: callers pass the times, in nanoseconds
+//! of a common clock.
 
 mod event;
 mod names;
@@ -29,13 +29,12 @@ impl TurnEnd {
     ];
 }
 
-/// The number of the latest flow.
 static FLOWS: AtomicU32 = AtomicU32::new(0);
 
-/// The events that a ring has room for; 0 while nothing is recorded.
+/// How many events a ring holds; 0 while nothing is recorded.
 static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 
-/// The rings of all threads that have recorded something, also of those that have ended.
+/// The rings of all threads that have recorded something, including ended ones.
 static RINGS: Mutex<Vec<Arc<Ring>>> = Mutex::new(Vec::new());
 
 struct Recorder {
@@ -47,13 +46,13 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// Records from now on, up to so many events of each thread, which take 32 bytes each. The memory
-/// of a ring grows with the events.
+/// Starts recording the latest `events_per_thread` events of each thread, which take 32 bytes each.
+/// The memory of a ring grows with the events.
 pub fn start(events_per_thread: usize) {
     CAPACITY.store(events_per_thread.max(1), Ordering::Relaxed);
 }
 
-/// Records no more.
+/// Stops recording.
 pub fn stop() {
     CAPACITY.store(0, Ordering::Relaxed);
 }
@@ -75,7 +74,7 @@ pub fn record(event: Event) {
     if capacity == 0 {
         return;
     }
-    // A thread that is about to end records no more.
+    // A thread that is about to end records nothing more.
     let _ = RECORDER.try_with(|recorder| {
         let Ok(mut recorder) = recorder.try_borrow_mut() else {
             return;
@@ -85,7 +84,7 @@ pub fn record(event: Event) {
     });
 }
 
-/// What all threads have recorded so far. Events that a thread records meanwhile may be missing.
+/// What all threads have recorded so far. May miss events that a thread is recording at the moment.
 pub fn collect() -> Vec<ThreadTrace> {
     let rings = RINGS.lock().unwrap_or_else(PoisonError::into_inner);
     rings.iter().map(|ring| ring.read()).collect()
@@ -119,7 +118,7 @@ mod tests {
         }
     }
 
-    /// One test, because recording is of the whole process.
+    /// One test, because recording covers the whole process.
     #[test]
     fn each_thread_has_its_latest_events_in_their_order() {
         record(event("too early", 1));

@@ -2,11 +2,10 @@
 
 use std::sync::{PoisonError, RwLock};
 
-/// All names that were used so far.
 static NAMES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
 
-/// The names that one thread has used. There are a dozen or two: looking through them takes no
-/// longer than a hash.
+/// The names that one thread has used. There are a dozen or two: searching them takes no longer
+/// than a hash.
 #[derive(Debug, Default)]
 pub struct NameCache {
     known: Vec<(&'static str, u32)>,
@@ -35,7 +34,7 @@ fn number_for_all(name: &'static str) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The name with a number; empty if there is none.
+/// The name with a number; empty if it is unknown.
 pub fn name_of(number: u32) -> &'static str {
     let names = NAMES.read().unwrap_or_else(PoisonError::into_inner);
     names.get(number as usize).copied().unwrap_or_default()

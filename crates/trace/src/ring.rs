@@ -1,4 +1,4 @@
-//! The ring of one thread, which alone writes to it.
+//! The ring of one thread, which is its only writer.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::names::name_of;
 /// The words of an event: kind, name and flow; start, duration, argument.
 type EventWords = [AtomicU64; 4];
 
-/// The events of a part of a ring: a thread with few events takes little memory.
+/// The number of events in a part of a ring: a thread with few events takes little memory.
 const PART_EVENTS: usize = 1 << 12;
 
 const NAME_SHIFT: u32 = 8;
@@ -19,10 +19,10 @@ const FLOW_SHIFT: u32 = 32;
 #[derive(Debug)]
 pub(crate) struct Ring {
     name: String,
-    /// Each is made for the first event in it.
+    /// Each is allocated for the first event in it.
     parts: Vec<OnceLock<Box<[EventWords]>>>,
     capacity: u64,
-    /// The number of events that were ever written.
+    /// The total number of events written.
     written: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Ring {
         }
     }
 
-    /// Writes an event. For the thread that owns the ring.
+    /// Writes an event. Only for the thread that owns the ring.
     pub(crate) fn push(&self, name: u32, event: &Event) {
         let number = self.written.load(Ordering::Relaxed);
         let place = (number % self.capacity) as usize;
@@ -60,16 +60,16 @@ impl Ring {
         for (to, word) in slot.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
         }
-        // Whoever sees the number sees the event.
+        // A thread that sees the number sees the event.
         self.written.store(number + 1, Ordering::Release);
     }
 
-    /// The events. Those that may have been replaced during the reading are left out.
+    /// The events, except for those that may have been replaced while they were read.
     pub(crate) fn read(&self) -> ThreadTrace {
         let end = self.written.load(Ordering::Acquire);
         let start = end.saturating_sub(self.capacity);
         let mut events: Vec<Option<Event>> = (start..end).map(|number| self.at(number)).collect();
-        // The one being written counts as replaced, too.
+        // The one being written also counts as replaced.
         let now = self.written.load(Ordering::Acquire);
         let replaced = if now == end {
             start

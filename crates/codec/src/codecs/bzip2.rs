@@ -15,10 +15,9 @@ use crate::workspace::Workspace;
 
 /// The unit of bzip2's block size, bytes: level n sorts n units at a time.
 const LEVEL_BYTES: u64 = 100_000;
-/// bzip2's default of the effort on repetitive data. It is fixed since it changes only the speed.
+/// bzip2's default effort on repetitive data. It is fixed since it changes only the speed.
 const WORK_FACTOR: u32 = 30;
 
-/// bzip2.
 pub(crate) struct Bzip2;
 
 impl CodecId {
@@ -185,7 +184,6 @@ fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u
     }
 }
 
-/// The bytes read and written so far.
 fn totals(stream: &Decompress) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))

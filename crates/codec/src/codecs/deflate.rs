@@ -9,12 +9,11 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// The upper bounds of zlib's documentation: (1 << 17) + (1 << 17) bytes and some for an encoder,
-/// 32 KiB and tables for a decoder. zlib-rs pads its windows.
+/// The upper bounds from zlib's documentation: about (1 << 17) + (1 << 17) bytes for an encoder, 32
+/// KiB and tables for a decoder. zlib-rs pads its windows.
 const ENCODER_BYTES: u64 = 512 << 10;
 const DECODER_BYTES: u64 = 96 << 10;
 
-/// Deflate.
 pub(crate) struct Deflate;
 
 impl CodecId {
@@ -22,7 +21,6 @@ impl CodecId {
     pub const DEFLATE: Self = Self(5);
 }
 
-/// The streams retained between blocks.
 #[derive(Default)]
 pub(crate) struct DeflateState {
     /// The encoder and its level.
@@ -190,7 +188,6 @@ fn finish(stream: &mut Decompress, ended: bool, data: &[u8], raw_length_bytes: u
     }
 }
 
-/// The bytes read and written so far.
 fn totals(stream: &Decompress) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))

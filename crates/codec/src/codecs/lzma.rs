@@ -26,7 +26,6 @@ const LITERAL_BITS_MAX: u32 = 4;
 /// that, another codec is better.
 const DICTIONARY_SHARE_LOG_MIN: u32 = 2;
 
-/// LZMA2.
 pub(crate) struct Lzma;
 
 impl CodecId {
@@ -167,7 +166,6 @@ impl Dictionary {
         Self { code, bytes }
     }
 
-    /// The smallest one of at least `length_bytes`, which is at most `MAX_RAW_LENGTH_BYTES`.
     fn holding(length_bytes: u64) -> Self {
         (0..=Self::CODE_MAX)
             .map(Self::from_code)
@@ -175,7 +173,7 @@ impl Dictionary {
             .unwrap_or(Self::from_code(Self::CODE_MAX))
     }
 
-    /// The stated one, if it is within the limit; but none larger than the block can need, since
+    /// The stated dictionary size, if it is within the limit, but at most what the block can need:
     /// distances reach no further than the raw bytes.
     fn from_params(params: &Params, raw_length_bytes: u64) -> Result<Self> {
         let [code] = params.to_array()?;
@@ -200,7 +198,7 @@ impl Dictionary {
     }
 }
 
-/// The dictionary for a block: that of `settings`, at most as large as the block.
+/// The dictionary for a block: the one in `settings`, at most as large as the block.
 fn dictionary(raw_length_bytes: u64, settings: &Settings) -> Result<Dictionary> {
     let whole = Dictionary::holding(raw_length_bytes);
     let Some(log) = settings.window_log else {
@@ -303,7 +301,6 @@ fn decoder(params: &Params, raw_length_bytes: u64) -> Result<Stream> {
     })
 }
 
-/// Decodes until `out` is full.
 fn fill(stream: &mut Stream, data: &[u8], out: &mut [u8], raw_length_bytes: u64) -> Result<()> {
     loop {
         let (consumed, produced) = totals(stream)?;
@@ -346,7 +343,6 @@ fn finish(stream: &mut Stream, data: &[u8], raw_length_bytes: u64) -> Result<()>
     }
 }
 
-/// The bytes read and written so far.
 fn totals(stream: &Stream) -> Result<(usize, usize)> {
     let to_usize = |total| usize::try_from(total).map_err(|_| damaged("counter"));
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))

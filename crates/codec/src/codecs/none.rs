@@ -7,7 +7,6 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// The codec `none`.
 pub(crate) struct Stored;
 
 impl CodecId {

@@ -28,7 +28,7 @@ const MEMORY_MAX_BYTES: u32 = 256 << 20;
 /// A model uses at most this many bytes per raw byte at the orders used here. More memory would
 /// never be used, but has to be cleared.
 const MEMORY_PER_RAW_BYTE: u64 = 24;
-/// A quarter of the memory of the level is still better than lighter codecs; less is not.
+/// A quarter of the level's memory is still better than lighter codecs; less is not.
 const REDUCTIONS_MAX: u32 = 2;
 
 /// Model order and log2 of the most memory (bytes) per level 1..=9.
@@ -45,7 +45,6 @@ const LEVELS: [(u32, u32); 9] = [
 ];
 const _: () = assert!(1 << LEVELS[8].1 == MEMORY_MAX_BYTES);
 
-/// PPMd.
 pub(crate) struct Ppmd;
 
 impl CodecId {
@@ -53,7 +52,6 @@ impl CodecId {
     pub const PPMD: Self = Self(6);
 }
 
-/// The two parameters of encoder and decoder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Model {
     order: u32,

@@ -1,11 +1,11 @@
 //! Branch filter for x86 and x86-64, as widely published (CAB's E8 translation, the branch
-//! converters of 7z and xz): the relative target after E8 (call) or E9 (jmp) becomes an absolute
-//! one, so that calls of the same function are equal. Positions count from the start of the block.
+//! converters of 7z and xz): the relative target after E8 (call) or E9 (jmp) becomes absolute, so
+//! that calls of the same function are equal. Positions count from the start of the block.
 //!
 //! A target is plausible if its top byte is 00 or FF. Targets are stored modulo 2^25, so that the
 //! top byte is 00 or FF again and the decoder decides the same without further state. xz has such
-//! state, in order to convert calls that overlap a false match and to convert fewer false matches.
-//! Here the operand of every match is skipped, as in CAB, and the trial on a sample decides.
+//! state, to convert calls that overlap a false match and fewer false matches. Here the operand of
+//! every match is skipped, as in CAB, and the trial on a sample decides.
 
 /// The opcode and a 32-bit operand.
 pub(super) const INSTRUCTION_BYTES: usize = 5;

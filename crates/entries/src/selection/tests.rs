@@ -309,7 +309,7 @@ fn patterns_without_meaning_are_errors_that_name_them() {
         ),
         (
             b"[\xff]",
-            "pattern \"[\u{fffd}]\": bytes that are no UTF-8 have no meaning inside '[...]'",
+            "pattern \"[\u{fffd}]\": only UTF-8 is allowed inside '[...]'",
         ),
     ];
     for (pattern, text) in cases {

@@ -9,14 +9,14 @@ pub trait Bytes {
     /// The length of the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     fn size_bytes(&self) -> io::Result<u64>;
 
-    /// Fills the beginning of `buffer` with what is at `offset`. Returns the number of bytes; fewer
-    /// than asked for only at the end.
+    /// Fills the beginning of `buffer` from `offset`. Returns the number of bytes; fewer than asked
+    /// for only at the end.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -38,7 +38,6 @@ impl Bytes for &[u8] {
     }
 }
 
-/// Fills `buffer` from `offset` on.
 pub(super) fn fill(
     file: &dyn Bytes,
     offset: u64,
@@ -56,7 +55,6 @@ pub(super) fn fill(
     }
 }
 
-/// The bytes at `offset`.
 pub(super) fn exact<const COUNT: usize>(
     file: &dyn Bytes,
     offset: u64,
@@ -67,7 +65,6 @@ pub(super) fn exact<const COUNT: usize>(
     Ok(bytes)
 }
 
-/// At most `count` bytes at `offset`.
 pub(super) fn up_to(file: &dyn Bytes, offset: u64, count: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     let read = file.read_at(offset, &mut bytes)?;

@@ -2,8 +2,7 @@
 
 use crate::format::Format;
 
-/// What is stated. `None` is what the format does not state, or what could be learned only by
-/// decoding.
+/// What a file states. `None` where the format states nothing, or only decoding would tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// The format.
@@ -12,29 +11,27 @@ pub struct Description {
     pub file_bytes: u64,
     /// The length of the content.
     pub content_bytes: Option<u64>,
-    /// The number of independent parts, called as [`Format::part_name`] says; skipped frames do not
-    /// count.
+    /// The number of independent parts, named by [`Format::part_name`], without skipped frames.
     pub parts: Option<u64>,
     /// The number of frames that hold no content.
     pub skipped_frames: u64,
     /// The number of blocks.
     pub blocks: Option<u64>,
-    /// The most content that one block has.
+    /// The largest content of one block.
     pub block_bytes_max: Option<u64>,
-    /// The memory that the largest window takes.
+    /// The memory of the largest window.
     pub window_bytes: Option<u64>,
     /// The checksums of the content, each once; empty if there are none.
     pub checks: Vec<&'static str>,
-    /// The name that the first gzip member states.
+    /// The name in the first gzip member.
     pub name: Option<Vec<u8>>,
-    /// The time that the first gzip member states, in seconds since 1970.
+    /// The time in the first gzip member, in seconds since 1970.
     pub modified: Option<u32>,
     /// The length of the last gzip member, modulo 2^32.
     pub last_member_bytes: Option<u32>,
 }
 
 impl Description {
-    /// Nothing but the length.
     pub(super) fn new(format: Format, file_bytes: u64) -> Description {
         Description {
             format,
@@ -52,7 +49,6 @@ impl Description {
         }
     }
 
-    /// Adds a checksum, once.
     pub(super) fn add_check(&mut self, check: &'static str) {
         if !self.checks.contains(&check) {
             self.checks.push(check);

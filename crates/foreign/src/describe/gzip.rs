@@ -1,11 +1,11 @@
-//! gzip states the length of the last member, and name and time of the first. How many members
-//! there are is known only after decoding.
+//! gzip states the length of the last member, and name and time of the first. The number of members
+//! is known only after decoding.
 
 use super::bytes::{Bytes, exact, up_to};
 use super::description::Description;
 use crate::error::Result;
 
-/// The most bytes of the header that are looked at for the name.
+/// How many bytes of the header are searched for the name.
 const HEADER_BYTES_MAX: usize = 70 << 10;
 const TRAILER_BYTES: u64 = 8;
 

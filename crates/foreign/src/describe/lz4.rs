@@ -29,7 +29,7 @@ pub(super) fn describe(file: &dyn Bytes, mut description: Description) -> Result
                 offset += 8 + u64::from(length);
                 continue;
             }
-            _ => return Err(Error::damaged(offset, "no lz4 frame begins here")),
+            _ => return Err(Error::damaged(offset, "expected an lz4 frame")),
         };
         description.add_part(header.content_bytes);
         let block_bytes = header.block_bytes_max as u64;
@@ -54,7 +54,7 @@ pub(super) fn describe(file: &dyn Bytes, mut description: Description) -> Result
     }
 }
 
-/// The end of the frame that begins at `offset`. Counts its blocks.
+/// Finds the end of the frame that begins at `offset`, and counts its blocks.
 fn pass_blocks(
     file: &dyn Bytes,
     offset: u64,

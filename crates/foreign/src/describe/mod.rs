@@ -32,7 +32,7 @@ pub fn describe(format: Format, file: &dyn Bytes) -> Result<Description> {
     }
 }
 
-/// bzip2 states the size of the blocks of its first stream, and no number or length of anything.
+/// bzip2 states the size of the blocks of its first stream, but no counts or lengths.
 fn bzip2(file: &dyn Bytes, mut description: Description) -> Result<Description> {
     let [.., level] = bytes::exact::<4>(file, 0, "the header of a bzip2 stream")?;
     description.add_check("CRC-32");

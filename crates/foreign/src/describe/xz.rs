@@ -7,7 +7,7 @@ use crate::xz::{HEADER_BYTES, check_name};
 
 const FOOTER_BYTES: u64 = 12;
 const IN_INDEX: &str = "the index of an xz stream";
-/// A larger index, of some ten million blocks, is not read.
+/// Larger indexes, of about ten million blocks, are not read.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) fn describe(file: &dyn Bytes, mut description: Description) -> Result<Description> {
@@ -31,7 +31,7 @@ fn pass_padding(file: &dyn Bytes, mut end: u64) -> Result<u64> {
     Ok(end)
 }
 
-/// The start of the stream that ends at `end`, whose index is added to the description.
+/// The start of the stream that ends at `end`. Adds its index to the description.
 fn stream_start(file: &dyn Bytes, end: u64, description: &mut Description) -> Result<u64> {
     let footer_at = end
         .checked_sub(FOOTER_BYTES)
@@ -39,7 +39,10 @@ fn stream_start(file: &dyn Bytes, end: u64, description: &mut Description) -> Re
     let footer: [u8; 12] = exact(file, footer_at, IN_INDEX)?;
     let [c0, c1, c2, c3, s0, s1, s2, s3, flags @ .., _, _] = footer;
     if footer.last_chunk::<2>() != Some(b"YZ") {
-        return Err(Error::damaged(footer_at, "no xz stream ends here"));
+        return Err(Error::damaged(
+            footer_at,
+            "expected the end of an xz stream",
+        ));
     }
     let hashed = footer.get(4..10).unwrap_or_default();
     if crc32fast::hash(hashed) != u32::from_le_bytes([c0, c1, c2, c3]) {

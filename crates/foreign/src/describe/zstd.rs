@@ -39,7 +39,7 @@ pub(super) fn describe(file: &dyn Bytes, mut description: Description) -> Result
                     what: IN_FRAME,
                 });
             }
-            FrameStart::Other => return Err(Error::damaged(offset, "no zstd frame begins here")),
+            FrameStart::Other => return Err(Error::damaged(offset, "expected a zstd frame")),
         }
     }
     if offset > description.file_bytes {

@@ -45,7 +45,7 @@ pub(super) fn positions(bytes: &[u8], threshold: i16, found: &mut impl FnMut(usi
     }
 }
 
-/// Tests positions from `position` on until `group` is nearly full or the bytes end. Returns the
+/// Tests positions from `position` until `group` is nearly full or the bytes end. Returns the
 /// number of positions found and the position at which it stopped.
 ///
 /// A step finds a position in one of four or eight cases, which no branch predictor can predict. So
@@ -68,8 +68,8 @@ fn fill_group(
             debug_assert!(offset + 32 <= READ);
             _mm256_loadu_si256(bytes.as_ptr().add(position + offset).cast())
         };
-        // Tests sixteen positions, every second one from `first` on: a load at `first` holds the
-        // first words of their windows.
+        // Tests sixteen positions, every second one from `first`: a load at `first` holds the first
+        // words of their windows.
         let are_below = |first: usize| {
             let product =
                 |word: usize| _mm256_mullo_epi16(words(first + 2 * word), multipliers[word]);

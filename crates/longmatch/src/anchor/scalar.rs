@@ -4,7 +4,7 @@
 use super::window_hash::window_hash;
 use crate::params::ANCHOR_WINDOW_BYTES;
 
-/// Does the same as `select::positions`, from position `from` on.
+/// Does the same as `select::positions`, starting at position `from`.
 pub(super) fn positions(bytes: &[u8], from: usize, threshold: i16, found: &mut impl FnMut(usize)) {
     let Some(tail) = bytes.get(from..) else {
         return;

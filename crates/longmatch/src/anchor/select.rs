@@ -6,7 +6,7 @@ use super::avx2;
 use super::scalar;
 use crate::params::{ANCHOR_BITS_MAX, ANCHOR_SPACING_MIN, ANCHOR_WINDOW_BYTES, FINGERPRINT_BYTES};
 
-/// The threshold: a position is an anchor if its window's hash is below it.
+/// A position is an anchor if its window's hash is below this.
 fn threshold(anchor_bits: u32) -> i16 {
     debug_assert!((4..=ANCHOR_BITS_MAX).contains(&anchor_bits));
     i16::MIN + (1 << (16 - anchor_bits))

@@ -21,7 +21,6 @@ mod small;
 use self::small::SmallTable;
 use crate::prefetch::prefetch;
 
-/// The number of entries in a bucket.
 const SLOTS: usize = 8;
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
@@ -107,7 +106,6 @@ impl<W: IndexWords> FingerprintIndex<W> {
         self.floor = self.floor.max(floor);
     }
 
-    /// Returns the position of the first entry of the bucket of `fingerprint`.
     #[inline]
     fn bucket(&self, fingerprint: u64) -> usize {
         (fingerprint >> self.bucket_shift) as usize * SLOTS
@@ -213,9 +211,9 @@ impl<W: IndexWords> FingerprintIndex<W> {
         }
     }
 
-    /// Removes entries with addresses below `cut`: those of the lowest rank that occurs among them,
-    /// and those below the floor. The remaining ones have at least one more trailing zero bit in
-    /// their tags.
+    /// Removes entries with addresses below `cut`: the entries of the lowest rank that occurs among
+    /// them, and those below the floor. The remaining ones have at least one more trailing zero bit
+    /// in their tags.
     fn thin_below(&mut self, cut: u64) {
         let floor = self.floor;
         let is_old = |entry: u64| entry != 0 && (entry & ADDRESS_MASK) <= cut;

@@ -41,12 +41,10 @@ impl SmallTable {
         })
     }
 
-    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.used
     }
 
-    /// Returns whether it has reached its largest size.
     pub(super) fn is_full(&self) -> bool {
         self.used >= self.entries_max
     }
@@ -58,7 +56,6 @@ impl SmallTable {
         (fingerprint >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    /// Prefetches the slot of `fingerprint`.
     #[inline]
     pub(super) fn prefetch(&self, fingerprint: u64) {
         prefetch(&self.slots[self.home(fingerprint)]);
@@ -78,7 +75,6 @@ impl SmallTable {
         }
     }
 
-    /// Returns the address of `fingerprint`.
     #[inline]
     pub(super) fn get(&self, fingerprint: u64) -> Option<u64> {
         self.slots[self.find(fingerprint)]
@@ -127,7 +123,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Returns fingerprints of which many share their highest bits.
+    /// Returns fingerprints many of which share their highest bits.
     fn fingerprint(n: u64) -> u64 {
         n.wrapping_mul(0x9E37_79B9_7F4A_7C15) & !(0xFF << 40)
     }

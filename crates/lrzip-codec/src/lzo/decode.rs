@@ -14,7 +14,7 @@ use refrain_codec::Result;
 const WINDOW_BYTES: usize = 1 << 16;
 const WINDOW_MASK: usize = WINDOW_BYTES - 1;
 
-/// Longer lengths are refused: none that fits in memory exceeds this.
+/// Longer lengths are refused; anything that fits in memory is shorter.
 const LENGTH_MAX: u64 = 1 << 40;
 
 /// The number of literals that the previous instruction copied.
@@ -31,7 +31,7 @@ enum LiteralCount {
 #[derive(Debug, Clone, Copy)]
 struct Match {
     length: u64,
-    /// The value that is added to the distance that follows.
+    /// The value to be added to the distance that follows.
     base: usize,
 }
 
@@ -49,7 +49,7 @@ enum State {
         shift: u32,
         literals: u8,
     },
-    /// Two bytes of distance follow, of which `low` is the first if it has been read.
+    /// Two bytes of distance follow. `low` is the first one if it has been read.
     FarDistance {
         partial: Match,
         low: Option<u8>,
@@ -66,7 +66,6 @@ enum State {
     End,
 }
 
-/// A streaming decoder.
 pub(crate) struct LzoStage {
     state: State,
     before: LiteralCount,
@@ -171,7 +170,6 @@ impl LzoStage {
         })
     }
 
-    /// Produces one byte.
     #[inline]
     fn emit(&mut self, byte: u8, out: &mut u8) {
         *out = byte;

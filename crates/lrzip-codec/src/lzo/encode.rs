@@ -2,7 +2,7 @@
 //!
 //! It makes one pass with a table of the last position of each four bytes, as Lempel-Ziv coders of
 //! this speed have done since LZRW1 (R. Williams, 1991). After many misses it takes larger steps.
-//! The instructions and their limits are those of the Linux kernel's description
+//! The instructions and their limits follow the Linux kernel's description
 //! (`Documentation/staging/lzo.rst`).
 
 /// log2 of the number of entries of the table.
@@ -20,7 +20,7 @@ const FAR_MAX: usize = (1 << 15) + MIDDLE_MAX - 1;
 const MATCH_MIN: usize = 4;
 /// The longest match that fits in the shortest instruction, in bytes.
 const SHORT_MAX: usize = 8;
-/// log2 of the number of misses after which the steps get longer by one.
+/// log2 of the number of misses after which the steps grow by one.
 const SKIP_LOG: u32 = 5;
 
 /// Encodes `raw` and appends the result to `out`.
@@ -57,7 +57,6 @@ fn slot(four: [u8; 4]) -> usize {
     (u32::from_le_bytes(four).wrapping_mul(0x9E37_79B1) >> (u32::BITS - TABLE_LOG)) as usize
 }
 
-/// Returns the length of the common prefix in bytes.
 fn common_prefix_bytes(a: &[u8], b: &[u8]) -> usize {
     let chunk_pairs = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
     let mut count = 0;

@@ -7,11 +7,10 @@ use crate::stage::damaged;
 use refrain_codec::CodecId;
 use refrain_codec::property::random_bytes;
 
-/// Builds a stream and its content.
 struct StreamBuilder {
     stream: Vec<u8>,
     content: Vec<u8>,
-    /// Random bytes, and the number of them that were used.
+    /// Random bytes, and how many of them were used.
     random_bytes: Vec<u8>,
     used: usize,
     /// The number of literals that the last instruction copied; 4 means four or more.
@@ -29,7 +28,6 @@ impl StreamBuilder {
         }
     }
 
-    /// Returns a random number below `end`.
     fn random_below(&mut self, end: usize) -> usize {
         let byte = |at: usize| usize::from(self.random_bytes[at % self.random_bytes.len()]);
         let value = byte(self.used) | byte(self.used + 1) << 8 | byte(self.used + 2) << 16;
@@ -165,8 +163,8 @@ impl StreamBuilder {
     }
 }
 
-/// Builds a stream that begins as those of lzo1x_1 do (a first byte above 17 is a run of literals)
-/// or with an ordinary instruction.
+/// Builds a stream that begins like lzo1x_1's (a first byte above 17 is a run of literals) or with
+/// an ordinary instruction.
 fn random_stream(seed: u64, instructions: usize) -> (Vec<u8>, Vec<u8>) {
     let mut builder = StreamBuilder::new(seed);
     let first = builder.random_below(300);

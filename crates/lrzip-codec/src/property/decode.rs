@@ -34,7 +34,7 @@ pub fn codec(choice: u8) -> LrzipCodec {
 /// Decodes a block in chunks of these sizes.
 ///
 /// # Errors
-/// Those of the decoder.
+/// The decoder's.
 pub fn decode_in_chunks(
     codec: LrzipCodec,
     data: &[u8],
@@ -46,8 +46,8 @@ pub fn decode_in_chunks(
     decode_in_chunks_within(MEMORY_BYTES_MAX, codec, data, raw_length_bytes, chunk_bytes)
 }
 
-/// Decodes a block as [`decode_in_chunks`] does, and its end where there is a checksum. Otherwise
-/// the size of the chunks decides whether damage behind the last raw byte is found.
+/// Decodes a block as [`decode_in_chunks`] does, and its end if it has a checksum. Otherwise the
+/// size of the chunks decides whether damage after the last raw byte is found.
 pub(crate) fn decode_to_end(
     codec: LrzipCodec,
     data: &[u8],

@@ -8,8 +8,7 @@ use super::decode::decode_in_chunks;
 use crate::codec::LrzipCodec;
 use refrain_codec::{Error, Result};
 
-/// The number of raw bytes that the reference implementation decodes, which takes about ten
-/// microseconds for each.
+/// How many raw bytes the reference implementation decodes, at about ten microseconds each.
 const REFERENCE_BYTES_MAX: usize = 4000;
 
 /// Both decode any bytes to the same output, or both refuse them.
@@ -133,7 +132,6 @@ impl Choices<'_> {
         program
     }
 
-    /// Returns the header of a block with a random model.
     fn header(&mut self) -> Vec<u8> {
         let sizes: [u8; 4] = std::array::from_fn(|_| self.below(9));
         let count = 1 + self.below(24);
@@ -196,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The end of each program, which outputs A, B, C, D and *B.
+    /// The end of each program; outputs A, B, C, D and *B.
     const OUTPUT_STATE: [u8; 53] = {
         let out_all = [57, 215, 8, 57, 215, 8, 57, 215, 8, 57];
         let mut program = [57; 53];

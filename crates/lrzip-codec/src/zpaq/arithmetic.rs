@@ -4,16 +4,13 @@ use super::error::damaged;
 use super::predictor::{BitCoder, Predictor};
 use refrain_codec::Result;
 
-/// A buffer of encoded bytes.
 #[derive(Default)]
 pub(crate) struct InputBuffer {
     bytes: Vec<u8>,
-    /// The number of bytes that have been read.
     read_bytes: usize,
 }
 
 impl InputBuffer {
-    /// Returns the bytes that have not been read.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.read_bytes..]
     }
@@ -30,7 +27,6 @@ impl InputBuffer {
         count
     }
 
-    /// Skips `count` unread bytes.
     pub(crate) fn skip(&mut self, count: usize) {
         self.read_bytes = self.bytes.len().min(self.read_bytes + count);
     }

@@ -41,15 +41,14 @@ const TEXT_BYTES_MAX: u32 = 1 << 20;
 /// transform takes about 20 per byte.
 const POST_STEPS_PER_BYTE: u64 = 512;
 
-/// What the decoder reads next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextPart {
     /// A block, or the end of the data.
     Block,
     /// A segment of the block, or the end of the block.
     Segment,
-    /// A text that ends with a zero, of which `length` bytes have been read. After a name, a
-    /// comment follows.
+    /// A text that ends with a zero, of which `length` bytes have been read. A comment follows a
+    /// name.
     Text {
         is_name: bool,
         length: u32,
@@ -67,12 +66,11 @@ enum Postprocessing {
     Unknown,
     /// Decoded bytes are raw bytes.
     None,
-    /// The program is being read: the bytes of its length and itself that have been decoded.
+    /// The program is being read: its length and the bytes decoded so far.
     Loading(Vec<u8>),
     Run(Box<Machine>),
 }
 
-/// The decoder of one block.
 struct BlockDecoder {
     /// `None` if the bytes are stored.
     predictor: Option<Box<Predictor>>,
@@ -88,7 +86,7 @@ pub(crate) struct ZpaqStage {
     block: Option<BlockDecoder>,
     /// The number of stored bytes before the next length.
     stored_remaining: u32,
-    /// Raw bytes that are produced, of which `delivered` have been returned.
+    /// Produced raw bytes, of which `delivered` have been returned.
     produced: Vec<u8>,
     delivered: usize,
     /// Whether a program is suspended until there is space for its output.
@@ -288,7 +286,6 @@ impl ZpaqStage {
         Ok(())
     }
 
-    /// Resumes a program that was suspended.
     fn resume_program(&mut self, room: usize) -> Result<()> {
         if let Some(BlockDecoder {
             post: Postprocessing::Run(machine),

@@ -131,7 +131,6 @@ impl Component {
         Ok(Some((component, length)))
     }
 
-    /// Returns the memory of its tables in bytes.
     fn memory_bytes(self) -> u64 {
         match self {
             Component::Const { .. } | Component::Avg { .. } => 0,

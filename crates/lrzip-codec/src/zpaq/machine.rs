@@ -21,7 +21,7 @@ struct Instruction {
     argument: u16,
 }
 
-/// Opcodes with an execution of their own.
+/// Opcodes that are executed separately.
 mod op {
     /// Reserved. Here it also represents an instruction that the end of the program truncates.
     pub(crate) const INVALID: u8 = 0;
@@ -69,7 +69,6 @@ struct Registers {
     c: u32,
     d: u32,
     flag: bool,
-    /// The position of the next instruction.
     next: usize,
     /// The number of instructions that the program may still execute.
     steps_remaining: u64,
@@ -107,7 +106,6 @@ macro_rules! execute {
     };
 }
 
-/// The length of an instruction in bytes.
 const fn length(opcode: u8) -> usize {
     match opcode {
         op::LONG_JUMP => 3,
@@ -133,7 +131,6 @@ impl Machine {
         self.registers.steps_remaining = self.registers.steps_remaining.saturating_add(steps);
     }
 
-    /// Returns entry `index` of H.
     pub(crate) fn hash(&self, index: usize) -> u32 {
         self.hashes[index & (self.hashes.len() - 1)]
     }

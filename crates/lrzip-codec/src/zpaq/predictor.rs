@@ -9,7 +9,6 @@ use super::tables::Tables;
 use crate::cpu::Avx2;
 use refrain_codec::Result;
 
-/// A decoder or encoder of bits.
 pub(crate) trait BitCoder {
     /// Decodes or encodes the next bit. A one has `probability` / 65536.
     fn code(&mut self, probability: u32) -> Result<usize>;
@@ -53,7 +52,7 @@ impl Predictor {
     /// Decodes or encodes the next byte, whose bits `coder` provides.
     ///
     /// # Errors
-    /// Those of `coder`; `Damaged` if the program that computes contexts executes an invalid
+    /// The errors of `coder`; `Damaged` if the program that computes contexts executes an invalid
     /// instruction or exceeds its limit.
     pub(crate) fn code_byte(&mut self, coder: &mut impl BitCoder) -> Result<u8> {
         #[cfg(target_arch = "x86_64")]

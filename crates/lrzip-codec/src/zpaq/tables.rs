@@ -1,15 +1,13 @@
 //! Logistic functions and bit histories, as the standard defines them.
 //!
-//! `exp` and `log` are those of the crate libm, not those of the system: the content of an archive
-//! must not depend on how a platform rounds. The program also starts without loading another
-//! library.
+//! `exp` and `log` come from the crate libm instead of the system: the content of an archive must
+//! not depend on how a platform rounds. The program also starts without loading another library.
 
 use libm::{exp, floor, log};
 
 /// The largest value in the logistic domain. The smallest is `-STRETCHED_MAX - 1`.
 pub(crate) const STRETCHED_MAX: i32 = 2047;
 
-/// The tables that every model uses.
 pub(crate) struct Tables {
     squash: [u16; 4096],
     stretch: Box<[i16; 32768]>,

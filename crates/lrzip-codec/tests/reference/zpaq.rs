@@ -1,7 +1,7 @@
 //! The reference implementation of ZPAQ: a decoder and an encoder, written from M. Mahoney, "The
 //! ZPAQ Open Standard Format for Highly Compressed Data". It is simple and slow: one table per
 //! component, nothing cached that can be computed, and integers wide enough to wrap only where the
-//! standard requires it. The names are those of the standard.
+//! standard requires it. Names follow the standard.
 
 #[path = "zpaql.rs"]
 pub mod zpaql;
@@ -114,7 +114,6 @@ impl States {
 
 // ------------------------------------------------------------------------------------- Models
 
-/// The state of one component.
 #[derive(Default)]
 struct Component {
     /// Its kind and arguments.
@@ -148,7 +147,7 @@ fn find(ht: &mut [u8], sizebits: i64, cxt: u32) -> usize {
             return h;
         }
     }
-    // The first one of those that are least used.
+    // The first of the least used ones.
     let [h0, h1, h2] = offsets;
     let h = if ht[h0 + 1] <= ht[h1 + 1] && ht[h0 + 1] <= ht[h2 + 1] {
         h0
@@ -388,7 +387,6 @@ impl Predictor {
 
 // ------------------------------------------------------------------------------------- Blocks
 
-/// The header of a block.
 struct Block {
     /// log2 of H and M of HCOMP, of PCOMP.
     sizes: [u8; 4],

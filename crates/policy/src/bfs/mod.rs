@@ -22,8 +22,8 @@ use crate::view::View;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The current time: BFS as published. Shares by nice are right for about one busy flow per CPU
-    /// and converge towards equality beyond it: n flows of nice a against one of nice b have the
-    /// ratio `(offset_b − offset_a + n·slice) / (n·slice)`.
+    /// and converge towards equality beyond it: n flows of nice a have the ratio `(offset_b −
+    /// offset_a + n·slice) / (n·slice)` to one of nice b.
     Now,
     /// The flow's last deadline, in virtual time: shares are exactly `slice / offset` for any
     /// number of flows.
@@ -38,8 +38,8 @@ pub enum Base {
 /// are 0 and 1; 2 is an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Interactive {
-    /// 0: caches. A CPU prefers its own stripe, and another only if that has more waiting flows and
-    /// an earlier deadline.
+    /// 0: caches. A CPU prefers its own stripe; another one must have more waiting flows and an
+    /// earlier deadline.
     Throughput,
     /// 1: deadlines. The stripe with the earliest one.
     #[default]
@@ -61,7 +61,7 @@ pub struct Bfs {
     pub interactive: Interactive,
     /// Which CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] is MuQSS's default.
     pub sharing: Sharing,
-    /// Whether tenants are distinguished. If not, all flows belong to one tenant.
+    /// Whether tenants are distinguished. Otherwise all flows belong to one tenant.
     pub has_tenants: bool,
     /// The share of the machine for isochronous flows, thousandths.
     pub iso_limit_permille: u32,

@@ -10,9 +10,9 @@ use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, StripeId};
 use crate::view::View;
 
-/// Penalties of an idle CPU; the CPU with the least sum is chosen. Values and order are BFS's
-/// (`best_mask_cpu`): another core of the same cache before the sibling of a busy core, anything
-/// before another node.
+/// Penalties of an idle CPU; the CPU with the smallest sum is chosen. Values and order come from
+/// BFS (`best_mask_cpu`): another core of the same cache before the sibling of a busy core,
+/// anything before another node.
 mod penalty {
     pub const OTHER_THREAD: u32 = 1;
     pub const OTHER_CORE: u32 = 2;
@@ -63,7 +63,7 @@ impl Bfs {
         let own = self.rank(self.key(entity, view), view);
         let takes_another = || {
             let next = self.pick_stripe(cpu, &CpuMask::EMPTY, view);
-            // Among equals the flow that already waits comes first.
+            // Among equals the waiting flow comes first.
             next.is_some_and(|stripe| self.rank(view.best_key(stripe), view) <= own)
         };
         match idle {
@@ -164,7 +164,7 @@ fn queue_cpu(last: CpuId, waker: Option<CpuId>, entity: &Entity, view: &impl Vie
         .unwrap_or_default()
 }
 
-/// The best idle CPU for a flow that ran on `last`; among equals the fastest, then the one of the
+/// The best idle CPU for a flow that ran on `last`; among equals the fastest, then the one with the
 /// lowest number.
 fn best_idle(last: CpuId, idle: &CpuMask, entity: &Entity, view: &impl View) -> Option<CpuId> {
     let usable = idle.and(&allowed_here(entity, view));
@@ -178,7 +178,6 @@ fn best_idle(last: CpuId, idle: &CpuMask, entity: &Entity, view: &impl View) -> 
         .min_by_key(|&cpu| (penalty(cpu, last, idle, view), slowness(cpu), cpu))
 }
 
-/// The sum of penalties of an idle CPU for a flow that ran on `last`.
 fn penalty(cpu: CpuId, last: CpuId, idle: &CpuMask, view: &impl View) -> u32 {
     let topology = view.topology();
     let when = |condition: bool, cost: u32| if condition { cost } else { 0 };

@@ -24,13 +24,14 @@ impl Bfs {
         entity.latency.scale(self.interval_ns).max(1)
     }
 
-    /// The least rest of a slice that is worth running, nanoseconds, at least 1.
+    /// The smallest rest of a slice that is worth running, nanoseconds, at least 1.
     pub(super) fn slice_least_ns(&self, entity: &Entity) -> u64 {
         // At most half a slice; otherwise short slices could not be used at all.
         (self.slice_ns(entity) / 2).clamp(1, SLICE_END_NS as u64)
     }
 
-    /// Whether less than that is left. The first comparison is a fast path: it excludes most flows.
+    /// Whether less than [`Self::slice_least_ns`] is left. The first comparison is a fast path that
+    /// excludes most flows.
     pub(super) fn is_slice_used(&self, entity: &Entity) -> bool {
         entity.slice_left_ns < SLICE_END_NS
             && entity.slice_left_ns < signed(self.slice_least_ns(entity))
@@ -73,7 +74,7 @@ impl Bfs {
             entity.slice_left_ns = parent.slice_left_ns / 2;
             parent.slice_left_ns -= entity.slice_left_ns;
         }
-        // Otherwise there is too little to share: the child has a slice and a deadline of its own.
+        // Otherwise there is too little to share: the child gets its own slice and deadline.
     }
 
     /// Sets a new deadline and slice if the old slice is used up. With [`Base::Now`], batch flows

@@ -21,7 +21,7 @@ fn mean(values: &[u64]) -> f64 {
     values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
-/// The CPU time of one of `count` flows of `nice_a` relative to that of one flow of `nice_b`.
+/// The CPU time of one of `count` flows of `nice_a` relative to one flow of `nice_b`.
 fn ratio(policy: &Bfs, count: usize, nice_a: i32, nice_b: i32) -> f64 {
     let mut flows = vec![normal(nice_a); count];
     flows.push(normal(nice_b));
@@ -175,7 +175,7 @@ fn idle_cpus_are_chosen_from_near_to_far() {
     let policy = Bfs::default();
     let mut view = FixedView::new(&policy, sixteen_cpus());
     // The same CPU; another core of its cache; the idle cache of the node, then its other core;
-    // then siblings, those of the own cache first; then the same on the other node.
+    // then siblings, starting in the own cache; then the same on the other node.
     let order = idle_order(&mut view, &policy, 5);
     assert_eq!(
         order,

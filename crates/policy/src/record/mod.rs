@@ -3,8 +3,8 @@
 //! [`Recorded`] wraps a policy and records for each call the arguments, the queries to the view
 //! with their answers, and the decision. [`replay`] repeats the calls with another policy and
 //! compares: the same queries in the same order, the same decision, the same changes of the flow. A
-//! policy has no state between calls, so each record is independent of the others, and it does not
-//! matter which thread recorded it when.
+//! policy has no state between calls, so each record is independent of the others and of the thread
+//! that made it.
 
 mod view;
 

@@ -109,7 +109,7 @@ impl<V: View> View for RecordingView<'_, V> {
     }
 }
 
-/// Returns the recorded answers as long as the queries are the recorded ones.
+/// Returns the recorded answers while the queries match the recording.
 pub(super) struct ReplayView<'a> {
     topology: &'a Topology,
     queries: &'a [Query],

@@ -8,13 +8,12 @@ use std::path::{Component, Path, PathBuf};
 use super::files::{read_list, read_number, read_text};
 use super::sources::Sources;
 
-/// The largest depth of control groups that is followed.
 const DEPTH_MAX: usize = 64;
 
 /// The control groups of this process, from its own group up to the root.
 pub(super) struct ControlGroups {
-    /// Directories with the version 2 files, or with those of the `cpuset` and `cpu` controllers of
-    /// version 1.
+    /// Directories with the version 2 files, or with the files of version 1's `cpuset` and `cpu`
+    /// controllers.
     unified: Vec<PathBuf>,
     cpuset: Vec<PathBuf>,
     cpu: Vec<PathBuf>,

@@ -8,8 +8,7 @@ impl CpuId {
     /// The first CPU, which every topology has.
     pub const FIRST: CpuId = CpuId(0);
 
-    /// The CPU with this index. Larger indices than 65,535 give the last one, which no
-    /// topology has.
+    /// The CPU with this index. Indices above 65,535 give the last one, which no topology has.
     pub fn new(index: usize) -> CpuId {
         CpuId(u16::try_from(index).unwrap_or(u16::MAX))
     }

@@ -26,7 +26,7 @@ pub struct Machine {
     /// The CPUs that are online and allowed by affinity mask and cpuset.
     pub topology: Topology,
     /// The CPU time that the control groups allow, in thousandths of a CPU (`cpu.max` or
-    /// `cpu.cfs_quota_us`). `None` if there is no limit.
+    /// `cpu.cfs_quota_us`). `None` without a limit.
     pub quota_permille: Option<u64>,
 }
 

@@ -186,7 +186,7 @@ fn missing_files_give_a_flat_machine() {
     let tree = Tree::new(&[]);
     assert_eq!(os_numbers(&tree.machine(&[3, 9])), [3, 9]);
     assert!(!tree.machine(&[]).topology.is_empty());
-    // Directories without lists, topology or caches: equal CPUs, each a core of its own.
+    // Directories without lists, topology or caches: equal CPUs, each a separate core.
     let tree = Tree::new(&[]);
     for cpu in [0, 2] {
         tree.write(&format!("sys/devices/system/cpu/cpu{cpu}/uevent"), "");

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use super::list::parse_list;
 
-/// The largest part of a file that is read.
 const FILE_LENGTH_MAX: u64 = 64 * 1024;
 
 /// The numbers of the entries of `directory` whose names are `prefix` and a number, ascending.
@@ -44,7 +43,6 @@ pub(super) fn read_list(file: &Path) -> Vec<u32> {
     read_text(file).map_or_else(Vec::new, |text| parse_list(&text))
 }
 
-/// The first list that is not empty.
 pub(super) fn read_first_list(files: &[PathBuf]) -> Vec<u32> {
     let lists = files.iter().map(|file| read_list(file));
     lists

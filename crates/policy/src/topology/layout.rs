@@ -77,8 +77,8 @@ impl Topology {
         CpuMask::first(self.len())
     }
 
-    /// The CPUs of `cpu`'s core, itself included. Empty if the topology has no such CPU, as for the
-    /// other masks.
+    /// The CPUs of `cpu`'s core, including itself. Empty if the topology has no such CPU, as for
+    /// the other masks.
     pub fn core_of(&self, cpu: CpuId) -> CpuMask {
         self.core_masks
             .get(cpu.index())
@@ -86,7 +86,7 @@ impl Topology {
             .unwrap_or(CpuMask::EMPTY)
     }
 
-    /// The CPUs behind `cpu`'s last-level cache, itself included.
+    /// The CPUs behind `cpu`'s last-level cache, including itself.
     pub fn cache_of(&self, cpu: CpuId) -> CpuMask {
         self.cache_masks
             .get(cpu.index())
@@ -94,7 +94,7 @@ impl Topology {
             .unwrap_or(CpuMask::EMPTY)
     }
 
-    /// The CPUs of `cpu`'s memory node, itself included.
+    /// The CPUs of `cpu`'s memory node, including itself.
     pub fn node_of(&self, cpu: CpuId) -> CpuMask {
         self.node_masks
             .get(cpu.index())
@@ -102,8 +102,7 @@ impl Topology {
             .unwrap_or(CpuMask::EMPTY)
     }
 
-    /// The distance between two CPUs. A CPU that the topology does not have is distant from all
-    /// others.
+    /// The distance between two CPUs. A CPU outside the topology is distant from all others.
     pub fn locality(&self, from: CpuId, to: CpuId) -> Locality {
         if from == to {
             Locality::Same

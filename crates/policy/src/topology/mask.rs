@@ -51,7 +51,7 @@ impl CpuMask {
         &self.words
     }
 
-    /// Adds a CPU; ignores CPUs from [`CPUS_MAX`] on.
+    /// Adds a CPU; ignores indices of [`CPUS_MAX`] and above.
     pub fn insert(&mut self, cpu: CpuId) {
         if let Some(word) = self.words.get_mut(cpu.index() / 64) {
             *word |= 1 << (cpu.index() % 64);

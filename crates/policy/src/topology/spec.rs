@@ -150,7 +150,6 @@ fn group(text: &str) -> Result<Group, SpecError> {
     })
 }
 
-/// Takes a number followed by `letter` from the front of `rest`, if it begins with them.
 fn counted(rest: &mut &str, letter: char, what: &'static str) -> Result<Option<usize>, SpecError> {
     let Some((count, after)) = number(rest) else {
         return Ok(None);

@@ -2,8 +2,8 @@
 //! by load and cache.
 //!
 //! Sources: Roberson, "ULE: A Modern Scheduler for FreeBSD" (BSDCon 2003), and the constants of
-//! `sched_ule(4)` in FreeBSD 9. Not implemented: the periodic balancer, which needs a clock of its
-//! own (idle CPUs do steal), and random tie-breaks (the lowest number wins, so that runs are
+//! `sched_ule(4)` in FreeBSD 9. Not implemented: the periodic balancer, which needs a separate
+//! clock (idle CPUs do steal), and random tie-breaks (the lowest number wins, so that runs are
 //! reproducible).
 
 mod placement;
@@ -48,8 +48,8 @@ impl Default for Ule {
     }
 }
 
-/// Deadlines from here on belong to the calendar queue; smaller ones are interactive flows ordered
-/// by score.
+/// Deadlines at or above this belong to the calendar queue; smaller ones are interactive flows
+/// ordered by score.
 const CALENDAR_FROM_NS: u64 = 1 << 60;
 /// The distance between two interactive priorities; larger than the rounding of a key.
 const PRIORITY_STEP_NS: u64 = 1 << 20;
@@ -85,7 +85,7 @@ impl Ule {
 
     /// The slice shrinks with the load of the CPU, to limit the time until each flow's next turn.
     fn slice_now_ns(&self, cpu: CpuId, view: &impl View) -> u64 {
-        // The flow that is about to run also counts but is not queued any more.
+        // The flow that is about to run also counts, but is no longer queued.
         let others = view.queued(view.stripe_of(cpu)) as u64;
         match others {
             0 | 1 => self.slice_ns,

@@ -49,7 +49,7 @@ impl<P: Policy> Engine<'_, P> {
         }
     }
 
-    /// Whether a flow is queued that an idle CPU may run, and no worker is on its way to it.
+    /// Whether a queued flow could run on an idle CPU, and no worker is on its way to it.
     pub(super) fn wastes_an_idle_cpu(&self) -> bool {
         if self.queued <= self.waking || self.machine.idle.is_empty() {
             return false;

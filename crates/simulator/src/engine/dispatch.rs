@@ -23,7 +23,7 @@ impl<P: Policy> Engine<'_, P> {
     }
 
     /// A free CPU takes the flow that the policy chooses, or becomes idle. `before` is the flow
-    /// that ran there until now.
+    /// that ran there last.
     pub(super) fn find_work(&mut self, cpu: CpuId, before: Option<usize>) {
         let mut tried = CpuMask::EMPTY;
         let mut waited_ns = 0;
@@ -74,8 +74,8 @@ impl<P: Policy> Engine<'_, P> {
         self.plan_siblings(cpu);
     }
 
-    /// Resumes the job below, if there is one. `before` is the flow that ran there until now, or
-    /// the job's own flow if none did.
+    /// Resumes the job below, if there is one. `before` is the flow that ran there last, or the
+    /// job's own flow if none did.
     fn resume_below(&mut self, cpu: CpuId, before: Option<usize>) -> bool {
         let worker = &mut self.cpus[cpu.index()];
         let Some(mut running) = worker.below.pop() else {
@@ -136,7 +136,7 @@ impl<P: Policy> Engine<'_, P> {
         self.plan_siblings(cpu);
     }
 
-    /// Records the start of the flow's first job, unless it has started before.
+    /// Records the start of the flow's first job, unless it has already started.
     pub(super) fn begin_job(&mut self, flow: usize, at_ns: u64) {
         let record = &mut self.flows[flow];
         if let Some(job) = record.jobs.front_mut().filter(|job| !job.has_started) {

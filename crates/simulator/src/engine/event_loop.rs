@@ -29,7 +29,6 @@ pub(crate) struct Engine<'a, P> {
     pub(super) flows: Vec<Flow>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) samples: Vec<Samples>,
-    /// The number of queued flows.
     pub(super) queued: usize,
     /// The number of workers that are about to search for work.
     pub(super) waking: usize,
@@ -69,7 +68,6 @@ impl<'a, P: Policy> Engine<'a, P> {
         engine
     }
 
-    /// Runs until the time is `span_ns`.
     pub fn run(mut self, span_ns: u64) -> Result<Report, Error> {
         let mut events = 0u64;
         while let Some(Reverse((at_ns, _, event))) = self.events.pop() {

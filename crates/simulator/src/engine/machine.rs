@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View};
 
-/// The number of entries of a lane that are tried for one that may run here, as in MuQSS.
+/// How many entries of a lane are tried for one that may run here, as in MuQSS.
 const TRIED_MAX: usize = 16;
 
 /// The state that the [`View`] is computed from; never stale.
@@ -39,7 +39,6 @@ impl Machine {
         }
     }
 
-    /// Publishes a flow with this key and nice value as running on the CPU.
     pub fn set_running(&mut self, cpu: CpuId, key: Key, nice: Nice) {
         self.running[cpu.index()] = key;
         self.nice[cpu.index()] = nice;
@@ -96,7 +95,6 @@ impl View for Machine {
 pub(super) struct Stripe {
     lanes: BTreeMap<usize, BTreeSet<(Key, u64, usize)>>,
     length: usize,
-    /// When the lock becomes free.
     free_at_ns: u64,
 }
 
@@ -147,7 +145,6 @@ impl Stripe {
         (best.map_or(Key::NONE, |first| first.0), self.length)
     }
 
-    /// The flows, in unspecified order.
     pub fn flows(&self) -> impl Iterator<Item = usize> {
         self.lanes.values().flatten().map(|(_, _, flow)| *flow)
     }

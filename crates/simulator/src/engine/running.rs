@@ -51,7 +51,6 @@ impl Running {
         (passed_ns, work / u64::from(PERMILLE))
     }
 
-    /// Whether the job can be interrupted here.
     pub fn is_at_checkpoint(&self, job: &SimulatedJob, checkpoint_ns: u64) -> bool {
         job.done_ns.checked_rem(checkpoint_ns).unwrap_or(0) == 0
     }

@@ -32,7 +32,6 @@ pub(super) enum FlowState {
 pub(super) struct Flow {
     pub entity: Entity,
     pub group: usize,
-    /// The next flow of a ring.
     pub next: usize,
     pub jobs: VecDeque<SimulatedJob>,
     pub state: FlowState,
@@ -58,7 +57,6 @@ pub(super) struct Cpu {
     pub busy_in_sample_ns: u64,
 }
 
-/// What was measured for a group.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     pub jobs: u64,

@@ -150,7 +150,6 @@ fn sharing(text: &str) -> Option<Sharing> {
     }
 }
 
-/// Parses a number from 1 to 1000.
 fn permille(text: &str) -> Option<u32> {
     text.parse()
         .ok()

@@ -1,9 +1,9 @@
-//! A profile of locks: how often and how long they are held and waited for, by the place where
-//! they are taken and the type of what they guard.
+//! A profile of locks: how often and how long they are held and waited for, by the place where they
+//! are taken and the type that they guard.
 //!
-//! The model is FreeBSD's LOCK_PROFILING (Roberson). Each thread counts in a table of its own,
-//! which no other thread writes; [`report`] adds them up. Full profiling takes two readings of the
-//! clock for each lock. Contested profiling takes none for locks that are found free.
+//! The model is FreeBSD's LOCK_PROFILING (Roberson). Each thread counts in its own table, which no
+//! other thread writes; [`report`] adds them up. Full profiling reads the clock twice for each
+//! lock. Contested profiling does not read it for locks that are found free.
 
 mod table;
 
@@ -22,25 +22,24 @@ pub use table::{LockProfile, report};
 pub enum LockProfiling {
     /// None.
     Off = 0,
-    /// Those that were found held.
+    /// Locks that were found held.
     Contested = 1,
-    /// Those, and of the others one in [`SAMPLE_OF`].
+    /// Locks that were found held, and one in [`SAMPLE_OF`] of the others.
     Sampled = 2,
     /// All.
     Full = 3,
 }
 
-/// Of so many uncontended acquisitions one is sampled, and counts for all.
+/// One in this many uncontended acquisitions is sampled, and counts for all of them.
 pub const SAMPLE_OF: u32 = 64;
 
 static MODE: AtomicU8 = AtomicU8::new(LockProfiling::Off as u8);
 
-/// Sets which locks are profiled from now on, in the whole process.
+/// Sets which locks are profiled, in the whole process.
 pub fn profile_locks(profiling: LockProfiling) {
     MODE.store(profiling as u8, Ordering::Relaxed);
 }
 
-/// A lock that is held and recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hold {
     row: usize,
@@ -48,7 +47,6 @@ pub(super) struct Hold {
     start_ns: u64,
 }
 
-/// The name of a type.
 type Name = fn() -> &'static str;
 
 /// Records a lock that was taken without waiting.
@@ -79,7 +77,6 @@ fn record(mode: u8, place: &'static Location<'static>, name: Name) -> Option<Hol
     })
 }
 
-/// A wait for a lock that was found held.
 #[must_use]
 pub(super) struct Wait {
     start_ns: Option<u64>,

@@ -6,15 +6,15 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The rows of a table. Programs have some dozens of places that take locks.
+/// The rows of a table. Programs have a few dozen places that take locks.
 const ROWS: usize = 512;
 
-/// The counts of a place, by the thread that owns the table; others only read them.
+/// The counts of a place, written by the thread that owns the table and read by others.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub acquired: AtomicU64,
     pub contended: AtomicU64,
-    /// The holds that have ended, of which the times are.
+    /// The number of ended holds, which the times cover.
     pub held: AtomicU64,
     pub hold_ns: AtomicU64,
     pub hold_ns_max: AtomicU64,
@@ -23,7 +23,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Adds to a count of the calling thread: there is no other writer.
+    /// Adds to a count of the calling thread, the only writer.
     pub(super) fn add(count: &AtomicU64, more: u64) {
         count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
     }
@@ -44,27 +44,24 @@ struct LockTimes {
     counts: Counts,
 }
 
-/// What one thread has counted.
 struct Rows {
     rows: Vec<LockTimes>,
-    /// Locks that had no room.
     rejected: AtomicU64,
 }
 
-/// The table of the calling thread.
 pub(super) struct ThreadTable {
     rows: Arc<Rows>,
     since_sample: Cell<u32>,
 }
 
-/// The tables of the threads that run, and the sums of those that have ended.
+/// The tables of running threads, and the sums of ended ones.
 struct AllTables {
     running: Vec<Arc<Rows>>,
     ended: BTreeMap<(&'static str, u32, u32, &'static str), LockProfile>,
     rejected: u64,
 }
 
-/// Not one of the project's locks: these would record themselves here.
+/// Not one of the project's locks, which would record themselves here.
 static TABLES: Mutex<AllTables> = Mutex::new(AllTables {
     running: Vec::new(),
     ended: BTreeMap::new(),
@@ -75,28 +72,28 @@ thread_local! {
     static TABLE: ThreadTable = ThreadTable::new();
 }
 
-/// What is known of the locks that were taken at one place.
+/// The profile of the locks taken at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockProfile {
     /// The source file of the place.
     pub file: &'static str,
     /// The line in it.
     pub line: u32,
-    /// The type of what the lock guards.
+    /// The type that the lock guards.
     pub name: &'static str,
-    /// How often a lock was taken there; in samples, about.
+    /// How often a lock was taken there; approximate with sampling.
     pub acquired: u64,
     /// How often it was found held.
     pub contended: u64,
-    /// The holds of which the time is known.
+    /// The number of holds whose time is known.
     pub held: u64,
-    /// The time that it was held, in all and at most, in nanoseconds.
+    /// The total time that it was held, in nanoseconds.
     pub hold_ns: u64,
-    /// The longest hold.
+    /// The longest hold, in nanoseconds.
     pub hold_ns_max: u64,
-    /// The time that threads waited for it, in all and at most, in nanoseconds.
+    /// The total time that threads waited for it, in nanoseconds.
     pub wait_ns: u64,
-    /// The longest wait.
+    /// The longest wait, in nanoseconds.
     pub wait_ns_max: u64,
 }
 
@@ -105,8 +102,8 @@ pub(super) fn with_table<R>(work: impl FnOnce(&ThreadTable) -> Option<R>) -> Opt
     TABLE.try_with(work).ok().flatten()
 }
 
-/// What has been counted so far by all threads: the places where threads waited longest first.
-/// Also returns how many locks had no room in the table of their thread.
+/// The counts of all threads so far, with the longest total waits first. Also returns how many
+/// locks did not fit in their thread's table.
 pub fn report() -> (Vec<LockProfile>, u64) {
     let tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sums = tables.ended.clone();
@@ -134,14 +131,13 @@ impl ThreadTable {
         }
     }
 
-    /// Whether an acquisition is the one of so many that is recorded.
+    /// Whether this acquisition is the one in `of` that is recorded.
     pub(super) fn is_next_sample(&self, of: u32) -> bool {
         let since = self.since_sample.get() + 1;
         self.since_sample.set(since % of);
         since == of
     }
 
-    /// The row of a place and a name; `None` if the table is full.
     pub(super) fn row(&self, place: Place, name: &'static str) -> Option<(usize, &Counts)> {
         let rows = &self.rows.rows;
         let first = hash_of(place, name);

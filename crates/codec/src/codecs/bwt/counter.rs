@@ -23,7 +23,6 @@ pub(super) static FAST: Steps = Steps::with_rate(4);
 pub(super) static SLOW: Steps = Steps::with_rate(5);
 
 impl Steps {
-    /// Updates `counter` after `bit`.
     #[inline(always)]
     pub(super) fn learn(&self, counter: &mut Counter, bit: bool) {
         let bucket = usize::from(*counter as u16 >> BUCKET_LOG);

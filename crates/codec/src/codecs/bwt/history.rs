@@ -3,15 +3,14 @@
 use super::recency::Recency;
 use super::tree::{Shape, Tree};
 
-/// Above this mean rank of recent symbols, the block is nearly incompressible: contexts do not help
-/// there, and each byte takes some ten decisions. One counter per node then replaces them. This
-/// keeps the time for incompressible data at some two and a half times that of text instead of six.
-/// Shared libraries are 2 % larger with 18 here (in three quarters of the time).
+/// Above this mean rank of recent symbols, the block is nearly incompressible: contexts do not
+/// help, and each byte takes about ten decisions. One counter per node then replaces them.
+/// Incompressible data then takes about 2.5 times as long as text instead of six. With 18 here,
+/// shared libraries are 2 % larger (in three quarters of the time).
 const INCOMPRESSIBLE_RANK: u32 = 25;
 /// Log2 of the number of runs that this mean covers.
 const SLOW_MEAN_LOG: u32 = 6;
 
-/// The state after the runs so far.
 pub(super) struct History {
     pub(super) tree: Tree,
     pub(super) recency: Recency,
@@ -74,7 +73,6 @@ impl History {
     }
 }
 
-/// Appends a number to three numbers of four bits, the latest lowest.
 fn pushed(three: u32, latest: u32) -> u32 {
     three << 4 & 0xFFF | latest.min(15)
 }

@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
 
-/// The chains followed alternately: all of a block. With 16 at a time, each of which searched for
-/// its bytes before it loaded its link, a block of kernel source took 1.6 times as long.
+/// The chains followed alternately: all chains of a block. With 16 at a time, each of which
+/// searched for its bytes before it loaded its link, a block of kernel source took 1.6 times as
+/// long.
 const LANES: usize = CHAINS_MAX;
 /// Log2 of the entries of the index into a pair directory.
 const DIRECTORY_LOG: u32 = 16;
@@ -190,7 +191,6 @@ impl Matrix<'_> {
     }
 }
 
-/// Counts each byte in `bytes`.
 fn histogram(bytes: &[u8]) -> [u32; 256] {
     // Four counters per byte, since consecutive equal bytes would wait for the store of the
     // previous count.

@@ -43,7 +43,6 @@ mod plain {
         Counter, INPUTS_MAX, MIXED_SHIFT, STEP_HALF, STEP_SHIFT, SUM_SHIFT, Weights,
     };
 
-    /// Log odds.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Inputs([Counter; INPUTS_MAX]);
 
@@ -85,7 +84,6 @@ mod sse2 {
         Counter, INPUTS_MAX, MIXED_SHIFT, STEP_HALF, STEP_SHIFT, SUM_SHIFT, Weights,
     };
 
-    /// Log odds, in the lower half.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Inputs(__m128i);
 

@@ -40,7 +40,6 @@ const REPEATS_SAVING_LOG: u32 = 5;
 /// The size of a row in the payload.
 const ROW_BYTES: usize = size_of::<ChainRow>();
 
-/// The codec `bwt`.
 pub(crate) struct Bwt;
 
 impl CodecId {
@@ -48,7 +47,6 @@ impl CodecId {
     pub const BWT: Self = Self(7);
 }
 
-/// The memory reused from block to block.
 #[derive(Default)]
 pub(crate) struct BwtState {
     /// The text without its repeats, or its transform: each replaces the other.
@@ -60,7 +58,6 @@ pub(crate) struct BwtState {
     model: Option<RunModel>,
 }
 
-/// The parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Header {
     escape: u8,

@@ -28,7 +28,6 @@ pub(super) struct Predictor<const N: usize, const SETS: usize, const MAPS: usize
     maps: Box<[[u16; POINTS]; MAPS]>,
 }
 
-/// The contexts of a decision.
 pub(super) struct Contexts<const N: usize> {
     /// The counter of each input.
     pub(super) slots: [u16; N],
@@ -39,7 +38,6 @@ pub(super) struct Contexts<const N: usize> {
 }
 
 impl<const N: usize, const SETS: usize, const MAPS: usize> Predictor<N, SETS, MAPS> {
-    /// The memory of one predictor, bytes.
     pub(super) const MEMORY_BYTES: usize =
         N * size_of::<Counters>() + SETS * size_of::<Weights>() + MAPS * size_of::<[u16; POINTS]>();
 
@@ -53,7 +51,6 @@ impl<const N: usize, const SETS: usize, const MAPS: usize> Predictor<N, SETS, MA
         })
     }
 
-    /// Returns to the initial state.
     pub(super) fn reset(&mut self) {
         for counters in self.counters.iter_mut() {
             counters.fill(COUNTER_START);
@@ -62,7 +59,7 @@ impl<const N: usize, const SETS: usize, const MAPS: usize> Predictor<N, SETS, MA
         self.maps.fill(identity_map());
     }
 
-    /// Codes one decision and adapts to it. `steps` are those of the counters of each context.
+    /// Codes one decision and adapts to it. `steps` belong to the counters of each context.
     #[inline(always)]
     pub(super) fn code<C: BinaryCoder>(
         &mut self,

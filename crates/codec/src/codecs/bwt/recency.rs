@@ -1,6 +1,6 @@
 //! The most recent symbols, the latest first: the front of a move-to-front list.
 
-/// The number of symbols in the list. Higher ranks contain nothing that the predictors could use.
+/// The number of symbols in the list. Higher ranks tell the predictors nothing.
 const LENGTH: usize = 32;
 
 /// The last `LENGTH` distinct symbols.

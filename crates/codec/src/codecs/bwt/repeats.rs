@@ -64,7 +64,6 @@ impl Hash {
     }
 }
 
-/// The last position of each hash.
 #[derive(Default)]
 pub(super) struct PositionTable {
     /// (hash, position); position 0 means none.

@@ -16,8 +16,8 @@ use super::predictor::{Contexts, Predictor, adapt, target};
 use super::tree::{Shape, Tree};
 use crate::arithmetic::BinaryCoder;
 
-/// The steps of the counters of each input. Counters that also store a confidence (22 bits and a
-/// count) save only 0.2 %.
+/// The steps of each input's counters. Counters that also store a confidence (22 bits and a count)
+/// save only 0.2 %.
 const REPEAT_STEPS: [&Steps; 4] = [&FAST, &FAST, &FAST, &FAST];
 const SYMBOL_STEPS: [&Steps; 4] = [&FAST, &FAST, &FAST, &SLOW];
 const EXPONENT_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
@@ -33,7 +33,7 @@ const HALF: u32 = 1 << 15;
 /// The maximum exponent of a run length: blocks are at most 2^30 bytes.
 const EXPONENT_MAX: u32 = 30;
 
-/// All predictors of the model; memory that is reused from block to block.
+/// All predictors of the model; reused from block to block.
 pub(super) struct RunModel {
     repeat: Predictor<4, 64, 64>,
     symbol: Predictor<4, 256, 256>,
@@ -61,7 +61,6 @@ impl ByteRun {
 }
 
 impl RunModel {
-    /// The memory of a model, bytes.
     pub(super) const MEMORY_BYTES: usize = Predictor::<4, 64, 64>::MEMORY_BYTES
         + Predictor::<4, 256, 256>::MEMORY_BYTES
         + Predictor::<3, 128, 256>::MEMORY_BYTES

@@ -15,7 +15,7 @@ pub(super) enum StreamError {
     RunTooLong,
 }
 
-/// The capacity after its limit that `encode` needs in `out`, so that it never has to grow it: the
+/// The capacity that `encode` needs in `out` after its limit, so that it never has to grow it: the
 /// maximum bytes of the shape of the symbol tree and one run. The run has less than 200 decisions
 /// of at most 16 bits, the shape has 1024.
 pub(super) const OVERRUN_BYTES: usize = 2048;
@@ -86,7 +86,6 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = ByteRun> {
     })
 }
 
-/// Counts the runs of each byte.
 fn count_runs(bytes: &[u8]) -> [u32; 256] {
     let mut counts = [0; 256];
     let mut before = None;

@@ -1,10 +1,10 @@
 //! The Burrows–Wheeler transform (1994), by the suffix sorter of the C library libsais (Grebnov,
-//! after Nong, Zhang and Chan 2009). It takes linear time for any input.
+//! after Nong, Zhang and Chan 2009), in linear time for any input.
 //!
 //! Reasons for the C library: on 64 MiB of kernel source it takes 2.6 to 3.2 s, the pure Rust port
 //! `libsais-rs` 0.2.2 3.8 to 5.0 s with the same result; the port brings rayon and 743 `unsafe`,
 //! and the crate `libsais` 0.2 has a safe interface for this direction. Sorting processes trusted
-//! bytes only. The inverse transform, which processes untrusted ones, is safe code of our own in
+//! bytes only. The inverse transform, which processes untrusted ones, is our own safe code in
 //! `inverse.rs`.
 
 use libsais::BwtConstruction;
@@ -20,7 +20,6 @@ const SAMPLING_MIN_BYTES: usize = 1 << 16;
 /// A block has at most this many chains (log2): enough to hide the latency of memory and to decode
 /// a prefix faster.
 const CHAINS_MAX_LOG: u32 = 6;
-/// The same as a number.
 pub(super) const CHAINS_MAX: usize = 1 << CHAINS_MAX_LOG;
 
 /// The number of bytes from one chain start to the next, a power of two, for a text of

@@ -35,7 +35,6 @@ pub(super) struct Tree {
 pub(super) struct Shape([u8; SYMBOLS]);
 
 impl Shape {
-    /// From counts of symbols.
     pub(super) fn of(counts: &[u32; SYMBOLS]) -> Self {
         let most = counts.iter().copied().max().unwrap_or(0);
         let drop = (most | 1).ilog2().saturating_sub(LOG_MAX);

@@ -14,7 +14,6 @@ const FIRST_END: i32 = -(ENDS as i32 - 1) * STEP / 2;
 const LAST_END: i32 = -FIRST_END;
 const _: () = assert!(LAST_END <= INPUT_LIMIT);
 
-/// The counters of one context.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct ContextCounters([Counter; ENDS]);

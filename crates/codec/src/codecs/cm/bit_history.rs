@@ -33,10 +33,8 @@ const fn contradicted() -> [u8; 49] {
     table
 }
 
-/// The history that a state represents.
 #[derive(Clone, Copy)]
 pub(crate) struct BitHistory {
-    /// The numbers of zeros and ones.
     pub(crate) counts: [u8; 2],
     /// The last bits, newest lowest, as many as are stored.
     recent: u8,

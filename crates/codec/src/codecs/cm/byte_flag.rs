@@ -15,7 +15,7 @@ use super::mixer::FinalMixer;
 
 const ESTIMATES: usize = 4;
 /// The contexts of each estimate: length and misses of the match; predicted byte and length;
-/// predicted byte and the one before; and, hashed, the three before.
+/// predicted byte and previous byte; and, hashed, the previous three bytes.
 fn contexts(direct_log: u32) -> [usize; ESTIMATES] {
     let direct = 1 << direct_log;
     [MATCH_CONTEXTS, 256 * LENGTH_CLASSES, direct, direct]

@@ -37,7 +37,6 @@ pub(super) fn damaged(cause: &'static str) -> Error {
     }
 }
 
-/// A task for a model.
 trait ModelTask {
     type Output;
 
@@ -79,7 +78,6 @@ fn with_lanes<L: Lanes, J: ModelTask>(
     })
 }
 
-/// Encodes `raw` to `out`.
 struct EncodeTask<'a> {
     raw: &'a [u8],
     out: &'a mut Vec<u8>,
@@ -114,7 +112,6 @@ impl ModelTask for EncodeTask<'_> {
     }
 }
 
-/// Decodes `data` into `out`; returns the decoder at the position where it stopped.
 struct DecodeTask<'a, 'd> {
     data: &'d [u8],
     out: &'a mut [u8],

@@ -1,7 +1,7 @@
 //! The contexts in which bits are predicted, by kind of content: computed once per byte from the
-//! bytes before.
+//! preceding bytes.
 //!
-//! Orders, words, and sparse contexts are those of PAQ6 and later (Mahoney, "Data Compression
+//! Orders, words, and sparse contexts are the same as in PAQ6 and later (Mahoney, "Data Compression
 //! Explained", 4.3.2), which also describes columns and records.
 
 use super::profile::Profile;
@@ -73,7 +73,6 @@ impl ContextState {
         std::array::from_fn(|index| hash(values[index], index as u32))
     }
 
-    /// The last `count` bytes.
     #[inline(always)]
     fn order(&self, count: u32) -> u64 {
         self.last & ((1 << (8 * count)) - 1)

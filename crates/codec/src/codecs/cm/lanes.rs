@@ -23,7 +23,7 @@ pub(crate) trait Lanes: Copy {
     fn compile_for<R>(self, work: impl FnOnce() -> R) -> R;
 
     /// For each of `rows` of the weights, the sum of the products of inputs and weights, each
-    /// product shifted right by `PRODUCT_SHIFT`.
+    /// shifted right by `PRODUCT_SHIFT`.
     fn dots<const N: usize, const R: usize>(
         self,
         inputs: &[i16; N],
@@ -43,7 +43,6 @@ pub(crate) trait Lanes: Copy {
     );
 }
 
-/// Portable code.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -155,14 +154,12 @@ mod avx2 {
         work()
     }
 
-    /// Eight inputs, widened.
     #[target_feature(enable = "avx2")]
     fn widened(inputs: &[i16; 8]) -> __m256i {
         // SAFETY: the load is unaligned and reads the 16 bytes of `inputs`.
         _mm256_cvtepi16_epi32(unsafe { _mm_loadu_si128(inputs.as_ptr().cast()) })
     }
 
-    /// Eight weights.
     #[target_feature(enable = "avx2")]
     fn load(weights: &[i32; 8]) -> __m256i {
         // SAFETY: the load is unaligned and reads the 32 bytes of `weights`.
@@ -231,7 +228,7 @@ mod avx2 {
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of x86-64, and the address is that of a reference.
+    // SAFETY: SSE is part of x86-64, and the address comes from a reference.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());

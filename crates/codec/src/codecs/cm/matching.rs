@@ -34,7 +34,6 @@ pub(crate) struct PredictedByte {
     pub(crate) context: usize,
 }
 
-/// One match model.
 pub(crate) struct MatchModel {
     /// The last position after each hashed context.
     positions: Vec<u32>,
@@ -132,7 +131,6 @@ impl MatchModel {
         *inputs = [by_length as i16, by_byte as i16];
     }
 
-    /// Updates the counters with the bit.
     #[inline(always)]
     pub(crate) fn update(&mut self, bit: u32) {
         if self.predicted != 0 {
@@ -149,8 +147,8 @@ impl MatchModel {
         self.predict_byte(history);
     }
 
-    /// Advances past a byte that was coded by its flag. Its position is not inserted: the one that
-    /// predicted it is.
+    /// Advances past a byte that was coded by its flag. Its position is not inserted: its
+    /// predictor's is.
     #[inline(always)]
     pub(crate) fn next_flagged_byte(&mut self, history: &[u8]) {
         self.follow(history);
@@ -173,7 +171,7 @@ impl MatchModel {
         }
     }
 
-    /// Searches a passage unless there is one, and inserts the current position.
+    /// Searches for a passage unless there is one, and inserts the current position.
     #[inline(always)]
     fn insert(&mut self, history: &[u8]) {
         if history.len() < self.minimum_bytes {
@@ -188,7 +186,6 @@ impl MatchModel {
         self.find_line(history);
     }
 
-    /// Sets the contexts of the next byte.
     #[inline(always)]
     fn predict_byte(&mut self, history: &[u8]) {
         if self.source == 0 {

@@ -86,7 +86,6 @@ fn error(logit: i32, bit: u32) -> i32 {
     ((bit << 16) as i32 - bit as i32) - squash(logit) as i32
 }
 
-/// The second layer: mixes the estimates of the groups.
 pub(crate) struct FinalMixer<const SETS: usize> {
     weights: Vec<[i32; SETS]>,
     row: usize,

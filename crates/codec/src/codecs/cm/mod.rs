@@ -35,7 +35,6 @@ use model::{LEVEL_DEFAULT, LEVEL_MAX, Model};
 use profile::Profile;
 use table::TableMemory;
 
-/// The codec `cm`.
 pub(crate) struct Cm;
 
 impl CodecId {

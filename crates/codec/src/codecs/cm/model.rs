@@ -5,11 +5,9 @@ use super::table::{LINE_BYTES, LINES_LOG_MAX, LINES_LOG_MIN};
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// The levels, from fast to dense.
 pub(crate) const LEVEL_MAX: u8 = 3;
 pub(crate) const LEVEL_DEFAULT: u8 = 2;
 
-/// The settings of a level.
 pub(crate) struct LevelSettings {
     /// The maximum number of lines of the table of histories, log2.
     lines_log_max: u32,
@@ -42,8 +40,8 @@ const POSITIONS_LOG_MAX: u32 = 20;
 const POSITIONS_LOG_MIN: u32 = 10;
 /// The bytes of a position, in both match models.
 const POSITION_BYTES: u64 = 2 * 4;
-/// The contexts of direct maps, log2: those of order 1 are byte and partial byte; short blocks use
-/// only the lower bits.
+/// The contexts of direct maps, log2. Order 1 uses byte and partial byte; short blocks use only the
+/// lower bits.
 const DIRECT_LOG_MIN: u32 = 8;
 const DIRECT_LOG_MAX: u32 = 16;
 /// The bytes of a direct context in all maps together: a row of the refining map and three
@@ -91,7 +89,6 @@ impl Model {
         })
     }
 
-    /// The settings of the level.
     pub(crate) fn level_settings(self) -> &'static LevelSettings {
         let row = usize::from(self.level).clamp(1, LEVEL_SETTINGS.len()) - 1;
         &LEVEL_SETTINGS[row]
@@ -123,7 +120,6 @@ impl Model {
             + FIXED_BYTES
     }
 
-    /// The number of bits of the raw length.
     fn raw_length_log(self) -> u32 {
         u32::BITS - self.raw_length_bytes.max(1).leading_zeros()
     }

@@ -78,7 +78,6 @@ impl<
 {
     const INPUTS_FIT: () = assert!(CONTEXTS + 2 * MATCHES + OTHER_INPUTS <= INPUTS);
 
-    /// A model in its initial state.
     pub(crate) fn new(lanes: L, table: Table<'t>, model: Model) -> Self {
         const { Self::INPUTS_FIT };
         let half = Counter::new(1 << 15, 0);
@@ -171,7 +170,7 @@ impl<
         self.inputs[at + 3] = 256;
     }
 
-    /// Updates the model with a bit that is not the last one of a byte.
+    /// Updates the model with a bit other than the last one of a byte.
     #[inline(always)]
     pub(crate) fn update(&mut self, bit: u32) {
         let nibble = self.partial << 1 | bit;
@@ -279,7 +278,6 @@ impl<
         self.apm_row = apm_row(self.context_state.last, 1);
     }
 
-    /// Updates every part of the model with the bit.
     #[inline(always)]
     fn learn(&mut self, bit: u32) {
         self.last_mixer.update(self.mixer.estimates(), bit, 2);

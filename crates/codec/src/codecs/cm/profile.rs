@@ -2,7 +2,6 @@
 
 use crate::sample::histogram;
 
-/// A set of contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// Text, source code, markup, logs.

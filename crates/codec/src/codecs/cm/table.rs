@@ -10,9 +10,7 @@ use super::lanes::prefetch;
 
 /// The bytes of a line: a cache line of common machines.
 pub(crate) const LINE_BYTES: usize = 64;
-/// The buckets of a line.
 const WAYS: usize = 4;
-/// The states of a bucket: the nodes of a binary tree of four levels.
 pub(crate) const NODES: usize = 15;
 const _: () = assert!(WAYS * (1 + NODES) == LINE_BYTES);
 
@@ -34,7 +32,7 @@ impl TableMemory {
     /// Returns a cleared table of `1 << lines_log` lines; `None` when memory cannot be allocated.
     pub(crate) fn table(&mut self, lines_log: u32) -> Option<Table<'_>> {
         let wanted = LINE_BYTES << lines_log;
-        // One line more, so that the table can start at a cache line.
+        // One more line, so that the table can start at a cache line.
         let allocated = wanted + LINE_BYTES;
         if self.bytes.capacity() < allocated {
             self.bytes = Vec::new();

@@ -37,7 +37,7 @@ pub(crate) struct Lz4State {
     chain: Vec<u32>,
 }
 
-/// A match: the `length` bytes at `start` are equal to those `distance` before.
+/// The `length` bytes at `start` equal the bytes `distance` before.
 #[derive(Clone, Copy)]
 struct Match {
     start: usize,
@@ -99,7 +99,6 @@ pub(super) fn chained(state: &mut Lz4State, raw: &[u8], attempts: u32, out: &mut
     write_last_literals(&raw[anchor..], out);
 }
 
-/// Hash chains over the last 64 KiB.
 struct ChainFinder<'a> {
     raw: &'a [u8],
     heads: &'a mut [u32],
@@ -197,7 +196,7 @@ fn match_at(raw: &[u8], anchor: usize, position: usize, entry: usize) -> Option<
     })
 }
 
-/// The number of bytes that `a` and `b` have in common at their start; `a` is the longer one.
+/// The length of the common prefix of `a` and `b`; `a` is the longer one.
 #[inline]
 fn common_length(a: &[u8], b: &[u8]) -> usize {
     let mut length = 0;

@@ -1,8 +1,8 @@
 //! Codec 1: LZ4 block format (lz4_Block_format.md of the LZ4 project), without a frame.
 //!
-//! The encoder is our own: the available crates hash native words, so that their output differs
-//! between 32 and 64 bits and between byte orders. `lz4_flex` decodes whole blocks. Our own decoder
-//! decodes prefixes, since `lz4_flex` cannot stop within a block.
+//! The encoder is our own: the available crates hash native words, so their output differs between
+//! 32 and 64 bits and between byte orders. `lz4_flex` decodes whole blocks. Our own decoder decodes
+//! prefixes, since `lz4_flex` cannot stop within a block.
 
 mod encode;
 mod prefix;
@@ -18,7 +18,6 @@ use crate::workspace::Workspace;
 
 pub(crate) use encode::Lz4State;
 
-/// LZ4.
 pub(crate) struct Lz4;
 
 impl CodecId {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::sample::{self, Content};
 use crate::workspace::Workspace;
 
-/// Smaller blocks use the parameters of zstd, which has other ones for them.
+/// Smaller blocks use zstd's parameters, which are different for them.
 const OWN_FINDER_ABOVE_BYTES: u64 = 256 << 10;
 /// Higher levels search so long that they find the near match among the far ones.
 const LEVEL_MAX: i32 = 5;
@@ -85,8 +85,7 @@ pub(super) fn choose(
     Ok(best.1)
 }
 
-/// The number of bytes by which the level's own finder must be better on a piece to be used for the
-/// block.
+/// By how many bytes the level's own finder must be better on a piece to be used for the block.
 ///
 /// The finder of level 3 has the larger history, whose disadvantage shows only in the whole block:
 /// without this, logs at level 3 are larger than at level 2 (4.04 and 4.02 MB), with it smaller
@@ -130,15 +129,16 @@ pub(super) fn own_finder(level: i32, raw_length_bytes: u64, content: Content) ->
     }
 }
 
-/// Finders that may be better than that of the level.
+/// Finders that may be better than the level's.
 ///
 /// Numbers repeat often and by chance, and every additional match that a better finder finds has a
-/// large, expensive distance: there level 3 is often larger than level 1 (also with the defaults of
-/// zstd), and a table so small that it loses old entries may be better than both. MB at levels 1, 2
-/// and 3, without and with the choice: circuit drawings 28.0, 30.0, 30.4 -> 28.0, 28.1, 28.0; logs
-/// of system calls 4.29, 4.22, 4.27 -> 4.12, 4.02, 4.02; lists of files 5.21, 5.26, 5.22 -> 5.14,
-/// 5.17, 5.16; disassembled programs 5.69, 5.93, 5.94 -> 5.69, 5.71, 5.71; atoms of molecules 45.2,
-/// 44.4, 43.5 -> 45.2, 44.2, 43.5. The time is the same within the variation: 0.79 to 1.04 times.
+/// large, expensive distance: there level 3 is often larger than level 1 (also with zstd's
+/// defaults), and a table so small that it loses old entries may be better than both. MB at levels
+/// 1, 2 and 3, without and with the choice: circuit drawings 28.0, 30.0, 30.4 -> 28.0, 28.1, 28.0;
+/// logs of system calls 4.29, 4.22, 4.27 -> 4.12, 4.02, 4.02; lists of files 5.21, 5.26, 5.22 ->
+/// 5.14, 5.17, 5.16; disassembled programs 5.69, 5.93, 5.94 -> 5.69, 5.71, 5.71; atoms of molecules
+/// 45.2, 44.4, 43.5 -> 45.2, 44.2, 43.5. The time is the same within the variation: 0.79 to 1.04
+/// times.
 fn others(level: i32, content: Content) -> &'static [Finder] {
     match (content, level) {
         (Content::Numeric, 1) => &SHORT_HISTORIES[..1],

@@ -56,7 +56,6 @@ const FAST_ON_INCOMPRESSIBLE_LEVEL_MAX: i32 = 4;
 /// kernel trees 76.36 and 69.79 for a quarter.
 const LONG_DISTANCE_RATE_LOG: u32 = 6;
 
-/// zstd.
 pub(crate) struct Zstd;
 
 impl CodecId {
@@ -64,11 +63,9 @@ impl CodecId {
     pub const ZSTD: Self = Self(2);
 }
 
-/// The contexts retained between blocks.
 #[derive(Default)]
 pub(crate) struct ZstdState {
     encoder: Option<CCtx<'static>>,
-    /// The raw bytes that `encoder` has processed.
     encoder_bytes: u64,
     decoder: Option<DCtx<'static>>,
 }
@@ -332,7 +329,7 @@ fn configure(
     Ok(())
 }
 
-/// The window for a block: that of `settings`, at most as large as the block.
+/// The window for a block: the one in `settings`, at most as large as the block.
 fn window_log(raw_length_bytes: u64, settings: &Settings) -> u32 {
     settings
         .window_log
@@ -445,8 +442,8 @@ mod tests {
         assert!(check_frame(&data, (1 << 29) + 1).is_ok());
     }
 
-    /// A frame by the streaming interface of zstd, as encoders write that do not know the length of
-    /// the block: the window is that of the level.
+    /// A frame by zstd's streaming interface, as written by encoders that do not know the length of
+    /// the block: the window is the level's.
     fn streamed(raw: &[u8], level: i32) -> Vec<u8> {
         let mut context = CCtx::create();
         let parameters = [
@@ -486,7 +483,7 @@ mod tests {
                 .unwrap();
             data
         };
-        // Windows up to 8 MiB, the last one larger than the block by far.
+        // Windows up to 8 MiB, the last one far larger than the block.
         let frames = [
             own(3),
             streamed(&raw, 1),

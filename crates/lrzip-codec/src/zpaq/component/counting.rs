@@ -11,7 +11,6 @@ struct Counters {
     counters: Vec<u32>,
     /// The largest count, which limits how far the settings rate falls.
     limit: u32,
-    /// The counter that is updated.
     selected: usize,
 }
 

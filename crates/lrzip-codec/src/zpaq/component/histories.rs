@@ -23,7 +23,6 @@ pub(crate) struct HistoryTable {
     lines: Vec<Line>,
     /// The number of bits by which a context is shifted right to obtain its check byte.
     check_shift: u32,
-    /// The location of `row` in the table.
     line: usize,
     slot: usize,
     /// A copy of the row of this nibble. It is written back at the next nibble.
@@ -41,7 +40,6 @@ impl HistoryTable {
         })
     }
 
-    /// Returns the index of the line of a context.
     #[inline(always)]
     fn line_of(&self, context: u32) -> usize {
         (context as usize / LINE_ROWS) & (self.lines.len() - 1)
@@ -77,7 +75,6 @@ impl HistoryTable {
         self.row[0] = check;
     }
 
-    /// Returns the history of this bit.
     #[inline(always)]
     fn history(&self, position: BitPosition) -> u8 {
         self.row[position.nibble & 15]
@@ -163,7 +160,6 @@ pub(crate) struct Chain {
     lanes: LinkLanes,
 }
 
-/// One ISSE.
 struct Link {
     histories: HistoryTable,
     /// The weight of the input and the bias, indexed by history.
@@ -182,7 +178,6 @@ struct LinkLanes {
 }
 
 impl Chain {
-    /// Creates a chain of one link.
     pub(crate) fn new(first: u8, size_bits: u8, input: u8, tables: &Tables) -> Result<Chain> {
         let weights = |state: usize| {
             let stretched = tables.stretch(tables.initial(state as u8) >> 8);
@@ -200,7 +195,8 @@ impl Chain {
         })
     }
 
-    /// Appends a chain that corrects the last link of this one. Returns `next` if it does not.
+    /// Appends a chain that corrects the last link of this one. Returns `next` if it does not
+    /// correct it.
     pub(crate) fn append(&mut self, mut next: Chain) -> Option<Chain> {
         let last = usize::from(self.first) + self.links.len() - 1;
         if usize::from(next.input) != last

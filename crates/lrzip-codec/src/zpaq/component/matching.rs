@@ -13,7 +13,7 @@ pub(crate) struct Match {
     pub(crate) index: u8,
     last_positions: Vec<u32>,
     buffer: Vec<u8>,
-    /// The prediction for an expected zero and an expected one, indexed by length.
+    /// The predictions for an expected zero and one, indexed by length.
     stretched: [[i32; 2]; LENGTH_MAX + 1],
     /// The length of the match in bytes; 0 without a match, and after a mispredicted bit.
     length: usize,
@@ -44,7 +44,6 @@ impl Match {
         })
     }
 
-    /// Returns byte `index` of the ring.
     #[inline(always)]
     fn byte(&self, index: u32) -> u8 {
         self.buffer[index as usize & (self.buffer.len() - 1)]

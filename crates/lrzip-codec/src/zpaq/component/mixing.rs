@@ -98,7 +98,6 @@ pub(crate) struct Mix {
     /// Sets of `count` weights. Padding follows the last set, because the last group of lanes may
     /// exceed it.
     weights: Vec<i32>,
-    /// The first weight of the selected set.
     selected: usize,
     /// All ones in the lanes of the last group that have an input, else zeros.
     last_mask: [i32; LANES],

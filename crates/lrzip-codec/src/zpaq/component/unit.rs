@@ -142,7 +142,6 @@ impl ModelUnit {
         }
     }
 
-    /// Predicts the bit at `position`.
     #[inline(always)]
     pub(crate) fn predict(
         &mut self,
