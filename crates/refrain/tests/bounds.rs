@@ -5,17 +5,15 @@
 mod common;
 
 use std::io::{self, Cursor};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use common::heap::CountingHeap;
-use common::{MIB, source};
-use refrain::directory::{RestoreOptions, TreeRestore};
+use common::{Below, MIB, source};
 use refrain::storage::{MemorySink, Sink};
 use refrain::{
     Archive, Error, ErrorKind, ExtractSummary, Member, MemberStart, Progress, ReadOptions, Result,
-    Target, Targets, TreeTarget, Unwatched, Watch,
+    Target, Targets, Unwatched, Watch,
 };
 use refrain_codec::{BlockPlan, CodecId, Workspace, encode_block};
 use refrain_format::{Coding, Entry, EntryKind, Extent, MemberKind, Pattern, content_hash};
@@ -460,22 +458,6 @@ fn shared_with_hash(
         })
         .collect();
     archive.finish(blake3, view_bytes, &entries)
-}
-
-/// Restores into a directory.
-struct Below<'a>(&'a Path);
-
-impl Targets for Below<'_> {
-    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
-        Ok(Target::Tree(Box::new(TreeTarget {
-            restore: TreeRestore::create(self.0, RestoreOptions::default())?,
-            selection: None,
-        })))
-    }
-
-    fn close(&mut self, _member: &Member, _target: Target) -> Result<()> {
-        panic!("the member is refused")
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
+use crate::support::{Case, REFRAIN, expect, incompressible, mixture, names_in};
 
 #[test]
 fn a_file_is_restored_with_mode_and_time() {
@@ -167,15 +167,6 @@ fn several_members_of_a_pipe_are_restored_as_from_a_file() {
         case.read("full/deep/one") == one,
         "the complete member remains"
     );
-}
-
-fn names_in(directory: &std::path::Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 #[test]

@@ -44,12 +44,7 @@ impl Case {
 
     /// Names in the directory, hidden ones too.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.path()).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
+        names_in(self.directory.path())
     }
 
     /// A link to the binary under another name.
@@ -103,6 +98,16 @@ impl Case {
         writer.join().unwrap();
         output
     }
+}
+
+/// Names in a directory, hidden ones too.
+pub fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
 }
 
 /// Parses what a verb prints with `--json`.

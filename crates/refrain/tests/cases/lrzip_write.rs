@@ -5,39 +5,28 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common::{MIB, file, member, pipe};
 use refrain::lrzip::{
     LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary, compress_lrzip,
 };
 use refrain::storage::{MemorySink, MemorySource, Source};
 use refrain::{
-    Archive, Content, ErrorKind, Level, MemberInput, PasswordSource, ReadOptions, Result,
-    Unwatched, verify,
+    Archive, Content, ErrorKind, Level, PasswordSource, ReadOptions, Result, Unwatched, verify,
 };
 use refrain_testkit::Rng;
 
-const MIB: usize = 1 << 20;
-
-fn member(content: Content) -> MemberInput {
-    MemberInput {
-        name: b"content".to_vec(),
-        mode: None,
-        modified: None,
-        content,
-    }
-}
-
 fn of_source(content: &[u8]) -> Content {
-    Content::Source(Arc::new(MemorySource::new(content.to_vec())))
+    file("", content).content
 }
 
 fn of_stream(content: &[u8]) -> Content {
-    Content::Stream(Box::new(Cursor::new(content.to_vec())))
+    pipe("", content).content
 }
 
 fn packed(content: Content, options: &LrzipOptions) -> Result<(Vec<u8>, LrzipSummary)> {
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let summary = compress_lrzip(member(content), &mut sink, options, &Unwatched)?;
+    let summary = compress_lrzip(member("content", content), &mut sink, options, &Unwatched)?;
     Ok((output.published().unwrap(), summary))
 }
 
@@ -376,7 +365,7 @@ impl Read for Broken {
 fn does_not_publish_a_stream_that_breaks() {
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let broken = member(Content::Stream(Box::new(Broken)));
+    let broken = member("content", Content::Stream(Box::new(Broken)));
     let result = compress_lrzip(broken, &mut sink, &LrzipOptions::default(), &Unwatched);
     assert_eq!(result.expect_err("not whole").kind, ErrorKind::Io);
     assert_eq!(output.published(), None);
@@ -386,7 +375,7 @@ fn does_not_publish_a_stream_that_breaks() {
 fn what_is_there_counts_and_not_the_size_that_was_stated_before() {
     let mut sink = MemorySink::new();
     let shrinking = Shrinking(AtomicU64::new(5_000_000));
-    let content = member(Content::Source(Arc::new(shrinking)));
+    let content = member("content", Content::Source(Arc::new(shrinking)));
     let written = compress_lrzip(content, &mut sink, &LrzipOptions::default(), &Unwatched);
     let summary = written.expect("it shrank before it was read");
     assert_eq!((summary.content_bytes, summary.problems), (1000, 0));

@@ -9,16 +9,16 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use crate::common::{
-    MIB, archive_of, extracted, extracted_from_pipe, file, member, options, pipe, read_options,
-    small_options, source,
+    Below, MIB, archive_of, extracted, extracted_from_pipe, file, member, options, pipe,
+    read_options, small_options, source,
 };
 use refrain::directory::{
     Problem, ProblemKind, RestoreOptions, Selection, TreeRestore, WalkOptions,
 };
-use refrain::storage::{MemorySink, Sink};
+use refrain::storage::MemorySink;
 use refrain::{
-    Archive, Content, DirectoryContent, EntryKind, ErrorKind, Member, MemberInput, MemberKind,
-    MemberStart, Result, Target, Targets, TreeTarget, Unwatched, Watch,
+    Archive, Content, DirectoryContent, EntryKind, ErrorKind, MemberInput, MemberKind, Unwatched,
+    Watch,
 };
 use refrain_testkit::{Rng, data};
 
@@ -93,31 +93,6 @@ fn equal_files_are_stored_once_and_sibling_versions_side_by_side() {
         }
     }
     assert!(summary.store_bytes * 3 < summary.content_bytes);
-}
-
-/// Restores trees below a directory.
-struct Below<'a>(&'a Path);
-
-impl Targets for Below<'_> {
-    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
-        Ok(Target::Tree(Box::new(TreeTarget {
-            restore: TreeRestore::create(self.0, RestoreOptions::default())?,
-            selection: None,
-        })))
-    }
-
-    fn close(&mut self, _member: &Member, target: Target) -> Result<()> {
-        let Target::Tree(tree) = target else {
-            panic!("the tree target comes back");
-        };
-        let summary = tree.restore.finish()?;
-        assert_eq!(summary.problem_count, 0, "{:?}", summary.problems);
-        Ok(())
-    }
-
-    fn spill(&mut self) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(MemorySink::new()))
-    }
 }
 
 /// A tree with equal, empty, large, sparse and ordinary files.

@@ -3,14 +3,16 @@
 #![allow(dead_code)]
 
 use std::io::{self, Cursor, Read, Write};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use refrain::directory::{RestoreOptions, TreeRestore};
 use refrain::storage::{MemorySink, MemorySource, Sink, Source, StreamSink};
 use refrain::{
     Archive, CodecChoice, CompressOptions, CompressSummary, Content, Error, Level, Member,
-    MemberInput, MemberStart, ReadOptions, Result, Target, Targets, Unwatched, Watch,
+    MemberInput, MemberStart, ReadOptions, Result, Target, Targets, TreeTarget, Unwatched, Watch,
 };
 
 pub mod appendix;
@@ -153,6 +155,31 @@ impl Targets for Collect {
             content: output.published().expect("it is published"),
         });
         Ok(())
+    }
+}
+
+/// Restores trees below a directory.
+pub struct Below<'a>(pub &'a Path);
+
+impl Targets for Below<'_> {
+    fn open(&mut self, _member: &MemberStart) -> Result<Target> {
+        Ok(Target::Tree(Box::new(TreeTarget {
+            restore: TreeRestore::create(self.0, RestoreOptions::default())?,
+            selection: None,
+        })))
+    }
+
+    fn close(&mut self, _member: &Member, target: Target) -> Result<()> {
+        let Target::Tree(tree) = target else {
+            panic!("the tree target comes back");
+        };
+        let summary = tree.restore.finish()?;
+        assert_eq!(summary.problem_count, 0, "{:?}", summary.problems);
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(MemorySink::new()))
     }
 }
 

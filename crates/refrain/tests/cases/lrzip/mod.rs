@@ -11,6 +11,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::common::read_options as options;
 use refrain::lrzip::LrzipLayout;
 use refrain::storage::{MemoryOutput, MemorySink, MemorySource, Sink};
 use refrain::{
@@ -59,13 +60,6 @@ impl Kept {
     fn content(self) -> Vec<u8> {
         assert!(self.closed.is_some());
         self.output.unwrap().published().unwrap()
-    }
-}
-
-fn options(threads: usize) -> ReadOptions {
-    ReadOptions {
-        threads,
-        ..ReadOptions::default()
     }
 }
 
