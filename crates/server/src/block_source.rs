@@ -6,24 +6,24 @@ use refrain::{Archive, Entry, EntryKind, MemberKind, ReadControl, Result, Run};
 
 use crate::service::Service;
 
-/// Bytes at offsets that do not change, as a handler serves them to many clients at once.
+/// Immutable bytes at offsets, served to many clients at once.
 pub trait BlockSource: Send + Sync {
     /// The length in bytes.
     fn size_bytes(&self) -> u64;
 
-    /// Fills `buffer`, whose range is inside the source, as `control` says.
+    /// Fills `buffer`, whose range is inside the source, under `control`.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
     fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<()>;
 
-    /// Calls `each` for the zeros and the data of a range, until it returns `false`.
+    /// Calls `each` for the runs of zeros and data in a range, until it returns `false`.
     ///
     /// # Errors
     /// As [`Archive::for_each_run`].
     fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()>;
 
-    /// Decodes what a range needs, for reads that will follow.
+    /// Decodes what a range needs, ahead of reads.
     ///
     /// # Errors
     /// As [`Archive::prefetch`].
@@ -39,7 +39,7 @@ pub struct FileOfArchive {
 }
 
 impl FileOfArchive {
-    /// The file with this name: a member, or `MEMBER/PATH`. `None` if there is none, or it is no
+    /// The file with this name: a member, or `MEMBER/PATH`. `None` if it does not exist or is not a
     /// file.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl FileOfArchive {
     }
 }
 
-/// The file at a path of a directory member, or the one that a hard link there is another name of.
+/// The file at a path of a directory member, following a hard link.
 fn file_at(archive: &Archive, member: usize, path: &[u8]) -> Result<Option<Entry>> {
     let mut found = archive.find_entry(member, path)?;
     if let Some(link) = &found

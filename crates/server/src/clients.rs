@@ -1,4 +1,4 @@
-//! The clients of a server: how many there are, and their end.
+//! The clients of a server: their number, and how they are disconnected.
 
 use std::collections::HashMap;
 use std::net::Shutdown;
@@ -10,15 +10,15 @@ use refrain_sync::clock::RealClock;
 
 use crate::socket::Socket;
 
-/// What serves clients that have connected.
+/// Serves connected clients.
 pub trait Handler: Send + Sync + 'static {
-    /// Serves a client on this thread, and perhaps others, until the client or the server ends the
-    /// connection. It ends soon after [`Clients::stop`]: that shuts down the receiving side of the
-    /// socket, so that a read returns no more bytes, and requests that are there are answered.
+    /// Serves a client on this thread, and perhaps others, until either side ends the connection.
+    /// It ends soon after [`Clients::stop`], which shuts down the receiving side of the socket: a
+    /// read returns no more bytes, and requests that have arrived are answered.
     fn serve(&self, client: Client);
 }
 
-/// All clients of a server. Cloning it gives another handle to the same.
+/// All clients of a server. Clones share them.
 #[derive(Clone)]
 pub struct Clients(Arc<State>);
 
@@ -39,7 +39,7 @@ struct Connected {
 }
 
 impl Clients {
-    /// No clients yet, and at most so many at once.
+    /// For at most `clients_max` clients at once.
     pub fn new(clients_max: usize) -> Clients {
         Clients(Arc::new(State {
             clients_max,
@@ -48,8 +48,8 @@ impl Clients {
         }))
     }
 
-    /// Counts a client that has connected. `None`: there are too many, or the server stops; the
-    /// connection is closed.
+    /// Counts a new client. `None` if there are too many or the server is stopping; the connection
+    /// is closed.
     pub fn add(&self, socket: Socket) -> Option<Client> {
         let socket = Arc::new(socket);
         let mut connected = self.0.connected.lock();
@@ -91,8 +91,7 @@ impl Clients {
         }
     }
 
-    /// Accepts no clients any more, and no requests of those that are there. What they have asked
-    /// for is still answered.
+    /// Accepts no new clients and no new requests. Requests that have arrived are still answered.
     pub fn stop(&self) {
         let mut connected = self.0.connected.lock();
         connected.is_stopping = true;
@@ -106,7 +105,7 @@ impl Clients {
         self.0.connected.lock().is_stopping
     }
 
-    /// Ends the connections of all clients, whatever they wait for.
+    /// Ends all connections, whatever the clients wait for.
     pub fn disconnect(&self) {
         for socket in self.0.connected.lock().sockets.values() {
             socket.shutdown(Shutdown::Both);
@@ -114,7 +113,7 @@ impl Clients {
     }
 }
 
-/// One client; it counts until this is dropped.
+/// A client. It counts until this is dropped.
 pub struct Client {
     clients: Clients,
     number: u64,
@@ -122,12 +121,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Its connection.
+    /// The client's connection.
     pub fn socket(&self) -> &Arc<Socket> {
         &self.socket
     }
 
-    /// All clients.
+    /// All clients of the server.
     pub fn clients(&self) -> &Clients {
         &self.clients
     }

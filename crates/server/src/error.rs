@@ -1,4 +1,4 @@
-//! What can go wrong while an archive is served.
+//! Errors of serving an archive.
 
 use std::fmt;
 use std::io;
@@ -6,26 +6,25 @@ use std::io;
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of a handler. What concerns one request or one client is answered to that client and
-/// is no such error.
+/// A failure of a handler. Failures of one request or client are answered to that client instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The archive cannot be read.
     Archive(refrain::Error),
-    /// The system refused something: what was attempted, and its error.
+    /// The system refused something: what was attempted, and the system's error.
     System(String, io::Error),
-    /// What was asked for cannot be served; the text says why.
+    /// The request cannot be served; the text says why.
     Refused(String),
 }
 
 impl Error {
-    /// A failure of the system while `what` was attempted.
+    /// A failure of the system while attempting `what`.
     pub fn system(what: impl Into<String>, error: io::Error) -> Error {
         Error::System(what.into(), error)
     }
 
-    /// With the name of what the archive's error is about.
+    /// Adds the name of the file that an archive's error concerns.
     pub(crate) fn in_file(self, name: impl Into<String>) -> Error {
         match self {
             Error::Archive(error) => Error::Archive(error.in_file(name)),

@@ -1,8 +1,8 @@
 //! Serves an opened archive through several handlers: NBD, HTTP, and a mounted file system.
 //!
-//! A [`Service`] is what all handlers share: the archive, and the [`Statistics`] of what is asked
-//! of it. Each handler is a module of its own and knows nothing of the others. Handlers wait for
-//! clients on threads of their own, never on workers of a pool.
+//! All handlers share a [`Service`]: the archive, and the [`Statistics`] of requests. Each handler
+//! is a module of its own and knows nothing of the others. Handlers wait for clients on their own
+//! threads, never on workers of a pool.
 
 #![forbid(unsafe_code)]
 

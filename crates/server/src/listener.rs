@@ -31,10 +31,10 @@ pub enum Address {
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// `Refused` for something else.
+    /// `Refused` if it is malformed.
     pub fn parse(text: &str) -> Result<Address> {
         if let Some(path) = text.strip_prefix(UNIX_PREFIX) {
             return if path.is_empty() {
@@ -48,7 +48,7 @@ impl Address {
                 Ok(Address::Tcp(text.to_owned()))
             }
             _ => Err(Error::Refused(format!(
-                "{text:?} is no address: unix:PATH or HOST:PORT"
+                "{text:?} is not an address: unix:PATH or HOST:PORT"
             ))),
         }
     }
@@ -67,7 +67,7 @@ impl fmt::Display for Address {
 #[derive(Debug)]
 pub struct Listener {
     socket: ListeningSocket,
-    /// The path of a socket that was made here: it is removed at the end.
+    /// The path of a socket that was created here, removed at the end.
     path: Option<OwnPath>,
 }
 
@@ -82,11 +82,11 @@ enum ListeningSocket {
 }
 
 impl Listener {
-    /// Makes a socket that clients can connect to. The socket of a server that has ended without
-    /// removing it is replaced.
+    /// Creates a socket that clients can connect to. Replaces the abandoned socket of a server that
+    /// has ended.
     ///
     /// # Errors
-    /// `System`, for example for a port or a path that is taken.
+    /// `System`, for example if the port or path is in use.
     pub fn bind(address: &Address) -> Result<Listener> {
         let failed = |error| Error::system(format!("cannot listen at {address}"), error);
         match address {
@@ -109,7 +109,7 @@ impl Listener {
         }
     }
 
-    /// A socket that was made by someone else, such as systemd.
+    /// For a socket created by someone else, such as systemd.
     pub fn of_tcp(listener: TcpListener) -> Listener {
         Listener {
             socket: ListeningSocket::Tcp(listener),
@@ -117,7 +117,7 @@ impl Listener {
         }
     }
 
-    /// A socket that was made by someone else, such as systemd.
+    /// For a socket created by someone else, such as systemd.
     pub fn of_unix(listener: UnixListener) -> Listener {
         Listener {
             socket: ListeningSocket::Unix(listener),
@@ -141,8 +141,8 @@ impl Listener {
         }
     }
 
-    /// Whether only programs on this machine can connect over the network: the address is one of
-    /// 127.0.0.0/8 or ::1.
+    /// Whether only programs on this machine can connect over the network: the address is in
+    /// 127.0.0.0/8 or is ::1.
     pub fn is_loopback(&self) -> bool {
         match &self.socket {
             ListeningSocket::Tcp(listener) => (listener.local_addr())
@@ -203,7 +203,7 @@ impl Listener {
                         "cannot accept a client at {}: {error}",
                         self.address()
                     ));
-                    // There may be descriptors again when a client has left.
+                    // Descriptors may become available when a client leaves.
                     rest();
                     continue;
                 }
@@ -219,7 +219,7 @@ impl Listener {
         }
     }
 
-    /// Waits for a client; `false`: it is time to stop.
+    /// Waits for a client; `false` means stop.
     fn wait(&self, stop: &UnixStream) -> bool {
         let listener = match &self.socket {
             ListeningSocket::Tcp(listener) => listener.as_fd(),
@@ -241,19 +241,19 @@ impl Listener {
 
 impl Drop for OwnPath {
     fn drop(&mut self) {
-        // Somebody may have removed it.
+        // It may already have been removed.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A listener accepts clients until this is dropped, which also removes the path of its socket.
+/// While this exists, a listener accepts clients. Dropping it also removes the path of its socket.
 #[derive(Debug)]
 pub struct StopSignal {
     _path: Option<OwnPath>,
     _keep: UnixStream,
 }
 
-/// Whether an error of accepting concerns a client that has left meanwhile.
+/// Whether an error of accepting concerns only one client, which has already left.
 fn is_of_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
@@ -262,17 +262,16 @@ fn is_of_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Waits a little.
+/// Waits a moment.
 fn rest() {
     let a_little = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: 100_000_000,
     };
-    // An interrupted wait is as good.
     let _ = poll(&mut [], Some(&a_little));
 }
 
-/// Removes a socket that no server listens at any more.
+/// Removes a socket that no server listens on.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if !is_socket {
@@ -315,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Sends back what it gets.
+    /// Sends back what it receives.
     struct Echo;
 
     impl Handler for Echo {

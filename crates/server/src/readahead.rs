@@ -1,5 +1,5 @@
-//! Decoding ahead of a reader by the pattern that is seen in its reads: forward, backward, or in
-//! steps of one length.
+//! Decodes ahead of a reader, following the pattern of its reads: forward, backward, or in steps of
+//! equal length.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,29 +10,28 @@ use refrain_pool::{Lock, SignalDelivery, start_detached};
 
 use crate::block_source::BlockSource;
 
-/// The least and the most that is decoded ahead of a pass, in bytes.
+/// The limits of what is decoded ahead of a pass, in bytes.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
 const WINDOW_BYTES_MAX: u64 = 4 << 20;
 
-/// The number of steps that are decoded ahead.
+/// How many steps are decoded ahead.
 const STEPS_AHEAD: u64 = 4;
 
-/// The number of passes of one reader that are told apart.
+/// How many passes of one reader are tracked at once.
 const PASSES_MAX: usize = 4;
 
-/// The number of reads after which a pattern is believed.
+/// How many reads make a pattern.
 const READS_TO_BELIEVE: u32 = 2;
 
-/// Ranges that wait to be decoded; more are forgotten.
+/// How many ranges may wait to be decoded; more are dropped.
 const WAITING_MAX: usize = 16;
 
-/// The pattern of reads that follow one another.
+/// A pattern of successive reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pass {
     last: Range<u64>,
-    /// From the beginning of a read to that of the next, in bytes.
+    /// The distance between the starts of two reads, in bytes.
     step: i64,
-    /// How many reads had this step.
     reads: u32,
     /// How far it is decoded: up to here, or down to here.
     ahead: u64,
@@ -50,7 +49,7 @@ struct Passes {
 }
 
 impl Passes {
-    /// Notes a read and returns what to decode ahead.
+    /// Records a read and returns what to decode ahead.
     fn note(&mut self, read: Range<u64>, size_bytes: u64) -> Vec<Range<u64>> {
         let start = read.start;
         let ahead = self.ahead_of(read, size_bytes);
@@ -91,7 +90,7 @@ impl Passes {
         }
     }
 
-    /// A new pass begins, perhaps of the same step as from the read before to this one.
+    /// Begins a new pass, perhaps with the step between the previous read and this one.
     fn begin(&mut self, read: Range<u64>) {
         let step = read.start.wrapping_sub(self.latest_start) as i64;
         if self.passes.len() >= PASSES_MAX {
@@ -117,7 +116,7 @@ impl Pass {
         }
     }
 
-    /// The next window, when half of the last one has been read.
+    /// The next window, once half of the last one has been read.
     fn forward(&mut self, size_bytes: u64) -> Vec<Range<u64>> {
         let ahead = self.ahead.max(self.last.end);
         if ahead - self.last.end > self.window_bytes / 2 || ahead >= size_bytes {
@@ -140,7 +139,7 @@ impl Pass {
         vec![range]
     }
 
-    /// The next reads of the same step; only the last one is new, after the first time.
+    /// The next reads with the same step; after the first time, only the last of them is new.
     fn steps(&mut self, length_bytes: u64, size_bytes: u64) -> Vec<Range<u64>> {
         let first = if self.reads == READS_TO_BELIEVE { 1 } else { STEPS_AHEAD };
         let next = |number: u64| {
@@ -154,7 +153,7 @@ impl Pass {
     }
 }
 
-/// Decodes ranges on threads of its own, which end when nothing is left to do.
+/// Decodes ranges on its own threads, which end when nothing is left to do.
 #[derive(Default)]
 pub struct Prefetcher {
     waiting: Lock<Waiting>,
@@ -168,7 +167,7 @@ struct Waiting {
 }
 
 impl Prefetcher {
-    /// A prefetcher with up to so many threads.
+    /// With up to `threads_max` threads.
     pub fn new(threads_max: usize) -> Arc<Prefetcher> {
         Arc::new(Prefetcher {
             threads_max: threads_max.max(1),
@@ -202,13 +201,13 @@ impl Prefetcher {
                 return;
             };
             drop(waiting);
-            // The reader that comes for it finds the error again, and reports it.
+            // The reader hits the error again, and reports it.
             let _ = source.prefetch(range, &control);
         }
     }
 }
 
-/// A source whose one reader is observed.
+/// A source whose single reader is observed.
 pub struct ReadaheadSource {
     source: Arc<dyn BlockSource>,
     passes: Lock<Passes>,
@@ -216,7 +215,7 @@ pub struct ReadaheadSource {
 }
 
 impl ReadaheadSource {
-    /// Observes the reader of this source.
+    /// Observes the reader of `source`.
     pub fn new(source: Arc<dyn BlockSource>, prefetcher: Arc<Prefetcher>) -> ReadaheadSource {
         ReadaheadSource {
             source,
@@ -296,7 +295,7 @@ mod tests {
     fn steps_are_seen_among_other_reads() {
         let mut passes = Passes::default();
         let mut ahead = vec![];
-        // The passes there may be are begun by other reads.
+        // Other reads start as many passes as are tracked.
         for number in 0..4 {
             passes.note(number * 7919..number * 7919 + 1, SIZE);
         }

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! State shared by all handlers.
 
 use std::sync::Arc;
 
@@ -6,8 +6,7 @@ use refrain::Archive;
 
 use crate::statistics::Statistics;
 
-/// An opened archive that handlers serve, and the statistics of what is asked of it. Cloning it
-/// gives another handle to the same.
+/// An opened archive that handlers serve, and the statistics of requests. Clones share both.
 #[derive(Clone)]
 pub struct Service {
     archive: Arc<Archive>,
@@ -15,7 +14,7 @@ pub struct Service {
     reporter: Arc<Reporter>,
 }
 
-/// Is told in one line what the server's owner should know: damage, a client that was refused.
+/// Receives lines that the server's owner should know: damage, a refused client.
 pub type Reporter = dyn Fn(&str) + Send + Sync;
 
 impl Service {
@@ -33,12 +32,12 @@ impl Service {
         &self.archive
     }
 
-    /// Who is told.
+    /// The receiver of reports.
     pub fn reporter(&self) -> Arc<Reporter> {
         Arc::clone(&self.reporter)
     }
 
-    /// Tells the server's owner something.
+    /// Reports a line to the server's owner.
     pub fn report(&self, line: &str) {
         (self.reporter)(line);
     }

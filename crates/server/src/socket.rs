@@ -1,4 +1,4 @@
-//! A connected socket of any kind, which several threads use at once.
+//! A connected socket of any kind, used by several threads at once.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -18,26 +18,26 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// A TCP connection whose small replies are sent at once.
+    /// A TCP connection that sends small replies at once.
     pub fn tcp(stream: TcpStream) -> Socket {
-        // Only slower if the system refuses it.
+        // Merely slower if the system refuses.
         let _ = stream.set_nodelay(true);
         Socket::Tcp(stream)
     }
 
-    /// Ends the sending or the receiving, or both: a thread that waits for it wakes up.
+    /// Shuts down sending, receiving or both: threads that wait for it wake up.
     pub fn shutdown(&self, how: Shutdown) {
-        // It fails if the client has left, which is as good.
+        // Fails only if the client has left.
         let _ = match self {
             Socket::Tcp(stream) => stream.shutdown(how),
             Socket::Unix(stream) => stream.shutdown(how),
         };
     }
 
-    /// Limits how long one read waits; `None`: for ever.
+    /// Limits how long a read waits; `None`: forever.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.set_read_timeout(timeout),
@@ -45,10 +45,10 @@ impl Socket {
         }
     }
 
-    /// Limits how long one write waits; `None`: for ever.
+    /// Limits how long a write waits; `None`: forever.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.set_write_timeout(timeout),
@@ -56,10 +56,10 @@ impl Socket {
         }
     }
 
-    /// Waits until a read would not wait. Returns `false` after the timeout.
+    /// Waits until a read would not block. Returns `false` after the timeout.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     pub fn wait_readable(&self, timeout: Option<Duration>) -> io::Result<bool> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: timeout.as_secs() as i64,
@@ -74,10 +74,10 @@ impl Socket {
         }
     }
 
-    /// Writes all parts, one behind the other.
+    /// Writes `head`, then `body`.
     ///
     /// # Errors
-    /// Those of the system; `TimedOut` or `WouldBlock` after the write timeout.
+    /// From the operating system; `TimedOut` or `WouldBlock` after the write timeout.
     pub fn write_parts(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
         let mut socket = self;
         let mut parts = [IoSlice::new(head), IoSlice::new(body)];

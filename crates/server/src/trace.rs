@@ -1,6 +1,6 @@
-//! What a guest reads while it boots, in order: recorded once, and read ahead the next time.
+//! Records what a guest reads while it boots, to read it ahead the next time.
 //!
-//! A trace is text, one range in a line, so that it can be looked at, cut and compared:
+//! A trace is text with one range per line, so that it can be viewed, cut and compared:
 //!
 //! ```text
 //! refrain trace 1
@@ -26,23 +26,24 @@ const HEAD: &str = "refrain trace 1";
 /// Reads are recorded in pieces of this size, in bytes, each once.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// The most ranges of a trace.
+/// The maximum number of ranges in a trace.
 const RANGES_MAX: usize = 1 << 20;
 
-/// The ranges of a source that were read, in the order of their first reading.
+/// The ranges read from a source, in the order they were first read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     /// The length of the source in bytes.
     pub size_bytes: u64,
-    /// Not empty, inside the source; neighbours in the source are not neighbours here.
+    /// Not empty, inside the source; ranges adjacent in the source are merged if they follow each
+    /// other.
     pub ranges: Vec<Range<u64>>,
 }
 
 impl Trace {
-    /// Reads a trace.
+    /// Parses a trace.
     ///
     /// # Errors
-    /// `Refused` for something else, with the number of the line.
+    /// `Refused` if it is malformed, with the line number.
     pub fn parse(text: &str) -> std::result::Result<Trace, Error> {
         let refused = |line: usize, why: &str| {
             Error::Refused(format!("line {} of the trace {why}", line + 1))
@@ -64,10 +65,10 @@ impl Trace {
             });
             match range {
                 Some(range) if !range.is_empty() && range.end <= size_bytes => ranges.push(range),
-                _ => return Err(refused(number, "is no range of the source")),
+                _ => return Err(refused(number, "is not a range of the source")),
             }
             if ranges.len() > RANGES_MAX {
-                return Err(refused(number, "is one too many"));
+                return Err(refused(number, "exceeds the maximum number of ranges"));
             }
         }
         Ok(Trace { size_bytes, ranges })
@@ -83,14 +84,14 @@ impl Trace {
         text
     }
 
-    /// The bytes of all ranges.
+    /// The total bytes of all ranges.
     pub fn bytes(&self) -> u64 {
         let length = |range: &Range<u64>| range.end - range.start;
         self.ranges.iter().map(length).sum()
     }
 }
 
-/// Records what is read of a source.
+/// Records what is read from a source.
 #[derive(Debug, Default)]
 pub struct Recorder(Lock<Recorded>);
 
@@ -101,12 +102,12 @@ struct Recorded {
 }
 
 impl Recorder {
-    /// Nothing is recorded yet.
+    /// An empty recorder.
     pub fn new() -> Arc<Recorder> {
         Arc::default()
     }
 
-    /// A source that records what is read of it.
+    /// A source that records what is read from it.
     pub fn wrap(self: &Arc<Self>, source: Arc<dyn BlockSource>) -> Arc<dyn BlockSource> {
         self.0.lock().trace.size_bytes = source.size_bytes();
         Arc::new(Recording {
@@ -170,10 +171,10 @@ impl BlockSource for Recording {
     }
 }
 
-/// The bytes that are prefetched at once.
+/// How much is prefetched at once.
 const REPLAYED_BYTES: u64 = 1 << 20;
 
-/// Prefetches the ranges of a trace, in its order, until all are in memory, `bytes_max` bytes were
+/// Prefetches the ranges of a trace in order, until all are in memory, `bytes_max` bytes were
 /// prefetched, or `control` cancels it.
 ///
 /// # Errors
@@ -186,7 +187,7 @@ pub fn replay(
 ) -> std::result::Result<(), Error> {
     if trace.size_bytes != source.size_bytes() {
         return Err(Error::Refused(format!(
-            "the trace is of a source of {} bytes, this one has {}",
+            "the trace belongs to a source of {} bytes, this one has {}",
             trace.size_bytes,
             source.size_bytes()
         )));
@@ -272,7 +273,7 @@ mod tests {
             let text = format!("{head}0 100\n{wrong}\n");
             assert_eq!(
                 message(&text),
-                "line 4 of the trace is no range of the source"
+                "line 4 of the trace is not a range of the source"
             );
         }
         assert!(message(&format!("{HEAD}\nsize x")).contains("line 2"));

@@ -1,4 +1,4 @@
-//! What recording costs. It is measured by
+//! The cost of recording, measured by
 //! `cargo test --release -p refrain-server --test statistics_cost -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,16 +1,15 @@
-//! Buffers for replies, used again.
+//! Reusable buffers for replies.
 
 use refrain_pool::Lock;
 
-/// Buffers that no reply needs at the moment: as many as there are threads, so that reading
-/// megabytes does not ask the system for memory each time.
+/// Free buffers, at most one per thread, so that reading megabytes does not allocate each time.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     free: Lock<Vec<Vec<u8>>>,
 }
 
 impl Buffers {
-    /// Calls `work` with a buffer of this length, whose bytes are those of earlier replies.
+    /// Calls `work` with a buffer of this length, which holds bytes of earlier replies.
     pub(super) fn with<R>(&self, length_bytes: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut buffer = self.free.lock().pop().unwrap_or_default();
         if buffer.len() < length_bytes {

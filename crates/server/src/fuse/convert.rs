@@ -8,15 +8,14 @@ use refrain::EntryKind;
 use crate::error::Error;
 use crate::tree::{Attributes, NodeId};
 
-/// The preferred size of reads that `stat` tells, in bytes.
+/// The preferred size of reads reported by `stat`, in bytes.
 const BLOCK_BYTES: u32 = 1 << 17;
-/// The unit in which `stat` counts the space of a file, in bytes.
+/// The unit in which `stat` counts a file's space, in bytes.
 const SECTOR_BYTES: u64 = 512;
-/// The number of `nobody`, for users and groups whose number the system cannot have.
+/// The id of `nobody`, for owners whose id the system cannot represent.
 const NOBODY: u32 = 65_534;
 
-/// The attributes of a node. `owner` is that of what the archive states none for; `forced` that of
-/// everything.
+/// The attributes of a node. `owner` applies if the archive states none; `forced` overrides it.
 pub(super) fn file_attributes(
     node: NodeId,
     attributes: &Attributes,
@@ -49,7 +48,6 @@ pub(super) fn file_attributes(
     }
 }
 
-/// The type of a node.
 pub(super) fn file_type(kind: EntryKind) -> FileType {
     match kind {
         EntryKind::Directory => FileType::Directory,
@@ -63,12 +61,11 @@ pub(super) fn file_type(kind: EntryKind) -> FileType {
     }
 }
 
-/// Major and minor number in the 32 bits that the protocol has for them.
+/// Major and minor number in the protocol's 32 bits.
 fn device_number((major, minor): (u32, u32)) -> u32 {
     (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & 0xf_ff00) << 12)
 }
 
-/// The error that a program sees.
 pub(super) fn errno(error: &Error) -> Errno {
     match error {
         Error::System(_, error) => error.raw_os_error().map_or(Errno::EIO, Errno::from_i32),

@@ -1,9 +1,9 @@
 //! Reading ahead from file to file.
 //!
 //! A program that reads all files of a tree (tar, grep, rsync, a checksum of everything) waits for
-//! a request and its reply for each small file, and the two switches of context cost more than the
+//! a request and its reply for each small file, and the two context switches cost more than the
 //! reply. When files are read in the order of a walk, the next ones are put into the kernel's cache
-//! before they are asked for. (64 versions of a package, 5.3 GB: `tar` waited for 147,000 replies,
+//! before they are requested. (64 versions of a package, 5.3 GB: `tar` waited for 147,000 replies,
 //! and takes 9.5 to 11.1 s instead of 15.4 to 16.4.)
 
 use std::sync::atomic::AtomicBool;
@@ -15,48 +15,46 @@ use super::page_cache::Stored;
 use crate::error::{Error, Result};
 use crate::tree::{Tree, WalkPosition, WalkedFile};
 
-/// The least and the most that is stored at once, in bytes.
+/// The limits of what is stored at once, in bytes.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
 const WINDOW_BYTES_MAX: u64 = 1 << 20;
 
-/// Larger files are left to the kernel, which reads ahead in a file itself.
+/// Larger files are left to the kernel's own readahead.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// So many entries are looked at for files to store.
+/// How many entries are searched for files to store.
 const ENTRIES_AHEAD_MAX: usize = 512;
 
-/// A file that is so many entries behind the one before is the next one of a walk: between them are
+/// A file at most this many entries after the previous one continues a walk: between them are
 /// directories, links and files that the program does not want.
 const STEPS_MAX: usize = 16;
 
-/// The number of files after which a walk is believed.
+/// How many files make a walk.
 const FILES_TO_BELIEVE: u32 = 3;
 
-/// The number of walks that are told apart.
+/// How many walks are tracked at once.
 const WALKS_MAX: usize = 8;
 
-/// A walk of a program through the files of a member.
+/// A program's walk through the files of a member.
 #[derive(Debug, Clone, Copy)]
 struct Walk {
     number: u64,
-    /// The file that was asked for last.
+    /// The last requested file.
     at: WalkPosition,
-    /// The last file that was stored, or `at`.
+    /// The last stored file, or `at`.
     stored_to: WalkPosition,
-    /// How many files were read in order.
     files: u32,
     window_bytes: u64,
     used: u64,
 }
 
-/// The walks through a mount.
 #[derive(Debug, Default)]
 struct Walks {
     walks: Vec<Walk>,
     clock: u64,
 }
 
-/// What to store: the files behind a position, up to so many bytes.
+/// What to store: the files after a position, up to a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
     walk: u64,
@@ -65,7 +63,6 @@ pub(super) struct Ahead {
 }
 
 impl Walks {
-    /// The walk that a position belongs to.
     fn find(&mut self, position: WalkPosition) -> Option<&mut Walk> {
         self.clock += 1;
         let clock = self.clock;
@@ -80,7 +77,7 @@ impl Walks {
         Some(walk)
     }
 
-    /// Notes that a file is read from its beginning.
+    /// Records that a file is read from its beginning.
     fn note_read(&mut self, position: WalkPosition) -> Option<Ahead> {
         let Some(walk) = self.find(position) else {
             self.begin(position);
@@ -91,7 +88,7 @@ impl Walks {
         }
         walk.at = position;
         if !position.is_before(walk.stored_to) {
-            // All that was stored is used up.
+            // Everything stored has been read.
             walk.stored_to = position;
             walk.files = walk.files.saturating_add(1);
             walk.window_bytes = (walk.window_bytes * 2).min(WINDOW_BYTES_MAX);
@@ -99,7 +96,7 @@ impl Walks {
         walk.ahead()
     }
 
-    /// Notes that the list of a directory was read, whose last child is at a position.
+    /// Records that the list of a directory was read; its last child is at `last`.
     fn note_listed(&mut self, last: WalkPosition) -> Option<Ahead> {
         self.find(last)?.ahead()
     }
@@ -119,8 +116,8 @@ impl Walks {
         });
     }
 
-    /// Notes that the files of a walk up to this one are stored. Returns where its program is
-    /// meanwhile; `None` if the walk is forgotten.
+    /// Records that the files of a walk up to `to` are stored. Returns how far its program is by
+    /// now; `None` if the walk was forgotten.
     fn note_stored(&mut self, walk: u64, to: WalkPosition) -> Option<WalkPosition> {
         let walk = self.walks.iter_mut().find(|each| each.number == walk)?;
         if walk.stored_to.is_before(to) {
@@ -140,18 +137,17 @@ impl Walk {
     }
 }
 
-/// Stores files ahead of the walks through a mount.
 pub(super) struct FilesAhead {
     walks: Lock<Walks>,
-    /// Whether a thread is storing. A second one could wait for the kernel as the first does, until
-    /// no thread is left to answer it.
+    /// Whether a thread is storing. A second one could also wait for the kernel, until no thread is
+    /// left to answer it.
     is_storing: AtomicBool,
     /// Whether the kernel has refused to store.
     is_refused: AtomicBool,
 }
 
 impl FilesAhead {
-    /// For a mount with so many threads: with a single one nothing is stored, because it could wait
+    /// For a mount with this many threads. A single thread stores nothing, because it could wait
     /// for itself.
     pub(super) fn new(threads: usize) -> FilesAhead {
         FilesAhead {
@@ -161,18 +157,18 @@ impl FilesAhead {
         }
     }
 
-    /// Notes that a file is read from its beginning. Returns what to store when that is answered.
+    /// Records that a file is read from its beginning. Returns what to store after the reply.
     pub(super) fn note_read(&self, position: Option<WalkPosition>) -> Option<Ahead> {
         self.walks.lock().note_read(position?)
     }
 
-    /// Notes that the list of a directory was read to its end, whose last child is at a position.
+    /// Records that the list of a directory was read to its end; its last child is at `last`.
     pub(super) fn note_listed(&self, last: Option<WalkPosition>) -> Option<Ahead> {
         self.walks.lock().note_listed(last?)
     }
 
     /// Stores what [`FilesAhead::note_read`] or [`FilesAhead::note_listed`] returned, unless
-    /// another thread is storing. What `store_file` cannot read is left to whoever asks for it.
+    /// another thread is storing. Errors of `store_file` are left to whoever requests the file.
     pub(super) fn store(
         &self,
         ahead: Ahead,
@@ -246,7 +242,7 @@ mod tests {
         }
         let ahead = ahead.unwrap();
         assert_eq!(walks.note_stored(ahead.walk, at(40)), Some(at(3)));
-        // One that was stored, but is asked for all the same, changes nothing.
+        // Requesting a stored file again changes nothing.
         let again = walks.note_read(at(20)).unwrap();
         assert_eq!((again.after, again.bytes_max), (at(40), ahead.bytes_max));
         // Another program is far behind.

@@ -27,24 +27,24 @@ use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 use crate::tree::{FileContent, NodeId, Tree, WalkedFile};
 
-/// How long the kernel may believe a reply. The archive does not change.
+/// How long the kernel may cache a reply. The archive does not change.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Not at all: for replies that hold only part of the truth.
+/// Do not cache: for partial replies.
 const ONCE: Duration = Duration::ZERO;
 
-/// The bytes that the kernel reads ahead and asks for at once, at most.
+/// The maximum that the kernel reads ahead or requests at once, in bytes.
 const READ_BYTES_MAX: u32 = READ_AHEAD_BYTES;
-/// Requests that the kernel has in flight without anybody waiting for them: reading ahead.
+/// How many requests the kernel may have in flight for readahead.
 const BACKGROUND_REQUESTS: u16 = 64;
 
-/// The offsets of a directory's list before its children: `.` and `..`.
+/// The offsets of `.` and `..` in a directory's list.
 const OWN_OFFSETS: u64 = 2;
 
 /// The longest name that a directory can hold, in bytes.
 const NAME_BYTES_MAX: u32 = 255;
 const STATFS_BLOCK_BYTES: u32 = 4096;
 
-/// What is asked for by all kernels that have it.
+/// Requested from every kernel that supports them.
 const CAPABILITIES: [InitFlags; 8] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_PARALLEL_DIROPS,
@@ -56,18 +56,17 @@ const CAPABILITIES: [InitFlags; 8] = [
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
 ];
 
-/// A tree that the kernel asks for.
 pub(super) struct Handler {
     pub service: Service,
     pub tree: Tree,
-    /// Whom that belongs to for which the archive states no owner.
+    /// The owner of everything without an owner in the archive.
     pub owner: (u32, u32),
-    /// Whom everything belongs to.
+    /// The owner of everything.
     pub forced_owner: Option<(u32, u32)>,
-    /// Whether other users are let in, within the permissions of the files.
+    /// Whether other users have access, within the permissions of the files.
     pub is_shared: bool,
     pub buffers: Buffers,
-    /// Set when the file system is mounted.
+    /// Set once the file system is mounted.
     pub page_cache: Arc<OnceValue<PageCache>>,
     pub files_ahead: FilesAhead,
     pub spinner: Spinner,
@@ -100,8 +99,8 @@ impl Handler {
         errno(error)
     }
 
-    /// Reports that a range of a file cannot be read. Several ranges fail for one reason, because
-    /// the kernel reads ahead: the first is named.
+    /// Reports that a range of a file cannot be read. Because of readahead, several ranges fail for
+    /// one reason: only the first is reported.
     fn unread(&self, error: &Error, node: NodeId, range: std::ops::Range<u64>) -> Errno {
         let path = self.shown(node);
         let (start, end) = (range.start, range.end);
@@ -120,7 +119,7 @@ impl Handler {
         Ok(file_attributes(node, &found, self.owner, self.forced_owner))
     }
 
-    /// The attributes of a child, and how long they hold.
+    /// The attributes of a child, and how long the kernel may cache them.
     fn listed_attributes(&self, node: NodeId, kind: EntryKind) -> (FileAttr, Duration) {
         match self.tree.attributes_at_once(node) {
             Ok((found, is_final)) => {
@@ -128,7 +127,7 @@ impl Handler {
                 let found = file_attributes(node, &found, self.owner, self.forced_owner);
                 (found, hold)
             }
-            // Whoever asks for it by its name gets the error.
+            // A lookup by name gets the error.
             Err(_) => (
                 FileAttr {
                     kind: file_type(kind),
@@ -139,8 +138,8 @@ impl Handler {
         }
     }
 
-    /// Calls `add` for the list of a directory after `offset`, with the offset of each name, until
-    /// it returns that there is no room.
+    /// Calls `add` for the entries of a directory after `offset`, with the offset of each, until it
+    /// returns that there is no room.
     fn list(
         &self,
         directory: NodeId,
@@ -155,20 +154,20 @@ impl Handler {
         let cookie = offset.saturating_sub(OWN_OFFSETS);
         self.tree.children(directory, cookie, &mut |child| {
             let name = OsStr::from_bytes(child.name);
-            // The kernel takes a list with such a name for damaged.
+            // The kernel would treat a list with such a name as damaged.
             name.len() > NAME_BYTES_MAX as usize
                 || !add(child.node, child.cookie + OWN_OFFSETS, name, child.kind)
         })
     }
 
-    /// Notes that a directory has no children after `offset`, unless that is its beginning.
+    /// Records that a directory has no children after `offset`, unless that is its beginning.
     fn note_listed(&self, directory: NodeId, offset: u64) {
         let last = offset.checked_sub(OWN_OFFSETS).filter(|last| *last > 0);
         let last = last.and_then(|last| self.tree.walk_position(directory, last));
         self.store_ahead(self.files_ahead.note_listed(last));
     }
 
-    /// Waits a moment for the next request, for whoever has got a reply that leads to it.
+    /// Waits a moment for the request that usually follows this reply.
     fn wait_for_next(&self) {
         if let Some(cache) = self.page_cache.get() {
             self.spinner.wait(cache.device());
@@ -200,7 +199,7 @@ impl Handler {
         })
     }
 
-    /// What `work` makes of the entry of a node, with the attributes that were asked for.
+    /// Calls `work` with a node's entry, including its extended attributes.
     fn with_entry<T>(&self, node: NodeId, work: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         let found = || Ok(self.tree.entry(node)?.map(work));
         self.counted(Operation::FuseOther, found, |_| 0)
@@ -215,7 +214,7 @@ impl Handler {
     }
 }
 
-/// Attributes of what cannot be described.
+/// Attributes of a node that cannot be described.
 fn nothing(node: NodeId) -> FileAttr {
     let time = SystemTime::UNIX_EPOCH;
     FileAttr {
@@ -240,18 +239,18 @@ fn nothing(node: NodeId) -> FileAttr {
 impl Filesystem for Handler {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for capability in CAPABILITIES {
-            // What an older kernel has not, is slower without.
+            // Older kernels without some of them are merely slower.
             let _ = config.add_capabilities(capability);
         }
         if self.is_shared {
             // Without it the mask of an access control list would count as the group's permissions.
             let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
         }
-        // Each takes the largest value that the kernel allows.
+        // If the value is too large, the error has the largest allowed one.
         if let Err(most) = config.set_max_readahead(READ_BYTES_MAX) {
             let _ = config.set_max_readahead(most);
         }
-        // The kernel derives the size of reads from it as well.
+        // The kernel also derives the size of reads from it.
         let _ = config.set_max_write(READ_BYTES_MAX);
         let _ = config.set_max_background(BACKGROUND_REQUESTS);
         let _ = config.set_congestion_threshold(BACKGROUND_REQUESTS);
@@ -265,7 +264,7 @@ impl Filesystem for Handler {
         };
         match self.counted(Operation::FuseLookup, look_up, |_| 0) {
             Ok(Some(found)) => reply.entry(&FOREVER, &found, Generation(0)),
-            // The number 0 says that there is nothing, and for how long that holds.
+            // The number 0 tells the kernel to cache that nothing exists.
             Ok(None) => reply.entry(&FOREVER, &nothing(NodeId(0)), Generation(0)),
             Err(error) => {
                 let name = String::from_utf8_lossy(name.as_bytes());
@@ -300,12 +299,12 @@ impl Filesystem for Handler {
         }
     }
 
-    /// Says that files need not be opened: the kernel then asks no more, and retains its cache.
+    /// Tells the kernel that opening files is not needed: it stops asking, and keeps its cache.
     fn open(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// The same for directories.
+    /// As `open`, for directories.
     fn opendir(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         reply.error(Errno::ENOSYS);
     }
@@ -420,7 +419,7 @@ impl Filesystem for Handler {
         reply: ReplyXattr,
     ) {
         if self.tree.has_no_attributes() {
-            // The kernel then asks no more, for no file.
+            // The kernel then stops asking, for all files.
             return reply.error(Errno::ENOSYS);
         }
         let wanted = name.as_bytes();
@@ -446,7 +445,7 @@ impl Filesystem for Handler {
         }
     }
 
-    /// Says that the kernel need not ask: it checks permissions itself, or there are none.
+    /// Tells the kernel not to ask: it checks permissions itself, or there are none.
     fn access(&self, _request: &Request, _node: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }

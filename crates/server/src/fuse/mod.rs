@@ -1,12 +1,12 @@
-//! The handler to the kernel: an archive as a read-only file system (FUSE).
+//! Serves an archive to the kernel as a read-only file system (FUSE).
 //!
 //! [`Mount::new`] mounts, [`Mount::serve`] answers the kernel's requests until the file system is
-//! unmounted. The archive does not change, so the kernel may retain all that it has seen: names,
-//! also those that do not exist, attributes, links, lists of directories and content. It is told so
-//! in every reply, and needs no requests to open or close files.
+//! unmounted. The archive does not change, so every reply lets the kernel cache what it has seen:
+//! names, even missing ones, attributes, links, directory lists and content. Opening and closing
+//! files takes no requests.
 //!
-//! What is damaged fails alone: the ranges of a file whose blocks cannot be decoded are an
-//! input-output error (EIO), and the service's reporter is told which.
+//! Damage stays local: reading a range whose blocks cannot be decoded is an input-output error
+//! (EIO), and the service's reporter is told which range.
 
 mod buffers;
 mod convert;

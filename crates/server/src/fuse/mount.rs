@@ -21,14 +21,14 @@ use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::tree::Tree;
 
-/// The program that frees the directory if this one is killed.
+/// Programs that unmount the directory if this process is killed.
 const HELPERS: [&str; 3] = [
     "/usr/bin/fusermount3",
     "/bin/fusermount3",
     "/usr/local/bin/fusermount3",
 ];
 
-/// The type of the file system in the system's list: `fuse.refrain`.
+/// The file system's type in the system's list: `fuse.refrain`.
 const SUBTYPE: &str = "refrain";
 
 /// A mounted archive. Dropping it unmounts.
@@ -46,12 +46,12 @@ pub struct Unmounter {
 }
 
 impl Mount {
-    /// Mounts the archive of a service on a directory. The kernel's requests wait until
-    /// [`Mount::serve`] is called.
+    /// Mounts a service's archive on a directory. The kernel's requests wait until [`Mount::serve`]
+    /// is called.
     ///
     /// # Errors
     /// `Refused` if there is no device, or the directory is missing or in use; `System` if the
-    /// system does not allow the mount; those of [`Tree::open`].
+    /// system does not allow the mount; otherwise as [`Tree::open`].
     pub fn new(service: Service, directory: &Path, options: &MountOptions) -> Result<Mount> {
         let directory = mount_point::check(directory)?;
         mount_point::check_device()?;
@@ -77,7 +77,7 @@ impl Mount {
             Error::system(what, error)
         })?;
         read_ahead::widen(&directory);
-        // Without it, programs wait longer.
+        // Without the cache, programs merely wait longer.
         let _ = page_cache.get_or_try_init(|| PageCache::of(&session));
         let unmounter = Unmounter {
             session: Arc::new(Lock::new(session.unmount_callable())),
@@ -95,13 +95,13 @@ impl Mount {
         self.hidden_members
     }
 
-    /// What ends [`Mount::serve`] from another thread.
+    /// A handle that ends [`Mount::serve`] from another thread.
     pub fn unmounter(&self) -> Unmounter {
         self.unmounter.clone()
     }
 
-    /// Answers the kernel's requests until the file system is unmounted, by [`Unmounter`] or by
-    /// anybody else.
+    /// Answers the kernel's requests until the file system is unmounted, by [`Unmounter`] or anyone
+    /// else.
     ///
     /// # Errors
     /// `System` if requests cannot be received.
@@ -116,7 +116,7 @@ impl Unmounter {
     /// their last user.
     ///
     /// # Errors
-    /// `System`.
+    /// `System` if the system refuses.
     pub fn unmount(&self) -> Result<()> {
         let Err(error) = self.session.lock().unmount() else {
             return Ok(());
@@ -140,7 +140,7 @@ fn config(options: &MountOptions) -> Config {
     if options.allow_other {
         config.acl = SessionACL::All;
         config.mount_options.push(MountOption::DefaultPermissions);
-        // For the user alone the helper does not offer it.
+        // The helper does not offer this for a mount private to the user.
         if HELPERS.iter().any(|helper| Path::new(helper).exists()) {
             config.mount_options.push(MountOption::AutoUnmount);
         }

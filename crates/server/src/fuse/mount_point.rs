@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 
-/// The device through which the kernel asks.
+/// The device for the kernel's requests.
 const DEVICE: &str = "/dev/fuse";
 
-/// Checks that the directory exists and that nothing is mounted there. Returns its absolute path.
+/// Checks that the directory exists and nothing is mounted there. Returns its absolute path.
 ///
 /// # Errors
 /// `Refused`, with advice.
@@ -29,7 +29,9 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf> {
             return refuse(abandoned);
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return refuse(format!("{shown} does not exist: make the directory first"));
+            return refuse(format!(
+                "{shown} does not exist: create the directory first"
+            ));
         }
         Err(error) => return Err(Error::system(shown.to_string(), error)),
     };
@@ -42,16 +44,16 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf> {
         .parent()
         .and_then(|parent| fs::metadata(parent).ok());
     if parent.is_none_or(|parent| parent.dev() != metadata.dev()) {
-        // The kernel may still know the attributes of an abandoned one.
+        // The kernel may still have the attributes of an abandoned mount cached.
         return match statfs(&absolute) {
             Err(Errno::NOTCONN) => refuse(abandoned),
-            _ => refuse(format!("something is mounted on {shown} already")),
+            _ => refuse(format!("something is already mounted on {shown}")),
         };
     }
     Ok(absolute)
 }
 
-/// Checks that there is a device for the kernel's requests.
+/// Checks that the device for the kernel's requests exists.
 ///
 /// # Errors
 /// `Refused`, with advice.

@@ -1,22 +1,22 @@
-//! How a file system is mounted.
+//! Options for mounting.
 
 use crate::tree::TreeOptions;
 
-/// How a file system is mounted.
+/// Options for mounting.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
     /// What is shown, and the memory for it.
     pub tree: TreeOptions,
-    /// The name of the mounted thing in the system's list, such as that of the archive.
+    /// The source in the system's list of mounts, such as the archive's name.
     pub source_name: String,
-    /// Whether other users may use it, within the permissions of the files. Else only the user who
-    /// mounts can, and may read everything.
+    /// Whether other users have access, within the permissions of the files. Otherwise only the
+    /// user who mounts has, and may read everything.
     pub allow_other: bool,
-    /// User and group of all files, instead of those that the archive states.
+    /// Owner and group of all files, instead of the archive's.
     pub owner: Option<(u32, u32)>,
-    /// Further options of the kernel or of fusermount3.
+    /// Further options for the kernel or fusermount3.
     pub extra: Vec<String>,
-    /// Threads that answer requests, at least 1.
+    /// How many threads answer requests, at least 1.
     pub threads: usize,
 }
 

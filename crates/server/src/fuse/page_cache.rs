@@ -1,4 +1,4 @@
-//! Puts content of files into the kernel's cache without being asked.
+//! Puts file content into the kernel's cache without being asked.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,40 +9,37 @@ use crate::tree::NodeId;
 
 /// The number of the notification (FUSE_NOTIFY_STORE of the kernel's `fuse.h`).
 const NOTIFY_STORE: i32 = 4;
-/// The length of its head: that of every reply, then the node, the offset and the length.
+/// The length of its header: the common part of replies, then node, offset and length.
 const HEAD_BYTES: usize = 16 + 24;
 
-/// The kernel's cache of the files of a mount.
 pub(super) struct PageCache {
     device: OwnedFd,
 }
 
-/// What came of an attempt to store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stored {
     Yes,
-    /// The kernel has not met this file yet, or has forgotten it.
+    /// The kernel does not know this file, or has forgotten it.
     FileIsUnknown,
 }
 
 impl PageCache {
-    /// The cache of the mount that is served through a device.
+    /// The cache of the mount served through a device.
     ///
     /// # Errors
-    /// If there is no further descriptor.
+    /// If the process has run out of descriptors.
     pub(super) fn of(device: impl AsFd) -> io::Result<PageCache> {
         Ok(PageCache {
             device: device.as_fd().try_clone_to_owned()?,
         })
     }
 
-    /// The device.
     pub(super) fn device(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 
-    /// Puts bytes of a file into the cache. Waits while the kernel itself reads the same pages, so
-    /// another thread has to answer that.
+    /// Puts bytes of a file into the cache. Waits while the kernel itself reads the same pages,
+    /// which another thread has to answer.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -57,7 +54,7 @@ impl PageCache {
     }
 }
 
-/// The head of the notification.
+/// The header of the notification.
 fn head(node: NodeId, offset: u64, length_bytes: usize) -> io::Result<[u8; HEAD_BYTES]> {
     let too_long = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let length = u32::try_from(length_bytes).map_err(too_long)?;
@@ -65,7 +62,7 @@ fn head(node: NodeId, offset: u64, length_bytes: usize) -> io::Result<[u8; HEAD_
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(&all.to_ne_bytes());
     head[4..8].copy_from_slice(&NOTIFY_STORE.to_ne_bytes());
-    // The request that it answers, bytes 8 to 16, is 0: none.
+    // Bytes 8 to 16, the request that this answers, stay 0: none.
     head[16..24].copy_from_slice(&node.0.to_ne_bytes());
     head[24..32].copy_from_slice(&offset.to_ne_bytes());
     head[32..36].copy_from_slice(&length.to_ne_bytes());

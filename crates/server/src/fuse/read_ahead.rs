@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The bytes that the kernel reads ahead of a program that reads a file from front to back.
+/// How far the kernel reads ahead of a program that reads a file from front to back, in bytes.
 pub(super) const READ_AHEAD_BYTES: u32 = 1 << 20;
 
-/// The mounts of this process, one a line.
+/// The mounts of this process, one per line.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Lets the kernel read ahead as far as the handler allows. It begins with 128 KiB for every mount,
-/// and only the system's administrator may change that: for others it stays.
+/// Lets the kernel read ahead as far as the handler allows. Every mount starts with 128 KiB, and
+/// only the system's administrator may change that: for others it stays.
 pub(super) fn widen(directory: &Path) {
     let Some(device) = fs::read(MOUNTS)
         .ok()
@@ -23,7 +23,7 @@ pub(super) fn widen(directory: &Path) {
     let _ = fs::write(setting, (READ_AHEAD_BYTES >> 10).to_string());
 }
 
-/// The device number, as `MAJOR:MINOR`, of what was mounted last on a directory.
+/// The device number, as `MAJOR:MINOR`, of the latest mount on a directory.
 fn device_of(mounts: &[u8], directory: &Path) -> Option<String> {
     let mut lines = mounts.split(|byte| *byte == b'\n').rev();
     lines.find_map(|line| {
@@ -35,7 +35,7 @@ fn device_of(mounts: &[u8], directory: &Path) -> Option<String> {
     })
 }
 
-/// A path in which blanks and backslashes are written as three octal digits.
+/// Decodes a path with blanks and backslashes as three octal digits.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut path = vec![];
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Messages about what cannot be read, each once.
+//! Reports each read failure once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use refrain_pool::Lock;
 
 use crate::service::Reporter;
 
-/// Messages that are remembered. A mount with more kinds of damage repeats some.
+/// How many messages are remembered. With more kinds of damage, some are repeated.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Passes messages on, but none twice: the kernel asks again for what it could not read.
+/// Forwards messages, but none twice: the kernel retries what it could not read.
 pub(super) struct Reports {
     reporter: Arc<Reporter>,
     told: Lock<BTreeSet<String>>,
@@ -24,7 +24,7 @@ impl Reports {
         }
     }
 
-    /// Passes a message on if none with this key was.
+    /// Forwards a message unless one with this key was forwarded before.
     pub(super) fn tell(&self, key: String, message: &str) {
         let mut told = self.told.lock();
         if told.contains(&key) {

@@ -1,17 +1,17 @@
-//! Where data and holes are.
+//! Finds data and holes.
 
 use crate::error::Result;
 use crate::tree::Tree;
 
-/// The values of `whence` in requests to seek, as the kernel numbers them.
+/// The values of `whence` in seek requests, as the kernel numbers them.
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 /// The shortest run of zeros of a member that counts as a hole, in bytes.
 const HOLE_BYTES_MIN: u64 = 4096;
 
-/// Where data or a hole is at or after `offset`; `None` beyond the end. The end of a file counts as
-/// a hole.
+/// The next data or hole at or after `offset`; `None` past the end. The end of a file counts as a
+/// hole.
 pub(super) fn seek(
     ranges: Option<&[std::ops::Range<u64>]>,
     size_bytes: u64,
@@ -32,7 +32,7 @@ pub(super) fn seek(
     }
 }
 
-/// The same for a member, whose runs of zeros are holes.
+/// As `seek`, for a member, whose runs of zeros are holes.
 pub(super) fn seek_member(
     tree: &Tree,
     member: usize,
@@ -52,7 +52,7 @@ pub(super) fn seek_member(
             at += run.length_bytes;
             match (run.is_zero, whence) {
                 (true, SEEK_HOLE) => {
-                    // Runs that follow one another are one hole.
+                    // Adjacent runs form one hole.
                     let zeros_start = *zeros_start.get_or_insert(start);
                     found = (at - zeros_start >= HOLE_BYTES_MIN).then_some(zeros_start);
                 }

@@ -1,10 +1,10 @@
 //! Waiting for the next request without sleeping.
 //!
-//! A program that lists a tree asks for one directory after the other, each as soon as it has the
-//! reply. The thread that sends the reply would sleep, and to wake it costs several times what the
-//! next reply does. So it looks for the next request for a moment, as long as that pays: the
-//! adaptive idling of ULE (Roberson, 2003), and of adaptive mutexes. (`find` in 48,000 directories,
-//! 96,000 requests, two processors: 4.9, 4.7 and 4.8 s instead of 7.0, 6.6 and 6.0.)
+//! A program that lists a tree requests one directory after the other, each right after the reply.
+//! If the thread that replied slept, waking it would cost several times the next reply. So it polls
+//! for the next request for a moment, as long as that pays: the adaptive idling of ULE (Roberson,
+//! 2003), and of adaptive mutexes. (`find` in 48,000 directories, 96,000 requests, two processors:
+//! 4.9, 4.7 and 4.8 s instead of 7.0, 6.6 and 6.0.)
 
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
@@ -15,20 +15,20 @@ use refrain_pool::Lock;
 use refrain_sync::clock::RealClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a thread looks for the next request, in nanoseconds. With 50 µs, and four times the
-/// [`LOSS`], `find` was no faster than without.
+/// How long a thread polls for the next request, in nanoseconds. With 50 µs, and four times the
+/// [`LOSS`], `find` was no faster than without polling.
 const SPIN_NS_MAX: u64 = 60_000;
 
-/// The most and the first score.
+/// The score starts at its maximum.
 const SCORE_MAX: u32 = 16;
 const SCORE_FIRST: u32 = 4;
-/// What a request that came in time adds, and what a vain wait takes.
+/// What a request in time adds to the score, and what a vain wait takes from it.
 const GAIN: u32 = 1;
 const LOSS: u32 = 1;
-/// Without a score, one of so many waits is tried.
+/// At score 0, one in this many waits is tried.
 const TRIES_APART: u32 = 64;
 
-/// Whether looking for the next request pays.
+/// Whether polling for the next request pays.
 #[derive(Debug, Clone, Copy)]
 struct Score {
     value: u32,
@@ -50,11 +50,10 @@ impl Score {
     }
 }
 
-/// Waits for requests of a device.
 pub(super) struct Spinner {
     clock: RealClock,
     score: Lock<Score>,
-    /// Whether a thread is looking; one is enough.
+    /// Whether a thread is polling; one is enough.
     is_busy: AtomicBool,
     /// Whether there is another processor for the programs.
     is_allowed: bool,
@@ -73,7 +72,7 @@ impl Spinner {
         }
     }
 
-    /// Returns when a request has come, or after a moment.
+    /// Returns when a request has arrived, or after a moment.
     pub(super) fn wait(&self, device: impl AsFd) {
         if !self.is_allowed || self.is_busy.load(Relaxed) || !self.score.lock().is_worthwhile() {
             return;
@@ -93,7 +92,7 @@ impl Spinner {
         };
         loop {
             let mut devices = [PollFd::new(&device, PollFlags::IN)];
-            // A failure ends the wait as a request does: the next read reports it.
+            // A failure ends the wait too: the next read reports it.
             if poll(&mut devices, Some(&at_once)) != Ok(0) {
                 return true;
             }

@@ -1,4 +1,4 @@
-//! From a request to what answers it.
+//! Dispatches a request to its answer.
 
 use refrain::{Entry, Member};
 
@@ -15,7 +15,6 @@ use super::{directories, etag, internal};
 use crate::statistics::Operation;
 use crate::tree::FileContent;
 
-/// Answers a request.
 pub(super) fn answer<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
     exchange.run()
 }
@@ -28,7 +27,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             Method::Get | Method::Head | Method::Post => self.answer(),
         };
         match self.head.method {
-            // What a HEAD request asks for is the same work, but no bytes.
+            // HEAD does the same work, but sends no bytes.
             Method::Head => Served {
                 operation: Operation::HttpHead,
                 ..served
@@ -65,7 +64,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             Resource::TarStream(number, member) => self.tar_stream(number, &member),
             Resource::Special => self.text(
                 Status(403),
-                "this is no file: a device, a pipe or the like",
+                "this is not a regular file (a device or a pipe)",
                 &[],
             ),
             Resource::Redirect(status, location) => {

@@ -1,4 +1,4 @@
-//! Conditions of a request: what a client has already, compared with what is here.
+//! Conditional requests: compares what a client has with the resource.
 
 use super::date::parse_http_date;
 use super::head::{Method, RequestHead};
@@ -12,18 +12,18 @@ pub(super) struct Validators {
     pub modified: Option<i64>,
 }
 
-/// What the conditions of a request lead to.
+/// The outcome of a request's conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The response is as without conditions; whether the range counts.
+    /// Respond as without conditions; tells whether the range applies.
     Proceed { with_range: bool },
     /// 304: the client has it.
     NotModified,
-    /// 412: it is not what the client requires.
+    /// 412: the resource is not what the client requires.
     Failed,
 }
 
-/// Compares the conditions of a request with a resource, in the order of RFC 9110, section 13.2.2.
+/// Compares a request's conditions with a resource, in the order of RFC 9110, section 13.2.2.
 pub(super) fn judge(head: &RequestHead, validators: &Validators) -> Verdict {
     let etag = validators.etag.as_deref();
     let requires = match (&head.if_match, &head.if_unmodified_since) {
@@ -47,7 +47,7 @@ pub(super) fn judge(head: &RequestHead, validators: &Validators) -> Verdict {
     let with_range = match &head.if_range {
         None => true,
         Some(tag) if tag.starts_with(b"\"") => etag.is_some_and(|etag| etag.as_bytes() == tag),
-        // A weak tag is no date either.
+        // A weak tag does not parse as a date either.
         Some(date) => {
             let stated = parse_http_date(date);
             stated.is_some() && stated == validators.modified
@@ -62,7 +62,7 @@ enum Comparison {
     Weak,
 }
 
-/// Whether a list of tags names the resource. All tags here are strong.
+/// Whether a list of tags names the resource. All tags of this server are strong.
 fn names_tag(list: &[u8], etag: Option<&str>, comparison: Comparison) -> bool {
     let list = list.trim_ascii();
     if list == b"*" {
@@ -71,7 +71,7 @@ fn names_tag(list: &[u8], etag: Option<&str>, comparison: Comparison) -> bool {
     let Some(etag) = etag else {
         return false;
     };
-    // Tags may contain commas, those of this server do not: no tag is mistaken for one of its own.
+    // Tags may contain commas, but this server's do not: no other tag is mistaken for one of them.
     list.split(|&byte| byte == b',')
         .map(<[u8]>::trim_ascii)
         .any(|tag| {
@@ -83,7 +83,7 @@ fn names_tag(list: &[u8], etag: Option<&str>, comparison: Comparison) -> bool {
         })
 }
 
-/// Whether the resource is not younger than the date of a field; `None` if one is not known.
+/// Whether the resource is no newer than the date of a field; `None` if either is unknown.
 fn is_unmodified_since(date: &[u8], modified: Option<i64>) -> Option<bool> {
     Some(modified? <= parse_http_date(date)?)
 }

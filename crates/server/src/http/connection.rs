@@ -1,4 +1,4 @@
-//! What the handler needs of a connection, and writing to one that may not read.
+//! The connection of a client, and writing to one that may not read.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,22 +12,22 @@ use crate::socket::Socket;
 
 /// A client's connection.
 pub trait Connection: Read + Write + Send {
-    /// Sets how long one read and one write wait at most.
+    /// Sets how long a read and a write may wait.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()>;
 
-    /// Tells the client that nothing more is written.
+    /// Tells the client that nothing more follows.
     ///
     /// # Errors
-    /// Those of the system.
+    /// From the operating system.
     fn shutdown_write(&self) -> io::Result<()>;
 
     /// Whether the client is on the same machine.
     fn is_local(&self) -> bool;
 
-    /// Whether the server takes no more requests.
+    /// Whether the server accepts no more requests.
     fn is_stopping(&self) -> bool {
         false
     }
@@ -80,7 +80,7 @@ impl Write for ClientConnection {
     }
 }
 
-/// A client that a listener has accepted.
+/// A client accepted by a listener.
 pub(super) struct ClientConnection(pub Client);
 
 impl Connection for ClientConnection {
@@ -106,13 +106,13 @@ impl Connection for ClientConnection {
     }
 }
 
-/// Whether an error means that a wait ended without anything.
+/// Whether an error means that a wait timed out.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// The bytes that a client must take within the time limit for writing. A client that takes single
-/// bytes would keep a thread forever otherwise.
+/// The client must take this many bytes within the time limit for writing. Without a minimum, a
+/// client that takes single bytes could occupy a thread forever.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Writes to a client that must keep reading.
@@ -120,7 +120,7 @@ pub(super) struct ClientWriter<'a, C> {
     pub connection: &'a mut C,
     clock: &'a RealClock,
     timeout: Duration,
-    /// The bytes of responses' bodies that were written, whether or not all of them arrived.
+    /// The bytes of bodies that were written, whether or not all of them arrived.
     pub body_bytes: u64,
 }
 
@@ -134,14 +134,13 @@ impl<'a, C: Connection> ClientWriter<'a, C> {
         }
     }
 
-    /// Writes bytes of a body.
     pub(super) fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(bytes)?;
         self.body_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Writes bytes that are no content: heads, frames of chunks.
+    /// Writes bytes that are not content: heads and chunk framing.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         let mut deadline = self.clock.now() + self.timeout;

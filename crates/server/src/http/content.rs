@@ -1,4 +1,4 @@
-//! Bytes of members and entries: what they are, and sending a range of them.
+//! The content of members and entries, and sending a range of it.
 
 use std::io;
 use std::ops::Range;
@@ -10,14 +10,14 @@ use refrain_storage::in_zero_pieces;
 use super::connection::{ClientWriter, Connection};
 use super::tar_permits::TarPermit;
 
-/// The bytes of the first piece: a short decode, so that the first byte comes soon.
+/// The size of the first piece: short, so that the first byte comes soon.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// Each read of a directory's tar stream goes through all entries before it, so more is read at
-/// once: so many times the bytes of other content.
+/// once: this many times as much as for other content.
 const TAR_READ_FACTOR: usize = 4;
 
-/// Bytes that are served.
+/// Bytes to serve.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     /// The content of a member that is a file or a stream.
@@ -26,7 +26,6 @@ pub(super) enum Content {
     TarStream(usize),
     /// The data of an entry of a member.
     Entry(usize, Box<Entry>),
-    /// Bytes that are in memory.
     Bytes(Vec<u8>),
 }
 
@@ -48,7 +47,7 @@ impl Content {
         }
     }
 
-    /// The check of all content, where ranges are not compared with hashes as they are read.
+    /// The check of complete content, where reads do not verify hashes.
     fn check(&self, archive: &Archive) -> Option<ContentCheck> {
         match self {
             Content::Member(member) => archive.content_check(*member),
@@ -57,7 +56,7 @@ impl Content {
     }
 }
 
-/// Why content was not sent to its end.
+/// Why content was not sent completely.
 #[derive(Debug)]
 pub(super) enum SendError {
     /// The archive cannot be read.
@@ -78,23 +77,23 @@ impl From<io::Error> for SendError {
     }
 }
 
-/// A range of content that is sent to a client.
+/// A range of content being sent.
 pub(super) struct Transfer<'a> {
     pub archive: &'a Archive,
     pub content: &'a Content,
     pub length_bytes: u64,
     pub range: Range<u64>,
-    /// The head of the response, which is sent with the first bytes.
+    /// The head of the response, sent with the first bytes.
     pub head: Vec<u8>,
-    /// The bytes that are read at once.
+    /// How many bytes are read at once.
     pub chunk_bytes: usize,
-    /// The permission to decode a whole tar stream with many threads, which takes more memory.
+    /// Permission to decode a whole tar stream with many threads, which takes more memory.
     pub threads: Option<TarPermit<'a>>,
 }
 
 impl Transfer<'_> {
-    /// Sends the head and the range. Before the first error of the archive nothing was sent, or
-    /// everything up to it; `head` is empty in the second case.
+    /// Sends the head and the range. When the archive fails, everything before the error has been
+    /// sent: nothing if `head` is not empty.
     pub(super) fn run(
         &mut self,
         client: &mut ClientWriter<'_, impl Connection>,
@@ -140,7 +139,7 @@ impl Transfer<'_> {
             if offset == self.range.end
                 && let Some(check) = check.take()
             {
-                // The last bytes are not sent if the content is wrong, so that the client notices.
+                // The last bytes are held back if the content is wrong, so that the client notices.
                 check.finish()?;
             }
             self.send(&buffer[..count], client)?;
@@ -151,7 +150,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Sends bytes, behind the head if that was not sent.
+    /// Sends bytes, preceded by the head if that is unsent.
     fn send(
         &mut self,
         bytes: &[u8],
@@ -160,7 +159,7 @@ impl Transfer<'_> {
         let mut bytes = bytes;
         if !self.head.is_empty() {
             let mut head = std::mem::take(&mut self.head);
-            // Small responses are one packet.
+            // Small responses fit into one packet.
             let with_head = bytes.len().min(FIRST_BYTES);
             head.extend_from_slice(&bytes[..with_head]);
             client.write(&head)?;
@@ -170,7 +169,7 @@ impl Transfer<'_> {
         client.write_body(bytes)
     }
 
-    /// Sends a whole tar stream, which many threads decode.
+    /// Sends a whole tar stream, decoded by many threads.
     fn stream_tar<C: Connection>(
         &mut self,
         member: usize,

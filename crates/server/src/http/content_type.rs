@@ -1,7 +1,7 @@
 //! Media types by the extension of a name.
 //!
-//! Browsers show what they know and are told not to guess the rest. Types that could run scripts in
-//! the name of the server are sent as plain text.
+//! Browsers are told not to guess other types. Types that could run scripts under the server's name
+//! are sent as plain text.
 
 /// The type of everything else.
 const UNKNOWN: &str = "application/octet-stream";

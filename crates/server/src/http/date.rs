@@ -1,18 +1,18 @@
-//! Dates of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
+//! HTTP dates: `Sun, 06 Nov 1994 08:49:37 GMT`.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// 9999-12-31 23:59:59: the format has no room for later years.
+/// 9999-12-31 23:59:59, the last time that the format can express.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
-/// A time in seconds since 1970 as HTTP writes it; `None` if it is earlier or has no such form.
+/// Formats a time in seconds since 1970; `None` if the format cannot express it.
 pub(super) fn http_date(unix_seconds: i64) -> Option<String> {
     let seconds = u64::try_from(unix_seconds).ok()?;
     let is_valid = seconds <= SECONDS_MAX;
     is_valid.then(|| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)))
 }
 
-/// The time that a field states, in any of the forms of RFC 9110, section 5.6.7.
+/// Parses any of the forms of RFC 9110, section 5.6.7.
 pub(super) fn parse_http_date(text: &[u8]) -> Option<i64> {
     let time = httpdate::parse_http_date(str::from_utf8(text).ok()?).ok()?;
     let seconds = time.duration_since(UNIX_EPOCH).ok()?.as_secs();

@@ -1,4 +1,4 @@
-//! Pages of directories: the members, and the entries below them.
+//! Directory pages: the members, and the entries below them.
 
 use super::connection::Connection;
 use super::exchange::{Exchange, Served};
@@ -25,7 +25,7 @@ pub(super) fn directory<C: Connection>(
     let tree = &exchange.shared.tree;
     let shown = [b"/", path].concat();
     let shared = exchange.shared;
-    // Members are below directories that are in no member.
+    // Directories above members belong to no member.
     let above = (path, tar_above.is_none());
     let place = Place {
         archive: &shared.settings.archive_name,
@@ -35,7 +35,7 @@ pub(super) fn directory<C: Connection>(
     exchange.page(format.content_type(), CACHE_CONTROL, |page| {
         let mut listing = Listing::begin(page, format, &place)?;
         let is_directory = |child: &Child<'_>| child.kind == EntryKind::Directory;
-        // People look for directories first. Programs get names in their order, at one go.
+        // For people, directories come first. Programs get all names in order in one pass.
         let passes: &[&dyn Fn(&Child<'_>) -> bool] = match format {
             ListFormat::Json => &[&|_| true],
             ListFormat::Html => &[&is_directory, &|child| !is_directory(child)],
@@ -83,7 +83,7 @@ fn row_of<'a>(
         let path = [above, child.name].concat();
         row.is_tar = directory_member(shared, &path)?.is_some();
     }
-    // A directory that only a path implies has no entry, and neither has a member that is a file.
+    // Directories implied by a path and members that are files have no entry.
     if let Some(entry) = tree.entry(child.node)? {
         row.modified = Some(entry.modified);
         row.size_bytes = entry.kind.has_data().then_some(entry.size_bytes);

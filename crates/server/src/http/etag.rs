@@ -1,8 +1,8 @@
-//! Entity tags from hashes of content: equal tags mean equal bytes, in whatever archive they are.
+//! Entity tags from content hashes: equal tags mean equal bytes, in any archive.
 
 use refrain::{Archive, DigestAlgorithm, DigestHasher, Entry, Member, Result};
 
-/// The bytes of a hash that a tag shows.
+/// How many bytes of a hash a tag contains.
 const TAG_BYTES: usize = 16;
 
 /// The tag of a member's content; `None` if the archive has no digest of it.
@@ -17,8 +17,8 @@ pub(super) fn of_content(member: &Member) -> Option<String> {
     Some(tag(hasher.finish().as_bytes()))
 }
 
-/// The tag of a directory or tar member as a tar stream, which its entries and content determine;
-/// `None` if a hash is lost.
+/// The tag of a directory or tar member as a tar stream, which is determined by its entries and
+/// content; `None` if a hash is lost.
 pub(super) fn of_tar_stream(
     archive: &Archive,
     number: usize,
@@ -37,7 +37,7 @@ pub(super) fn of_tar_stream(
     }))
 }
 
-/// The tag of an entry's data: the hash of the content it is a part of, and which part that is.
+/// The tag of an entry's data: the hash of the content that it is part of, and its range.
 pub(super) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
     if member.blake3 == [0; 32] {
         return None;
@@ -54,14 +54,14 @@ pub(super) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
     Some(tag(hasher.finish().as_bytes()))
 }
 
-/// The BLAKE3 hash of some bytes, in hexadecimal digits.
+/// A BLAKE3 hash in hexadecimal digits.
 pub(super) fn hash_of(bytes: &[u8]) -> String {
     let mut hasher = DigestHasher::new(DigestAlgorithm::Blake3);
     hasher.update(bytes);
     hasher.finish().to_string()
 }
 
-/// A strong tag that shows the first bytes of a hash.
+/// A strong tag from the first bytes of a hash.
 fn tag(hash: &[u8]) -> String {
     let mut text = String::with_capacity(2 + 2 * TAG_BYTES);
     text.push('"');

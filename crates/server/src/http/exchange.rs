@@ -23,22 +23,20 @@ pub(super) struct Served {
     pub operation: Operation,
     /// Whether the client did not get what it wanted.
     pub is_failure: bool,
-    /// Whether the connection can be used for another request.
+    /// Whether the connection can be reused.
     pub is_kept_alive: bool,
 }
 
-/// A request that is being answered.
 pub(super) struct Exchange<'a, 'c, C> {
     pub shared: &'a Shared,
     pub head: &'a RequestHead,
-    /// Whether the connection remains, as far as the client and the handler want.
+    /// Whether the connection stays open, as far as client and handler want.
     pub keeps_alive: bool,
     /// Whether the client is on this machine.
     pub is_local: bool,
     pub client: &'a mut ClientWriter<'c, C>,
 }
 
-/// A file as a response describes it.
 pub(super) struct ContentResponse<'a> {
     pub content: &'a Content,
     pub length_bytes: u64,
@@ -49,7 +47,7 @@ pub(super) struct ContentResponse<'a> {
     pub max_age_seconds: u64,
 }
 
-/// Sends a status with a text, and announces the end of the connection.
+/// Sends a status with a text, and closes the connection.
 pub(super) fn refuse(
     client: &mut ClientWriter<'_, impl Connection>,
     status: Status,
@@ -60,7 +58,7 @@ pub(super) fn refuse(
 }
 
 fn text_response(mut head: ResponseHead, text: &str, has_body: bool) -> Vec<u8> {
-    // Names of the archive may be in it, and curl shows it as it comes.
+    // The text may contain names from the archive, and curl prints it unchanged.
     let text = format!("{}\n", printable_lines(text));
     head.add("Content-Type", "text/plain; charset=utf-8");
     head.add("X-Content-Type-Options", "nosniff");
@@ -73,12 +71,11 @@ fn text_response(mut head: ResponseHead, text: &str, has_body: bool) -> Vec<u8> 
 }
 
 impl<C: Connection> Exchange<'_, '_, C> {
-    /// The head of a response, with the fields that all have.
+    /// The head of a response, with the common fields.
     fn response(&self, status: Status) -> ResponseHead {
         ResponseHead::new(status, self.keeps_alive)
     }
 
-    /// Answers with a text.
     pub(super) fn text(&mut self, status: Status, text: &str, fields: &[(&str, &str)]) -> Served {
         let mut head = self.response(status);
         fields
@@ -101,7 +98,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
         )
     }
 
-    /// Answers that the archive cannot be read.
+    /// Responds that the archive cannot be read.
     pub(super) fn failed(&mut self, operation: Operation, error: &Error) -> Served {
         let status = match error {
             Error::Archive(error) if error.kind == ErrorKind::Io => Status(502),
@@ -115,7 +112,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
         }
     }
 
-    /// Answers with a page that `write` makes.
+    /// Sends a page produced by `write`.
     pub(super) fn page(
         &mut self,
         content_type: &str,
@@ -127,7 +124,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             (_, 0) => PageBody::ToTheEnd,
             _ => PageBody::Chunked,
         };
-        // A page of unknown length ends with the connection where there are no chunks.
+        // Without chunks, a page of unknown length ends with the connection.
         let keeps_alive = self.keeps_alive && body != PageBody::ToTheEnd;
         let mut head = ResponseHead::new(Status(200), keeps_alive);
         head.add("Content-Type", content_type);
@@ -161,19 +158,22 @@ impl<C: Connection> Exchange<'_, '_, C> {
         }
     }
 
-    /// Records that a response ended before its end.
+    /// Records that a response was cut short.
     fn broken(&self, error: &dyn std::fmt::Display) {
         let target = String::from_utf8_lossy(&self.head.target);
         self.shared
             .report(&format!("{target}: the response ended early: {error}"));
     }
 
-    /// Answers with bytes of the archive.
     pub(super) fn content(&mut self, response: &ContentResponse<'_>) -> Served {
         let length_bytes = response.length_bytes;
         let with_range = match judge(self.head, &response.validators) {
             Verdict::Failed => {
-                return self.text(Status(412), "it is not the version asked for", &[]);
+                return self.text(
+                    Status(412),
+                    "the resource is not the requested version",
+                    &[],
+                );
             }
             Verdict::NotModified => return self.not_modified(response),
             Verdict::Proceed { with_range } => with_range,
@@ -184,8 +184,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             Wanted::Whole => (Status(200), 0..length_bytes),
             Wanted::Part(range) => (Status(206), range),
             Wanted::Unsatisfiable => {
-                let text =
-                    format!("the range begins beyond the end: there are {length_bytes} bytes");
+                let text = format!("the range begins past the end of {length_bytes} bytes");
                 let content_range = format!("bytes */{length_bytes}");
                 return Served {
                     operation: response.operation,
@@ -266,7 +265,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
         }
     }
 
-    /// The fields by which clients and caches know the bytes again.
+    /// Adds the fields by which clients and caches recognize the bytes.
     fn describe(&self, response: &ContentResponse<'_>, head: &mut ResponseHead) {
         head.add("Accept-Ranges", "bytes");
         let cache_control = match &response.validators.etag {
@@ -275,7 +274,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
                 let seconds = response.max_age_seconds;
                 format!("public, max-age={seconds}, immutable")
             }
-            // Nothing here would tell other bytes from these.
+            // Nothing here could distinguish changed bytes.
             None => "no-cache".to_owned(),
         };
         if let Some(date) = response

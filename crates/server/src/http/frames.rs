@@ -1,8 +1,8 @@
-//! Frames of the archive as they are in the file, under their hash: what any cache may keep.
+//! Serves frames of the archive unchanged, under their hash, so that any cache may keep them.
 //!
 //! The address of a frame is its offset and the BLAKE3 hash of its bytes. The offset finds it
-//! without a table of all hashes, for which the whole archive would be read; the hash makes the
-//! address that of these bytes alone.
+//! without a table of all hashes, for which the whole archive would have to be read; the hash makes
+//! the address unique to these bytes.
 
 use refrain::RawFrame;
 use serde_json::json;
@@ -17,16 +17,16 @@ use super::response::Status;
 use super::target::{Target, number};
 use crate::statistics::Operation;
 
-/// The frames of one list, unless the query says otherwise: each is read.
+/// The default number of frames in a list: each is read.
 const COUNT_DEFAULT: u64 = 1000;
 
 /// How long caches may keep a frame, in seconds: a year.
 const MAX_AGE_SECONDS: u64 = 365 * 86_400;
 
-/// The digits of a hash that a tag shows.
+/// How many digits of a hash a tag contains.
 const TAG_DIGITS: usize = 32;
 
-/// The list of frames from an offset on.
+/// Lists the frames starting at an offset.
 pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &Target) -> Served {
     let from = number(&target.query, b"from").unwrap_or(0);
     let count = number(&target.query, b"count").unwrap_or(COUNT_DEFAULT);
@@ -57,17 +57,16 @@ pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &T
     })
 }
 
-/// One frame.
 pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u8]) -> Served {
     let Some((offset, wanted)) = parse_name(name) else {
-        let text = "the name of a frame is OFFSET-HASH, see /.refrain/frames";
+        let text = "a frame is named OFFSET-HASH, see /.refrain/frames";
         return missing(exchange, text);
     };
     let found = exchange.shared.service.archive().raw_frame_at(offset);
     let RawFrame { bytes, .. } = match found {
         Ok(frame) => frame,
         Err(error) if error.kind == refrain::ErrorKind::Damaged => {
-            return missing(exchange, &format!("no frame is there: {error}"));
+            return missing(exchange, &format!("there is no frame: {error}"));
         }
         Err(error) => return exchange.failed(Operation::HttpFrame, &error.into()),
     };
@@ -85,7 +84,7 @@ pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u
             };
         }
         Some(wanted) if wanted != hash => {
-            return missing(exchange, "the frame there has another hash");
+            return missing(exchange, "the frame has a different hash");
         }
         Some(_) => {}
     }
@@ -109,7 +108,7 @@ fn missing<C: Connection>(exchange: &mut Exchange<'_, '_, C>, text: &str) -> Ser
     }
 }
 
-/// The offset and the hash of a name; one without a hash is a question for it.
+/// Parses offset and hash; without a hash, the request asks for it.
 fn parse_name(name: &[u8]) -> Option<(u64, Option<&str>)> {
     let text = str::from_utf8(name).ok()?;
     let (offset, hash) = match text.split_once('-') {

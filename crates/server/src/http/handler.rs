@@ -1,4 +1,4 @@
-//! The handler: connections from their first to their last request.
+//! The HTTP handler: serves a connection from its first to its last request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,13 +19,13 @@ use crate::listener::Listener;
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 
-/// The longest body of a request that is read and forgotten, in bytes. No resource wants one.
+/// The longest request body that is read and discarded, in bytes. No resource takes one.
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
-/// How long a client that was refused may go on sending. Closing at once could lose the response.
+/// How long a refused client may keep sending. Closing at once could lose the response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// An archive behind HTTP. Cloning it gives another handle to the same.
+/// Serves an archive over HTTP. Clones share it.
 #[derive(Clone)]
 pub struct HttpHandler {
     shared: Arc<Shared>,
@@ -34,10 +34,10 @@ pub struct HttpHandler {
 }
 
 impl HttpHandler {
-    /// A handler to the archive of a service. Reads the names of the members.
+    /// A handler for a service's archive. Reads the members' names.
     ///
     /// # Errors
-    /// Those of the archive's index.
+    /// If the archive's index cannot be read.
     pub fn new(service: Service, settings: HttpSettings) -> Result<HttpHandler> {
         Ok(HttpHandler {
             shared: Arc::new(Shared::new(service, settings)?),
@@ -45,8 +45,8 @@ impl HttpHandler {
         })
     }
 
-    /// The same handler for the clients of a socket. On a loopback address it refuses requests that
-    /// call the server by the name of another machine: a page of some site may have caused them.
+    /// The same handler for the clients of one socket. On a loopback address it refuses requests
+    /// that call the server by another machine's name: they may come from a malicious web page.
     pub fn at(&self, listener: &Listener) -> HttpHandler {
         HttpHandler {
             shared: Arc::clone(&self.shared),
@@ -54,19 +54,19 @@ impl HttpHandler {
         }
     }
 
-    /// Ends every connection after its present response. Waiting ones end within a moment.
+    /// Ends each connection after its present response. Idle ones end within a moment.
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// The number of requests that are being answered.
+    /// The number of requests being answered.
     pub fn requests_in_flight(&self) -> u64 {
         self.shared.requests_in_flight()
     }
 
-    /// Answers the requests of a connection until it ends: the client closes it or is silent for
-    /// long, a request asks for it or is malformed, or the handler stops. Blocks; each connection
-    /// needs a thread that may wait.
+    /// Answers the requests of a connection until the client closes it or is silent for long, a
+    /// request asks to close it or is malformed, or the handler stops. Blocks, so each connection
+    /// needs its own thread.
     pub fn serve_connection(&self, mut connection: impl Connection) {
         let settings = &self.shared.settings;
         let write_wait = settings.write_timeout.max(Duration::from_millis(1));
@@ -107,7 +107,7 @@ impl HttpHandler {
         }
     }
 
-    /// Answers a request. Returns whether the connection remains.
+    /// Answers a request. Returns whether the connection stays open.
     fn answer(
         &self,
         head: &RequestHead,
@@ -157,13 +157,13 @@ impl HttpHandler {
         is_kept_alive
     }
 
-    /// Answers what is no request that could be served.
+    /// Answers an unusable request.
     fn refuse(&self, connection: &mut impl Connection, status: Status, text: &str) {
         let statistics = self.shared.service.statistics();
         let started_ns = statistics.now_ns();
         let timeout = self.shared.settings.write_timeout;
         let mut client = ClientWriter::new(connection, &self.shared.clock, timeout);
-        // A client that does not take the answer is left as well.
+        // The connection ends in any case.
         let _ = refuse(&mut client, status, text);
         statistics.record(Operation::HttpPage, started_ns, Outcome::Failed);
     }

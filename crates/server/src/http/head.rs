@@ -1,4 +1,4 @@
-//! The head of a request: its first line and its fields, parsed and checked.
+//! Parses and checks the head of a request: its first line and fields.
 
 /// The longest head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -6,22 +6,21 @@ pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 /// The longest first line, in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 8 << 10;
 
-/// The most fields of a head.
+/// The maximum number of fields.
 const FIELDS_MAX: usize = 64;
 
-/// What a request wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
     Head,
     Post,
-    /// A method of HTTP that no resource here has.
+    /// A method of HTTP that no resource here supports.
     Refused,
-    /// Something else.
+    /// Anything else.
     Unknown,
 }
 
-/// A head that is no valid request. Each has a status of its own; the connection ends after it.
+/// A malformed head. Each variant has its own status; the connection ends after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeadError {
     /// 400
@@ -34,12 +33,12 @@ pub(super) enum HeadError {
     Version,
 }
 
-/// How the body of a request is framed.
+/// How the body of a request is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestBody {
-    /// So many bytes.
+    /// A length in bytes.
     Length(u64),
-    /// Coded in chunks or otherwise.
+    /// A transfer coding, chunked or other.
     Coded,
 }
 
@@ -47,11 +46,11 @@ pub(super) enum RequestBody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RequestHead {
     pub method: Method,
-    /// The target as it was sent.
+    /// The target as sent.
     pub target: Vec<u8>,
     /// The minor version: HTTP/1.0 or 1.1.
     pub minor_version: u8,
-    /// Whether the client accepts another response on the same connection.
+    /// Whether the client can reuse the connection.
     pub is_kept_alive: bool,
     pub body: RequestBody,
     /// The server's name, as the client knows it.
@@ -93,7 +92,7 @@ pub(super) fn parse_head(bytes: &[u8]) -> Result<Option<(RequestHead, usize)>, H
     }
 }
 
-/// The length of the first line that is not empty, as far as it is there.
+/// The length of the first non-empty line, as far as received.
 fn line_length(bytes: &[u8]) -> usize {
     let start = bytes
         .iter()
@@ -103,7 +102,7 @@ fn line_length(bytes: &[u8]) -> usize {
     end.unwrap_or(bytes.len() - start)
 }
 
-/// Whether the first line ends with a version of HTTP that is well-formed, but not 1.0 or 1.1.
+/// Whether the first line ends with a well-formed version of HTTP other than 1.0 or 1.1.
 fn is_other_version(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|&byte| byte == b'\n' || byte == b'\r');
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
@@ -160,7 +159,7 @@ fn method(name: &str) -> Method {
     }
 }
 
-/// How the body is framed. What two readers could understand differently is refused.
+/// Determines the body's framing. Refuses whatever two readers could interpret differently.
 fn body(fields: &Fields<'_>) -> Result<RequestBody, HeadError> {
     let is_coded = fields.all("transfer-encoding").next().is_some();
     let mut length = None;
@@ -169,7 +168,7 @@ fn body(fields: &Fields<'_>) -> Result<RequestBody, HeadError> {
             .ok()
             .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
         let stated = digits.and_then(|text| text.parse::<u64>().ok());
-        let stated = stated.ok_or(HeadError::Malformed("Content-Length is no number"))?;
+        let stated = stated.ok_or(HeadError::Malformed("Content-Length is not a number"))?;
         if length.is_some_and(|other| other != stated) {
             return Err(HeadError::Malformed("there are two lengths of the body"));
         }
@@ -182,11 +181,9 @@ fn body(fields: &Fields<'_>) -> Result<RequestBody, HeadError> {
     }
 }
 
-/// The fields of a head.
 struct Fields<'a>(&'a [httparse::Header<'a>]);
 
 impl<'a> Fields<'a> {
-    /// The values of all fields with this name.
     fn all(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let named = self
             .0
@@ -195,20 +192,19 @@ impl<'a> Fields<'a> {
         named.map(|field| field.value.trim_ascii())
     }
 
-    /// The value, if there is exactly one field with this name.
+    /// The value, if exactly one field has this name.
     fn only(&self, name: &'static str) -> Option<Vec<u8>> {
         let mut all = self.all(name);
         let first = all.next()?;
         all.next().is_none().then(|| first.to_vec())
     }
 
-    /// All values, as one list.
+    /// All values, joined into one list.
     fn joined(&self, name: &'static str) -> Option<Vec<u8>> {
         let all: Vec<&[u8]> = self.all(name).collect();
         (!all.is_empty()).then(|| all.join(&b", "[..]))
     }
 
-    /// The elements of a list.
     fn list(&self, name: &'static str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let values = self.all(name);
         values.flat_map(|value| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))

@@ -1,20 +1,21 @@
-//! Which names a request may have for this server.
+//! The host names that requests may use.
 //!
-//! A page of any site can let its own name lead to 127.0.0.1 (DNS rebinding) and then reads what
-//! this server sends as if it were of that site. The browser still says which name it used.
+//! A page of any site can let its own name resolve to 127.0.0.1 (DNS rebinding), and then read this
+//! server's responses as if they came from that site. The browser still sends the name that it
+//! used.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::head::RequestHead;
 use super::target::authority;
 
-/// What a request with another name is told.
+/// The response to requests with another name.
 pub(super) const REFUSED: &str = "this service is for programs on this machine: its name must be localhost, an address of \
      127.0.0.0/8 or [::1], or one that was given with --host-name";
 
 /// Whether a request to a loopback address uses a name of this machine, or one of `names`.
 pub(super) fn is_local_name(head: &RequestHead, names: &[String]) -> bool {
-    // The old version of HTTP may have none; no browser that could be misled speaks it.
+    // HTTP/1.0 requests may have none; no browser that could be misled speaks it.
     let host = head.host.as_deref().unwrap_or(b"localhost");
     let in_target = authority(&head.target).unwrap_or(b"localhost");
     [host, in_target]
@@ -42,7 +43,7 @@ fn is_local(text: &[u8], names: &[String]) -> bool {
     }
 }
 
-/// A name without its port, if it has one, and without the dot of the root.
+/// Removes a port and the dot of the root from a name.
 fn without_port(text: &str) -> Option<&str> {
     let name = match text.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => port

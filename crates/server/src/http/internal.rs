@@ -1,4 +1,4 @@
-//! What is below `/.refrain/`: frames, metrics, statistics.
+//! Serves everything below `/.refrain/`: frames, metrics, statistics.
 
 use refrain_page::json_text;
 
@@ -8,13 +8,12 @@ use super::response::Status;
 use super::target::Target;
 use super::{frames, metrics};
 
-/// The first component of the paths here. A member of this name is not served.
+/// The first component of these paths. A member of this name is not served.
 pub(super) const ROOT: &[u8] = b".refrain";
 
-/// A page or something else below [`ROOT`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Page {
-    /// What is here.
+    /// The index of these pages.
     Index,
     /// `metrics`
     Metrics,
@@ -26,7 +25,6 @@ pub(super) enum Page {
     Frames,
     /// `frames/NAME`
     Frame(Vec<u8>),
-    /// Nothing has this name.
     Missing,
 }
 
@@ -36,7 +34,7 @@ statistics        the same as JSON
 statistics/reset  POST: sets them to zero
 frames            the frames of the archive, with their hashes (JSON)";
 
-/// The page of a path; `None` if it is not below [`ROOT`].
+/// `None` if the path is not below [`ROOT`].
 pub(super) fn page_of(path: &[u8]) -> Option<Page> {
     let rest = path.strip_prefix(ROOT)?;
     Some(match rest.strip_prefix(b"/") {
@@ -54,7 +52,6 @@ pub(super) fn page_of(path: &[u8]) -> Option<Page> {
     })
 }
 
-/// Answers a GET or HEAD request.
 pub(super) fn answer<C: Connection>(
     exchange: &mut Exchange<'_, '_, C>,
     page: Page,
@@ -63,7 +60,7 @@ pub(super) fn answer<C: Connection>(
     let statistics = exchange.shared.service.statistics().clone();
     match page {
         Page::Index => exchange.text(Status(200), INDEX, &[("Cache-Control", "no-cache")]),
-        Page::Missing => exchange.text(Status(404), "nothing is here", &[]),
+        Page::Missing => exchange.text(Status(404), "there is nothing here", &[]),
         Page::Reset => exchange.text(
             Status(405),
             "the method is not allowed here",
@@ -86,11 +83,11 @@ pub(super) fn answer<C: Connection>(
     }
 }
 
-/// Sets the statistics to zero.
+/// Resets the statistics.
 pub(super) fn reset<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
     let may_reset = exchange.is_local && !exchange.head.has_origin;
     if !may_reset && !exchange.shared.settings.resets_from_anywhere {
-        let text = "only programs on the machine of the server may do this";
+        let text = "only programs on the server's machine may do this";
         return exchange.text(Status(403), text, &[]);
     }
     exchange.shared.service.statistics().reset();

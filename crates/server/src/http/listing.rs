@@ -1,4 +1,4 @@
-//! Lists of names as a page for people or as JSON, row by row.
+//! Lists names as a page for people or as JSON, row by row.
 
 use refrain::Timestamp;
 use refrain_page::{BASE_STYLE, bytes_text, escaped, json_text, utc_text};
@@ -8,8 +8,8 @@ use super::connection::Connection;
 use super::page::{PageError, PageWriter};
 use super::target::percent_encoded;
 
-/// The style of lists, besides that of all pages. Where a page is narrow, the numbers of a name are
-/// below it. Nothing is loaded and nothing runs.
+/// The style of lists, in addition to the style of all pages. On a narrow page, the numbers of a
+/// name are below it. Nothing is loaded and no script runs.
 const STYLE: &str = "a{text-decoration:none}a:hover{text-decoration:underline}nav{font-size:1.1rem;\
     overflow-wrap:anywhere;margin-bottom:.6rem}table{width:100%}td{white-space:normal;\
     overflow-wrap:anywhere}td.n,th.n{text-align:right;white-space:nowrap}td.t{padding-right:0}td:first-child{width:100%}\
@@ -20,7 +20,6 @@ const STYLE: &str = "a{text-decoration:none}a:hover{text-decoration:underline}na
 /// What a page may load: its own style.
 pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// How a list is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListFormat {
     Html,
@@ -28,7 +27,7 @@ pub(super) enum ListFormat {
 }
 
 impl ListFormat {
-    /// The format that a client prefers by its field Accept.
+    /// The format that a client prefers according to its field `Accept`.
     pub(super) fn of(accept: Option<&[u8]>) -> ListFormat {
         let accept = String::from_utf8_lossy(accept.unwrap_or_default()).to_ascii_lowercase();
         if accept.contains("application/json") && !accept.contains("text/html") {
@@ -38,7 +37,6 @@ impl ListFormat {
         }
     }
 
-    /// The media type.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             ListFormat::Html => "text/html; charset=utf-8",
@@ -47,7 +45,7 @@ impl ListFormat {
     }
 }
 
-/// One name of a list.
+/// A row of a list.
 #[derive(Debug, Clone)]
 pub(super) struct ListedName<'a> {
     pub name: &'a [u8],
@@ -58,22 +56,21 @@ pub(super) struct ListedName<'a> {
     pub size_bytes: Option<u64>,
     pub modified: Option<Timestamp>,
     pub link_target: Option<Vec<u8>>,
-    /// Whether it is a member that can be had as a tar stream.
+    /// Whether it is a member available as a tar stream.
     pub is_tar: bool,
 }
 
-/// What a list is of.
+/// The directory being listed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     /// The name of the archive.
     pub archive: &'a str,
-    /// Begins and ends with a slash; the root has no other character.
+    /// Begins and ends with a slash; the root is a single slash.
     pub path: &'a [u8],
-    /// How many directories up there is a member that can be had as a tar stream.
+    /// How many directories up there is a member available as a tar stream.
     pub tar_above: Option<usize>,
 }
 
-/// A list that is being sent.
 pub(super) struct Listing<'p, 'a, 'c, C> {
     page: &'p mut PageWriter<'a, 'c, C>,
     format: ListFormat,
@@ -81,7 +78,7 @@ pub(super) struct Listing<'p, 'a, 'c, C> {
 }
 
 impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
-    /// Begins the list of what is at a place.
+    /// Begins a list.
     pub(super) fn begin(
         page: &'p mut PageWriter<'a, 'c, C>,
         format: ListFormat,
@@ -127,7 +124,6 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
         })
     }
 
-    /// Adds a row.
     pub(super) fn row(&mut self, row: &ListedName<'_>) -> Result<(), PageError> {
         let comma = if self.rows > 0 { "," } else { "" };
         self.rows += 1;
@@ -172,7 +168,6 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
         }
     }
 
-    /// Ends the list.
     pub(super) fn end(self) -> Result<(), PageError> {
         match self.format {
             ListFormat::Json => self.page.put(format_args!("\n]}}\n")),
@@ -183,7 +178,6 @@ impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
     }
 }
 
-/// The title of a page: the archive and the path.
 fn title(place: &Place<'_>) -> String {
     let path = String::from_utf8_lossy(place.path);
     let path = if place.path == b"/" { "" } else { &path };
@@ -191,7 +185,7 @@ fn title(place: &Place<'_>) -> String {
 }
 
 /// The archive and the directories down to this one, each a link to its page. The links are
-/// relative, so that they also lead there behind a proxy that adds a path.
+/// relative, so that they also work behind a proxy that adds a path.
 fn way(place: &Place<'_>) -> String {
     let names = components(place.path);
     let all = std::iter::once(place.archive.as_bytes()).chain(names.iter().copied());
@@ -210,14 +204,14 @@ fn components(path: &[u8]) -> Vec<&[u8]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// The name of the directory so many above the one with this path.
+/// The name of the directory `up` levels above this path.
 fn component(path: &[u8], up: usize) -> &[u8] {
     let names = components(path);
     let at = names.len().checked_sub(up + 1);
     at.and_then(|at| names.get(at).copied()).unwrap_or_default()
 }
 
-/// The address of the page so many directories above.
+/// The relative address of the page `count` levels up.
 fn up_by(count: usize) -> String {
     match count {
         0 => String::new(),
@@ -225,7 +219,7 @@ fn up_by(count: usize) -> String {
     }
 }
 
-/// The address of a path. One that begins with slashes is no address of another host.
+/// The address of a path. Leading slashes do not turn it into another host's address.
 pub(super) fn link_to(path: &[u8]) -> String {
     let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
     let (slashes, rest) = path.split_at(slashes);

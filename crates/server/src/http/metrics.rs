@@ -9,13 +9,12 @@ use crate::statistics::{Metric, OperationStatistics, Statistics};
 /// The media type of the text.
 pub(super) const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The ends of the buckets are powers of two in nanoseconds, which the histograms know exactly:
-/// from 1 µs to 17 s, in steps of four.
+/// The bucket limits are powers of two in nanoseconds, which the histograms know exactly: from 1 µs
+/// to 17 s, in steps of a factor of four.
 const BUCKET_ENDS_LOG2: std::ops::RangeInclusive<u32> = 10..=34;
 
 const NANOSECONDS: f64 = 1e9;
 
-/// The text.
 pub(super) fn text(statistics: &Statistics, metrics: &[Metric]) -> String {
     let rows = statistics.snapshot();
     let mut text = String::new();
@@ -86,7 +85,7 @@ fn histogram(text: &mut String, row: &OperationStatistics) {
     );
 }
 
-/// The JSON document, which `refrain top` reads.
+/// The JSON document read by `refrain top`.
 pub(super) fn document(statistics: &Statistics, metrics: &[Metric]) -> Value {
     let operation = |row: &OperationStatistics| {
         json!({

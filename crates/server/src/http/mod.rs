@@ -1,5 +1,5 @@
-//! The HTTP handler: members and entries under their names, with ranges, pages of directories,
-//! frames under their hash, and the statistics.
+//! The HTTP handler: members and entries under their names, with ranges, directory pages, frames
+//! under their hash, and the statistics.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,15 +7,23 @@
 //! | `connection`, `reader` | bytes from and to a client, with time limits |
 //! | `head`, `host`, `target`, `range`, `conditions`, `date` | what a request says |
 //! | `route` | which resource a path names |
-//! | `exchange` | one request, and the forms of responses |
-//! | `answer` | from a request to what answers it |
+//!
+//! `exchange`
+//! one request, and the forms of responses
+//!
+//! `answer`
+//! dispatches a request to its answer
 //! | `response`, `page`, `content`, `tar_permits` | heads, pages, ranges of bytes |
 //! | `listing`, `directories` | pages of members and entries |
-//! | `frames`, `metrics`, `internal` | what is below `/.refrain/` |
-//! | `etag`, `content_type` | what a response says of its bytes |
 //!
-//! HTTP/1.1 with a thread for each connection: each waits for its client and for the archive, and
-//! decoding is shared by all. The grammar of heads is httparse's.
+//! `frames`, `metrics`, `internal`
+//! everything below `/.refrain/`
+//!
+//! `etag`, `content_type`
+//! what a response says about its bytes
+//!
+//! HTTP/1.1 with one thread per connection: each waits for its client and for the archive, and all
+//! share the decoding. httparse implements the grammar of heads.
 
 mod answer;
 mod conditions;

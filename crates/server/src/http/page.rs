@@ -1,7 +1,7 @@
-//! Pages that are made while they are sent.
+//! Pages produced while they are sent.
 //!
-//! A page that fits into a small buffer is sent with its length; a longer one in chunks, so that it
-//! takes the same memory whatever its length.
+//! A page that fits into a small buffer is sent with its length; a longer one in chunks, so that
+//! memory does not depend on its length.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::connection::{ClientWriter, Connection};
 use super::response::ResponseHead;
 use crate::error::Error;
 
-/// The bytes of a page that are sent at once.
+/// How much of a page is sent at once.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Why a page is not complete.
@@ -20,7 +20,7 @@ pub(super) enum PageError {
     Archive(Error),
     /// The client does not take it.
     Client,
-    /// The client wanted the head only, and that was sent.
+    /// Only the head was requested, and it was sent.
     HeadOnly,
 }
 
@@ -36,18 +36,16 @@ impl From<io::Error> for PageError {
     }
 }
 
-/// How the body of a page is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageBody {
-    /// In chunks, if it is long.
+    /// In chunks, if long.
     Chunked,
-    /// Until the connection ends, if it is long: HTTP/1.0 has no chunks.
+    /// Until the connection ends, if long: HTTP/1.0 has no chunks.
     ToTheEnd,
-    /// Not at all: the client asked for the head.
+    /// Not at all: only the head was requested.
     Absent,
 }
 
-/// Sends a page while it is written.
 pub(super) struct PageWriter<'a, 'c, C> {
     client: &'a mut ClientWriter<'c, C>,
     /// The head, until something is sent.
@@ -70,12 +68,11 @@ impl<'a, 'c, C: Connection> PageWriter<'a, 'c, C> {
         }
     }
 
-    /// Whether nothing was sent, so that an error can be reported instead of the page.
+    /// Whether nothing was sent yet, so that an error can replace the page.
     pub(super) fn is_untouched(&self) -> bool {
         self.head.is_some()
     }
 
-    /// Writes a piece of the page.
     pub(super) fn put(&mut self, text: fmt::Arguments<'_>) -> Result<(), PageError> {
         // Writing to memory does not fail.
         self.buffer.write_fmt(text)?;
@@ -103,7 +100,7 @@ impl<'a, 'c, C: Connection> PageWriter<'a, 'c, C> {
         Ok(())
     }
 
-    /// Sends what remains. Returns whether the connection can be used for another response.
+    /// Sends the rest. Returns whether the connection can be reused.
     pub(super) fn finish(mut self) -> Result<bool, PageError> {
         if let Some(mut head) = self.head.take() {
             head.add("Content-Length", &self.buffer.len().to_string());

@@ -1,4 +1,4 @@
-//! Properties of the parsers for arbitrary bytes, used by property tests and fuzz targets.
+//! Properties of the parsers for arbitrary bytes, for property tests and fuzz targets.
 
 use super::conditions::{Validators, judge};
 use super::date::{http_date, parse_http_date};
@@ -7,15 +7,15 @@ use super::listing::link_to;
 use super::range::{Wanted, wanted};
 use super::target::parse_target;
 
-/// A head is found in any bytes the same way whether they come at once or in parts, and no part of
-/// it leads to a panic.
+/// The same head is found whether the bytes come at once or in parts, and no part of them causes a
+/// panic.
 ///
 /// # Panics
 /// If the property does not hold.
 pub fn request_head(bytes: &[u8], cut: usize) {
     let whole = parse_head(bytes);
     let part = &bytes[..cut.min(bytes.len())];
-    // What is complete or wrong remains so when more comes.
+    // More bytes do not change a result or an error.
     match parse_head(part) {
         Ok(None) => {}
         Ok(Some(found)) => assert_eq!(whole, Ok(Some(found))),
@@ -43,7 +43,7 @@ pub fn request_head(bytes: &[u8], cut: usize) {
     }
 }
 
-/// A range that any text means is inside the resource.
+/// Any parsed range is inside the resource.
 ///
 /// # Panics
 /// If the property does not hold.
@@ -56,7 +56,7 @@ pub fn range(field: &[u8], length_bytes: u64) {
     }
 }
 
-/// Text in a page has no markup, whatever it was.
+/// Text in a page contains no markup, whatever it was.
 ///
 /// # Panics
 /// If the property does not hold.
@@ -70,7 +70,7 @@ pub fn escaped_name(name: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    /// Bytes that often have the form of a request.
+    /// Bytes that often look like a request.
     fn request() -> impl Strategy<Value = Vec<u8>> {
         let part = proptest::sample::select(
             &[

@@ -1,22 +1,21 @@
-//! The field Range: which part of a resource a request wants.
+//! The field `Range`: which part of a resource a request wants.
 //!
-//! One range is served. A request for several is answered with the whole resource, as the standard
-//! allows: the bytes between ranges cost less than the work of multipart bodies.
+//! A single range is served. A request for several gets the whole resource, as the standard allows:
+//! the bytes between ranges cost less than multipart bodies.
 
 use std::ops::Range;
 
-/// What a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// All bytes: no range, several ranges, or a field that is not understood.
     Whole,
     /// These bytes, which are inside the resource.
     Part(Range<u64>),
-    /// Bytes beyond the end.
+    /// Bytes past the end.
     Unsatisfiable,
 }
 
-/// What the value of a Range field means for a resource of `length_bytes`.
+/// What a Range field means for a resource of `length_bytes`.
 pub(super) fn wanted(field: Option<&[u8]>, length_bytes: u64) -> Wanted {
     let Some(spec) = field.and_then(single_range) else {
         return Wanted::Whole;
@@ -36,23 +35,23 @@ pub(super) fn wanted(field: Option<&[u8]>, length_bytes: u64) -> Wanted {
     Wanted::Part(found)
 }
 
-/// A range as it is written.
+/// A range as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spec {
-    /// From the first to the last byte, or to the end.
+    /// From a first byte to a last byte, or to the end.
     From(u64, Option<u64>),
-    /// So many bytes at the end.
+    /// This many bytes at the end.
     Last(u64),
 }
 
-/// The range of a field that has exactly one, in bytes.
+/// The range of a field that has exactly one.
 fn single_range(field: &[u8]) -> Option<Spec> {
     let text = str::from_utf8(field).ok()?;
     let (unit, ranges) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
     }
-    // An element of a list may be empty.
+    // Elements of a list may be empty.
     let mut ranges = ranges
         .split(',')
         .map(str::trim)
@@ -74,7 +73,7 @@ fn single_range(field: &[u8]) -> Option<Spec> {
     }
 }
 
-/// A decimal number. One that exceeds 64 bits is beyond every end, as the largest is.
+/// A decimal number. More than 64 bits count as the maximum, which is past every end.
 fn number(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! Reads the heads of requests from a connection, one after the other.
+//! Reads request heads from a connection, one after the other.
 
 use std::io;
 use std::time::Duration;
@@ -8,25 +8,21 @@ use refrain_sync::clock::{Clock, RealClock};
 use super::connection::{Connection, is_timeout};
 use super::head::{HEAD_BYTES_MAX, HeadError, RequestHead, parse_head};
 
-/// The bytes that are read at once.
 const READ_BYTES: usize = 4 << 10;
 
-/// How often a waiting thread looks whether the server stops.
+/// How often a waiting thread checks whether the server is stopping.
 pub(super) const POLL: Duration = Duration::from_millis(200);
 
-/// Why no further request comes from a connection.
+/// Why a connection has no further request.
 #[derive(Debug)]
 pub(super) enum NoRequest {
-    /// The client has gone, or sent nothing for long, or the server stops: there is nobody to
-    /// answer.
+    /// The client left or was silent for too long, or the server is stopping: nobody to answer.
     Ended,
-    /// The client began a head and did not complete it in time.
+    /// A head was not completed in time.
     Late,
-    /// What it sent is no request.
     Malformed(HeadError),
 }
 
-/// How long requests may take to arrive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadLimits {
     /// From the first byte of a head to its last.
@@ -35,14 +31,13 @@ pub(super) struct ReadLimits {
     pub idle: Duration,
 }
 
-/// The bytes of a connection that were received and not used yet.
+/// Bytes received on a connection and not used yet.
 #[derive(Debug, Default)]
 pub(super) struct RequestReader {
     received: Vec<u8>,
 }
 
 impl RequestReader {
-    /// Waits for the next head.
     pub(super) fn next<C: Connection>(
         &mut self,
         connection: &mut C,
@@ -81,7 +76,6 @@ impl RequestReader {
         }
     }
 
-    /// Receives more bytes of a head.
     fn receive(&mut self, connection: &mut impl Connection) -> io::Result<usize> {
         let mut buffer = [0; READ_BYTES];
         let room = HEAD_BYTES_MAX
@@ -92,8 +86,7 @@ impl RequestReader {
         Ok(count)
     }
 
-    /// Reads and forgets a request's body of `length_bytes`. Returns whether all of it came in
-    /// time.
+    /// Reads and discards a request's body of `length_bytes`. Returns whether it arrived in time.
     pub(super) fn skip_body(
         &mut self,
         connection: &mut impl Connection,

@@ -4,7 +4,7 @@ use refrain_sync::clock::unix_seconds;
 
 use super::date::http_date;
 
-/// A status with its phrase.
+/// A status code with its phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status(pub u16);
 
@@ -35,20 +35,19 @@ impl Status {
         }
     }
 
-    /// Whether the request was not answered as the client wanted.
+    /// Whether the client did not get what it requested.
     pub(super) fn is_failure(self) -> bool {
         self.0 >= 400
     }
 }
 
-/// The head of a response as it is sent.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     text: String,
 }
 
 impl ResponseHead {
-    /// A head with the date and whether the connection remains.
+    /// A head with the date and whether the connection stays open.
     pub(super) fn new(status: Status, keeps_alive: bool) -> ResponseHead {
         let (number, phrase) = (status.0, status.phrase());
         let mut head = ResponseHead {
@@ -64,8 +63,8 @@ impl ResponseHead {
         head
     }
 
-    /// Adds a field. A value with bytes that would end the line is left out: none of this crate has
-    /// any.
+    /// Adds a field. A value with bytes that would end the line is left out: no value in this crate
+    /// has any.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         if value.bytes().all(|byte| byte >= b' ' && byte != 0x7f) {
             self.text.push_str(name);

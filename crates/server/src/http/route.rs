@@ -10,7 +10,6 @@ use super::target::{Target, parameter};
 use crate::error::{Error, Result};
 use crate::tree::{FileContent, NodeId, Tree};
 
-/// What a path names.
 #[derive(Debug)]
 pub(super) enum Resource {
     /// A member or an entry that is a file.
@@ -20,25 +19,24 @@ pub(super) enum Resource {
     /// The page of a directory.
     Directory {
         node: NodeId,
-        /// How many directories up there is a member, which is a tar stream, too.
+        /// How many directories up there is a member available as a tar stream.
         tar_above: Option<usize>,
     },
-    /// Something that has no bytes: a device, a pipe.
+    /// Something without bytes: a device or a pipe.
     Special,
     /// Another address.
     Redirect(Status, String),
     /// Nothing, and why.
     Missing(String),
-    /// A page below `/.refrain/`.
     Internal(Page),
 }
 
-const NOTHING: &str = "the archive has nothing of this name";
+const NOTHING: &str = "the archive has nothing with this name";
 
-/// The resource that a target names.
+/// Finds the resource that a target names.
 ///
 /// # Errors
-/// Those of the archive.
+/// If the archive cannot be read.
 pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
     let path = target.path.as_slice();
     if let Some(page) = internal::page_of(path) {
@@ -46,7 +44,7 @@ pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
     }
     let found = match walk(&shared.tree, path) {
         Ok(found) => found,
-        // A hard link that leads nowhere.
+        // A dangling hard link.
         Err(Error::Refused(why)) => return Ok(Resource::Missing(why)),
         Err(error) => return Err(error),
     };
@@ -64,11 +62,10 @@ pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
     }
 }
 
-/// Where a path leads.
 #[derive(Debug)]
 enum Walk {
     Found(NodeId),
-    /// Through a symbolic link, whose directory is `above`, to what is called `rest` below it.
+    /// Through the symbolic link in the directory `above`; `rest` is below its target.
     Symlink {
         above: Vec<Vec<u8>>,
         link: Vec<u8>,
@@ -97,7 +94,7 @@ fn walk(tree: &Tree, path: &[u8]) -> Result<Walk> {
     }
 }
 
-/// The symbolic link that the first `depth` names lead to, if it is one.
+/// The symbolic link at the first `depth` names, if there is one.
 fn through_link(tree: &Tree, node: NodeId, names: &[&[u8]], depth: usize) -> Result<Walk> {
     let entry = tree.entry(node)?;
     let entry = entry.filter(|entry| entry.kind == EntryKind::Symlink);
@@ -113,7 +110,7 @@ fn through_link(tree: &Tree, node: NodeId, names: &[&[u8]], depth: usize) -> Res
     })
 }
 
-/// The answer for a symbolic link: the address of its target, if that is in the archive's tree.
+/// Redirects to the target of a symbolic link, if it is in the archive's tree.
 fn redirect(target: &Target, above: &[Vec<u8>], link: &[u8], rest: &[Vec<u8>]) -> Resource {
     let shown = String::from_utf8_lossy(link);
     if link.starts_with(b"/") {
@@ -151,13 +148,12 @@ fn query_of(target: &Target) -> String {
     }
 }
 
-/// The resource that a node is.
 fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     let tree = &shared.tree;
     let has_slash = target.path.ends_with(b"/") || target.path.is_empty();
     if let Some(content) = tree.content(node)? {
         return Ok(if has_slash {
-            Resource::Missing("it is a file, no directory".into())
+            Resource::Missing("it is a file, not a directory".into())
         } else {
             Resource::File(content)
         });
@@ -169,7 +165,7 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
     let member = directory_member(shared, name)?;
     match member {
-        // What was a tar stream is one under its name.
+        // A member that was a tar stream is served as one under its name.
         Some((number, member))
             if parameter(&target.query, b"tar").is_some()
                 || (member.kind == MemberKind::Tar && !has_slash) =>
@@ -187,7 +183,7 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     }
 }
 
-/// How many directories above this one there is a directory or tar member.
+/// How many directories up there is a directory or tar member.
 fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
     let mut path = path;
     let mut up = 0;

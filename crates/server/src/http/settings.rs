@@ -1,4 +1,4 @@
-//! What a handler may be told.
+//! Settings of an HTTP handler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ pub struct HttpSettings {
     pub archive_name: String,
     /// The name of a member that has none in the archive.
     pub unnamed_member: Vec<u8>,
-    /// How long the head of a request may take from its first byte to its last.
+    /// How long a request's head may take from its first byte to its last.
     pub head_timeout: Duration,
-    /// How long a connection may be without a request.
+    /// How long a connection may be idle.
     pub idle_timeout: Duration,
     /// How long a client may take for 64 KiB of a response.
     pub write_timeout: Duration,
-    /// The bytes of content that are decoded at once for a response, each connection's memory.
+    /// How much content is decoded at once for a response, in bytes of memory per connection.
     pub chunk_bytes: usize,
-    /// How long caches may keep content, in seconds. Frames, which have their hash in their
-    /// address, may be kept for a year.
+    /// How long caches may keep content, in seconds. Frames, whose address contains their hash, may
+    /// be kept for a year.
     pub max_age_seconds: u64,
-    /// Names by which clients of a socket on a loopback address may call this server, besides those
-    /// that every machine has for itself.
+    /// Names by which clients of a loopback socket may call this server, in addition to every
+    /// machine's own names.
     pub host_names: Vec<String>,
-    /// Whether clients of other machines may set the statistics to zero.
+    /// Whether clients on other machines may reset the statistics.
     pub resets_from_anywhere: bool,
     /// Further numbers for the statistics.
     pub metrics: Vec<Arc<dyn MetricSource>>,

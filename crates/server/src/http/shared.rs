@@ -1,4 +1,4 @@
-//! What all connections of a handler share.
+//! State shared by all connections of a handler.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use crate::service::Service;
 use crate::statistics::Metric;
 use crate::tree::{Tree, TreeOptions};
 
-/// What all connections of a handler share.
+/// State shared by all connections of a handler.
 pub(super) struct Shared {
     pub service: Service,
     /// The members and entries.
@@ -25,7 +25,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// # Errors
-    /// Those of the archive's index.
+    /// If the archive's index cannot be read.
     pub(super) fn new(service: Service, settings: HttpSettings) -> Result<Shared> {
         let options = TreeOptions {
             unnamed: settings.unnamed_member.clone(),
@@ -52,7 +52,7 @@ impl Shared {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// The numbers that stand beside the operations in statistics.
+    /// Numbers shown in addition to the operations' statistics.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let sources = self.settings.metrics.iter();
         let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();
@@ -60,17 +60,17 @@ impl Shared {
         for (name, help, value) in [
             (
                 "http_requests_in_flight",
-                "HTTP requests that are being answered.",
+                "HTTP requests being answered.",
                 self.requests_in_flight(),
             ),
             (
                 "cache_hits_total",
-                "Blocks that a read found in memory.",
+                "Blocks that reads found in memory.",
                 read.hits,
             ),
             (
                 "cache_misses_total",
-                "Blocks that a read did not find in memory.",
+                "Blocks that reads did not find in memory.",
                 read.misses,
             ),
             (
@@ -85,12 +85,12 @@ impl Shared {
             ),
             (
                 "source_bytes_total",
-                "Bytes of frames that were read from the archive.",
+                "Bytes of frames read from the archive.",
                 read.source_bytes,
             ),
             (
                 "prefetches_total",
-                "Blocks that were decoded ahead of reads.",
+                "Blocks decoded ahead of reads.",
                 read.prefetches,
             ),
         ] {
@@ -103,7 +103,7 @@ impl Shared {
         metrics
     }
 
-    /// Reports a failure that no client learns in full.
+    /// Reports a failure whose details no client sees.
     pub(super) fn report(&self, text: &str) {
         self.service.report(&format!("http: {text}"));
     }

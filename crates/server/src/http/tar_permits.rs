@@ -1,20 +1,19 @@
-//! How many whole tar streams are decoded by many threads at once.
+//! Limits how many whole tar streams are decoded by many threads at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many; each takes some 20 MiB. Further ones are decoded piece by piece.
+/// Each takes some 20 MiB. Further streams are decoded piece by piece.
 const STREAMS_MAX: u64 = 4;
 
-/// Counts the streams.
 #[derive(Debug, Default)]
 pub(super) struct TarPermits(AtomicU64);
 
-/// The permission for one, until it is dropped.
+/// Permission for one stream, until dropped.
 #[derive(Debug)]
 pub(super) struct TarPermit<'a>(&'a TarPermits);
 
 impl TarPermits {
-    /// The permission, unless there are too many streams.
+    /// `None` if there are too many streams.
     pub(super) fn try_take(&self) -> Option<TarPermit<'_>> {
         let one_more = |count| (count < STREAMS_MAX).then_some(count + 1);
         let taken = self

@@ -1,15 +1,14 @@
 //! The target of a request: a path as bytes, and a query.
 
-/// The path and the query of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The decoded path without the slash at its start.
+    /// The decoded path without its leading slash.
     pub path: Vec<u8>,
-    /// The query as it was sent; empty if there is none.
+    /// The query as sent; empty if there is none.
     pub query: Vec<u8>,
 }
 
-/// Decodes a target. The form that proxies use, with scheme and host, is accepted.
+/// Decodes a target. Also accepts the form used by proxies, with scheme and host.
 ///
 /// # Errors
 /// Why it is refused.
@@ -31,14 +30,14 @@ pub(super) fn parse_target(target: &[u8]) -> Result<Target, &'static str> {
     };
     let path = path
         .strip_prefix(b"/")
-        .ok_or("a path begins with a slash")?;
+        .ok_or("the path must begin with a slash")?;
     let path = percent_decoded(path)?;
     if path.contains(&0) {
-        return Err("a path has no NUL bytes");
+        return Err("the path must not contain NUL bytes");
     }
     let mut components = path.split(|&byte| byte == b'/');
     if components.any(|component| component == b"..") {
-        return Err("a path has no component \"..\": the client resolves it");
+        return Err("the path must not contain \"..\": clients resolve it");
     }
     Ok(Target {
         path,
@@ -46,7 +45,7 @@ pub(super) fn parse_target(target: &[u8]) -> Result<Target, &'static str> {
     })
 }
 
-/// The host, and perhaps the port, of a target in the form that proxies use.
+/// The host, with its port if any, of a target in the form used by proxies.
 pub(super) fn authority(target: &[u8]) -> Option<&[u8]> {
     let is_end = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
     strip_scheme(target)?.split(is_end).next()
@@ -76,7 +75,7 @@ fn percent_decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
                 .and_then(|&byte| char::from(byte).to_digit(16))
         };
         let (Some(high), Some(low)) = (digit(0), digit(1)) else {
-            return Err("two hexadecimal digits follow a percent sign");
+            return Err("a percent sign must be followed by two hexadecimal digits");
         };
         decoded.push((high * 16 + low) as u8);
         rest = &after[2..];
@@ -84,7 +83,7 @@ fn percent_decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(decoded)
 }
 
-/// The value of a query's parameter, empty if it has none; `None` without the parameter.
+/// The value of a query's parameter, empty if it has no value; `None` without the parameter.
 pub(super) fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     query.split(|&byte| byte == b'&').find_map(|pair| {
         let rest = pair.strip_prefix(name)?;
@@ -96,13 +95,13 @@ pub(super) fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// A parameter that is a number.
+/// The value of a numeric parameter.
 pub(super) fn number(query: &[u8], name: &[u8]) -> Option<u64> {
     str::from_utf8(parameter(query, name)?).ok()?.parse().ok()
 }
 
-/// A path as it stands in a link: every byte that could mean something else is encoded. Slashes
-/// separate components and remain.
+/// Encodes a path for a link: every byte with another meaning there is encoded. Slashes separate
+/// components and stay.
 pub(super) fn percent_encoded(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for &byte in path {

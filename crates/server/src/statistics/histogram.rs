@@ -1,10 +1,9 @@
-//! Histograms of latencies that many threads add to.
+//! Latency histograms that many threads add to.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_pool::pool::{Histogram, TimeHistogram};
 
-/// Counts that threads add to at the same time.
 #[derive(Debug)]
 pub(super) struct SharedHistogram {
     times: Histogram,
@@ -25,7 +24,6 @@ impl Default for SharedHistogram {
 }
 
 impl SharedHistogram {
-    /// Counts one time.
     pub(super) fn add(&self, time_ns: u64) {
         self.times.add_shared(time_ns);
         self.sum_ns.fetch_add(time_ns, Ordering::Relaxed);
@@ -38,7 +36,6 @@ impl SharedHistogram {
         }
     }
 
-    /// The counts so far.
     pub(super) fn snapshot(&self) -> LatencyHistogram {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let mut times = TimeHistogram::default();
@@ -51,7 +48,6 @@ impl SharedHistogram {
         }
     }
 
-    /// Sets all counts to zero.
     pub(super) fn reset(&self) {
         self.times.reset();
         self.sum_ns.store(0, Ordering::Relaxed);
@@ -60,7 +56,7 @@ impl SharedHistogram {
     }
 }
 
-/// The latencies of an operation; the resolution of percentiles is 1/16.
+/// The latencies of an operation; percentiles have a resolution of 1/16.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyHistogram {
     times: TimeHistogram,

@@ -1,9 +1,9 @@
 //! Numbers that other parts of a server add to its statistics.
 
-/// A number with a name.
+/// A named number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// The name after the prefix `refrain_`; that of a counter ends with `_total`.
+    /// The name without the prefix `refrain_`; counters end with `_total`.
     pub name: &'static str,
     /// What it counts.
     pub help: &'static str,
@@ -12,15 +12,15 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Whether the number only grows.
+    /// Whether the number only increases.
     pub fn is_counter(&self) -> bool {
         self.name.ends_with("_total")
     }
 }
 
-/// Something that has numbers.
+/// Provides numbers.
 pub trait MetricSource: Send + Sync {
-    /// The numbers at present.
+    /// The present numbers.
     fn metrics(&self) -> Vec<Metric>;
 }
 

@@ -1,7 +1,7 @@
-//! What is asked of a server and how long it takes, counted by operation.
+//! Counts a server's requests and their latencies by operation.
 //!
-//! Counting takes two readings of the clock and a few atomic additions. The table is GlusterFS's
-//! io-stats (calls, average, minimum, maximum) with percentiles from log-linear histograms
+//! Counting takes two clock readings and a few atomic additions. The table follows GlusterFS's
+//! io-stats (calls, average, minimum, maximum), with percentiles from log-linear histograms
 //! (HdrHistogram).
 
 mod histogram;
@@ -40,19 +40,19 @@ macro_rules! operations {
 operations! {
     /// A read of an NBD client.
     NbdRead "nbd_read",
-    /// A question of an NBD client about holes.
+    /// A query of an NBD client about holes.
     NbdBlockStatus "nbd_block_status",
     /// A request of an NBD client to prefetch.
     NbdCache "nbd_cache",
-    /// A look-up of a name in a mounted file system.
+    /// A lookup of a name in a mounted file system.
     FuseLookup "fuse_lookup",
     /// The attributes of a file in a mounted file system.
     FuseAttributes "fuse_getattr",
-    /// A part of a directory's list in a mounted file system.
+    /// A part of a directory listing in a mounted file system.
     FuseReadDirectory "fuse_readdir",
     /// A read of a file in a mounted file system.
     FuseRead "fuse_read",
-    /// A file of a mounted file system that the kernel's cache got before it was asked for.
+    /// A file of a mounted file system put into the kernel's cache before it was requested.
     FuseStore "fuse_store",
     /// Any other operation of a mounted file system.
     FuseOther "fuse_other",
@@ -69,13 +69,12 @@ operations! {
 /// How an operation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// So many bytes were delivered.
+    /// This many bytes were delivered.
     Bytes(u64),
     /// The client got an error.
     Failed,
 }
 
-/// The counters of one operation.
 #[derive(Debug, Default)]
 struct Counters {
     times: SharedHistogram,
@@ -96,7 +95,7 @@ pub struct Statistics {
 pub struct OperationStatistics {
     /// The operation.
     pub operation: Operation,
-    /// How long its calls took, those with errors included.
+    /// The latencies of its calls, including failed ones.
     pub times: LatencyHistogram,
     /// The calls that failed.
     pub errors: u64,
@@ -105,7 +104,7 @@ pub struct OperationStatistics {
 }
 
 impl Statistics {
-    /// Statistics in which nothing is counted yet.
+    /// Starts with zero counts.
     pub fn new() -> Statistics {
         Statistics {
             clock: RealClock::new(),
@@ -135,7 +134,7 @@ impl Statistics {
         (self.now_ns()).saturating_sub(self.reset_ns.load(Ordering::Relaxed))
     }
 
-    /// The counters of every operation, also of those that were not called.
+    /// The counters of every operation, including unused ones.
     pub fn snapshot(&self) -> Vec<OperationStatistics> {
         let operations = Operation::ALL.iter().zip(&self.counters);
         let row = |(&operation, counters): (&Operation, &Counters)| OperationStatistics {
@@ -147,7 +146,7 @@ impl Statistics {
         operations.map(row).collect()
     }
 
-    /// Sets all counters to zero. A call that ends meanwhile may be counted in part.
+    /// Resets all counters. A concurrent call may be counted in part.
     pub fn reset(&self) {
         self.reset_ns.store(self.now_ns(), Ordering::Relaxed);
         for counters in &self.counters {

@@ -1,25 +1,25 @@
-//! What is known of a file or directory of the tree.
+//! Attributes of a file or directory of the tree.
 
 use refrain::{EntryKind, Member, Timestamp};
 
-/// The permissions of a directory that no entry describes.
+/// The permissions of a directory without an entry.
 const IMPLIED_DIRECTORY_MODE: u32 = 0o755;
 /// The permissions of a member for which the archive states none.
 const FILE_MODE: u32 = 0o644;
 
-/// What is known of a file or directory of the tree.
+/// Attributes of a file or directory of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its type: a file, directory, symbolic link, device or pipe. A hard link has the type of its
-    /// target, and what a tar stream has of other types is a file.
+    /// Its type: file, directory, symbolic link, device or pipe. A hard link has the type of its
+    /// target; unknown types in a tar stream count as files.
     pub kind: EntryKind,
     /// Permission bits, as in `st_mode & 0o7777`.
     pub mode: u32,
-    /// The numbers of the user and the group, if they are known.
+    /// The ids of user and group, if known.
     pub owner: Option<(u64, u64)>,
-    /// The time of the last modification.
+    /// The modification time.
     pub modified: Timestamp,
-    /// The length of a file or of the target of a symbolic link in bytes; 0 for others.
+    /// The length of a file or of a symbolic link's target in bytes; otherwise 0.
     pub size_bytes: u64,
     /// The length without holes.
     pub stored_bytes: u64,
@@ -30,7 +30,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Those of a directory that has no entry.
+    /// The attributes of a directory without an entry.
     pub(super) fn implied_directory(modified: Timestamp) -> Attributes {
         Attributes {
             kind: EntryKind::Directory,
@@ -44,7 +44,7 @@ impl Attributes {
         }
     }
 
-    /// Those of a member: a file, or a directory if it has entries.
+    /// The attributes of a member: a file, or a directory if it has entries.
     pub(super) fn of_member(member: &Member, has_entries: bool) -> Attributes {
         let modified = member.modified.unwrap_or_default();
         if has_entries {
@@ -59,8 +59,8 @@ impl Attributes {
                 owner: None,
                 modified,
                 size_bytes: member.content_bytes,
-                // Programs ask for holes only of a file that takes less room than its size. An
-                // eighth of a sparse file is holes at least.
+                // Programs look for holes only in files that take less space than their size. At
+                // least an eighth of a sparse file is holes.
                 stored_bytes: if member.is_sparse {
                     member.content_bytes - member.content_bytes / 8
                 } else {

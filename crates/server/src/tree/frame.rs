@@ -1,4 +1,4 @@
-//! The entries of a frame in a compact form.
+//! The entries of a frame in compact form.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use refrain::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 
 use super::attributes::Attributes;
 
-/// The entries of a frame, a hundred bytes each instead of four hundred. Recipes of tar headers are
-/// left out.
+/// The entries of a frame, a hundred bytes each instead of four hundred. Recipes for tar headers
+/// are left out.
 #[derive(Debug, Default)]
 pub(super) struct EntryFrame {
-    /// The paths, one behind the other.
+    /// The paths, concatenated.
     paths: Vec<u8>,
     rows: Vec<EntryRow>,
     owners: Vec<Arc<Owner>>,
@@ -19,12 +19,12 @@ pub(super) struct EntryFrame {
     rarities_bytes: usize,
 }
 
-/// What every entry has.
+/// Fields of every entry.
 #[derive(Debug)]
 struct EntryRow {
     path_end: u32,
     owner: u32,
-    /// One more than the number of the entry's rarities; 0 without any.
+    /// One more than the index of the entry's rarities; 0 without any.
     rarities: u32,
     mode: u32,
     modified_nanoseconds: u32,
@@ -34,7 +34,7 @@ struct EntryRow {
     content_offset: u64,
 }
 
-/// What few entries have.
+/// Fields that few entries have.
 #[derive(Debug)]
 struct Rarities {
     link_target: Option<Vec<u8>>,
@@ -44,7 +44,7 @@ struct Rarities {
 }
 
 impl EntryFrame {
-    /// Packs entries. Those without a path stay, so that the rows keep their numbers.
+    /// Packs entries. Entries without a path stay, so that rows keep their numbers.
     pub(super) fn pack(entries: Vec<Entry>) -> EntryFrame {
         let mut frame = EntryFrame::default();
         frame.rows.reserve_exact(entries.len());
@@ -85,26 +85,25 @@ impl EntryFrame {
         }
     }
 
-    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The memory that it takes, in bytes.
+    /// In bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let rows = self.rows.capacity() * size_of::<EntryRow>();
         let owners = self.owners.capacity() * size_of::<Arc<Owner>>();
         self.paths.capacity() + rows + owners + self.rarities_bytes
     }
 
-    /// The path of an entry; empty if there is none.
+    /// Empty if there is no such row.
     pub(super) fn path(&self, row: usize) -> &[u8] {
         let end_of = |row: usize| self.rows.get(row).map_or(0, |row| row.path_end as usize);
         let start = row.checked_sub(1).map_or(0, end_of);
         self.paths.get(start..end_of(row)).unwrap_or_default()
     }
 
-    /// The first row that fails `is_below`, which all rows before it fulfil.
+    /// The first row that fails `is_below`; all rows before it satisfy it.
     pub(super) fn first_not_below(&self, is_below: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -114,19 +113,17 @@ impl EntryFrame {
         low
     }
 
-    /// The type of an entry.
     pub(super) fn kind(&self, row: usize) -> Option<EntryKind> {
         self.rows.get(row).map(|row| row.kind)
     }
 
-    /// The target of a link.
     pub(super) fn link_target(&self, row: usize) -> Option<&[u8]> {
         self.rarities_of(self.rows.get(row)?)?
             .link_target
             .as_deref()
     }
 
-    /// What is known of an entry, with a single name.
+    /// The attributes of an entry, as a file with a single name.
     pub(super) fn attributes(&self, row: usize) -> Option<Attributes> {
         let found = self.rows.get(row)?;
         let owner = self.owners.get(found.owner as usize)?;
@@ -162,7 +159,6 @@ impl EntryFrame {
         })
     }
 
-    /// The entry of a row.
     pub(super) fn entry(&self, row: usize) -> Option<Entry> {
         let found = self.rows.get(row)?;
         let rare = self.rarities_of(found);

@@ -1,4 +1,4 @@
-//! Frames of entries: a cache of packed ones, and the list of a member whose frames ascend.
+//! Frames of entries: a cache of packed ones, and the list of a member with ascending frames.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::position::Position;
 use crate::error::Result;
 use crate::service::Reporter;
 
-/// A member and the number of a frame of its list.
+/// A member and the number of a frame in its list.
 type Key = (usize, usize);
 
-/// Packed frames, those used last, within a limit of memory. Threads that need the same frame wait
-/// for the one that decodes it.
+/// The most recently used packed frames, within a memory limit. Threads that need the same frame
+/// wait for the one that decodes it.
 pub(super) struct FrameCache {
     archive: Arc<Archive>,
     bytes_max: usize,
     held: Lock<Held>,
-    /// Is told of frames that are damaged.
+    /// Receives reports of damaged frames.
     reporter: Lock<Option<Arc<Reporter>>>,
 }
 
@@ -50,20 +50,19 @@ impl FrameCache {
         }
     }
 
-    /// Tells of damaged frames from now on.
+    /// Sets the receiver of reports of damaged frames.
     pub(super) fn report_to(&self, reporter: Arc<Reporter>) {
         *self.reporter.lock() = Some(reporter);
     }
 
-    /// The archive.
     pub(super) fn archive(&self) -> &Arc<Archive> {
         &self.archive
     }
 
-    /// A frame of a member. One that is damaged has no entries, so that all others are there.
+    /// A frame of a member. A damaged frame counts as empty, so that all others remain accessible.
     ///
     /// # Errors
-    /// Those of the archive.
+    /// If the archive cannot be read.
     pub(super) fn get(&self, member: usize, frame: usize) -> Result<Arc<EntryFrame>> {
         let key = (member, frame);
         let cell = self.held.lock().cell(key);
@@ -90,7 +89,7 @@ impl FrameCache {
     fn report(&self, error: &refrain::Error) {
         let reporter = self.reporter.lock().clone();
         if let Some(reporter) = reporter {
-            reporter(&format!("files are missing from its list: {error}"));
+            reporter(&format!("some files are missing from the listing: {error}"));
         }
     }
 
@@ -102,7 +101,7 @@ impl FrameCache {
     }
 }
 
-/// The entries of a frame; none if it is damaged.
+/// The entries of a frame; empty if it is damaged.
 pub(super) fn intact_entries(archive: &Archive, member: usize, frame: usize) -> Result<Vec<Entry>> {
     match archive.entries_of_frame(member, frame) {
         Err(error) if error.kind == ErrorKind::Damaged => Ok(Vec::new()),
@@ -130,7 +129,7 @@ impl Held {
         }
     }
 
-    /// Removes those whose last use is longest ago, but not `keep`.
+    /// Removes the least recently used frames, except `keep`.
     fn evict(&mut self, keep: Key, bytes_max: usize) {
         while self.bytes > bytes_max {
             let mut others = self

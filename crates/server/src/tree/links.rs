@@ -1,4 +1,4 @@
-//! How many names the files of a member have.
+//! Counts the names of a member's files.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -9,8 +9,8 @@ use super::paths::is_safe;
 use super::spelling::normal_form;
 use crate::error::Result;
 
-/// For each file with hard links, how many there are. Files are known by the hash of their path:
-/// should two agree in 64 bits, their numbers of names are added up, and nothing else.
+/// The number of hard links of each file that has any. Files are identified by a hash of their
+/// path: if two collide in 64 bits, only their link counts are wrong.
 #[derive(Debug, Default)]
 pub(super) struct LinkCounts {
     /// Hash and number, ascending.
@@ -23,7 +23,7 @@ impl LinkCounts {
     /// Counts the hard links of a member.
     ///
     /// # Errors
-    /// Those of the archive; `Limit` if the counts take more memory than they may.
+    /// If the archive cannot be read; `Limit` if the counts exceed their memory.
     pub(super) fn of_member(
         archive: &Archive,
         member: usize,
@@ -55,12 +55,10 @@ impl LinkCounts {
         })
     }
 
-    /// Whether there are no hard links.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The number of names of the file with this path.
     pub(super) fn names_of(&self, path: &[u8]) -> u64 {
         let hash = hash(path);
         let found = self.rows.binary_search_by_key(&hash, |row| row.0);

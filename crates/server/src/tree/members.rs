@@ -1,4 +1,4 @@
-//! The names of the members, and what is known of those with entries.
+//! The names of the members, and data about those with entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,18 +17,17 @@ use super::spelling::normal_form;
 use super::table::{PathTable, TableBuilder, Winner};
 use crate::error::Result;
 
-/// The members of an archive.
 pub(super) struct Members {
-    /// The names, with the number of the member.
+    /// The names, with the members' numbers.
     pub names: Arc<PathTable>,
-    /// The members that no name leads to.
+    /// The number of members that no name leads to.
     pub hidden: u64,
     pub pages: MemberPages,
     /// The number of all members and entries, and the bytes of all members.
     pub totals: (u64, u64),
     lists: BTreeMap<usize, MemberList>,
     unnamed: Vec<u8>,
-    /// What is left of the memory for tables.
+    /// The remaining memory for tables.
     table_bytes_left: AtomicUsize,
 }
 
@@ -54,7 +53,6 @@ fn has_entries(member: &Member) -> bool {
 }
 
 impl Members {
-    /// Reads the names of all members.
     pub(super) fn of(archive: &Archive, options: &TreeOptions) -> Result<Members> {
         let mut names = TableBuilder::new(options.table_bytes);
         let mut failure = None;
@@ -103,7 +101,7 @@ impl Members {
         Ok(members)
     }
 
-    /// The name in the tree of a member that the archive calls so; empty if there is none.
+    /// The name in the tree of a member with this name in the archive; empty if it has none.
     pub(super) fn name_of(&self, stated: &[u8]) -> Vec<u8> {
         spelled(stated, &self.unnamed)
     }
@@ -113,10 +111,10 @@ impl Members {
         self.lists.get(&member)
     }
 
-    /// The table of the paths of a member whose frames do not ascend, made on first use.
+    /// The path table of a member whose frames do not ascend, built on first use.
     ///
     /// # Errors
-    /// Those of the archive; `Limit` if it takes more memory than there is for tables.
+    /// If the archive cannot be read; `Limit` if it exceeds the memory for tables.
     pub(super) fn table<'a>(
         &self,
         archive: &Archive,
@@ -143,10 +141,10 @@ impl Members {
         counted.all(|links| links.is_some_and(|links| !links.has_attributes))
     }
 
-    /// How many names the files of a member have, counted on first use.
+    /// The link counts of a member's files, computed on first use.
     ///
     /// # Errors
-    /// Those of the archive; `Limit`.
+    /// If the archive cannot be read; `Limit`.
     pub(super) fn links<'a>(
         &self,
         archive: &Archive,
@@ -184,7 +182,7 @@ fn table_of(
             }
         }
     }
-    // In a tar stream the last entry with a path replaces the others.
+    // In a tar stream the last entry with a path wins.
     Ok(builder.finish(Winner::Last))
 }
 

@@ -1,4 +1,4 @@
-//! Steps that the operations of a tree share: from nodes to positions, paths and entries.
+//! Steps shared by the operations of a tree: from nodes to positions, paths and entries.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::position::Position;
 use super::spelling::normal_form;
 use crate::error::{Error, Result};
 
-/// Hard links may lead to hard links in a tar stream; this many are followed.
+/// In a tar stream hard links may lead to hard links; this many are followed.
 pub(super) const LINK_STEPS_MAX: usize = 16;
 
 impl Tree {
@@ -44,7 +44,8 @@ impl Tree {
         self.members.pages.place(node).ok_or_else(no_node)
     }
 
-    /// The list that a directory's children are in, and its path there; `None` if it is none.
+    /// The list with a directory's children, and the directory's path there; `None` if it is not a
+    /// directory.
     pub(super) fn directory(&self, node: NodeId) -> Result<Option<(ListId, Vec<u8>)>> {
         if node == NodeId::ROOT {
             return Ok(Some((ListId::Names, vec![])));
@@ -75,7 +76,7 @@ impl Tree {
         })
     }
 
-    /// Where the children of a directory begin, or go on after a cookie.
+    /// Where the children of a directory begin, or continue after a cookie.
     pub(super) fn start(&self, id: ListId, path: &[u8], cookie: u64) -> Result<Position> {
         self.with_list(id, |list| match (cookie.checked_sub(1), path.is_empty()) {
             (Some(last), _) => match paths::first_child(list, path, Position::from_number(last))? {
@@ -99,7 +100,7 @@ impl Tree {
         }))
     }
 
-    /// The node and the type of what is listed. A hard link without a target is listed as a file.
+    /// The node and type of a listed child. A hard link without a target is listed as a file.
     pub(super) fn listed(&self, id: ListId, found: &Found) -> Result<Option<(NodeId, EntryKind)>> {
         let own = Place {
             list: id,
@@ -142,7 +143,7 @@ impl Tree {
         Ok(Some((node, kind)))
     }
 
-    /// The position of what a hard link leads to; of anything else, its own.
+    /// The position of a hard link's target; for anything else, its own position.
     pub(super) fn without_links(&self, member: usize, position: Position) -> Result<Position> {
         let (mut at, mut steps) = (position, 0);
         while self.kind_at(member, at)? == EntryKind::Hardlink {
@@ -152,7 +153,7 @@ impl Tree {
                 Some(wanted) => self.position_of(member, &wanted)?,
                 None => None,
             };
-            // A hard link to a directory could make a loop of directories.
+            // A hard link to a directory could create a loop of directories.
             let is_file = match found {
                 Some(found) => self.kind_at(member, found)? != EntryKind::Directory,
                 None => false,
@@ -164,7 +165,7 @@ impl Tree {
                     String::from_utf8_lossy(&target),
                 );
                 let text = format!(
-                    "{path:?} is a hard link to {target:?}, which is no file of the archive"
+                    "{path:?} is a hard link to {target:?}, which is not a file of the archive"
                 );
                 return Err(Error::Refused(text));
             };
@@ -191,7 +192,7 @@ impl Tree {
         number.map(|number| number as usize).ok_or_else(no_node)
     }
 
-    /// The frame with an entry, and the row in it.
+    /// The frame with an entry, and its row.
     pub(super) fn row_at(
         &self,
         member: usize,
@@ -231,7 +232,7 @@ impl Tree {
         Ok(frame.link_target(row).unwrap_or_default().to_vec())
     }
 
-    /// The entry that describes the directory that a member is.
+    /// The entry of the directory that a member is.
     pub(super) fn entry_of_root(&self, member: usize) -> Result<Option<Entry>> {
         if self.members.list(member).is_none() {
             return Ok(None);
@@ -241,7 +242,7 @@ impl Tree {
         Ok(entry.filter(|entry| entry.kind == EntryKind::Directory))
     }
 
-    /// The attributes that the entry of the directory states that a member is.
+    /// The attributes from the entry of the directory that a member is.
     pub(super) fn attributes_of_root(&self, member: usize) -> Result<Option<Attributes>> {
         if self.members.list(member).is_none() {
             return Ok(None);
@@ -254,7 +255,7 @@ impl Tree {
         Ok(found.filter(|found| found.kind == EntryKind::Directory))
     }
 
-    /// The number of names of the file with this path, as its entry spells it.
+    /// The number of names of the file with this path, as spelled by its entry.
     pub(super) fn names_of(&self, member: usize, path: &[u8]) -> Result<u64> {
         let list = self.members.list(member).ok_or_else(no_node)?;
         let links = self.members.links(&self.archive, member, list)?;
@@ -265,7 +266,7 @@ impl Tree {
         })
     }
 
-    /// The time of what implies a directory.
+    /// The modification time for an implied directory.
     pub(super) fn time_at(&self, place: Place) -> Result<refrain::Timestamp> {
         match place.list {
             ListId::Names => {

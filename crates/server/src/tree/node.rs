@@ -1,10 +1,10 @@
-//! The numbers of nodes, from which the node is found without a table.
+//! Node numbers, from which nodes are found without a table.
 
 use super::position::{PAGE_ROWS, Position};
 use crate::error::Error;
 
-/// The number of a file or directory of a [`Tree`](super::Tree). It is the same in every run that
-/// opens the same archive, and serves as an inode number.
+/// The number of a file or directory of a [`Tree`](super::Tree). It is the same whenever the same
+/// archive is opened, and serves as an inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
@@ -13,17 +13,17 @@ impl NodeId {
     pub const ROOT: NodeId = NodeId(1);
 }
 
-/// The bits of a number for how far a directory is above the path that implies it.
+/// The bits for how far a directory is above the path that implies it.
 const LEVEL_BITS: u32 = 12;
-/// The bit of what is in the list of members rather than in a member.
+/// Set for nodes in the list of members rather than in a member.
 const NAMES: u64 = 1 << 62;
 
-/// Directories may be this far above the path that implies them; such paths cannot be opened
-/// anyway, because system calls take paths of 4 KiB.
+/// The limit of how far directories may be above the path that implies them. Longer paths cannot be
+/// opened anyway: system calls take paths of 4 KiB.
 pub(super) const LEVELS_END: usize = 1 << LEVEL_BITS;
 
-/// Where a node is: at `level` 0 the path at the position, else the directory that is so many
-/// components above it and has no path of its own in the list.
+/// Where a node is: at `level` 0 the path at the position, otherwise the directory `level`
+/// components above it, which has no path of its own in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub list: ListId,
@@ -34,13 +34,11 @@ pub(super) struct Place {
 /// A list of paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListId {
-    /// The names of the members.
     Names,
-    /// The entries of the member with this number.
     Member(usize),
 }
 
-/// Members with entries, and the first of the pages that their numbers count.
+/// Members with entries, and where their pages start in the numbering.
 #[derive(Debug, Default)]
 pub(super) struct MemberPages {
     /// The number of the first page, and the member; ascending.
@@ -49,15 +47,15 @@ pub(super) struct MemberPages {
 }
 
 impl MemberPages {
-    /// Adds a member with so many pages. Members are added in ascending order.
+    /// Adds a member with this many pages, in ascending order of members.
     pub(super) fn add(&mut self, member: usize, pages: u64) {
-        // From 1 on: no node of an entry has a number below that of a whole page.
+        // Starts at 1: no entry's node has a number below a whole page.
         let first = self.end.max(1);
         self.rows.push((first, member));
         self.end = first + pages.max(1);
     }
 
-    /// The number of a place; `None` if it has none, which only forged archives can achieve.
+    /// `None` if it has no number, which only forged archives can achieve.
     pub(super) fn node(&self, place: Place) -> Option<NodeId> {
         let level = u64::try_from(place.level).ok()?;
         if place.level >= LEVELS_END || place.position.number() >= NAMES >> LEVEL_BITS {
@@ -74,7 +72,7 @@ impl MemberPages {
         (slot < NAMES >> LEVEL_BITS).then_some(NodeId(bit | (slot << LEVEL_BITS) | level))
     }
 
-    /// The place with this number; `None` for the root and for numbers of no member.
+    /// `None` for the root and for numbers of no member.
     pub(super) fn place(&self, node: NodeId) -> Option<Place> {
         let level = (node.0 & (LEVELS_END as u64 - 1)) as usize;
         let slot = (node.0 & (NAMES - 1)) >> LEVEL_BITS;

@@ -13,23 +13,23 @@ use super::paths::{self, LastPage};
 use crate::error::{Error, Result};
 use crate::service::Reporter;
 
-/// The members and entries of an archive as one tree. Many threads may share it.
+/// The members and entries of an archive as one tree, shared by any number of threads.
 pub struct Tree {
     pub(super) archive: Arc<Archive>,
     pub(super) members: Members,
     pub(super) frames: FrameCache,
 }
 
-/// What a directory holds under a name.
+/// A name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Child<'a> {
-    /// The number of the file or directory; of a hard link, that of its target.
+    /// The number of the file or directory; for a hard link, its target's.
     pub node: NodeId,
     /// The name.
     pub name: &'a [u8],
     /// The type, as in [`Attributes::kind`].
     pub kind: EntryKind,
-    /// What [`Tree::children`] takes to go on after this child. Never 0.
+    /// Passed to [`Tree::children`] to continue after this child. Never 0.
     pub cookie: u64,
 }
 
@@ -43,10 +43,10 @@ pub enum FileContent {
 }
 
 impl Tree {
-    /// The tree of an archive. Reads the names of the members, and no entries.
+    /// Opens the tree of an archive. Reads the names of the members, but no entries.
     ///
     /// # Errors
-    /// Those of the index; `Limit` if the names take more memory than allowed.
+    /// If the index cannot be read; `Limit` if the names take more memory than allowed.
     pub fn open(archive: Arc<Archive>, options: &TreeOptions) -> Result<Tree> {
         Ok(Tree {
             members: Members::of(&archive, options)?,
@@ -55,7 +55,7 @@ impl Tree {
         })
     }
 
-    /// Tells of frames of entries that are damaged: what they held is not in the tree.
+    /// Reports damaged frames of entries, whose files are missing from the tree.
     pub fn report_to(&self, reporter: Arc<Reporter>) {
         self.frames.report_to(reporter);
     }
@@ -71,23 +71,23 @@ impl Tree {
         self.members.hidden
     }
 
-    /// The number of all files and directories that the archive states, and the bytes of all
+    /// The number of all files and directories according to the archive, and the bytes of all
     /// members.
     pub fn totals(&self) -> (u64, u64) {
         self.members.totals
     }
 
-    /// Whether it is known that nothing in the tree has extended attributes. That is known when the
-    /// attributes of a file of each member were asked for.
+    /// Whether it is known that nothing in the tree has extended attributes: known once the
+    /// attributes of a file in each member were requested.
     pub fn has_no_attributes(&self) -> bool {
         self.members.have_no_attributes()
     }
 
-    /// What the directory `parent` holds under `name`. `None` if that is nothing, or if `parent` is
-    /// no directory.
+    /// Finds `name` in the directory `parent`. `None` if it does not exist or `parent` is not a
+    /// directory.
     ///
     /// # Errors
-    /// Those of the archive; `Refused` for a hard link without a target.
+    /// If the archive cannot be read; `Refused` for a hard link without a target.
     pub fn lookup(&self, parent: NodeId, name: &[u8]) -> Result<Option<NodeId>> {
         let directory = self.directory(parent)?;
         let Some((id, path)) = directory.filter(|_| paths::is_name(name)) else {
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// The file or directory with this path from the root, which may begin or end with slashes.
+    /// Finds a path from the root, which may begin or end with slashes.
     ///
     /// # Errors
     /// As [`Tree::lookup`].
@@ -118,11 +118,11 @@ impl Tree {
         Ok(Some(node))
     }
 
-    /// Calls `each` for the children of a directory, from the one after `cookie` on (from the first
-    /// for 0), by ascending name, until it returns `false`.
+    /// Calls `each` for the children of a directory after `cookie` (0: all), by ascending name,
+    /// until it returns `false`.
     ///
     /// # Errors
-    /// Those of the archive; `Refused` if it is no directory.
+    /// If the archive cannot be read; `Refused` if it is not a directory.
     pub fn children(
         &self,
         directory: NodeId,
@@ -154,10 +154,10 @@ impl Tree {
         })
     }
 
-    /// What is known of a file or directory.
+    /// The attributes of a file or directory.
     ///
     /// # Errors
-    /// Those of the archive; `Refused` if there is no such node.
+    /// If the archive cannot be read; `Refused` if there is no such node.
     pub fn attributes(&self, node: NodeId) -> Result<Attributes> {
         if node == NodeId::ROOT {
             return Ok(Attributes::implied_directory(self.first_time()?));
@@ -189,8 +189,8 @@ impl Tree {
         }
     }
 
-    /// [`Tree::attributes`] if they can be told at once, else what is known meanwhile of a member
-    /// whose entries were not read yet: then the second value is `false`.
+    /// [`Tree::attributes`] if available without delay. Otherwise, for a member whose entries were
+    /// not read yet, preliminary ones and `false`.
     ///
     /// # Errors
     /// As [`Tree::attributes`].
@@ -211,7 +211,7 @@ impl Tree {
         Ok((self.attributes(node)?, true))
     }
 
-    /// Where the bytes of a file are; `None` if it is no file.
+    /// Where the bytes of a file are; `None` if it is not a file.
     ///
     /// # Errors
     /// As [`Tree::attributes`].
@@ -237,11 +237,11 @@ impl Tree {
         }
     }
 
-    /// Reads a file from `offset` on, holes as zeros. Returns the number of bytes read, which is
-    /// less than the length of `buffer` only at its end.
+    /// Reads a file starting at `offset`, holes as zeros. Returns the number of bytes read, less
+    /// than the length of `buffer` only at the end.
     ///
     /// # Errors
-    /// Those of the archive.
+    /// If the archive cannot be read.
     pub fn read_at(&self, content: &FileContent, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         Ok(match content {
             FileContent::Member(member) => self.archive.read_at(*member, offset, buffer)?,

@@ -1,13 +1,13 @@
-//! How a tree is opened.
+//! Options for opening a tree.
 
-/// How a [`Tree`](super::Tree) is opened.
+/// Options for opening a [`Tree`](super::Tree).
 #[derive(Debug, Clone)]
 pub struct TreeOptions {
-    /// The memory for frames of entries, in bytes. One frame is held in any case.
+    /// The memory for frames of entries, in bytes. One frame is always held.
     pub frame_bytes: usize,
-    /// The memory for tables in bytes: names of members, paths of tar members.
+    /// The memory for tables, in bytes: names of members, paths of tar members.
     pub table_bytes: usize,
-    /// The name of a member without one, as that of an lrzip archive.
+    /// The name of a member without one, as in an lrzip archive.
     pub unnamed: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Lists of paths in ascending order, and the children of a directory in them.
+//! Lists of paths in ascending order, and the children of directories in them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,16 +8,15 @@ use super::position::{PAGE_ROWS, Position};
 use super::table::PathTable;
 use crate::error::Result;
 
-/// Some of the paths of a list, one behind the other.
+/// Consecutive paths of a list.
 #[derive(Clone)]
 pub(super) enum Page {
     Frame(Arc<EntryFrame>),
-    /// Rows of a table from this one on.
+    /// The rows of a table starting at this one.
     Table(Arc<PathTable>, usize),
 }
 
 impl Page {
-    /// The number of paths.
     pub(super) fn len(&self) -> usize {
         match self {
             Page::Frame(frame) => frame.len(),
@@ -25,7 +24,7 @@ impl Page {
         }
     }
 
-    /// The path of a row; empty beyond the end.
+    /// Empty past the end.
     pub(super) fn path(&self, row: usize) -> &[u8] {
         match self {
             Page::Frame(frame) => frame.path(row),
@@ -33,8 +32,8 @@ impl Page {
         }
     }
 
-    /// The first row from `from` on that fails `is_before`, which the rows before it fulfil. The
-    /// next rows are looked at first.
+    /// The first row from `from` that fails `is_before`; the rows before it satisfy it. Searches
+    /// the next rows first.
     fn first_after(&self, from: usize, is_before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut step, end) = (from, 1, self.len());
         while low < end && is_before(self.path((low + step - 1).min(end - 1))) {
@@ -52,15 +51,15 @@ impl Page {
 
 /// Paths that ascend by [`compare_paths`](refrain::directory::compare_paths).
 pub(super) trait PathList {
-    /// A page; `None` beyond the last.
+    /// `None` past the last page.
     fn page(&self, page: usize) -> Result<Option<Page>>;
 
-    /// The first position whose path is not below `path` in the order; any position beyond the last
+    /// The first position whose path is not below `path` in the order; a position past the last
     /// path if there is none.
     fn seek(&self, path: &[u8]) -> Result<Position>;
 }
 
-/// A list that retains the page it was asked for last, for one pass.
+/// Caches the last requested page of a list, for one pass.
 pub(super) struct LastPage<'a> {
     list: &'a dyn PathList,
     last: RefCell<Option<(usize, Page)>>,
@@ -103,12 +102,12 @@ impl PathList for LastPage<'_> {
     }
 }
 
-/// What a directory holds under one name.
+/// A child of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The first path of the list that is or begins with that of the child.
+    /// The first path of the list that is or begins with the child's path.
     pub position: Position,
-    /// How many components that path has below the child: 0 if it is its own.
+    /// How many components that path has below the child: 0 if it is the child's own.
     pub level: usize,
     /// The path of the child.
     pub path: Vec<u8>,
@@ -116,8 +115,8 @@ pub(super) struct Found {
     pub name_start: usize,
 }
 
-/// The page at a position and the row in it. Behind the last row of a page is the first of the
-/// next. `None` at the end.
+/// The page at a position and the row in it, continuing with the next page after the last row.
+/// `None` at the end.
 pub(super) fn page_at(list: &dyn PathList, at: Position) -> Result<Option<(Page, Position)>> {
     let mut at = at;
     while let Some(page) = list.page(at.page())? {
@@ -129,7 +128,6 @@ pub(super) fn page_at(list: &dyn PathList, at: Position) -> Result<Option<(Page,
     Ok(None)
 }
 
-/// What the directory `directory` holds under `name`.
 pub(super) fn child_named(
     list: &dyn PathList,
     directory: &[u8],
@@ -172,7 +170,7 @@ pub(super) fn first_child(
 }
 
 impl Found {
-    /// The child that the path at a position is, or that it is below.
+    /// The child that is, or contains, the path at a position.
     fn of(path: &[u8], name_start: usize, position: Position) -> Found {
         let rest = path.get(name_start..).unwrap_or_default();
         let slash = rest.iter().position(|byte| *byte == b'/');
@@ -185,13 +183,12 @@ impl Found {
         }
     }
 
-    /// Its name.
     pub(super) fn name(&self) -> &[u8] {
         self.path.get(self.name_start..).unwrap_or_default()
     }
 }
 
-/// The position of what follows a child and all that is below it.
+/// The position after a child and everything below it.
 pub(super) fn after_child(list: &dyn PathList, child: &Found) -> Result<Position> {
     let next = child.position.next();
     let Some(page) = list.page(next.page())? else {
@@ -201,9 +198,9 @@ pub(super) fn after_child(list: &dyn PathList, child: &Found) -> Result<Position
     if row < page.len() || list.page(next.page() + 1)?.is_none() {
         return Ok(Position::new(next.page(), row));
     }
-    // No component has NUL, and every other byte is above it.
+    // No component contains NUL, and every other byte is greater.
     let found = list.seek(&[&child.path[..], b"\0"].concat())?;
-    // A list that does not ascend, which only forged archives have, must still come to its end.
+    // A forged list that does not ascend must still come to an end.
     Ok(found.max(Position::new(next.page(), row)))
 }
 
@@ -216,8 +213,7 @@ pub(super) fn below<'a>(directory: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Whether every component of a path is a name that a directory can hold, so that the path stays
-/// inside the tree.
+/// Whether a directory can hold every component of a path, so that the path stays inside the tree.
 pub(super) fn is_safe(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(is_name)
 }

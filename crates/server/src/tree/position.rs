@@ -1,10 +1,10 @@
 //! Positions in lists of paths.
 
-/// The entries of a page of a list; positions of different pages are apart by this. The format
-/// allows no frame with more.
+/// The distance of positions on successive pages. The format allows at most this many entries per
+/// frame.
 pub(super) const PAGE_ROWS: u64 = 1 << 16;
 
-/// A position in a list: the page, times [`PAGE_ROWS`], plus the number of the row in it.
+/// A position in a list: the page times [`PAGE_ROWS`], plus the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Position(u64);
 
@@ -21,12 +21,10 @@ impl Position {
         (self.0 % PAGE_ROWS) as usize
     }
 
-    /// The position as a number.
     pub(super) fn number(self) -> u64 {
         self.0
     }
 
-    /// The position with this number.
     pub(super) fn from_number(number: u64) -> Position {
         Position(number)
     }

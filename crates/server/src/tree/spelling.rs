@@ -1,7 +1,7 @@
-//! One spelling of the paths that a tar stream spells in several ways.
+//! Normalizes the paths of tar streams, which may be spelled in several ways.
 
 /// The path without empty components and `.`; `.` for the root. `None` if it is absolute, empty, or
-/// leads through `..`: extraction refuses such paths, too.
+/// leads through `..`: extraction refuses such paths too.
 pub(super) fn normal_form(path: &[u8]) -> Option<Vec<u8>> {
     if path.is_empty() || path.starts_with(b"/") || path.contains(&0) {
         return None;

@@ -1,4 +1,4 @@
-//! A table of paths that are not in ascending order where they come from.
+//! A table of paths from an unsorted source.
 
 use refrain::directory::compare_paths;
 use refrain::{Error, ErrorKind};
@@ -10,7 +10,7 @@ use crate::error::Result;
 pub(super) struct PathTable {
     paths: Vec<u8>,
     rows: Vec<PathRow>,
-    /// The rows that were left out because another had the same path.
+    /// Rows left out because another had the same path.
     dropped: u64,
 }
 
@@ -21,14 +21,13 @@ struct PathRow {
     number: u64,
 }
 
-/// Which of several rows with the same path counts.
+/// Which of several rows with the same path is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Winner {
     First,
     Last,
 }
 
-/// Collects the rows of a table.
 #[derive(Debug)]
 pub(super) struct TableBuilder {
     table: PathTable,
@@ -36,7 +35,7 @@ pub(super) struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// An empty table that may take so much memory.
+    /// An empty table with this memory limit.
     pub(super) fn new(memory_bytes_max: usize) -> TableBuilder {
         TableBuilder {
             table: PathTable::default(),
@@ -47,7 +46,7 @@ impl TableBuilder {
     /// Adds a path with its number.
     ///
     /// # Errors
-    /// `Limit` if there is no memory for it.
+    /// `Limit` if its memory is used up.
     pub(super) fn add(&mut self, path: &[u8], number: u64) -> Result<()> {
         let PathTable { paths, rows, .. } = &mut self.table;
         let start = u32::try_from(paths.len());
@@ -77,14 +76,14 @@ impl TableBuilder {
         Error::new(ErrorKind::Limit, message).into()
     }
 
-    /// The table. Of several rows with one path, one counts.
+    /// Of several rows with one path, one is kept.
     pub(super) fn finish(self, winner: Winner) -> PathTable {
         let PathTable {
             paths, mut rows, ..
         } = self.table;
         let added = rows.len();
         let path = |row: &PathRow| row.path(&paths);
-        // Stable: rows with the same path remain in their order.
+        // Stable: rows with the same path stay in order.
         rows.sort_by(|left, right| compare_paths(path(left), path(right)));
         rows.dedup_by(|later, kept| {
             let is_same = path(later) == path(kept);
@@ -111,33 +110,31 @@ impl PathRow {
 }
 
 impl PathTable {
-    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The number of rows that were left out because another had the same path.
+    /// The number of rows left out because another had the same path.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The memory that it takes, in bytes.
+    /// In bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.paths.len() + self.rows.len() * size_of::<PathRow>()
     }
 
-    /// The path of a row; empty if there is none.
+    /// Empty if there is no such row.
     pub(super) fn path(&self, row: usize) -> &[u8] {
         let found = self.rows.get(row);
         found.map_or(&[], |row| row.path(&self.paths))
     }
 
-    /// The number of a row.
     pub(super) fn number(&self, row: usize) -> Option<u64> {
         Some(self.rows.get(row)?.number)
     }
 
-    /// The first row whose path is not below `path` in the order of paths.
+    /// The first row whose path is not below `path` in path order.
     pub(super) fn seek(&self, path: &[u8]) -> usize {
         let is_below = |row: &PathRow| compare_paths(row.path(&self.paths), path).is_lt();
         self.rows.partition_point(is_below)

@@ -1,4 +1,4 @@
-//! The tree against a naive twin: all paths in a map.
+//! The tree compared with a naive reference: all paths in a map.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use super::*;
 /// What the tree should hold under a path.
 #[derive(Debug, Clone, PartialEq)]
 enum Expected {
-    /// This entry.
     Entry(Entry),
     /// A directory without an entry.
     Implied,
-    /// A hard link that leads nowhere.
+    /// A dangling hard link.
     Broken,
 }
 
@@ -32,7 +31,7 @@ fn tree_of(kind: MemberKind, entries: &[Entry], frame_entries: usize) -> Tree {
     };
     let source = Arc::new(MemorySource::new(list.archive(|_| ())));
     let archive = Archive::open(source, &ReadOptions::default()).unwrap();
-    // So small that hardly a frame is held.
+    // Too small for more than one frame.
     let options = TreeOptions {
         frame_bytes: 1000,
         ..TreeOptions::default()
@@ -40,7 +39,7 @@ fn tree_of(kind: MemberKind, entries: &[Entry], frame_entries: usize) -> Tree {
     Tree::open(Arc::new(archive), &options).unwrap()
 }
 
-/// The twin. Of several entries with one path the last counts.
+/// The reference. Of several entries with one path the last wins.
 fn expected(entries: &[Entry]) -> BTreeMap<Vec<u8>, Expected> {
     let mut named = BTreeMap::new();
     for entry in entries {
@@ -85,7 +84,7 @@ fn expected(entries: &[Entry]) -> BTreeMap<Vec<u8>, Expected> {
     all
 }
 
-/// All that is below a directory, by path, read in pages of `page` children.
+/// Everything below a directory, by path, read in pages of `page` children.
 fn walk(tree: &Tree, directory: NodeId, page: usize) -> BTreeMap<Vec<u8>, (NodeId, EntryKind)> {
     let mut all = BTreeMap::new();
     let mut waiting = vec![(directory, vec![])];
@@ -159,7 +158,7 @@ fn compare(tree: &Tree, entries: &[Entry], page: usize) {
     }
 }
 
-/// The files behind each file in the order of a walk are those behind it in the twin.
+/// The files after each file in walk order are those after it in the reference.
 fn compare_walk_order(tree: &Tree, entries: &[Entry]) {
     let expected = expected(entries);
     let is_file = |entry: &&Entry| {
@@ -175,7 +174,7 @@ fn compare_walk_order(tree: &Tree, entries: &[Entry]) {
         let mut add = |found: WalkedFile| {
             assert_eq!(tree.walk_position(found.node, 0), Some(found.position));
             assert!(position.is_before(found.position) && !found.position.is_before(position));
-            // What is below a file is in the list, but in no directory.
+            // An entry below a file is in the list, but in no directory.
             behind.extend(is_file(&&found.entry).then_some(found.entry));
             Ok(true)
         };
@@ -192,7 +191,7 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
     components.prop_map(|names| {
         let names: Vec<&str> = names.into_iter().map(|name| NAMES[name]).collect();
         let path = names.join("/").into_bytes();
-        // The format allows any path but the empty one.
+        // The format allows any path except the empty one.
         if path.is_empty() { b".".to_vec() } else { path }
     })
 }
@@ -250,7 +249,7 @@ proptest! {
         compare(&tree, &entries, page);
     }
 
-    /// Lists that break the rules of trees: everything ends, and no name leaves the tree.
+    /// Lists that break the rules of trees: walking them ends, and no name leaves the tree.
     #[test]
     fn forged_trees_are_walked_to_their_end(
         entries in proptest::collection::vec(entry(), 1..60),
@@ -258,7 +257,7 @@ proptest! {
         frame_entries in 1..20_usize,
         page in 1..9_usize,
     ) {
-        // The index of a tree states the order of its paths, that of a tar stream does not.
+        // A tree's index states the order of its paths, a tar stream's does not.
         let (kind, entries) = if is_sorted { (MemberKind::Tree, sorted(entries)) } else { (MemberKind::Tar, entries) };
         let tree = tree_of(kind, &entries, frame_entries);
         let root = tree.resolve(b"listed").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! The files behind a file, in the order of a walk through the tree.
+//! The files after a file, in the order of a walk through the tree.
 
 use refrain::{Entry, EntryKind};
 
@@ -7,15 +7,15 @@ use super::operations::Tree;
 use super::position::Position;
 use crate::error::Result;
 
-/// Where a node stands in a walk through its member: what a program meets that lists directories
-/// and reads their files in the order of the lists.
+/// The position of a node in a walk through its member, by a program that lists directories and
+/// reads their files in the order of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkPosition {
     member: usize,
     position: Position,
 }
 
-/// A file that a walk meets.
+/// A file on a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkedFile {
     /// Where it stands.
@@ -41,27 +41,27 @@ impl WalkPosition {
         }
     }
 
-    /// Whether this is at most `steps` files and directories behind `earlier`, or is it.
+    /// Whether this is `earlier` or at most `steps` files and directories after it.
     pub fn is_shortly_after(self, earlier: WalkPosition, steps: usize) -> bool {
         let (from, to) = (earlier.position, self.position);
         let steps_between = match to.page().checked_sub(from.page()) {
             Some(0) => to.row().checked_sub(from.row()),
-            // How far the other is from the end of its page does not matter.
+            // The distance of the other from the end of its page does not matter.
             Some(1) => Some(to.row()),
             _ => None,
         };
         self.member == earlier.member && steps_between.is_some_and(|between| between <= steps)
     }
 
-    /// Whether this is before `other`, which is in the same member.
+    /// Whether this is before `other`, in the same member.
     pub fn is_before(self, other: WalkPosition) -> bool {
         self.position < other.position
     }
 }
 
 impl Tree {
-    /// Where an entry of a member, or the child that [`Tree::children`] continues after with this
-    /// cookie, stands in a walk. `None` for what is in no member.
+    /// The walk position of a member's entry, or of the child after which [`Tree::children`]
+    /// continues with this cookie. `None` outside of members.
     pub fn walk_position(&self, node: NodeId, cookie: u64) -> Option<WalkPosition> {
         let place = self.members.pages.place(node)?;
         let member = match place.list {
@@ -76,11 +76,11 @@ impl Tree {
         Some(WalkPosition { member, position })
     }
 
-    /// Calls `each` for the files behind a position in their order, until it returns `false` or
-    /// `steps` entries were looked at. Further names of a file are left out.
+    /// Calls `each` for the files after a position in order, until it returns `false` or `steps`
+    /// entries were visited. Further names of a file are left out.
     ///
     /// # Errors
-    /// Those of the archive, and those of `each`.
+    /// If the archive cannot be read; errors of `each`.
     pub fn files_after(
         &self,
         after: WalkPosition,

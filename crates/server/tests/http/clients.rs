@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use super::support::{Server, disk};
 
-/// Runs a program, which must be there.
+/// Runs a program, which must be installed.
 fn run(program: &str, arguments: &[&str]) -> Output {
     let output = Command::new(program).args(arguments).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);

@@ -111,7 +111,7 @@ fn a_head_request_has_the_fields_and_no_body() {
             assert_eq!(head.field(name), get.field(name), "{path} {name}");
         }
     }
-    // A page of unknown length is not made for its head.
+    // A HEAD request does not produce a page of unknown length.
     let head = client.request("HEAD", "/tree/many/", "");
     assert_eq!(head.field("Content-Length"), None);
     assert_eq!(client.request("GET", "/empty", "").status, 200);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::support::{Server, archive, disk};
 use refrain::storage::{MemorySource, Source};
 
-/// A source that fails or changes bytes once told to.
+/// A source that fails or changes bytes when told to.
 struct Unreliable {
     inner: MemorySource<Vec<u8>>,
     fails: AtomicBool,
@@ -17,7 +17,7 @@ struct Unreliable {
 impl Source for Unreliable {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         if self.fails.load(Ordering::SeqCst) {
-            return Err(io::Error::other("the source has gone"));
+            return Err(io::Error::other("the source is gone"));
         }
         let count = self.inner.read_at(offset, buffer)?;
         if self.flips.load(Ordering::SeqCst) {
@@ -45,7 +45,7 @@ fn an_error_before_the_first_byte_has_a_status_and_later_ones_are_served() {
     let failed = client.request("GET", "/disk.img", "");
     assert_eq!(failed.status, 502, "{}", failed.text());
     assert!(
-        failed.text().contains("the source has gone"),
+        failed.text().contains("the source is gone"),
         "{}",
         failed.text()
     );

@@ -1,4 +1,4 @@
-//! Clients that are broken or mean harm.
+//! Clients that are broken or malicious.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -8,7 +8,7 @@ use super::support::{Server, archive, disk};
 use refrain_server::http::HttpSettings;
 use refrain_testkit::Rng;
 
-/// Short limits, so that tests see them.
+/// Short limits, so that tests reach them.
 fn hasty() -> Server {
     let settings = HttpSettings {
         head_timeout: Duration::from_millis(600),
@@ -72,7 +72,7 @@ fn random_bytes_end_the_connection() {
         let mut client = server.connect();
         let count = random.below(600) as usize;
         let bytes: Vec<u8> = (0..count).map(|_| random.below(256) as u8).collect();
-        // The server may close before all of it was sent.
+        // The server may close the connection first.
         let _ = client.stream.write_all(&bytes);
         let _ = client.stream.write_all(b"\r\n\r\n");
         let _ = client.stream.shutdown(Shutdown::Write);

@@ -1,4 +1,4 @@
-//! The HTTP handler over sockets: what it answers, and what clients can do to it.
+//! The HTTP handler over sockets: its responses, and what clients can do to it.
 
 #![allow(
     clippy::unwrap_used,

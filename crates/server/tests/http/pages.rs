@@ -106,7 +106,7 @@ fn a_long_directory_is_sent_in_chunks_and_as_json() {
         (entries[42]["type"].as_str(), entries[42]["size"].as_u64()),
         (Some("file"), Some(2))
     );
-    // The old version has no chunks: the connection ends with the page.
+    // HTTP/1.0 has no chunks: the connection ends with the page.
     let mut old = server.connect();
     old.send(b"GET /tree/many/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let old = String::from_utf8(old.rest()).unwrap();

@@ -124,7 +124,7 @@ fn tar_entry(path: &[u8], content: &[u8]) -> Vec<u8> {
     [&head[..], content, &padding].concat()
 }
 
-/// A handler behind a listener. Dropping it stops both and waits for every connection's end.
+/// A handler behind a listener. Dropping it stops both and waits for all connections to end.
 pub struct Server {
     pub address: SocketAddr,
     pub handler: HttpHandler,
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// One request on a connection of its own.
+    /// One request on its own connection.
     pub fn get(&self, path: &str, fields: &str) -> Response {
         self.connect().request("GET", path, fields)
     }
