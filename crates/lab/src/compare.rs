@@ -1,4 +1,4 @@
-//! What the machine's profile gains: the default against the profile, in turns.
+//! Compares the machine's profile with the defaults, in alternating runs.
 
 use refrain_pool::Pages;
 use refrain_sync::spins_max;
@@ -15,14 +15,14 @@ use refrain_page::binary_text;
 /// The settings without a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
-    /// The capacity that pipes are given.
+    /// The capacity of pipes.
     pub pipe_bytes: u64,
 }
 
-/// The size of the table of the walk, if the memory allows it.
+/// The size of the walked table, if memory allows it.
 const TABLE_BYTES: u64 = 128 << 20;
 
-/// Measures the default (A) and the profile (B) in turns, A B A B, with each setting of the
+/// Measures the default (A) and the profile (B) alternately, A B A B, for each setting of the
 /// profile.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What experiments need of their surroundings.
+//! The environment of experiments.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use refrain_sync::clock::{Clock, RealClock};
 
 use crate::error::{Error, Result};
 
-/// The memory that experiments use unless told otherwise: the largest table of the cache ladder,
-/// and room for the order of its walk.
+/// The default memory of experiments: the largest table of the cache ladder, and room for the order
+/// of its walk.
 const MEMORY_BYTES_DEFAULT: u64 = 384 << 20;
 
-/// What experiments need of their surroundings.
+/// The environment of experiments.
 #[derive(Clone)]
 pub struct Context {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Set when the run has to end.
     pub cancelled: Arc<AtomicBool>,
-    /// Whether to measure for a short time, less exactly.
+    /// Whether to measure only briefly, less exactly.
     pub is_quick: bool,
-    /// The most memory that an experiment may use.
+    /// The maximum memory of an experiment.
     pub memory_bytes: u64,
-    /// Where files are made.
+    /// Where files are created.
     pub directory: PathBuf,
     /// The number of processors that this process may use.
     pub processors: usize,
-    /// What random numbers start from.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
@@ -46,7 +46,7 @@ impl Context {
         }
     }
 
-    /// Nanoseconds on the clock.
+    /// The time of the clock, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -68,8 +68,8 @@ impl Context {
         Duration::from_millis(if self.is_quick { quick_ms } else { thorough_ms })
     }
 
-    /// Calls `round` until `time` is over, at least once, and returns how often it was called and
-    /// the nanoseconds that it took.
+    /// Calls `round` until `time` is over, at least once. Returns the number of calls and the
+    /// nanoseconds that they took.
     pub(crate) fn repeat(
         &self,
         time: Duration,

@@ -1,10 +1,10 @@
-//! What can stop an experiment.
+//! Errors that stop an experiment.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What stopped an experiment.
+/// Errors that stop an experiment.
 #[derive(Debug)]
 pub enum Error {
     /// The run was cancelled.
@@ -13,18 +13,18 @@ pub enum Error {
     System {
         /// The operation, as a verb: "create a file in".
         action: &'static str,
-        /// What it concerned: a path, "a pipe".
+        /// Its object: a path, "a pipe".
         object: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The file system has too little room.
+    /// The file system has too little space.
     NoSpace {
         /// The directory.
         directory: PathBuf,
-        /// What the experiment needs.
+        /// The bytes that the experiment needs.
         needed_bytes: u64,
-        /// What there is.
+        /// The free bytes.
         available_bytes: u64,
     },
     /// The system refused a thread.
@@ -39,7 +39,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The kind of the system's error, if it was one.
+    /// The kind of the system's error, if it is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Error::System { cause, .. } => Some(cause.kind()),

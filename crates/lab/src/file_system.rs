@@ -1,8 +1,8 @@
-//! The name of the file system that a directory is on.
+//! The name of a directory's file system.
 
 use std::path::Path;
 
-/// Numbers by which Linux names file systems (statfs(2)).
+/// The numbers of file systems in Linux (statfs(2)).
 const NAMES: &[(u64, &str)] = &[
     (0xef53, "ext2/ext3/ext4"),
     (0x0102_1994, "tmpfs"),
@@ -25,7 +25,7 @@ const NAMES: &[(u64, &str)] = &[
 pub(crate) fn name_of(directory: &Path) -> String {
     #[cfg(target_os = "linux")]
     if let Ok(found) = rustix::fs::statfs(directory) {
-        // The kernel's numbers have 32 bits, some architectures sign-extend them.
+        // The kernel's numbers have 32 bits; some architectures sign-extend them.
         return name_of_number(found.f_type as u64 & 0xffff_ffff);
     }
     let _ = directory;

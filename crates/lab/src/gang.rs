@@ -1,7 +1,7 @@
-//! Threads that measure together: all start at the same moment, and the caller waits for all.
+//! Threads that measure together: all start at once, and the caller waits for all.
 //!
-//! The threads are the pool's detached ones, because what they do (spin, block in the kernel, wait
-//! for each other) must not happen on workers.
+//! They are detached threads of the pool: what they do (spin, block in the kernel, wait for each
+//! other) must not happen on workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,17 @@ use refrain_pool::{Lock, SignalDelivery, start_detached};
 
 use crate::error::{Error, Result};
 
-/// What the threads of a gang share.
 struct Shared<R> {
     arrived: AtomicUsize,
     members: usize,
-    /// Set instead of waiting for more if a thread was refused.
+    /// Set if a thread was refused: then nobody waits for the others.
     is_given_up: std::sync::atomic::AtomicBool,
     ended: AtomicUsize,
     results: Lock<Vec<Option<R>>>,
     caller: std::thread::Thread,
 }
 
-/// Counts a thread as ended, also when it panics.
+/// Counts a thread as ended, even if it panics.
 struct Ending<R>(Arc<Shared<R>>);
 
 impl<R> Drop for Ending<R> {
@@ -31,7 +30,7 @@ impl<R> Drop for Ending<R> {
     }
 }
 
-/// Runs `body` on `members` threads, which begin together; returns their results in order.
+/// Runs `body` on `members` threads, which start at once; returns their results in order.
 ///
 /// # Errors
 /// The system refuses a thread, or a thread panics.
@@ -90,7 +89,7 @@ fn start<R: Send + 'static>(
     })
 }
 
-/// Waits for what another running thread will do soon; leaves the processor to it now and then.
+/// Waits for a running thread to do something soon; yields the processor now and then.
 pub(crate) fn wait_until(is_true: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while !is_true() {
@@ -102,7 +101,7 @@ pub(crate) fn wait_until(is_true: impl Fn() -> bool) {
     }
 }
 
-/// A place where `members` threads meet again and again.
+/// Where `members` threads meet repeatedly.
 #[derive(Debug)]
 pub(crate) struct MeetingPoint {
     members: usize,
@@ -117,7 +116,7 @@ impl MeetingPoint {
         }
     }
 
-    /// Waits until all have come as often as the caller.
+    /// Waits until all have called this as often as the caller.
     pub(crate) fn meet(&self) {
         let arrival = self.arrivals.fetch_add(1, Ordering::AcqRel);
         let all = (arrival / self.members + 1) * self.members;
@@ -125,8 +124,8 @@ impl MeetingPoint {
     }
 }
 
-/// A value that is dropped when the last of its users has finished with it, while other parts of a
-/// gang's common closure live on.
+/// A value dropped when its last user has finished with it, even if the closure shared by a gang
+/// lives on.
 #[derive(Debug)]
 pub(crate) struct Countdown<T> {
     users: AtomicUsize,
@@ -141,12 +140,12 @@ impl<T> Countdown<T> {
         }
     }
 
-    /// The value; `None` after all have finished.
+    /// `None` after all have finished.
     pub(crate) fn get(&self) -> Option<Arc<T>> {
         self.value.lock().clone()
     }
 
-    /// Called once by each user, who no longer holds the value.
+    /// Called once by each user, which no longer holds the value.
     pub(crate) fn finish(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.value.lock().take();
@@ -161,7 +160,7 @@ mod tests {
     #[test]
     fn results_are_in_order_and_threads_run_together() {
         let meeting = Arc::new(MeetingPoint::new(3));
-        // It would not end if the three did not run at the same time.
+        // Ends only if the three run at the same time.
         let results = run(3, move |index| {
             (0..100).for_each(|_| meeting.meet());
             index * 10

@@ -1,17 +1,18 @@
 //! Measures the machine and explains it: caches, pages, locks, pipes, timers, disks, and what file
-//! systems promise about reads and writes at the same time.
+//! systems guarantee about simultaneous reads and writes.
 //!
 //! An [`Experiment`] is one question, in a file of its own. It yields an [`Outcome`]: tables whose
-//! columns have units, the charts that show them, and findings in words. [`report`] writes outcomes
-//! as text and JSON, [`page()`](page::html) as one self-contained page. What matters for later runs
-//! is a [`Profile`] of the machine; [`compare()`](compare::compare) shows what it gains.
+//! columns have units, charts of them, and findings in words. [`report`] writes outcomes as text
+//! and JSON, [`page()`](page::html) as one self-contained page. What later runs need goes into a
+//! [`Profile`] of the machine; [`compare()`](compare::compare) shows its benefit.
 //!
-//! Numbers are what this machine did while the experiments ran. Where something could not be
+//! The numbers are what this machine did while the experiments ran. If something could not be
 //! measured, the cell says why; it is never zero. What was not seen is reported as "not seen in N",
 //! never as impossible.
 //!
-//! The crate creates no thread itself (`gang.rs`) and reads no clock but the context's. Temporary
-//! files have no name by the time they are used, so nothing is left behind, however a run ends.
+//! The crate does not create threads itself (`gang.rs`) and reads only the context's clock.
+//! Temporary files lose their name before they are used, so nothing is left behind, however a run
+//! ends.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
-//! Which machine this is, as far as it matters for a profile and for reading the results.
+//! Identifies the machine, for a profile and for reading the results.
 
 use std::fs;
 
 use refrain_page::binary_text;
 
-/// A cache that the system states.
+/// A cache as reported by the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatedCache {
     /// 1, 2, 3.
     pub level: u32,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// Which machine this is.
+/// A description of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// The processors that this process may use.
@@ -27,7 +27,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine.
+    /// Describes this machine, of which the process may use `processors`.
     pub fn this(processors: usize) -> Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Machine {
@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// One line about it.
+    /// A description in one line.
     pub fn text(&self) -> String {
         let caches: Vec<String> = self
             .caches
@@ -70,13 +70,13 @@ fn model_of(cpuinfo: &str) -> String {
             (name.trim() == key).then(|| value.trim().to_owned())
         })
     };
-    // Arm states numbers instead of a name.
+    // Arm reports numbers instead of a name.
     named("model name")
         .or_else(|| named("CPU part").map(|part| format!("CPU part {part}")))
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The word in brackets: `always [madvise] never`.
+/// The word in brackets, as in `always [madvise] never`.
 fn chosen_of(setting: &str) -> String {
     let chosen = setting
         .split_once('[')

@@ -1,4 +1,4 @@
-//! What an experiment yields: tables, charts, findings, and values for the machine's profile.
+//! Results of an experiment: tables, charts, findings, and values for the machine's profile.
 
 /// The unit of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Unit {
     Count,
     /// A ratio.
     Times,
-    /// No number.
+    /// Not a number.
     Text,
 }
 
@@ -89,7 +89,7 @@ impl From<String> for Cell {
 }
 
 impl Cell {
-    /// The number, if it is one.
+    /// The number, if there is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Number(value) => Some(*value),
@@ -97,26 +97,26 @@ impl Cell {
         }
     }
 
-    /// A reason instead of a value.
+    /// A cell with a reason instead of a value.
     pub fn not_available(reason: impl Into<String>) -> Cell {
         Cell::NotAvailable(reason.into())
     }
 }
 
-/// What of a table is drawn: `x` and `y` are columns.
+/// How a table is drawn: `x` and `y` are columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Chart {
     /// The horizontal axis: numbers for lines, texts for bars.
     pub x: usize,
     /// The values.
     pub y: usize,
-    /// The column whose texts separate the lines, or colour the bars.
+    /// The column whose texts distinguish the lines, or the bars' colours.
     pub by: Option<usize>,
-    /// Whether the values have a logarithmic axis.
+    /// Whether the axis of values is logarithmic.
     pub is_log_y: bool,
 }
 
-/// A table, and how it is drawn.
+/// A table and its chart.
 #[derive(Debug, Clone)]
 pub struct Section {
     /// What it shows.
@@ -143,7 +143,7 @@ impl Section {
         }
     }
 
-    /// The same with a chart.
+    /// Adds a chart.
     #[must_use]
     pub fn with_chart(self, x: usize, y: usize, by: Option<usize>, is_log_y: bool) -> Section {
         let chart = Some(Chart { x, y, by, is_log_y });
@@ -157,24 +157,24 @@ impl Section {
     }
 }
 
-/// Findings in words, one sentence or two each.
+/// Findings in words, one or two sentences each.
 pub type Findings = Vec<String>;
 
-/// Values that later runs can use.
+/// Values for later runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Measured {
-    /// What a wake-up through the kernel takes between two threads, in nanoseconds.
+    /// The time of a wake-up between two threads through the kernel, in nanoseconds.
     pub park_hop_ns: Option<f64>,
-    /// The capacity of pipes above which data passes no faster.
+    /// The pipe capacity above which data passes no faster.
     pub pipe_bytes: Option<u64>,
-    /// The time of random accesses on ordinary pages by that on huge pages.
+    /// The time of random accesses on ordinary pages, relative to huge pages.
     pub huge_pages_gain: Option<f64>,
-    /// How often a thread looks at a held lock at most before it sleeps.
+    /// How often a thread tries a held lock before it sleeps, at most.
     pub lock_spins_max: Option<u32>,
 }
 
 impl Measured {
-    /// These values, and `later` where it has some.
+    /// These values, overridden by those set in `later`.
     #[must_use]
     pub fn and(self, later: Measured) -> Measured {
         Measured {
@@ -186,14 +186,14 @@ impl Measured {
     }
 }
 
-/// What an experiment yields.
+/// The results of an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// The tables.
     pub sections: Vec<Section>,
-    /// What they say.
+    /// What they show.
     pub findings: Findings,
-    /// Values that later runs can use.
+    /// Values for later runs.
     pub measured: Measured,
 }
 

@@ -1,4 +1,4 @@
-//! The page: what was measured, what it means, and charts.
+//! The page: measurements, explanations, and charts.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::units::value_text;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// One self-contained page about a run.
+/// A self-contained page about a run.
 pub fn html(machine: &Machine, context: &Context, reports: &[Report]) -> String {
     let data = document(machine, context, reports);
     Page {

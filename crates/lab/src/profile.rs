@@ -1,4 +1,4 @@
-//! What later runs use of the measurements: a small JSON document that belongs to one machine.
+//! The profile: measurements for later runs, as a small JSON document that belongs to one machine.
 
 use std::fmt;
 
@@ -10,37 +10,37 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::outcome::Measured;
 
-/// The form of the document.
+/// The version of the document.
 const VERSION: u64 = 1;
 
-/// The sizes of pipes that a profile may ask for.
+/// The pipe sizes that a profile may request.
 const PIPE_BYTES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
 
-/// The rounds of spinning that a profile may ask for: a thousand take some 50 µs.
+/// The spin limit that a profile may request: a thousand rounds take some 50 µs.
 const LOCK_SPINS_MAX: u64 = 10_000;
 
-/// Huge pages are used unless random accesses were slower on them by more than noise.
+/// Huge pages are used unless random accesses are slower on them by more than noise.
 const GAIN_LEAST: f64 = 0.95;
 
-/// What later runs use. What is `None` was not measured, and stays at its default.
+/// Settings for later runs. `None` was not measured, and stays at its default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// The model of the processor to which it belongs.
+    /// The processor model of its machine.
     pub model: String,
-    /// The number of processors to which it belongs.
+    /// The number of processors of its machine.
     pub processors: u64,
-    /// The capacity for pipes.
+    /// The capacity of pipes.
     pub pipe_bytes: Option<u64>,
     /// Whether tables use huge pages.
     pub huge_pages: Option<bool>,
-    /// How often a thread looks at a held lock at most before it sleeps.
+    /// How often a thread tries a held lock before it sleeps, at most.
     pub lock_spins_max: Option<u32>,
 }
 
-/// Why a document is no profile.
+/// Why a document is not a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileError {
-    /// It is no JSON, or has no such values.
+    /// It is not JSON, or lacks valid values.
     Malformed(String),
     /// A later version of Refrain wrote it.
     Version(u64),
@@ -63,7 +63,7 @@ impl fmt::Display for ProfileError {
 impl std::error::Error for ProfileError {}
 
 impl Profile {
-    /// The profile of `machine` by what was measured.
+    /// The profile of `machine` from its measurements.
     pub fn of(machine: &Machine, measured: &Measured) -> Profile {
         Profile {
             model: machine.model.clone(),
@@ -91,10 +91,10 @@ impl Profile {
         })
     }
 
-    /// Reads a document. Values that it does not know are ignored.
+    /// Parses a document. Unknown values are ignored.
     ///
     /// # Errors
-    /// It is no profile, or one of a later version.
+    /// It is not a profile, or a later version wrote it.
     pub fn from_json(text: &str) -> Result<Profile, ProfileError> {
         let malformed = |reason: String| ProfileError::Malformed(reason);
         let document: Value =
@@ -140,7 +140,7 @@ impl Profile {
             .map(|huge| if huge { Pages::Huge } else { Pages::Ordinary })
     }
 
-    /// Sets for this process what is set for processes: the pages of tables, and how long threads
+    /// Applies the settings that belong to the process: the pages of tables, and how long threads
     /// spin for a lock.
     pub fn apply(&self) {
         if let Some(pages) = self.pages() {

@@ -1,6 +1,5 @@
 //! Random numbers from a seed (SplitMix64), and random cycles.
 
-/// A sequence of random numbers, the same for the same seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -22,8 +21,8 @@ impl Random {
     }
 }
 
-/// Writes into `words` a random cycle over the words at multiples of `step`: each holds the index
-/// of the next one, and following them visits all (Sattolo's shuffle, in place).
+/// Writes a random cycle over the words at multiples of `step`: each holds the index of the next,
+/// and following them visits all (Sattolo's shuffle, in place).
 pub(crate) fn write_cycle(words: &mut [u64], step: usize, random: &mut Random) {
     let count = words.len() / step;
     for place in 0..count {

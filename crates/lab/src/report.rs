@@ -1,4 +1,4 @@
-//! What experiments found, as text for a terminal and as JSON.
+//! Results of experiments, as text for a terminal and as JSON.
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use crate::machine::Machine;
 use crate::outcome::{Cell, Chart, Column, Outcome, Section, Unit};
 use crate::units::value_text;
 
-/// What stands in a cell without a value.
+/// The text of a cell without a value.
 pub(crate) const NOT_AVAILABLE: &str = "n/a";
 
-/// One experiment and what it found.
+/// An experiment and its results.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The name of the experiment.
     pub name: &'static str,
     /// What it measures.
     pub measures: &'static str,
-    /// How to read it.
+    /// How to read the numbers.
     pub explains: &'static str,
     /// How long it took.
     pub taken_ns: u64,
-    /// What it found.
+    /// The results.
     pub outcome: Outcome,
 }
 
@@ -36,7 +36,7 @@ pub struct Report {
 pub fn run(experiment: &dyn Experiment, context: &Context) -> Result<Report> {
     let start_ns = context.now_ns();
     let outcome = experiment.run(context)?;
-    // The last round may have ended because of it.
+    // Cancelling may have cut the last round short.
     context.check()?;
     Ok(Report {
         name: experiment.name(),
@@ -48,7 +48,7 @@ pub fn run(experiment: &dyn Experiment, context: &Context) -> Result<Report> {
 }
 
 impl Report {
-    /// As text.
+    /// Formats the report for a terminal.
     pub fn text(&self) -> String {
         let taken = value_text(self.taken_ns as f64, Unit::Nanoseconds);
         let mut text = format!("{}: {} ({taken})\n", self.name, self.measures);
@@ -63,7 +63,7 @@ impl Report {
         text
     }
 
-    /// As JSON.
+    /// Formats the report as JSON.
     pub fn json(&self) -> Value {
         json!({
             "name": self.name,
@@ -75,7 +75,7 @@ impl Report {
     }
 }
 
-/// All that a run found, as JSON.
+/// All results of a run, as JSON.
 pub fn document(machine: &Machine, context: &Context, reports: &[Report]) -> Value {
     let caches = machine.caches.iter();
     json!({
@@ -117,7 +117,6 @@ fn chart_json(chart: Chart) -> Value {
     json!({ "x": chart.x, "y": chart.y, "by": chart.by, "log": chart.is_log_y })
 }
 
-/// The text of a cell in a table.
 pub(crate) fn cell_text(cell: &Cell, column: Column) -> String {
     match cell {
         Cell::Number(value) => value_text(*value, column.unit),

@@ -1,6 +1,6 @@
 //! Medians and quantiles.
 
-/// The value below which `share` of all are; `None` without values.
+/// The value that a fraction `share` of all values does not exceed; `None` without values.
 pub(crate) fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;

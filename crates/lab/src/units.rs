@@ -4,7 +4,6 @@ use refrain_page::{binary_text, decimal_text};
 
 use crate::outcome::Unit;
 
-/// A value with its unit.
 pub(crate) fn value_text(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Bytes => binary_text(value as u64),
@@ -23,7 +22,7 @@ pub(crate) fn value_text(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A whole number with its digits in groups of three.
+/// A whole number with digits in groups of three.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();

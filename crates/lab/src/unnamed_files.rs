@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, at};
 
-/// How a descriptor of a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     ReadWrite,
     Append,
 }
 
-/// Creates a file in `directory`, opens it once for each of `modes` (descriptors with offsets of
-/// their own), and removes its name.
+/// Creates a file in `directory`, opens it once for each of `modes` (separate offsets), and removes
+/// its name.
 pub(crate) fn open(directory: &Path, modes: &[Mode]) -> Result<Vec<File>> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +34,7 @@ pub(crate) fn open(directory: &Path, modes: &[Mode]) -> Result<Vec<File>> {
     files
 }
 
-/// Refuses an experiment for which the file system has no room, before it has filled it.
+/// Refuses an experiment before it fills up a file system with too little space.
 pub(crate) fn require_space(directory: &Path, needed_bytes: u64) -> Result<()> {
     let found =
         rustix::fs::statvfs(directory).map_err(|error| at("examine", directory)(error.into()))?;

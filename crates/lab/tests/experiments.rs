@@ -1,5 +1,5 @@
-//! Every experiment runs in quick mode, and what it yields makes sense. Times are not judged: the
-//! machine that runs the tests is busy.
+//! Every experiment runs in quick mode and yields sensible results. Times are not judged: the test
+//! machine is busy.
 
 // Helpers of tests may panic.
 #![allow(
@@ -49,7 +49,7 @@ fn check(report: &Report) {
                 match cell {
                     Cell::Number(value) => {
                         assert!(value.is_finite(), "{place}: {value}");
-                        // What is measured takes time; what could not be measured is no zero.
+                        // A measurement takes time; what could not be measured is not zero.
                         let is_measured = matches!(
                             column.unit,
                             Unit::BytesPerSecond | Unit::PerSecond | Unit::Times
@@ -158,7 +158,7 @@ fn the_atomicity_of_this_file_system_is_described() {
         let (looks, mixed) = (counts[1], counts[2]);
         assert!(looks > 0.0 && mixed <= looks, "{row:?}");
     }
-    // What Linux and POSIX promise: appends are not lost, writes up to PIPE_BUF are not mixed.
+    // Linux and POSIX guarantee that appends are not lost, and writes up to PIPE_BUF are not mixed.
     for row in fates
         .rows
         .iter()
@@ -184,7 +184,7 @@ fn a_cancelled_run_ends_soon_and_leaves_nothing() {
         );
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
-    // In the middle of one that takes long.
+    // In the middle of a long experiment.
     let (_directory, mut context) = quick();
     context.is_quick = false;
     let cancelled = context.cancelled.clone();
@@ -206,7 +206,7 @@ fn a_directory_that_is_missing_or_may_not_be_written_is_an_error() {
         assert!(error.to_string().contains("missing"), "{error}");
         assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
     }
-    // Of the kernel's, root may write no file there either.
+    // Even root cannot create files in the kernel's.
     context.directory = "/proc/self".into();
     let error = run(by_name("atomicity").unwrap(), &context).unwrap_err();
     assert!(error.to_string().contains("/proc/self"), "{error}");
@@ -263,7 +263,7 @@ fn a_profile_is_made_of_what_was_measured() {
 fn check_comparison(compared: &Report) {
     let rows = &compared.outcome.sections[0].rows;
     assert_eq!(rows.len(), 3);
-    // A pipe of a page is not the one that was best.
+    // A pipe of one page is never the best.
     assert!(
         rows[0][3].number().is_some_and(|gain| gain > 0.0),
         "{rows:?}"

@@ -1,9 +1,9 @@
-//! Self-contained pages: HTML, style, script and data in one file, which needs no network and works
-//! when it is opened from a disk.
+//! Self-contained pages: HTML, style, script and data in one file, which works without network and
+//! when opened from a disk.
 //!
-//! A page states what it shows in words and tables that are in the file as text; its script draws
-//! the rest from the data. Nothing of the data is ever read as markup or script: it is JSON in an
-//! element of its own, and a content security policy forbids everything from outside.
+//! A page states what it shows in words and tables, as text in the file; its script draws the rest
+//! from the data. Data is never interpreted as markup or script: it is JSON in a separate element,
+//! and a content security policy forbids loading anything.
 
 mod palette;
 mod units;
@@ -15,9 +15,9 @@ use serde_json::Value;
 pub use palette::stage_colour;
 pub use units::{binary_text, bytes_text, decimal_text, time_text, utc_text};
 
-/// The style of all pages: colours for light and dark, tables, the box beside the pointer.
+/// The style of all pages: light and dark colours, tables, tooltips.
 pub const BASE_STYLE: &str = include_str!("base.css");
-/// What scripts of pages share: elements, units, tables that sort, the box beside the pointer.
+/// Shared by the scripts of pages: elements, units, sortable tables, tooltips.
 const BASE_SCRIPT: &str = include_str!("base.js");
 
 /// The parts of a page.
@@ -25,18 +25,18 @@ const BASE_SCRIPT: &str = include_str!("base.js");
 pub struct Page<'a> {
     /// The title, as text.
     pub title: &'a str,
-    /// Style of this page alone (CSS).
+    /// The style of this page only (CSS).
     pub style: &'a str,
-    /// The content (HTML). Text in it must have been through [`escaped`].
+    /// The content (HTML). Text in it must be [`escaped`].
     pub body: &'a str,
-    /// The script of this page, which follows that of all pages and finds the data in `data`.
+    /// The script of this page. It runs after the shared one and finds the data in `data`.
     pub script: &'a str,
     /// What the script shows.
     pub data: &'a Value,
 }
 
 impl Page<'_> {
-    /// The file.
+    /// The page as a file.
     pub fn html(&self) -> String {
         let Page {
             style,
@@ -60,8 +60,8 @@ impl Page<'_> {
     }
 }
 
-/// Text as it has to stand in HTML, also in attributes. Control characters, which could hide what
-/// follows, are replaced.
+/// Escapes text for HTML, including attributes. Replaces control characters, which could hide what
+/// follows.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -81,22 +81,22 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Text for a terminal, as one line: every control character, which a terminal could take as a
-/// command, is replaced by `?`.
+/// Text for a terminal, as one line: replaces every control character, which a terminal could
+/// interpret as a command, by `?`.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// [`printable`] for text of several lines: their ends stay, and tabs.
+/// As [`printable`], for text of several lines: keeps line ends and tabs.
 pub fn printable_lines(text: &str) -> String {
     let is_kept = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     let shown = |c: char| if is_kept(c) { c } else { '?' };
     text.chars().map(shown).collect()
 }
 
-/// JSON as text in which no control character stands as itself. Encoders escape those below the
-/// space; a terminal that shows JSON would take DEL and those of the second half for commands.
+/// JSON without literal control characters. Encoders escape only those below the space; a terminal
+/// would interpret DEL and the C1 controls (0x80 to 0x9F) as commands.
 pub fn json_text(json: impl Display) -> String {
     let json = json.to_string();
     let is_command = |c: char| c.is_control() && !c.is_ascii() || c == '\u{7f}';
@@ -114,13 +114,13 @@ pub fn json_text(json: impl Display) -> String {
     text
 }
 
-/// JSON that no parser of HTML takes for the end of its element.
+/// JSON that cannot end its element in HTML.
 fn inert_json(data: &Value) -> String {
     let json = json_text(data);
     let mut inert = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            // Outside of strings JSON has none of these.
+            // JSON has these only inside strings.
             '<' | '>' | '&' => {
                 let _ = write!(inert, "\\u{:04x}", u32::from(character));
             }

@@ -1,9 +1,9 @@
-//! The colours of stages, the same on all pages.
+//! The colours of stages, shared by all pages.
 
 use serde_json::{Map, Value};
 
-/// The stages of the engine, each with its hue in degrees: those that find repeats are blue, those
-/// that encode and decode green to yellow, input and output violet to red.
+/// The hue of each of the engine's stages in degrees: blue finds repeats, green to yellow encodes
+/// and decodes, violet to red is input and output.
 const HUES: [(&str, u16); 23] = [
     ("scan", 215),
     ("find repeats", 230),
@@ -30,7 +30,7 @@ const HUES: [(&str, u16); 23] = [
     ("restore", 350),
 ];
 
-/// Others have a hue by their name.
+/// Others get a hue from their name.
 fn hue(stage: &str) -> u16 {
     let known = HUES.iter().find(|(name, _)| *name == stage);
     known.map_or_else(
@@ -39,12 +39,11 @@ fn hue(stage: &str) -> u16 {
     )
 }
 
-/// The colour of a stage (CSS), which follows the scheme of the page.
+/// The colour of a stage (CSS), for light and dark schemes.
 pub fn stage_colour(stage: &str) -> String {
     format!("hsl({} 52% var(--stage))", hue(stage))
 }
 
-/// The hues, for scripts.
 pub(crate) fn hues_json() -> Value {
     let rows = HUES
         .iter()

@@ -10,7 +10,7 @@ pub fn time_text(time_ns: u64) -> String {
     whole_text(time_ns, &["ns", "µs", "ms", "s"])
 }
 
-/// A whole number, of which less than a thousand have no decimals.
+/// A whole number; below a thousand without decimals.
 fn whole_text(number: u64, units: &[&str]) -> String {
     match number {
         0..1000 => format!("{number} {}", units[0]),
@@ -18,11 +18,11 @@ fn whole_text(number: u64, units: &[&str]) -> String {
     }
 }
 
-/// A number with three significant digits in the first of these units that is large enough; each is
-/// a thousand of the one before.
+/// A number with three significant digits, in the first of these units that is large enough. Each
+/// unit is a thousand of the one before.
 pub fn decimal_text(mut value: f64, units: &[&str]) -> String {
     let mut unit = 0;
-    // 999.5 and more would round to four digits.
+    // 999.5 would round to four digits.
     while value >= 999.5 && unit + 1 < units.len() {
         value /= 1000.0;
         unit += 1;
@@ -35,7 +35,7 @@ pub fn decimal_text(mut value: f64, units: &[&str]) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// Bytes with a binary unit, as options take them: `4 MiB`, `192 KiB`, `1.5 GiB`.
+/// Bytes with a binary unit, as accepted by options: `4 MiB`, `192 KiB`, `1.5 GiB`.
 pub fn binary_text(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes as f64;
@@ -48,9 +48,8 @@ pub fn binary_text(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// A time in seconds since 1970 as `2026-11-21T20:40:00Z`. The calendar follows Howard Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms" (civil_from_days). Local time would need the time
-/// zone database.
+/// A time in seconds since 1970 as `2026-11-21T20:40:00Z`, after Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms" (civil_from_days). Local time would need the time zone database.
 pub fn utc_text(unix_seconds: i64) -> String {
     let days = i128::from(unix_seconds).div_euclid(86_400);
     let seconds = i128::from(unix_seconds).rem_euclid(86_400);

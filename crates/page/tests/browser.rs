@@ -1,4 +1,4 @@
-//! Pages as a browser shows them.
+//! Pages displayed by a browser.
 
 // Helpers of tests may panic.
 #![allow(
@@ -35,7 +35,7 @@ fn what_scripts_share_works_in_a_browser() {
         eprintln!("NOT TESTED: there is no Chromium");
         return;
     };
-    // The table is sorted by name after the click, and the data is text.
+    // After the click the table is sorted by name, and data stays text.
     let cells = "<tr><td>a</td><td class=\"number\">20 B</td></tr>\
                  <tr><td>b&lt;/script&gt;</td><td class=\"number\">1.50 MB</td></tr>";
     assert!(opened.elements.contains(cells), "{}", opened.elements);

@@ -1,16 +1,16 @@
-//! Why nothing can be sampled.
+//! Reasons why sampling is impossible.
 
 use std::fmt;
 use std::io;
 
-/// Why nothing can be sampled.
+/// Reasons why sampling is impossible.
 #[derive(Debug)]
 pub enum Error {
-    /// This is not Linux on a 64-bit processor of x86.
+    /// This is not 64-bit Linux on x86.
     Unsupported,
-    /// The kernel forbids it.
+    /// The kernel does not permit it.
     Forbidden {
-        /// Its answer.
+        /// The kernel's error.
         error: io::Error,
         /// The setting `kernel.perf_event_paranoid`, if there is one.
         paranoid: Option<i64>,
@@ -19,10 +19,10 @@ pub enum Error {
     System {
         /// The operation: "map the memory for samples".
         action: &'static str,
-        /// The answer of the system.
+        /// The system's error.
         error: io::Error,
     },
-    /// The thread that reads samples ended because of a bug.
+    /// A bug ended the thread that reads samples.
     ReaderLost,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Error {
             Error::Unsupported => {
                 write!(
                     f,
-                    "stacks can be sampled on Linux with x86-64 processors only"
+                    "stacks can be sampled only on Linux with x86-64 processors"
                 )
             }
             Error::Forbidden { error, paranoid } => {

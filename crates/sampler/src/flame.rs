@@ -7,29 +7,29 @@ use crate::profile::{Count, FunctionNumber, Profile};
 pub enum Label {
     /// Everything.
     All,
-    /// A stage; `None` for what was in no stage.
+    /// A stage; `None` outside of any stage.
     Stage(Option<&'static str>),
-    /// A function, called by that of the box below.
+    /// A function, called by the function of the box below.
     Function(FunctionNumber),
-    /// Functions that run the work of others, one inside the other.
+    /// Scheduler functions, collapsed into one box.
     Scheduler,
 }
 
-/// A box of a flame graph, with the boxes on it.
+/// A box of a flame graph, with the boxes on top of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flame {
     /// What it stands for.
     pub label: Label,
-    /// Its samples, with those of the boxes on it.
+    /// Its samples, including the boxes on top.
     pub count: Count,
-    /// The boxes on it, the largest first.
+    /// The boxes on top, largest first.
     pub inner: Vec<Flame>,
 }
 
-/// Everything, by stage and then by call path. The functions that the system and the standard
-/// library begin each thread with are left out: `is_start` says which those are. Those that
-/// `is_scheduler` names are left out where they begin a path to other work, and are one box where
-/// they are in the middle or alone.
+/// Everything, by stage and then by call path. Leaves out the functions at the start of each thread
+/// that belong to the system and the standard library (`is_start`). Scheduler functions
+/// (`is_scheduler`) are left out where they lead to other work, and collapsed into one box
+/// elsewhere.
 pub fn tree(
     profile: &Profile,
     is_start: impl Fn(FunctionNumber) -> bool,
@@ -49,7 +49,7 @@ pub fn tree(
         at.count.add(row.count);
         let has_work = start < functions.len();
         let mut rest = if has_work { &functions[start..] } else { &functions[..] };
-        // Who does nothing but begin, or look for work, is shown.
+        // A thread that only starts, or looks for work, is shown.
         if !has_work && rest.iter().any(|&function| is_scheduler(function)) {
             rest = &[];
             at = at.on(Label::Scheduler);
@@ -80,7 +80,7 @@ impl Flame {
         }
     }
 
-    /// The box on this one with a label.
+    /// The box with this label on top of this one.
     fn on(&mut self, label: Label) -> &mut Flame {
         let index = self.inner.iter().position(|inner| inner.label == label);
         let index = index.unwrap_or_else(|| {

@@ -1,11 +1,11 @@
-//! Samples the stacks of all threads of its own process: where processor time goes and where page
-//! faults come from, by stage of the work, crate and function.
+//! Samples the stacks of all threads of its own process: which stages, crates and functions take
+//! processor time and cause page faults.
 //!
-//! [`Sampler::start`] asks the kernel for samples of all threads, also of those that start later;
-//! [`Sampler::finish`] returns the [`Profile`]. Nothing is needed for that but the kernel's
-//! permission: neither privileges nor a program that was built for it. Each sample carries the top
-//! of the thread's stack, and one thread follows the stacks while the program runs, with the tables
-//! that exceptions use. Equal stacks are counted, not kept.
+//! [`Sampler::start`] asks the kernel for samples of all threads, including later ones;
+//! [`Sampler::finish`] returns the [`Profile`]. This needs only the kernel's permission, neither
+//! privileges nor a special build. Each sample has the top of the thread's stack. While the program
+//! runs, one thread unwinds the stacks with the tables used for exceptions. Equal stacks are
+//! counted, not kept.
 //!
 //! | module | what |
 //! |---|---|
@@ -43,14 +43,14 @@ pub use profile::{
     CallPath, Count, Function, FunctionNumber, PathNumber, Profile, ROOT, StackSamples,
 };
 
-/// Stands for the sampler where there is none.
+/// Replaces the sampler on other systems.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 #[derive(Debug)]
 pub struct Sampler {}
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 impl Sampler {
-    /// Refuses.
+    /// Always fails.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
@@ -58,7 +58,7 @@ impl Sampler {
         Err(Error::Unsupported)
     }
 
-    /// Cannot be reached.
+    /// Never called.
     ///
     /// # Errors
     /// [`Error::Unsupported`].

@@ -1,9 +1,9 @@
-//! Where a function comes from: the crate, or the C library.
+//! Determines the crate or library of a function.
 
-/// Functions that the compiler and the standard library bring along.
+/// Functions from the compiler and the standard library.
 const STANDARD: &str = "std";
 
-/// The C libraries that are linked into programs, by how their functions or files begin.
+/// C libraries linked into programs, by the prefix of their functions or files.
 const C_LIBRARIES: &[(&str, &[&str])] = &[
     (
         "zstd",
@@ -41,7 +41,7 @@ const C_LIBRARIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The crate in whose namespace a demangled name is: the first name in it.
+/// The crate of a demangled name: the first name in it.
 pub(crate) fn of_rust(name: &str) -> String {
     let skipped = |c: char| "<&*[( ".contains(c);
     let mut rest = name.trim_start_matches(skipped);
@@ -61,7 +61,7 @@ pub(crate) fn of_rust(name: &str) -> String {
     }
 }
 
-/// The library of a function of C or assembly in the program: from its name, or its file.
+/// The library of a C or assembly function in the program, from its name or file.
 pub(crate) fn of_c(name: &str, file: Option<&str>) -> String {
     let begins = |text: &str| {
         let library = C_LIBRARIES
@@ -69,7 +69,7 @@ pub(crate) fn of_c(name: &str, file: Option<&str>) -> String {
             .find(|(_, beginnings)| beginnings.iter().any(|begin| text.starts_with(begin)));
         library.map(|(library, _)| (*library).to_owned())
     };
-    // Of the units of Rust, the file is the crate: `blake3.ec3ee634-cgu.0`.
+    // For compilation units of Rust, the file names the crate: `blake3.ec3ee634-cgu.0`.
     let unit = |file: &str| {
         let (first, rest) = file.split_once('.')?;
         rest.contains("-cgu").then(|| of_rust(first))
@@ -80,7 +80,7 @@ pub(crate) fn of_c(name: &str, file: Option<&str>) -> String {
         .unwrap_or_else(|| "C".to_owned())
 }
 
-/// The library at a path, without versions: `libc` for `/lib/x86_64-linux-gnu/libc.so.6`.
+/// The library at a path, without version: `libc` for `/lib/x86_64-linux-gnu/libc.so.6`.
 pub(crate) fn of_library(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let end = name.find(".so").unwrap_or(name.len());

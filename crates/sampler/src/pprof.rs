@@ -1,7 +1,7 @@
-//! The format of pprof: a message of protocol buffers (`profile.proto`), compressed with gzip.
+//! pprof's format: a protocol buffers message (`profile.proto`), compressed with gzip.
 //!
-//! A location is a function. The file of a function is its crate, so that `pprof -files` shows
-//! crates. Labels say the thread and the stage.
+//! A location is a function. Its crate stands in for its file, so that `pprof -files` shows crates.
+//! Labels give the thread and stage.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 
 use crate::profile::Profile;
 
-/// The numbers of the fields.
+/// Field numbers.
 mod field {
     pub(super) mod profile {
         pub(in super::super) const SAMPLE_TYPE: u64 = 1;
@@ -62,7 +62,7 @@ mod field {
     }
 }
 
-/// The types of values, and their units, in the order of each sample's values.
+/// The types of values and their units, in the order of each sample's values.
 const VALUES: [(&str, &str); 3] = [
     ("samples", "count"),
     ("cpu", "nanoseconds"),
@@ -70,10 +70,10 @@ const VALUES: [(&str, &str); 3] = [
 ];
 const CPU: (&str, &str) = VALUES[1];
 
-/// The file.
+/// The profile in pprof's format.
 ///
 /// # Errors
-/// None in practice: it is written to memory.
+/// Never in practice: it is written to memory.
 pub fn file(profile: &Profile) -> io::Result<Vec<u8>> {
     let mut out = GzEncoder::new(vec![], Compression::default());
     out.write_all(&message(profile))?;
@@ -124,7 +124,7 @@ fn samples(profile: &Profile, strings: &mut Strings, out: &mut Message) {
         .collect();
     for row in &profile.rows {
         let mut sample = Message::default();
-        // Numbers of locations are those of functions, from one.
+        // Locations have the numbers of functions, starting from one.
         let locations = profile.functions_of(row.path);
         let locations = locations.map(|function| u64::from(function) + 1);
         sample.numbers(field::sample::LOCATION_IDS, locations);
@@ -187,7 +187,7 @@ fn functions(profile: &Profile, strings: &mut Strings, out: &mut Message) {
     }
 }
 
-/// Texts by number; the first is empty.
+/// Numbered texts; the first is empty.
 #[derive(Debug)]
 struct Strings {
     texts: Vec<String>,
@@ -215,7 +215,7 @@ impl Strings {
     }
 }
 
-/// A message of protocol buffers being written.
+/// A protocol buffers message being written.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -224,7 +224,7 @@ const NUMBER: u64 = 0;
 const BYTES: u64 = 2;
 
 impl Message {
-    /// Seven bits a byte, the lowest first.
+    /// Seven bits per byte, lowest first.
     fn variable(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -233,7 +233,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// Zero is what a missing number means.
+    /// Zero is the default of a missing number.
     fn number(&mut self, field: u64, value: u64) {
         if value != 0 {
             self.variable(field << 3 | NUMBER);

@@ -1,24 +1,24 @@
-//! What was sampled: a tree of calls, and counts by stage and thread.
+//! A sampled profile: a tree of calls, and counts by stage and thread.
 
 use std::collections::HashMap;
 
-/// The number of a function in [`Profile::functions`].
+/// An index into [`Profile::functions`].
 pub type FunctionNumber = u32;
-/// The number of a call path in [`Profile::paths`]; [`ROOT`] is the empty one.
+/// An index into [`Profile::paths`]; [`ROOT`] is the empty path.
 pub type PathNumber = u32;
-/// The path of nothing: a stack of which no function is known.
+/// The empty path: a stack without known functions.
 pub const ROOT: PathNumber = 0;
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// For people: demangled, without hash.
+    /// The demangled name without hash, for people.
     pub name: String,
-    /// As the linker knows it; of several instances, that of the first one seen.
+    /// The linker's name; for several instances, the first one seen.
     pub linker_name: String,
     /// The crate or the library.
     pub origin: String,
-    /// The file of code that contains it; empty if that is not known.
+    /// The file that contains its code; empty if unknown.
     pub module: String,
 }
 
@@ -33,7 +33,7 @@ impl Function {
     }
 }
 
-/// A function, called on some path.
+/// A function called on some path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallPath {
     /// The path of the caller.
@@ -42,7 +42,7 @@ pub struct CallPath {
     pub function: FunctionNumber,
 }
 
-/// How often something was found.
+/// The number of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// Samples of processor time.
@@ -62,13 +62,13 @@ impl Count {
 /// The samples of one stack in one stage of one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackSamples {
-    /// The stage; `None` in no stage.
+    /// The stage; `None` outside of any stage.
     pub stage: Option<&'static str>,
     /// The kernel's number of the thread.
     pub thread_id: u32,
-    /// Where the thread was.
+    /// The call path.
     pub path: PathNumber,
-    /// How often.
+    /// The number of samples.
     pub count: Count,
 }
 
@@ -77,36 +77,36 @@ pub struct StackSamples {
 pub struct Profile {
     /// The functions that were seen.
     pub functions: Vec<Function>,
-    /// The paths, each after its caller's; the first is [`ROOT`].
+    /// The call paths, each after its caller's; the first is [`ROOT`].
     pub paths: Vec<CallPath>,
     /// The counts.
     pub rows: Vec<StackSamples>,
-    /// The names of threads, by the kernel's numbers.
+    /// The names of threads, by the kernel's thread number.
     pub threads: Vec<(u32, String)>,
-    /// The processor time of one sample, in nanoseconds.
+    /// The processor time per sample, in nanoseconds.
     pub cpu_ns_per_sample: u64,
-    /// The page faults of one sample.
+    /// The page faults per sample.
     pub faults_per_sample: u64,
     /// The page faults that the kernel counted.
     pub faults: u64,
     /// The processor time that the kernel counted, in nanoseconds.
     pub cpu_ns: u64,
-    /// When it began: nanoseconds since 1970-01-01 00:00:00 UTC.
+    /// The start, in nanoseconds since 1970-01-01 00:00:00 UTC.
     pub start_unix_ns: u64,
-    /// From the first to the last moment, in nanoseconds.
+    /// The duration, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Samples that found no room in the kernel's memory.
+    /// Samples dropped because the kernel's memory was full.
     pub lost: u64,
-    /// Samples whose stack could not be followed to its beginning.
+    /// Samples whose stack could not be unwound to its start.
     pub cut: u64,
-    /// Changes of stage that were not recorded: samples after them may be in a wrong stage.
+    /// Stage changes that were not recorded: later samples may be in a wrong stage.
     pub stage_changes_lost: u64,
-    /// Whether the kernel's work for the program was sampled, too. If not, it was not permitted.
+    /// Whether the kernel's work for the program was sampled too, if permitted.
     pub with_kernel: bool,
 }
 
 impl Profile {
-    /// The functions of a path, the innermost first.
+    /// The functions of a path, innermost first.
     pub fn functions_of(&self, path: PathNumber) -> impl Iterator<Item = FunctionNumber> {
         let mut at = path;
         std::iter::from_fn(move || {
@@ -116,7 +116,7 @@ impl Profile {
         })
     }
 
-    /// All samples.
+    /// The sum of all samples.
     pub fn total(&self) -> Count {
         let mut total = Count::default();
         self.rows.iter().for_each(|row| total.add(row.count));
@@ -124,7 +124,7 @@ impl Profile {
     }
 }
 
-/// Collects samples: memory grows with the different paths, not with the samples.
+/// Collects samples in memory proportional to the number of distinct paths.
 #[derive(Debug)]
 pub(crate) struct Paths {
     paths: Vec<CallPath>,
@@ -135,7 +135,7 @@ pub(crate) struct Paths {
 impl Paths {
     pub(crate) fn new() -> Paths {
         Paths {
-            // The root's own fields are never looked at.
+            // The root's own fields are never read.
             paths: vec![CallPath {
                 caller: ROOT,
                 function: 0,
@@ -145,7 +145,7 @@ impl Paths {
         }
     }
 
-    /// The path on which the caller's path continues with a function.
+    /// The path that continues the caller's path with a function.
     pub(crate) fn called(&mut self, caller: PathNumber, function: FunctionNumber) -> PathNumber {
         *self.by_call.entry((caller, function)).or_insert_with(|| {
             self.paths.push(CallPath { caller, function });

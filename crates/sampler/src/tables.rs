@@ -1,26 +1,26 @@
-//! Sums over the samples: by stage, thread, origin and function.
+//! Sums of samples by stage, thread, origin and function.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::profile::{Count, FunctionNumber, Profile, StackSamples};
 
-/// The samples of something.
+/// The samples of a function, crate or library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum<Key> {
-    /// What it is.
+    /// The function, crate or library.
     pub key: Key,
-    /// The samples in which it was at work itself.
+    /// Samples in which it was running itself.
     pub own: Count,
-    /// Those, and the ones in which something that it called was.
+    /// Samples with it anywhere on the stack.
     pub total: Count,
 }
 
-/// By function, the one with the most time of its own first.
+/// By function, sorted by own samples, largest first.
 pub fn by_function(profile: &Profile) -> Vec<Sum<FunctionNumber>> {
     by_caller(profile, |function| function)
 }
 
-/// By crate or library, the one with the most time of its own first.
+/// By crate or library, sorted by own samples, largest first.
 pub fn by_origin(profile: &Profile) -> Vec<Sum<&str>> {
     by_caller(profile, |function| {
         let function = profile.functions.get(function as usize);
@@ -28,12 +28,12 @@ pub fn by_origin(profile: &Profile) -> Vec<Sum<&str>> {
     })
 }
 
-/// By stage; what was in no stage is `None`.
+/// By stage; `None` is outside of any stage.
 pub fn by_stage(profile: &Profile) -> Vec<(Option<&'static str>, Count)> {
     sums(profile, |row| row.stage)
 }
 
-/// By the kernel's number of the thread.
+/// By the kernel's thread number.
 pub fn by_thread(profile: &Profile) -> Vec<(u32, Count)> {
     sums(profile, |row| row.thread_id)
 }
@@ -65,7 +65,7 @@ fn by_caller<Key: Ord + Copy + std::hash::Hash>(
             if depth == 0 {
                 own.add(row.count);
             }
-            // What calls itself counts once.
+            // A recursive function counts once.
             if seen.insert(key) {
                 total.add(row.count);
             }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_calls_itself_counts_once() {
-        // outer (0) -> inner (1) -> outer (0), all of one crate.
+        // outer (0) -> inner (1) -> outer (0), all in one crate.
         let paths = [(0, 0), (0, 0), (1, 1), (2, 0)];
         let function = |name: &str| Function {
             origin: "mine".into(),

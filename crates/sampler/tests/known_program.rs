@@ -1,4 +1,4 @@
-//! A program of known shape: two threads that spend their time in two functions, three to one.
+//! A program with known behaviour: two threads spend their time in two functions, three to one.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 // Helpers of tests may panic.
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use refrain_sampler::{Error, Options, Profile, Sampler, StageChange};
 
-/// The steps of one round of work, a few µs.
+/// One round of work takes a few µs.
 const STEPS: u64 = 4096;
 
 #[inline(never)]
@@ -48,7 +48,7 @@ fn works_for(time: Duration) -> u64 {
     sum
 }
 
-/// The samples of processor time with this function on their stack.
+/// Processor time samples with this function on their stack.
 fn samples_in(profile: &Profile, name: &str) -> u64 {
     let is_named = |function: u32| profile.functions[function as usize].name.contains(name);
     let rows = profile.rows.iter();
@@ -107,9 +107,9 @@ fn shares_stages_and_faults_are_those_of_the_program() {
     let profile = sampler.finish().unwrap();
 
     let total = profile.total();
-    // None, unless the machine has no time for the reader.
+    // None, unless the reader gets no processor time.
     assert!(profile.lost * 10 < total.cpu, "{} lost", profile.lost);
-    // The kernel's clock and the samples agree; a virtual machine may be stopped meanwhile.
+    // The kernel's clock and the samples agree, unless a virtual machine was stopped.
     let sampled_ns = (total.cpu + profile.lost) * profile.cpu_ns_per_sample;
     let share = sampled_ns as f64 / profile.cpu_ns as f64;
     assert!(
@@ -118,14 +118,14 @@ fn shares_stages_and_faults_are_those_of_the_program() {
     );
     let long = samples_in(&profile, "spends_three_quarters");
     let short = samples_in(&profile, "spends_one_quarter");
-    // At 300 samples the deviation of the share is 0.025.
+    // With 300 samples the standard deviation of the share is 0.025.
     let share = long as f64 / (long + short) as f64;
     assert!((0.62..0.88).contains(&share), "{long} to {short}");
     assert!(
         long + short > total.cpu / 2,
         "{long} + {short} of {total:?}"
     );
-    // Both threads, by name, and nearly all of the work in the stage.
+    // Both threads, by name, and nearly all the work in the stage.
     for name in ["first", "second"] {
         let (id, _) = profile.threads.iter().find(|(_, of)| of == name).unwrap();
         let rows = profile.rows.iter().filter(|row| row.thread_id == *id);
@@ -135,12 +135,12 @@ fn shares_stages_and_faults_are_those_of_the_program() {
             .sum();
         assert!(staged > 100, "{name}: {staged}");
     }
-    // Stacks reach the beginning of the thread.
+    // Stacks reach the start of the thread.
     assert!(profile.cut * 20 < total.cpu, "{} of {total:?}", profile.cut);
     assert!(samples_in(&profile, "works_for") >= long + short);
     let is_here = |function: &&refrain_sampler::Function| function.origin == "known_program";
     assert!(profile.functions.iter().any(|function| is_here(&function)));
-    // Page faults: those of the pages that one function touched.
+    // Page faults of the pages that one function touched.
     assert!(profile.faults > 20_000 / 512, "{}", profile.faults);
     let sampled_faults = total.faults * profile.faults_per_sample;
     assert!(sampled_faults <= profile.faults);

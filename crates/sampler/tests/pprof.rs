@@ -1,5 +1,5 @@
-//! pprof's format, read again by a reader that shares nothing with the writer: it knows the wire
-//! format of protocol buffers and takes the numbers of fields from `profile.proto`.
+//! pprof's format, parsed by an independent reader: it knows the wire format of protocol buffers
+//! and takes the field numbers from `profile.proto`.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -11,7 +11,7 @@ use std::process::Command;
 use flate2::read::GzDecoder;
 use refrain_sampler::{CallPath, Count, Function, Profile, StackSamples, pprof};
 
-/// A field: its number, and the value of a number or the bytes of anything else.
+/// A field: its number, and its value as a number or bytes.
 enum Field<'a> {
     Number(u64, u64),
     Bytes(u64, &'a [u8]),

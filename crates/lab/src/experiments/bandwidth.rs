@@ -1,4 +1,4 @@
-//! How fast memory is read, written and copied, by size.
+//! The speed of reading, writing and copying memory, by size.
 
 use std::hint::black_box;
 
@@ -26,7 +26,6 @@ const READ: &str = "read";
 const WRITE: &str = "write";
 const COPY: &str = "copy";
 
-/// Bandwidth by size.
 pub(super) struct Bandwidth;
 
 impl Experiment for Bandwidth {
@@ -107,7 +106,7 @@ fn rates(context: &Context, size: usize) -> Result<[(&'static str, f64); 3]> {
     Ok([(READ, read), (WRITE, write), (COPY, copy)])
 }
 
-/// The bytes per second of `pass`, which passes over `size` bytes: the best of the rounds.
+/// The bytes per second of `pass` over `size` bytes: the best of the rounds.
 fn rate(context: &Context, size: usize, mut pass: impl FnMut()) -> Result<f64> {
     let passes = ((1 << 18) / size).max(1);
     let mut least_ns = f64::INFINITY;

@@ -1,4 +1,4 @@
-//! The time of one access to memory, by the size of what is accessed.
+//! The time of one memory access, by the size of the accessed memory.
 
 use refrain_pool::buffer::Pages;
 
@@ -14,11 +14,9 @@ use refrain_page::binary_text;
 const SMALLEST_BYTES: u64 = 4 << 10;
 const LARGEST_BYTES: u64 = 256 << 20;
 
-/// A table belongs to the same step as long as an access takes at most this many times the least of
-/// the step.
+/// A table belongs to a step if an access takes at most this many times the step's minimum.
 const SAME_STEP: f64 = 1.5;
 
-/// The cache ladder.
 pub(super) struct Cache;
 
 impl Experiment for Cache {
@@ -57,7 +55,7 @@ impl Experiment for Cache {
                 Cell::not_available("more than the memory of the run")
             };
             section.push([table_bytes.into(), cell]);
-            // Half steps of a doubling are where caches end.
+            // Caches end at half steps of a doubling.
             table_bytes +=
                 if table_bytes.is_power_of_two() { table_bytes / 2 } else { table_bytes / 3 };
         }
@@ -69,7 +67,7 @@ impl Experiment for Cache {
     }
 }
 
-/// A range of sizes in which an access takes about the same time.
+/// A range of sizes with about the same access time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     largest_bytes: u64,
@@ -86,7 +84,7 @@ fn steps(ladder: &[(u64, f64)]) -> Vec<Step> {
         let length = later
             .take_while(|(_, ns)| *ns <= least_ns * SAME_STEP)
             .count();
-        // NaN is in no step; go on behind it.
+        // NaN is in no step; skip it.
         let length = length.max(1);
         if length > 1 {
             steps.push(Step {

@@ -1,4 +1,4 @@
-//! The disk, or whatever is behind the directory: writing, reading, and making sure.
+//! The disk, or whatever is behind the directory: writing, reading, and syncing.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,6 @@ use crate::unnamed_files::{self, Mode};
 const PIECE_BYTES: usize = 1 << 20;
 const READ_BYTES: usize = 4096;
 
-/// The disk.
 pub(super) struct Disk;
 
 impl Experiment for Disk {
@@ -46,7 +45,7 @@ impl Experiment for Disk {
         let pieces: u64 = if context.is_quick { 24 } else { 128 };
         let file_bytes = pieces * PIECE_BYTES as u64;
         let directory = &context.directory;
-        // Room for others remains.
+        // Leave room for others.
         unnamed_files::require_space(directory, 2 * file_bytes)?;
         let files = unnamed_files::open(directory, &[Mode::ReadWrite])?;
         let file = &files[0];
@@ -126,7 +125,7 @@ fn write(context: &Context, file: &File, pieces: u64) -> Result<[f64; 2]> {
     let start_ns = context.now_ns();
     for number in 0..pieces {
         context.check()?;
-        // Not the same bytes twice: some disks compress or store equal blocks once.
+        // Never the same bytes twice: some disks compress or deduplicate blocks.
         for word in piece.chunks_exact_mut(8) {
             word.copy_from_slice(&random.next().to_ne_bytes());
         }
@@ -149,9 +148,9 @@ fn reads(
 ) -> Result<(f64, Vec<f64>)> {
     let failed = at("read a file in", &context.directory);
     if !is_cached {
-        // Advice that a file system may ignore; the findings say so if the times do.
+        // A file system may ignore this advice; the findings say so if the times show it.
         let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
-        // Without reading ahead, which would fetch what other reads ask for.
+        // Without readahead, which would fetch what other reads request.
         let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
     }
     let mut random = Random::new(context.seed);
@@ -165,7 +164,7 @@ fn reads(
         times.push((context.now_ns() - start_ns) as f64);
         Ok(())
     })?;
-    // Later reads of a small file would find what earlier ones fetched.
+    // Otherwise later reads of a small file would find what earlier ones fetched.
     let distinct = (file_bytes / READ_BYTES as u64 / 4) as usize;
     times.truncate(if is_cached { usize::MAX } else { distinct.max(1) });
     Ok((median(&mut times).unwrap_or(f64::NAN), times))

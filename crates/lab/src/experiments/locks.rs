@@ -1,4 +1,4 @@
-//! What locks cost: nobody else there, and with others who want them.
+//! The cost of locks, uncontended and contended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -13,18 +13,17 @@ use crate::gang;
 use crate::outcome::{Cell, Measured, Outcome, Section, Unit};
 use crate::units::value_text;
 
-/// How often a thread looks at a lock before it waits in the standard library's way, which spins
-/// about a hundred times and then sleeps in the kernel.
+/// How often a thread tries a lock before it waits like the standard library, which spins about a
+/// hundred times and then sleeps in the kernel.
 const SPIN_LIMITS: [u32; 4] = [0, 10, 100, 1000];
 
-/// The limits that are tried for the pool's lock, which learns how often looking pays, up to a
-/// limit.
+/// The limits tried for the pool's lock, which learns how often spinning pays, up to a limit.
 const LEARNED_LIMITS: [u32; 5] = [0, 30, 100, 300, 1000];
 
-/// A limit that reaches this part of the best rate is enough.
+/// A limit that reaches this fraction of the best rate is enough.
 const ENOUGH: f64 = 0.97;
 
-/// Acquisitions between two looks at the clock.
+/// Acquisitions between two clock readings.
 const ACQUISITIONS: u64 = 256;
 
 /// The words that a holder changes.
@@ -32,7 +31,6 @@ const WORDS: usize = 16;
 
 type Data = [u64; WORDS];
 
-/// Locks.
 pub(super) struct Locks;
 
 impl Experiment for Locks {
@@ -130,7 +128,7 @@ impl Kind {
     }
 }
 
-/// Spinning makes no difference to a thread that is alone.
+/// Spinning does not matter to a thread that is alone.
 fn kinds(threads: usize) -> Vec<Kind> {
     let limits = |all: &[u32]| -> Vec<u32> {
         let used = all.iter().filter(|spins| threads > 1 || **spins == 0);
@@ -144,20 +142,19 @@ fn kinds(threads: usize) -> Vec<Kind> {
         .collect()
 }
 
-/// The least limit that is about as good as the best. Who looks less leaves the processor to others
-/// sooner.
+/// The smallest limit that is about as good as the best. Less spinning frees the processor sooner.
 fn enough(learned: &[(u32, f64)]) -> Option<u32> {
     let best = learned.iter().map(|(_, ns)| *ns).reduce(f64::min)?;
     let enough = learned.iter().filter(|(_, ns)| best >= ENOUGH * ns);
     enough.map(|(limit, _)| *limit).min()
 }
 
-/// Acquisitions per second of the pool's lock by two threads that want it, with this limit.
+/// Acquisitions per second of the pool's lock by two contending threads, with this limit.
 pub(super) fn contended_rate(context: &Context, spins_max: u32) -> Result<f64> {
     Ok(2e9 / acquisition_ns(context, Kind::Ours { spins_max }, 2)?)
 }
 
-/// Sets the limit of all locks of the process until it is dropped.
+/// Sets the limit of all locks of the process until dropped.
 struct WithSpins {
     before: u32,
 }
@@ -199,12 +196,12 @@ fn acquisition_ns(context: &Context, kind: Kind, threads: usize) -> Result<f64> 
                 change(&mut own);
             }
             acquisitions += ACQUISITIONS;
-            // Alone the others would be faster, so all end with the first.
+            // Threads that remained alone would be faster, so all end with the first.
             if has_ended.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
         });
         has_ended.store(true, Ordering::Relaxed);
         let taken_ns = (context.now_ns() - start_ns).max(1);
-        // Whoever is not the first ends that way; a cancelled run is found by the check below.
+        // All but the first end that way; a cancelled run is detected below.
         drop(ended);
         acquisitions as f64 / taken_ns as f64
     };

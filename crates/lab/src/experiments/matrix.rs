@@ -14,7 +14,6 @@ use refrain_page::binary_text;
 /// Rows (and columns) of the matrices.
 const SIDES: [usize; 4] = [128, 512, 1024, 2048];
 
-/// Row against column.
 pub(super) struct Matrix;
 
 impl Experiment for Matrix {

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::experiment::Experiment;
 
-/// All experiments, in the order in which they run.
+/// All experiments, in the order they run.
 pub const ALL: [&dyn Experiment; 11] = [
     &cache::Cache,
     &bandwidth::Bandwidth,
@@ -34,7 +34,7 @@ pub const ALL: [&dyn Experiment; 11] = [
     &atomicity::Atomicity,
 ];
 
-/// The experiment of this name.
+/// The experiment with this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
     ALL.into_iter().find(|experiment| experiment.name() == name)
 }
@@ -42,8 +42,8 @@ pub fn by_name(name: &str) -> Option<&'static dyn Experiment> {
 /// The experiments from which a profile is made.
 pub const OF_PROFILE: [&str; 4] = ["pages", "ring", "locks", "pipe"];
 
-/// The bytes per second through a pipe of this capacity by writes as the engine makes them; the
-/// reason if the system refuses it.
+/// The bytes per second through a pipe of this capacity, with writes like the engine's; the reason
+/// if the system refuses it.
 pub(crate) fn pipe_rate(
     context: &Context,
     capacity_bytes: usize,
@@ -56,8 +56,7 @@ pub(crate) fn pipe_rate(
     )
 }
 
-/// The acquisitions per second of a contended lock of the pool whose threads look at it so often at
-/// most.
+/// The acquisitions per second of a contended pool lock with this limit on spinning.
 pub(crate) fn contended_rate(context: &Context, spins_max: u32) -> Result<f64> {
     locks::contended_rate(context, spins_max)
 }

@@ -23,11 +23,10 @@ const SIZES_BYTES: [u64; 7] = [
     256 << 20,
 ];
 
-/// A page and a line: the walk touches one line of each page, and not always the same, which would
-/// use a small part of the caches.
+/// A page and a line: the walk touches one line per page, and not always the same one, which would
+/// use only a small part of the caches.
 pub(super) const PAGE_STEP_WORDS: usize = 512 + LINE_WORDS;
 
-/// Huge pages and the reach of the TLB.
 pub(super) struct Pages;
 
 impl Experiment for Pages {
@@ -108,7 +107,7 @@ fn huge_bytes_at(address: usize) -> Option<u64> {
     huge_bytes_in(&fs::read_to_string("/proc/self/smaps").ok()?, address)
 }
 
-/// From `/proc/self/smaps`: a line `from-to ...` for each mapping, then lines `Name: N kB`.
+/// Reads `/proc/self/smaps`: a line `from-to ...` for each mapping, then lines `Name: N kB`.
 fn huge_bytes_in(smaps: &str, address: usize) -> Option<u64> {
     let mut is_inside = false;
     for line in smaps.lines() {
@@ -126,18 +125,16 @@ fn huge_bytes_in(smaps: &str, address: usize) -> Option<u64> {
     None
 }
 
-/// No smaller table is on huge pages for certain.
+/// Smaller tables are not certain to be on huge pages.
 const LARGE_BYTES: u64 = 8 << 20;
 
-/// Ordinary pages count as slower from this ratio on.
+/// Ordinary pages count as slower at this ratio.
 const SLOWER: f64 = 1.25;
 
 fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> Vec<String> {
     let largest = pairs.last().map_or(0, |(size, _)| *size);
     if largest < LARGE_BYTES {
-        return vec![
-            "The memory limit leaves no table that is large enough for huge pages.".into(),
-        ];
+        return vec!["The memory limit leaves no table large enough for huge pages.".into()];
     }
     let Some(gain) = gain else {
         return vec![format!(

@@ -25,16 +25,15 @@ const WRITES_BYTES: [usize; 8] = [
     512 << 10,
     1 << 20,
 ];
-/// The capacity that Linux gives a pipe, and larger ones that an ordinary user may ask for.
+/// Linux's default capacity of a pipe, and larger ones that an ordinary user may request.
 const CAPACITIES_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 
 /// A capacity is enough if no larger one is faster by more than this.
 const ENOUGH: f64 = 0.97;
 
-/// The writes of the engine are of about this size.
+/// The size of the engine's typical writes.
 pub(super) const USUAL_WRITE_BYTES: usize = 256 << 10;
 
-/// Pipe throughput.
 pub(super) struct Pipe;
 
 impl Experiment for Pipe {
@@ -95,7 +94,7 @@ impl Experiment for Pipe {
     }
 }
 
-/// The least capacity that is enough for the engine's writes.
+/// The smallest capacity that is enough for the engine's writes.
 fn best_capacity(rates: &[(usize, usize, f64)]) -> Option<usize> {
     let usual = || {
         rates
@@ -154,7 +153,7 @@ fn pipe_of(capacity_bytes: usize) -> Result<std::result::Result<(File, File), St
     }
     #[cfg(not(target_os = "linux"))]
     if capacity_bytes != CAPACITIES_BYTES[0] {
-        return Ok(Err("this system has pipes of one size".into()));
+        return Ok(Err("this system has pipes of one size only".into()));
     }
     Ok(Ok((reader, writer)))
 }
@@ -178,14 +177,14 @@ pub(super) fn rate(
     }
     let mut buffer = vec![0; 1 << 20];
     let mut read = |count: &mut usize| -> Result<()> {
-        // Some reads between two looks at the clock.
+        // Several reads between two clock readings.
         for _ in 0..8 {
             let read = reader.read(&mut buffer);
             *count += read.map_err(at("read", Path::new("a pipe")))?;
         }
         Ok(())
     };
-    // The first reads fault the buffer in.
+    // The first reads fault in the buffer.
     read(&mut 0)?;
     let mut count = 0;
     let (_, taken_ns) = context.repeat(time, || read(&mut count))?;

@@ -1,4 +1,4 @@
-//! A token that threads pass around, by how they wait for it.
+//! Threads that pass a token around, by how they wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +16,19 @@ use crate::units::value_text;
 /// The numbers of threads.
 const THREADS: [usize; 3] = [2, 3, 4];
 
-/// Fewer hops say nothing about a hop, however long they take,
+/// Fewer hops are not meaningful, however long they take,
 const HOPS_MIN: u64 = 64;
-/// but they end after so many times the time that was meant for them.
+/// but this many times the intended time is the limit.
 const PATIENCE: u64 = 20;
 
 /// How a thread waits for the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Idling {
-    /// It looks again and again.
+    /// Polls.
     Spin,
-    /// As the pool's workers: it spins if it was woken often lately, then parks.
+    /// Like the pool's workers: spins if it was woken often lately, then parks.
     Adaptive,
-    /// It sleeps in the kernel at once.
+    /// Sleeps in the kernel at once.
     Park,
 }
 
@@ -44,7 +44,6 @@ impl Idling {
     }
 }
 
-/// The token ring.
 pub(super) struct Ring;
 
 impl Experiment for Ring {
@@ -163,14 +162,14 @@ struct Table {
     sleepers: Vec<Sleeper>,
     load: MachineLoad,
     time_ns: u64,
-    /// When the first hop began: starting threads is not measured.
+    /// Start of the first hop, to exclude starting the threads.
     start_ns: AtomicU64,
-    /// How long the hops took.
+    /// The time of the hops.
     taken_ns: AtomicU64,
 }
 
 impl Table {
-    /// Whether it is time to end, after `hops` hops.
+    /// Whether to end after `hops` hops.
     fn is_time_over(&self, hops: u64, now_ns: u64) -> bool {
         let taken_ns = now_ns.saturating_sub(self.start_ns.load(Ordering::Acquire));
         let is_enough = hops >= HOPS_MIN && taken_ns >= self.time_ns;

@@ -1,4 +1,4 @@
-//! Two threads that count: on the same line of the cache, and apart.
+//! Two threads that count: in the same cache line, and apart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,9 @@ use crate::outcome::{Cell, Outcome, Section, Unit};
 /// The distances between the two counters.
 const DISTANCES_BYTES: [usize; 5] = [8, 32, 64, 128, 256];
 
-/// Additions between two looks at the clock.
+/// Additions between two clock readings.
 const ADDITIONS: u64 = 4096;
 
-/// False sharing.
 pub(super) struct Sharing;
 
 impl Experiment for Sharing {
@@ -63,7 +62,7 @@ impl Experiment for Sharing {
                  bytes from it: {:.1} times as long.",
                 near / far
             )],
-            _ => vec!["Not measured: this process may use one processor only.".into()],
+            _ => vec!["Not measured: this process may use only one processor.".into()],
         };
         Ok(Outcome {
             sections: vec![section],
@@ -73,7 +72,7 @@ impl Experiment for Sharing {
     }
 }
 
-/// 512 bytes from the beginning of a line.
+/// 512 bytes, aligned to a cache line.
 #[repr(align(512))]
 struct Counters([AtomicU64; 64]);
 

@@ -1,4 +1,4 @@
-//! Clocks and timers: what they cost, and how late they are.
+//! Clocks and timers: their cost, and how late they are.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,10 +16,9 @@ use crate::units::value_text;
 
 const DELAYS_US: [u64; 4] = [50, 500, 2000, 10_000];
 
-/// Timers between two looks at the clock.
+/// Timers between two clock readings.
 const BATCH: u64 = 1024;
 
-/// Timers.
 pub(super) struct Timers;
 
 impl Experiment for Timers {
@@ -124,7 +123,7 @@ fn fire_rate(context: &Context) -> Result<f64> {
     let ignore = |_: usize, event: Expired<u64>| {
         black_box(event.payload);
     };
-    // Time of the timers, which need not be that of the clock.
+    // The timers' own time, independent of the clock.
     let mut now_ns = 0;
     let (rounds, taken_ns) = context.repeat(context.time(40, 200), || {
         for step in 0..BATCH {

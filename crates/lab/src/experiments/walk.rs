@@ -13,19 +13,19 @@ use crate::random::{Random, write_cycle};
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
 
-/// Accesses between two looks at the clock: few, so that some rounds end before the system gives
-/// the processor to another program.
+/// Accesses between two clock readings: few, so that some rounds end before the system switches to
+/// another program.
 const ACCESSES: u64 = 1 << 12;
 
-/// More of a table than this many accesses reach fits no cache.
+/// A table needs at most this many accesses to warm the caches: more does not fit.
 const WARMING_ACCESSES_MAX: u64 = 1 << 18;
 
-/// Whether a table of this size fits the memory of the run.
+/// Whether a table of this size fits into the run's memory.
 pub(super) fn fits(context: &Context, table_bytes: u64) -> bool {
     table_bytes <= context.memory_bytes
 }
 
-/// A table with a random cycle over places that are `step_words` apart.
+/// A table with a random cycle through places `step_words` apart.
 pub(super) fn cycle(
     context: &Context,
     pages: Pages,
@@ -39,13 +39,13 @@ pub(super) fn cycle(
     Ok(table)
 }
 
-/// The nanoseconds of one access on the cycle in `table`: the least of several rounds, since all
-/// that disturbs a round makes it longer.
+/// The nanoseconds per access on the cycle in `table`: the minimum of several rounds, since
+/// disturbances only ever slow down.
 pub(super) fn access_ns(context: &Context, table: &HugeBuffer, time: Duration) -> Result<f64> {
     let words = table.words();
     let mut at = 0_usize;
     let mut least_ns = f64::INFINITY;
-    // Into the caches what fits there.
+    // Loads as much as fits into the caches.
     let lines = (words.len() / LINE_WORDS) as u64;
     follow(words, &mut at, lines.min(WARMING_ACCESSES_MAX));
     context.repeat(time, || {

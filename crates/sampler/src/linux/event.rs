@@ -21,13 +21,13 @@ pub(super) enum Kind {
 /// How an event samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sampling {
-    /// Nanoseconds, or page faults, from one sample to the next.
+    /// Nanoseconds, or page faults, between samples.
     pub(super) period: u64,
-    /// The bytes of the stack in each sample.
+    /// The bytes of stack in each sample.
     pub(super) stack_bytes: u32,
-    /// Whether what the kernel does for the thread is sampled, too.
+    /// Whether to include the kernel's work for the thread.
     pub(super) with_kernel: bool,
-    /// The bytes in a ring at which the reader is woken.
+    /// Wakes the reader when a ring has this many bytes.
     pub(super) wakeup_bytes: u32,
 }
 
@@ -37,7 +37,7 @@ const SOFTWARE: u32 = 1;
 /// The fields of a sample that [`super::record`] reads: `PERF_SAMPLE_IDENTIFIER`, `_IP`, `_TID`,
 /// `_TIME`, `_REGS_USER`, `_STACK_USER`.
 const FIELDS: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 12 | 1 << 13;
-/// `PERF_REG_X86_BP`, `_SP`, `_IP`: what unwinding starts from.
+/// `PERF_REG_X86_BP`, `_SP`, `_IP`: where unwinding starts.
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 /// `struct perf_event_attr`, fifth version (112 bytes).
@@ -83,8 +83,7 @@ const DISABLE: libc::c_ulong = 0x2401;
 const SET_OUTPUT: libc::c_ulong = 0x2405;
 const ID: libc::c_ulong = 0x8008_2407;
 
-/// An event of one thread, and of the threads that it will start, on one processor. It begins
-/// disabled.
+/// An event of one thread and the threads that it starts, on one processor. Initially disabled.
 #[derive(Debug)]
 pub(super) struct PerfEvent {
     file: File,
@@ -149,14 +148,14 @@ impl PerfEvent {
         &self.file
     }
 
-    /// The number that samples of this event have.
+    /// The id in this event's samples.
     pub(super) fn id(&self) -> io::Result<u64> {
         let mut id = 0_u64;
         self.request(ID, std::ptr::from_mut(&mut id) as libc::c_ulong)?;
         Ok(id)
     }
 
-    /// Writes its samples into the ring of an event of the same processor.
+    /// Writes its samples into the ring of another event on the same processor.
     pub(super) fn write_to_ring_of(&self, owner: &PerfEvent) -> io::Result<()> {
         self.request(SET_OUTPUT, owner.file.as_raw_fd() as libc::c_ulong)
     }
@@ -169,14 +168,14 @@ impl PerfEvent {
         self.request(DISABLE, 0)
     }
 
-    /// What was counted so far: nanoseconds, or page faults.
+    /// The count so far: nanoseconds, or page faults.
     pub(super) fn count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         (&self.file).read_exact(&mut count)?;
         Ok(u64::from_ne_bytes(count))
     }
 
-    /// `argument` is a number, or for [`ID`] the address of a number.
+    /// `argument` is a number, or for [`ID`] the address of one.
     fn request(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the requests are those above: for `ID` the kernel writes eight bytes to the
         // address, which is that of a `u64` of the caller; the others take a number.

@@ -1,4 +1,4 @@
-//! From addresses to functions, each of which gets a number.
+//! Maps addresses to numbered functions.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,6 @@ use super::symbols::Symbol;
 use crate::origin;
 use crate::profile::{Function, FunctionNumber};
 
-/// The functions that were seen.
 #[derive(Debug)]
 pub(super) struct Functions {
     modules: Modules,
@@ -47,8 +46,8 @@ impl Functions {
         number
     }
 
-    /// The number of a function, an existing one if it has the same name and origin: instances of
-    /// a generic function are one.
+    /// The number of a function; the existing one if name and origin are equal, as for instances of
+    /// a generic function.
     pub(super) fn number_of(&mut self, function: Function) -> FunctionNumber {
         let key = (function.name.clone(), function.origin.clone());
         *self.by_name.entry(key).or_insert_with(|| {

@@ -1,8 +1,7 @@
 //! Sampling by the kernel's performance events.
 //!
-//! Events that threads inherit from those that start them have to be of one processor, so there is
-//! one for each processor, each kind, and each thread that exists at the beginning. All of a
-//! processor write into one ring.
+//! Inherited events must belong to one processor, so there is one for each processor, each kind,
+//! and each thread that exists at the start. All events of a processor write into one ring.
 
 mod event;
 mod functions;
@@ -33,12 +32,12 @@ use event::{Kind, PerfEvent, Sampling};
 use reader::{Code, Ending, ProcessorRing, Reader};
 use ring::Ring;
 
-/// The bytes of each processor's ring, the largest that is permitted. Without a privilege the
-/// kernel permits half a MiB by default, which is full after 30 ms at 16 KiB a sample.
+/// The sizes of each processor's ring to try, largest first. Without privileges the kernel permits
+/// half a MiB by default, which fills in 30 ms at 16 KiB per sample.
 const RING_BYTES: [usize; 4] = [2 << 20, 512 << 10, 256 << 10, 128 << 10];
-/// The reader is woken when so much of a ring is full.
+/// The reader is woken when 1/4 of a ring is full.
 const WAKEUP_SHARE: usize = 4;
-/// Files that the program may have besides the events.
+/// Files that the program may have open besides the events.
 const OTHER_FILES: u64 = 256;
 
 /// A running sampling of the process.
@@ -59,18 +58,16 @@ impl std::fmt::Debug for Ending {
     }
 }
 
-/// What the reader's thread begins with.
 type Work = (Vec<ProcessorRing>, Vec<(u64, Kind)>, HashMap<u32, String>);
 
 impl Sampler {
-    /// Samples all threads of the process from now on. `take_changes` says in which stages they
-    /// are.
+    /// Starts sampling all threads of the process. `take_changes` tells which stages they are in.
     ///
     /// # Errors
     /// The kernel refuses; see [`Error`].
     pub fn start(options: Options, take_changes: TakeChanges) -> Result<Sampler, Error> {
         let system = |action| move |error| Error::System { action, error };
-        // Before the first event, so that its own thread inherits none.
+        // Before the first event, so that the reader's own thread inherits none.
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| system("make an event for the reader")(error.into()))?;
         let ending = Arc::new(Ending {
@@ -83,7 +80,7 @@ impl Sampler {
         let reader = {
             let ending = Arc::clone(&ending);
             Builder::new().name("sampler".into()).spawn(move || {
-                // The receiver waits.
+                // The receiver is waiting.
                 let _ = give_id.send(gettid().as_raw_nonzero().get() as u32);
                 read(&work, &is_ready, take_changes, &ending)
             })
@@ -107,7 +104,7 @@ impl Sampler {
         give_work
             .send((rings, kinds, threads))
             .map_err(|_| Error::ReaderLost)?;
-        // A ring is full soon. If the reader has failed, it says so at the end.
+        // A ring fills soon. If the reader fails, it reports that at the end.
         let _ = ready.recv();
         let start = Instant::now();
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -126,14 +123,14 @@ impl Sampler {
         })
     }
 
-    /// Ends the sampling.
+    /// Ends sampling.
     ///
     /// # Errors
-    /// What the reader needed could not be read.
+    /// The reader could not read what it needs.
     pub fn finish(self) -> Result<Profile, Error> {
         let (mut cpu_ns, mut faults) = (0, 0);
         for event in &self.events {
-            // An event that cannot be ended ends with its file.
+            // An event that cannot be disabled ends with its file.
             let _ = event.disable();
             let count = event.count().unwrap_or(0);
             match event.kind {
@@ -143,7 +140,7 @@ impl Sampler {
         }
         let elapsed = self.start.elapsed();
         self.ending.requested.store(true, Ordering::Release);
-        // If it fails, the reader ends after its interval.
+        // If this fails, the reader ends after its interval.
         let _ = rustix::io::write(&self.ending.wake, &1_u64.to_ne_bytes());
         let read = self.reader.join().map_err(|_| Error::ReaderLost)?;
         let profile = read.map_err(|error| Error::System {
@@ -163,7 +160,7 @@ impl Sampler {
     }
 }
 
-/// The reader's thread. It prepares itself while the events are opened.
+/// The reader's thread. It prepares while the events are opened.
 fn read(
     work: &Receiver<Work>,
     is_ready: &Sender<()>,
@@ -172,16 +169,16 @@ fn read(
 ) -> io::Result<Profile> {
     let code = Code::read()?;
     let Ok((rings, kinds, names)) = work.recv() else {
-        // The start has failed, and says why.
+        // The start failed, and reports why.
         return Ok(Profile::default());
     };
     let reader = Reader::new(code, rings, kinds, names, take_changes);
-    // The receiver waits.
+    // The receiver is waiting.
     let _ = is_ready.send(());
     Ok(reader.run(ending))
 }
 
-/// The threads of this process but one, with their names.
+/// The names of all threads of this process except one.
 fn threads_but(excluded: u32) -> io::Result<HashMap<u32, String>> {
     let mut threads = HashMap::new();
     for entry in fs::read_dir("/proc/self/task")? {
@@ -191,7 +188,7 @@ fn threads_but(excluded: u32) -> io::Result<HashMap<u32, String>> {
             .to_str()
             .and_then(|name| name.parse().ok());
         if let Some(id) = id.filter(|&id| id != excluded) {
-            // A thread may have ended meanwhile.
+            // The thread may have ended.
             let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
             threads.insert(id, name.trim_end().to_owned());
         }
@@ -262,7 +259,7 @@ fn open_all(
     Ok(opened)
 }
 
-/// The first event of a processor, with the largest ring that is permitted.
+/// The first event of a processor, with the largest permitted ring.
 fn ring_of(
     sampling: &Sampling,
     thread_id: u32,
@@ -287,7 +284,7 @@ fn ring_of(
     })
 }
 
-/// Whether what the kernel does for this program may be sampled. If not, the program itself may.
+/// Whether the kernel's work may be sampled, not only the program itself.
 fn may_sample_kernel(sampling: &Sampling, thread_id: u32) -> Result<bool, Error> {
     let attempt = |with_kernel| {
         let sampling = Sampling {
@@ -303,7 +300,7 @@ fn may_sample_kernel(sampling: &Sampling, thread_id: u32) -> Result<bool, Error>
     }
 }
 
-/// Events are files; the limit of a process may be raised to its hard limit.
+/// Events are files: raises the limit of open files, if needed to its hard limit.
 fn allow_files(events: u64) {
     let limit = getrlimit(Resource::Nofile);
     let needed = events + OTHER_FILES;
@@ -314,7 +311,7 @@ fn allow_files(events: u64) {
             current: Some(limit.maximum.map_or(needed, |maximum| maximum.min(needed))),
             maximum: limit.maximum,
         };
-        // If it fails, the events say that there are too many files.
+        // If this fails, opening the events reports too many files.
         let _ = setrlimit(Resource::Nofile, raised);
     }
 }

@@ -1,7 +1,7 @@
-//! The program and the libraries in memory: where their code is, how to unwind it, and what its
-//! functions are called.
+//! The program and its libraries: where their code is, how to unwind it, and the names of
+//! functions.
 //!
-//! They are read once, at the beginning. Code that is loaded later is unknown.
+//! They are read once, at the start. Code loaded later is unknown.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,13 +17,13 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, Rea
 
 use super::symbols::{Symbol, SymbolTable, TextSection};
 
-/// The page in which the kernel provides functions such as the reading of clocks.
+/// The page in which the kernel provides functions such as reading the clock.
 const KERNEL_PAGE: &str = "[vdso]";
 const PAGE_BYTES: u64 = 4096;
-/// The most bytes of symbols that are unpacked.
+/// The maximum size of unpacked symbols.
 const PACKED_SYMBOLS_MAX: u64 = 256 << 20;
 
-/// A file of code in memory.
+/// A file with code in memory.
 #[derive(Debug)]
 pub(super) struct CodeModule {
     range: Range<u64>,
@@ -33,7 +33,6 @@ pub(super) struct CodeModule {
     symbols: SymbolTable,
 }
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     modules: Vec<CodeModule>,
@@ -57,18 +56,18 @@ struct CodePart {
 }
 
 impl Modules {
-    /// Reads what is in memory now, and tells `unwinder`.
+    /// Reads what is in memory now, and registers it with `unwinder`.
     ///
     /// # Errors
-    /// The list of mappings, or the program itself, cannot be read. Libraries that cannot be read
-    /// are left out.
+    /// The list of mappings, or the program itself, cannot be read. Unreadable libraries are left
+    /// out.
     pub(super) fn read(unwinder: &mut UnwinderX86_64<Vec<u8>>) -> io::Result<Modules> {
         let program = fs::read_link("/proc/self/exe").unwrap_or_default();
         let maps = fs::read_to_string("/proc/self/maps")?;
         let mut modules = vec![];
         for (name, mapping) in mappings(&maps) {
             let is_program = Path::new(&name) == program;
-            // The file may have been removed or replaced since.
+            // The file may have been removed or replaced.
             let path = if is_program { "/proc/self/exe" } else { name.as_str() };
             if name == KERNEL_PAGE {
                 let content = own_memory(&mapping.range)?;
@@ -76,7 +75,7 @@ impl Modules {
                 continue;
             }
             match File::open(path) {
-                // Reads only what is asked for: a program may have a lot of debug information.
+                // Reads on demand: a program may have a lot of debug information.
                 Ok(file) => {
                     let content = ReadCache::new(file);
                     modules.extend(read_module(name, is_program, &mapping, &content, unwinder));
@@ -100,7 +99,7 @@ impl Modules {
     }
 }
 
-/// The files of code by name: path, or `[vdso]`.
+/// The files with code by name: path, or `[vdso]`.
 fn mappings(maps: &str) -> BTreeMap<String, Mapping> {
     let mut found: BTreeMap<String, (Range<u64>, Option<CodePart>)> = BTreeMap::new();
     for line in maps.lines() {
@@ -144,7 +143,7 @@ fn own_memory(range: &Range<u64>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `None` for what is not a library or program.
+/// `None` for anything but a library or program.
 fn read_module<'a>(
     name: String,
     is_program: bool,
@@ -192,7 +191,7 @@ fn read_module<'a>(
     })
 }
 
-/// The functions of a file: those of the full table, which may be packed, else those that others
+/// The functions of a file: from the full table, which may be packed, otherwise those that others
 /// may link to.
 fn symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> SymbolTable {
     if let Some(packed) = packed_symbols(object)
@@ -203,8 +202,8 @@ fn symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>, base: u64) -> Symbol
     symbols_of_table(object, base)
 }
 
-/// A program without symbols may contain a file that has nothing else, compressed by xz: GDB's
-/// "MiniDebugInfo". That of this program takes a seventh of the space.
+/// A program without symbols may contain an xz-compressed file with only the symbols: GDB's
+/// "MiniDebugInfo". For this program that takes a seventh of the space.
 fn packed_symbols<'a>(object: &object::File<'a, impl ReadRef<'a>>) -> Option<Vec<u8>> {
     let section = object.section_by_name(".gnu_debugdata")?;
     let mut unpacked = vec![];
@@ -270,7 +269,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// As `.ci/split-debug` packs them.
+    /// As packed by `.ci/split-debug`.
     #[test]
     fn packed_symbols_are_those_of_the_full_table() {
         let directory = tempfile::tempdir().unwrap();

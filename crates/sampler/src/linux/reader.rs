@@ -1,4 +1,4 @@
-//! The thread that empties the rings while the program runs, and counts stacks.
+//! The thread that drains the rings while the program runs, and counts stacks.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,27 +20,26 @@ use super::stages::StageTimes;
 use crate::options::TakeChanges;
 use crate::profile::{Count, Function, FunctionNumber, Paths, Profile, ROOT};
 
-/// Rings are emptied at least so often.
+/// Rings are drained at least this often.
 const INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
-/// A stack of more functions is cut: a recursion without an end.
+/// Longer stacks are cut: they come from infinite recursion.
 const DEPTH_MAX: usize = 512;
 
-/// The ring of one processor, and the event that it belongs to.
+/// A processor's ring, and its event.
 pub(super) struct ProcessorRing {
     pub(super) owner: Arc<PerfEvent>,
     pub(super) ring: Ring,
 }
 
-/// Tells the reader to end.
 pub(super) struct Ending {
     pub(super) requested: AtomicBool,
     pub(super) wake: OwnedFd,
 }
 
-/// What is in memory: how to follow stacks, and the names of functions.
+/// How to unwind stacks, and the names of functions.
 pub(super) struct Code {
     unwinder: UnwinderX86_64<Vec<u8>>,
     functions: Functions,
@@ -48,7 +47,7 @@ pub(super) struct Code {
 
 impl Code {
     /// # Errors
-    /// The list of what is in memory, or the program, cannot be read.
+    /// The list of mappings, or the program, cannot be read.
     pub(super) fn read() -> io::Result<Code> {
         let mut unwinder = UnwinderX86_64::new();
         let functions = Functions::new(Modules::read(&mut unwinder)?);
@@ -67,7 +66,7 @@ pub(super) struct Reader {
     unwinder: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
     functions: Functions,
-    /// The addresses of the stack being followed, the innermost first.
+    /// The addresses of the present stack, innermost first.
     addresses: Vec<u64>,
     paths: Paths,
     names: HashMap<u32, String>,
@@ -77,7 +76,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A reader of these rings. `names` are those of the threads that exist.
+    /// `names` are the names of existing threads.
     pub(super) fn new(
         code: Code,
         rings: Vec<ProcessorRing>,
@@ -109,10 +108,9 @@ impl Reader {
         }
     }
 
-    /// Reads until the end is requested.
     pub(super) fn run(mut self, ending: &Ending) -> Profile {
         loop {
-            // Before the reading, so that what was sampled before the request is read.
+            // Checked first, so that everything sampled before the request is read.
             let is_last = ending.requested.load(Ordering::Acquire);
             self.read_rings();
             if is_last {
@@ -128,14 +126,14 @@ impl Reader {
                 .map(|owner| PollFd::new(owner.file(), PollFlags::IN));
             let wake = std::iter::once(PollFd::new(&ending.wake, PollFlags::IN));
             let mut files: Vec<PollFd<'_>> = files.chain(wake).collect();
-            // An interrupted wait is over early, which does no harm.
+            // An interrupted wait merely ends early.
             let _ = poll(&mut files, Some(&INTERVAL));
         }
     }
 
     fn read_rings(&mut self) {
         let now = clock_gettime(ClockId::Monotonic);
-        // All samples up to here are older than the changes that are taken next.
+        // All samples up to here are older than the changes taken next.
         let heads: Vec<u64> = self.rings.iter().map(|of| of.ring.head()).collect();
         let stages = &mut self.stages;
         self.profile.stage_changes_lost = (self.take_changes)(&mut |change| stages.add(change));
@@ -185,7 +183,7 @@ impl Reader {
         self.paths.add(stage, sample.thread_id, path, count);
     }
 
-    /// Finds the addresses of a stack. Returns whether they reach its beginning.
+    /// Unwinds a stack. Returns whether its start was reached.
     fn follow(&mut self, sample: &Sample<'_>) -> bool {
         self.addresses.clear();
         let Some(user) = &sample.user else {
@@ -201,7 +199,7 @@ impl Reader {
             match frames.next() {
                 Ok(None) => return true,
                 Ok(Some(_)) if self.addresses.len() == DEPTH_MAX => return false,
-                // For return addresses, one in the instruction of the call.
+                // For return addresses, an address inside the call instruction.
                 Ok(Some(frame)) => self.addresses.push(frame.address_for_lookup()),
                 Err(_) => return false,
             }

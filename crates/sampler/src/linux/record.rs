@@ -1,6 +1,6 @@
-//! The records of the kernel: samples, names of threads, losses.
+//! The kernel's records: samples, names of threads, losses.
 
-/// Bytes that may continue at the beginning of a ring.
+/// Bytes that may wrap around the end of a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a> {
     first: &'a [u8],
@@ -12,7 +12,7 @@ impl<'a> Bytes<'a> {
         Bytes { first, second }
     }
 
-    /// The eight bytes at a multiple of eight.
+    /// The word at an offset that is a multiple of eight.
     pub(super) fn word(self, offset: usize) -> Option<u64> {
         let bytes = match offset.checked_sub(self.first.len()) {
             None => self.first.get(offset..offset + 8),
@@ -33,17 +33,17 @@ impl<'a> Bytes<'a> {
 /// A thread at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample<'a> {
-    /// Of which event it is.
+    /// The event that took it.
     pub(super) event_id: u64,
     /// Whether the thread was in the kernel.
     pub(super) in_kernel: bool,
     pub(super) thread_id: u32,
     pub(super) at_ns: u64,
-    /// The thread's own state; `None` for one that has none, such as a thread that is ending.
+    /// The thread's user state; `None` if it has none, such as a thread that is ending.
     pub(super) user: Option<User<'a>>,
 }
 
-/// Registers and stack of the program itself, also while the kernel works for it.
+/// Registers and stack of the program, even while the kernel works for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct User<'a> {
     pub(super) instruction: u64,
@@ -55,7 +55,7 @@ pub(super) struct User<'a> {
 }
 
 impl User<'_> {
-    /// The word at an address, if it is in the copied part of the stack.
+    /// The word at an address, if the copied part of the stack has it.
     pub(super) fn word_at(&self, address: u64) -> Option<u64> {
         let offset = usize::try_from(address.checked_sub(self.stack_pointer)?).ok()?;
         if offset.checked_add(8)? > self.stack_bytes {
@@ -74,16 +74,15 @@ impl User<'_> {
     }
 }
 
-/// What the kernel says.
 #[derive(Debug, Clone)]
 pub(super) enum Record<'a> {
     Sample(Sample<'a>),
-    /// The thread has this name now.
+    /// The thread now has this name.
     Name {
         thread_id: u32,
         name: String,
     },
-    /// So many records found no room.
+    /// This many records were dropped.
     Lost(u64),
 }
 
@@ -98,7 +97,7 @@ const KERNEL: u64 = 1;
 const REGISTERS: usize = 3;
 
 impl Record<'_> {
-    /// Reads the record with this header and body; `None` for other kinds and broken ones.
+    /// Parses a record; `None` for other kinds and malformed ones.
     pub(super) fn parse(header: u64, body: Bytes<'_>) -> Option<Record<'_>> {
         let mode = (header >> 32) & MODE_MASK;
         match header as u32 {
@@ -115,17 +114,17 @@ impl Record<'_> {
     }
 }
 
-/// The fields in the order in which the kernel writes them.
+/// The fields in the kernel's order.
 fn sample(in_kernel: bool, body: Bytes<'_>) -> Option<Sample<'_>> {
     let word = |index: usize| body.word(index * 8);
-    // The second is the instruction, which may be one of the kernel.
+    // The second is the instruction pointer, which may be in the kernel.
     let (event_id, thread, at_ns, abi) = (word(0)?, word(2)?, word(3)?, word(4)?);
     let mut user = None;
     if abi != 0 {
         let registers = 5;
         let (frame_pointer, stack_pointer, instruction) =
             (word(registers)?, word(registers + 1)?, word(registers + 2)?);
-        // The size, so many bytes, and how many of them were copied; without bytes no third field.
+        // The size, that many bytes, and how many were copied; size 0 has no third field.
         let size = registers + REGISTERS;
         let reserved_bytes = word(size)? as usize;
         let copied_bytes = match reserved_bytes {
@@ -200,7 +199,7 @@ mod tests {
             let cut = Bytes::new(&bytes[..length], &[]);
             assert!(Record::parse(u64::from(SAMPLE), cut).is_none(), "{length}");
         }
-        // Sizes that no record has.
+        // Impossible sizes.
         let mut words = sample_words();
         for size in [u64::MAX, 1 << 40, 32] {
             words[8] = size;

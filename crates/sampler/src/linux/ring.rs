@@ -1,4 +1,4 @@
-//! The ring into which the kernel writes samples, and which this process empties.
+//! The ring into which the kernel writes samples, and which this process drains.
 //!
 //! `unsafe`: the memory is shared with the kernel. It writes records between the reader's position
 //! and its own only after the reader has moved on, so the bytes between the two do not change while
@@ -18,18 +18,17 @@ use super::record::Bytes;
 /// Offsets of `data_head` and `data_tail` in the first page, `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
-/// The first page has the positions; the data follow.
+/// The first page has the positions; the data follows.
 const PAGE_BYTES: usize = 4096;
-/// The type and the size in the first eight bytes of a record.
+/// The type and size in the first eight bytes of a record.
 const SIZE_SHIFT: u32 = 48;
 
-/// See above.
 #[derive(Debug)]
 pub(super) struct Ring {
     map: MmapRaw,
     /// A power of two.
     data_bytes: usize,
-    /// The reader's position: the bytes ever read.
+    /// The reader's position: all bytes ever read.
     tail: u64,
 }
 
@@ -37,7 +36,7 @@ impl Ring {
     /// Maps the ring of an event.
     ///
     /// # Errors
-    /// The kernel refuses, for example that much memory.
+    /// The kernel refuses, for example because of the size.
     pub(super) fn map(event: &PerfEvent, data_bytes: usize) -> io::Result<Ring> {
         let mut options = MmapOptions::new();
         let map = options.len(PAGE_BYTES + data_bytes).map_raw(event.file())?;
@@ -58,7 +57,7 @@ impl Ring {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Gives each record up to `head`, an earlier answer of [`Ring::head`].
+    /// Passes each record up to `head`, an earlier result of [`Ring::head`], to `each`.
     pub(super) fn take(&mut self, head: u64, mut each: impl FnMut(u64, Bytes<'_>)) {
         while self.tail < head {
             let Some(header) = self.bytes(self.tail..self.tail + 8).word(0) else {
@@ -66,7 +65,7 @@ impl Ring {
             };
             let length = header >> SIZE_SHIFT;
             if length < 8 || length > head - self.tail {
-                // No such record: nothing after it can be read either.
+                // Not a valid record: nothing after it can be read either.
                 self.tail = head;
             } else {
                 each(header, self.bytes(self.tail + 8..self.tail + length));
@@ -76,7 +75,7 @@ impl Ring {
         }
     }
 
-    /// The bytes between two positions that are not before the reader's and not after the kernel's.
+    /// The bytes between two positions within the unread part.
     fn bytes(&self, range: Range<u64>) -> Bytes<'_> {
         let start = range.start as usize & (self.data_bytes - 1);
         let length = (range.end - range.start) as usize;

@@ -1,13 +1,13 @@
-//! In which stage each thread was at a moment.
+//! The stage of each thread over time.
 
 use std::collections::HashMap;
 
 use crate::options::StageChange;
 
-/// How long changes are kept after their time: samples are read much sooner.
+/// How long changes are kept: samples are read much sooner.
 const KEPT_NS: u64 = 1_000_000_000;
 
-/// The changes of each thread that samples may still ask for.
+/// The changes of each thread that samples may still need.
 #[derive(Debug, Default)]
 pub(super) struct StageTimes {
     threads: HashMap<u32, Vec<(u64, Option<&'static str>)>>,
@@ -19,19 +19,18 @@ impl StageTimes {
         changes.push((change.at_ns, change.stage));
     }
 
-    /// The stage of a thread at a time.
     pub(super) fn at(&self, thread_id: u32, at_ns: u64) -> Option<&'static str> {
         let changes = self.threads.get(&thread_id)?;
         let after = changes.partition_point(|(from_ns, _)| *from_ns <= at_ns);
         changes.get(after.checked_sub(1)?)?.1
     }
 
-    /// Forgets what no sample asks for any more.
+    /// Drops what no sample needs any longer.
     pub(super) fn forget_before(&mut self, now_ns: u64) {
         let from_ns = now_ns.saturating_sub(KEPT_NS);
         for changes in self.threads.values_mut() {
             let after = changes.partition_point(|(at_ns, _)| *at_ns <= from_ns);
-            // The last one before says where the thread was at that time.
+            // The last one before tells the stage at that time.
             changes.drain(..after.saturating_sub(1));
         }
     }

@@ -1,20 +1,19 @@
-//! The functions of a file of code, as its linker left them (`Elf64_Sym`).
+//! The functions of a file with code, as the linker left them (`Elf64_Sym`).
 //!
-//! Names stay where they are in the file's table until somebody asks for one: there are tens of
-//! thousands of them, and a run meets a few hundred.
+//! Names stay in the file's table until requested: there are tens of thousands, and a run meets a
+//! few hundred.
 
 use std::ops::Range;
 
-/// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Symbol<'a> {
-    /// As the linker knows it.
+    /// The linker's name.
     pub(super) name: &'a str,
-    /// The source file or compilation unit, if the linker knows it.
+    /// The source file or compilation unit, if known.
     pub(super) file: Option<&'a str>,
 }
 
-/// The section of a file in which labels without a size may be functions.
+/// A section in which labels without a size may be functions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextSection {
     pub(super) number: usize,
@@ -32,9 +31,8 @@ pub(super) struct SymbolTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FunctionRange {
     range: Range<u64>,
-    /// Where its name begins in the names.
     name: u32,
-    /// Where that of its file begins; 0 if it is not known.
+    /// Where the name of its file begins; 0 if unknown.
     file: u32,
 }
 
@@ -92,7 +90,7 @@ impl ElfSymbol {
 }
 
 impl SymbolTable {
-    /// Reads a table of symbols and their names. Addresses in it are relative to `base`.
+    /// Parses a symbol table and its names. Its addresses are relative to `base`.
     pub(super) fn read(
         table: &[u8],
         names: &[u8],
@@ -106,7 +104,7 @@ impl SymbolTable {
             let is_function = matches!(entry.kind, FUNCTION | CHOSEN_FUNCTION);
             let is_in_text = text.is_some_and(|text| text.number == usize::from(entry.section));
             if entry.kind == FILE {
-                // The local symbols after it are of this file.
+                // The local symbols after it belong to this file.
                 file = entry.name;
             } else if entry.section != UNDEFINED && entry.name != 0 {
                 let is_sized = is_function && entry.length > 0;
@@ -121,7 +119,7 @@ impl SymbolTable {
                 }
             }
         }
-        // Of several names of a function the first, of a label and a function the function.
+        // Of several names of a function keep the first, of a label and a function the function.
         found.sort_unstable_by_key(|function| {
             let Range { start, end } = function.range;
             (start, std::cmp::Reverse(end), function.name)
@@ -158,8 +156,8 @@ impl SymbolTable {
     }
 }
 
-/// Functions of assembly may be labels without a size: each ends where the next function begins.
-/// Labels inside functions are none.
+/// Assembly functions may be labels without a size: each ends where the next function begins.
+/// Labels inside functions do not count.
 fn with_labels_extended(found: Vec<FunctionRange>, end: u64) -> Vec<FunctionRange> {
     let mut kept: Vec<FunctionRange> = Vec::with_capacity(found.len());
     let mut function_end = 0;

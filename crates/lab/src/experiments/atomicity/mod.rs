@@ -1,7 +1,7 @@
-//! What a file system and pipes promise about operations at the same time, found by content.
+//! What a file system and pipes guarantee about simultaneous operations, judged by the content.
 //!
-//! The questions are Roberson's five: do readers run with readers, do readers run with writers,
-//! what do readers see of a write, do writers run with writers, and what results from two writes.
+//! The questions are Roberson's five: do readers wait for readers, do readers wait for writers,
+//! what do readers see of a write, do writers wait for writers, and what results from two writes.
 
 mod offsets;
 mod pipes;
@@ -31,10 +31,9 @@ use refrain_page::binary_text;
 /// The sizes of reads and writes.
 const SIZES_BYTES: [usize; 4] = [512, 4 << 10, 64 << 10, 1 << 20];
 
-/// The most that one growing file takes on the disk.
+/// The disk space that one growing file may take.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 
-/// File atomicity.
 pub(super) struct Atomicity;
 
 impl Experiment for Atomicity {
@@ -80,7 +79,7 @@ impl Experiment for Atomicity {
     }
 }
 
-/// A file of the host.
+/// A file on the host.
 struct HostFile(File);
 
 impl HostFile {
@@ -130,7 +129,7 @@ fn together(context: &Context, findings: &mut Findings) -> Result<Section> {
                 0 | 1 => Cell::not_available("needs two processors"),
                 _ => {
                     let file = HostFile::create(context)?;
-                    // Bytes to read, and to overwrite.
+                    // Bytes to read and overwrite.
                     let first = file.write_at(0, &vec![1; 2 * size]);
                     first.map_err(at("write a file in", &context.directory))?;
                     let time = context.time(30, 180);
@@ -154,7 +153,6 @@ fn together(context: &Context, findings: &mut Findings) -> Result<Section> {
     Ok(section)
 }
 
-/// What the shares of work say.
 fn together_text(least: f64, most: f64) -> &'static str {
     match (least, most) {
         _ if least >= 1.5 => "they run at the same time",
@@ -218,7 +216,7 @@ fn pieces_cell(seen: Sighting) -> Cell {
     }
 }
 
-/// What was seen at each size, in words.
+/// The sightings at each size, in words.
 fn sightings_text(all: &[(usize, Sighting)], [one, many]: [&str; 2]) -> String {
     let parts = all.iter().map(|(size, seen)| {
         let size = binary_text(*size as u64);
@@ -257,7 +255,7 @@ const GROWTHS: [(&str, Growth, [Mode; 2]); 3] = [
     ),
 ];
 
-/// Reads through one descriptor are probed with this many bytes of records.
+/// Reads through one descriptor are tested with this many bytes of records.
 const READ_BYTES: usize = 4 << 20;
 
 fn fates(context: &Context, findings: &mut Findings) -> Result<Section> {
@@ -290,7 +288,7 @@ fn fates(context: &Context, findings: &mut Findings) -> Result<Section> {
     let mut all = Vec::new();
     for size in SIZES_BYTES {
         let file = unnamed_files::open(&context.directory, &[Mode::ReadWrite])?.remove(0);
-        // At 512 bytes fewer, which is enough to see.
+        // Fewer at 512 bytes: enough to see an effect.
         let records = (READ_BYTES / size).min(4096) as u64;
         let fate = offsets::readers(context, file, size, records)?.map_err(&failed)?;
         section.push(fate_row(name, size, fate));
@@ -325,7 +323,7 @@ fn fates_text(all: &[(usize, Fate)]) -> String {
         .map(|(what, count)| format!("{count} {what}"))
         .collect();
     if seen.is_empty() {
-        format!("of {records} records none was seen lost, read twice or mixed.")
+        format!("none of {records} records was seen lost, read twice or mixed.")
     } else {
         format!("of {records} records {}.", seen.join(", "))
     }

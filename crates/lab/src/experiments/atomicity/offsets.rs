@@ -1,4 +1,4 @@
-//! Offsets that threads share: descriptors that read and write forward, and files that grow.
+//! Shared offsets: descriptors read and written forward, and files that grow.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,32 +11,32 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::gang;
 
-/// How two threads write records one behind the other.
+/// How two threads write records one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
     /// Through one descriptor, whose offset they share.
     SharedOffset,
     /// Through two descriptors that append (O_APPEND).
     Append,
-    /// Through two descriptors, each at what it took for the end.
+    /// Through two descriptors, each at what it found to be the end.
     SeekToEnd,
 }
 
-/// What became of records.
+/// The fate of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fate {
-    /// Records written, or there to be read.
+    /// Records written, or available to read.
     pub(super) records: u64,
-    /// Records that are not there, or were read by nobody.
+    /// Records that are missing, or were read by nobody.
     pub(super) lost: u64,
     /// Records that were read twice.
     pub(super) twice: u64,
-    /// Places of a record that hold more than one number.
+    /// Record positions that hold more than one number.
     pub(super) mixed: u64,
 }
 
-/// Two threads write records through `files`, one for each (or one for both), until `time` is over
-/// or the file has `bytes_max`. Then `reader` counts what is there.
+/// Two threads write records through `files`, one each (or one for both), until `time` is over or
+/// the file has `bytes_max`. Then `reader` counts what is there.
 pub(super) fn writers(
     context: &Context,
     growth: Growth,
@@ -103,7 +103,7 @@ fn fate_of_writes(reader: &File, records: u64, size_bytes: usize) -> io::Result<
     })
 }
 
-/// Two threads read a file of numbered records through one descriptor, until its end.
+/// Two threads read a file of numbered records to its end, through one descriptor.
 pub(super) fn readers(
     context: &Context,
     mut file: File,
@@ -131,7 +131,7 @@ pub(super) fn readers(
                 return Ok((seen, numbers));
             }
             seen.look(&record[..count]);
-            // A part of a record counts as mixed: the rest went to another reader.
+            // A partial record counts as mixed: the rest went to another reader.
             seen.mixed += u64::from(count < size_bytes);
             numbers.extend(number_of(&record));
         }
@@ -189,7 +189,7 @@ mod tests {
         let limits = (Duration::from_millis(30), 1 << 20);
         let fate = writers(&context, Growth::Append, opened, &reader, 512, limits);
         let fate = fate.unwrap().unwrap();
-        // POSIX demands this of O_APPEND.
+        // POSIX requires this of O_APPEND.
         assert!(
             fate.records >= 2 && fate.records <= (1 << 20) / 512,
             "{fate:?}"

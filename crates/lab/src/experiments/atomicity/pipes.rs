@@ -1,4 +1,4 @@
-//! Two threads that write to one pipe.
+//! Two threads write to one pipe.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::error::{Result, at};
 use crate::gang::{self, Countdown};
 
-/// Two threads write records to a pipe until `time` is over; a third one reads all, and looks at
-/// each stretch of a record's length. As long as nothing is interleaved each is one record.
+/// Two threads write records to a pipe until `time` is over. A third reads everything, and checks
+/// each stretch of a record's length. As long as nothing is interleaved, each is one record.
 pub(super) fn writers(
     context: &Context,
     size_bytes: usize,
@@ -23,7 +23,7 @@ pub(super) fn writers(
     let (reader, writer) = io::pipe().map_err(at("make", Path::new("a pipe")))?;
     let reader = File::from(OwnedFd::from(reader));
     let writer = File::from(OwnedFd::from(writer));
-    // The reader sees the end of the pipe when the last writer has closed it.
+    // The reader reaches the end of the pipe when the last writer has closed it.
     let writers = Arc::new(Countdown::new(2, writer));
     let clocked = context.clone();
     let act = move |member: usize| -> io::Result<Sighting> {

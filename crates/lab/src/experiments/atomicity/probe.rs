@@ -10,25 +10,25 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::gang::{self, MeetingPoint};
 
-/// Something with bytes at offsets. One call is one operation: no part of it is repeated.
+/// Something with bytes at offsets. Each call is one operation: nothing is retried.
 pub(super) trait Target: Send + Sync + 'static {
     /// Reads once; returns the number of bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes once, all or an error.
+    /// Writes once: everything or an error.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// So few rounds are run even if they take longer than the time that was meant for them,
+/// At least this many rounds are run, even if they exceed the intended time,
 const ROUNDS_MIN: u64 = 32;
-/// up to so many times that time.
+/// up to this many times.
 const PATIENCE: u64 = 10;
 
-/// An error of a target, with what is being probed.
+/// An error of a target, with what is being tested.
 pub(super) type Seen = Result<io::Result<Sighting>>;
 
-/// One thread writes a record again and again, each time with another number; two others read it.
-/// Returns what the readers saw.
+/// One thread keeps writing a record, each time with another number; two others read it. Returns
+/// what the readers saw.
 pub(super) fn reads_during_writes<T: Target>(
     context: &Context,
     target: &Arc<T>,
@@ -74,8 +74,8 @@ pub(super) fn reads_during_writes<T: Target>(
     Ok(sum(seen))
 }
 
-/// Two threads write at the same moment, the second one `shift_bytes` later in the file; when both
-/// are done, the bytes that both wrote are looked at. Again until `time` is over.
+/// Two threads write at the same moment, the second one `shift_bytes` later in the file. When both
+/// are done, the bytes that both wrote are checked. Repeated until `time` is over.
 pub(super) fn writes_during_writes<T: Target>(
     context: &Context,
     target: &Arc<T>,
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes under a lock that is taken once for an operation, or once for each half of a write.
+    /// Bytes under a lock that is taken once per operation, or once for each half of a write.
     struct Fake {
         bytes: Lock<Vec<u8>>,
         is_torn: bool,
@@ -166,7 +166,7 @@ mod tests {
             }
             let (first, second) = bytes.split_at(bytes.len() / 2);
             self.put(offset, first);
-            // Long enough that the other thread comes, on one processor too.
+            // Long enough for the other thread to get in, even on one processor.
             std::thread::sleep(Duration::from_micros(200));
             self.put(offset + first.len() as u64, second);
             Ok(())
@@ -184,8 +184,8 @@ mod tests {
             .unwrap();
         assert!(read.mixed > 0 && read.mixed <= read.looks, "{read:?}");
         assert_eq!(read.piece_bytes, 2048);
-        // Both first halves are written before the second ones: who wins may differ by half, and
-        // with the shift the halves never lie on each other.
+        // Both first halves are written before the second ones: the winner may differ by half, and
+        // with the shift the halves never overlap.
         let written = writes_during_writes(&context, &fake, 4096, 1024, TIME)
             .unwrap()
             .unwrap();

@@ -1,4 +1,4 @@
-//! Records: every word of one holds the same number, so a mixture shows in its content.
+//! Records whose words all hold the same number, so that a mixture shows in the content.
 
 /// Fills `bytes`, whose length is a multiple of eight, with `number`.
 pub(super) fn fill(bytes: &mut [u8], number: u64) {
@@ -7,23 +7,21 @@ pub(super) fn fill(bytes: &mut [u8], number: u64) {
     }
 }
 
-/// The number of the first word.
 pub(super) fn number_of(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
 }
 
-/// What was looked at, and how often it held more than one number.
+/// How many records were checked, and how many held more than one number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sighting {
     pub(super) looks: u64,
     pub(super) mixed: u64,
-    /// The largest number that divides all offsets at which one number ended and another began: the
-    /// pieces that stayed whole. 0 if there were none.
+    /// The greatest common divisor of all offsets where the number changed: the size of the pieces
+    /// that stayed whole. 0 without any.
     pub(super) piece_bytes: u64,
 }
 
 impl Sighting {
-    /// Looks at `bytes`.
     pub(super) fn look(&mut self, bytes: &[u8]) {
         self.looks += 1;
         let mut is_mixed = false;
@@ -38,7 +36,7 @@ impl Sighting {
         self.mixed += u64::from(is_mixed);
     }
 
-    /// What two threads saw.
+    /// Combines what two threads saw.
     pub(super) fn and(self, other: Sighting) -> Sighting {
         Sighting {
             looks: self.looks + other.looks,
@@ -47,7 +45,6 @@ impl Sighting {
         }
     }
 
-    /// Of a thousand looks, those that were mixed.
     pub(super) fn per_thousand(self) -> f64 {
         self.mixed as f64 * 1000.0 / self.looks as f64
     }

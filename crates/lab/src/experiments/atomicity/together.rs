@@ -1,4 +1,5 @@
-//! Whether readers and writers of one file run at the same time, by how much two of them get done.
+//! Whether readers and writers of one file run at the same time, judged by their combined
+//! throughput.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +13,16 @@ use crate::gang;
 /// What one of the two threads does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Reads the same bytes again and again.
+    /// Keeps reading the same bytes.
     Read,
-    /// Writes the same bytes again and again.
+    /// Keeps writing the same bytes.
     Write,
     /// Writes bytes that nobody else touches.
     WriteElsewhere,
 }
 
-/// How much both get done together of what they get done alone: 2 if neither hinders the other, 1
-/// if they take turns.
+/// The combined throughput relative to that of each alone: 2 if neither hinders the other, 1 if
+/// they take turns.
 pub(super) fn share<T: Target>(
     context: &Context,
     target: &Arc<T>,
@@ -29,7 +30,7 @@ pub(super) fn share<T: Target>(
     roles: [Role; 2],
     time: Duration,
 ) -> Result<io::Result<f64>> {
-    // The best of the rounds, in turns: what disturbs makes less of both.
+    // The best of alternating rounds: disturbances only ever slow down.
     let mut alone = [0.0_f64; 2];
     let mut together = Vec::new();
     for _ in 0..ROUNDS {
@@ -76,7 +77,7 @@ fn run<T: Target>(
             }
             Ok(())
         });
-        // A cancelled round is found by the caller's check.
+        // The caller's check detects a cancelled round.
         let rate = rounds.map_or(f64::NAN, |(rounds, taken_ns)| {
             rounds as f64 / taken_ns as f64
         });
