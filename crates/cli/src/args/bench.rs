@@ -5,26 +5,25 @@ use std::path::PathBuf;
 /// Compare Refrain with other programs on FILE, as whole processes, and print a table.
 ///
 /// The runs of all contenders alternate (A B A B), after one warm-up run each; the table shows
-/// medians. The first peer is the baseline that the column "of baseline" refers to.
+/// medians. The first peer is the baseline of the column "of baseline".
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Files to measure with; each has its own table
+    /// Files to measure with; each gets its own table
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A command line to compare with; may be given several times
+    /// A command line to compare with; may be repeated
     ///
     /// For zstd, lrzip, xz, 7zz, zpaq, gzip, bzip2, lz4 and similar programs, name and options are
     /// enough, for example 'zstd -3 --long=31 -T2'. For other programs, `{}` stands for the input
-    /// file (without it, the file is the last argument), `{out}` for the output file (without it,
-    /// standard output is used), and the argument `<` connects the input to standard input. A
-    /// decompression command may follow after ':::', for example 'mytool -c < ::: mytool -d {}
-    /// {out}'.
+    /// file (default: the last argument), `{out}` for the output file (default: standard output),
+    /// and the argument `<` redirects the input to standard input. A decompression command may
+    /// follow after ':::', for example 'mytool -c < ::: mytool -d {} {out}'.
     #[arg(long = "peer", value_name = "COMMAND")]
     pub peer_commands: Vec<String>,
 
-    /// Predefined peers with suitable options, by name: zstd, lrzip, xz, 7zz, zpaq; 'default' is
-    /// all of them
+    /// Predefined peers with suitable options, by name: zstd, lrzip, xz, 7zz, zpaq, or 'default'
+    /// for all of them
     ///
     /// Programs that are not installed are skipped with a note.
     #[arg(long = "peers", value_name = "NAMES", value_delimiter = ',')]
@@ -40,7 +39,7 @@ pub struct BenchArgs {
     )]
     pub levels: Vec<u8>,
 
-    /// A further Refrain contender, by its `compress` options; may be given several times
+    /// A further Refrain contender, given by its `compress` options; may be repeated
     ///
     /// For example '--codec none' or '--level 3 --memory 256M'.
     #[arg(long = "refrain", value_name = "OPTIONS", allow_hyphen_values = true)]
@@ -63,20 +62,20 @@ pub struct BenchArgs {
     #[arg(long)]
     pub decompress: bool,
 
-    /// Also measure `refrain test` on each of Refrain's archives
+    /// Also measure `refrain test` on Refrain's archives
     #[arg(long)]
     pub test: bool,
 
-    /// Also time N reads of 4 KiB at random offsets of each of Refrain's archives
+    /// Also time N reads of 4 KiB at random offsets in each of Refrain's archives
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub reads: u32,
 
-    /// FILEs are archives: time the reads in this process and print JSON (how `--reads` works)
+    /// Treat FILEs as archives: time the reads in this process and print JSON (used by `--reads`)
     #[arg(long, hide = true)]
     pub read_archive: bool,
 
-    /// In measured runs, send output to /dev/null instead of a file (for programs that write to
-    /// standard output)
+    /// In measured runs, send output to /dev/null instead of a file (only for programs that write
+    /// to standard output)
     #[arg(long)]
     pub discard: bool,
 

@@ -1,4 +1,4 @@
-//! `refrain boot`: the arguments.
+//! The arguments of `refrain boot`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,32 +19,32 @@ pub struct BootArgs {
     /// The archive
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// The disk image: a member, or MEMBER/PATH; default: the only file
+    /// The disk image: a member, or MEMBER/PATH (default: the only file)
     #[arg(value_name = "NAME")]
     pub name: Option<OsString>,
-    /// Keep what the guest writes in this qcow2 file, which is made if it does not exist; default:
-    /// it is thrown away
+    /// Keep what the guest writes in this qcow2 file, which is created if needed (default: discard
+    /// it)
     #[arg(long, value_name = "FILE")]
     pub overlay: Option<PathBuf>,
-    /// Write a trace of what the guest reads, in order
+    /// Record what the guest reads, in order, in a trace
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Read ahead by this trace; default: the member NAME.trace, if the archive has one
+    /// Read ahead by this trace (default: the member NAME.trace, if the archive has one)
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
-    /// Read nothing ahead by a trace
+    /// Do not read ahead by a trace
     #[arg(long, conflicts_with = "replay")]
     pub no_replay: bool,
-    /// Print the commands that would run, and run nothing
+    /// Print the commands instead of running them
     #[arg(long)]
     pub print: bool,
-    /// The format of the image; default: by the mark at its beginning, or raw
+    /// The format of the image (default: detected, or raw)
     #[arg(long, value_name = "FORMAT")]
     pub image_format: Option<ImageFormat>,
     /// The program that runs the guest
     #[arg(long, value_name = "PROGRAM", default_value = default_qemu())]
     pub qemu: OsString,
-    /// The path of the socket between QEMU and the archive; default: one in a new directory
+    /// The socket between QEMU and the archive (default: one in a new directory)
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Further arguments for QEMU: -m 4G -nographic ...
@@ -69,7 +69,7 @@ QEMU gets `-accel kvm -accel tcg` and `-m 1G`, unless the arguments say somethin
 A trace is text. To store it in the archive, compress it as NAME.trace and append that archive:
     refrain compress disk.img.trace -o - >> disk.img.rfn";
 
-/// QEMU for the machine that this program runs on.
+/// QEMU for this machine's processor.
 fn default_qemu() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "qemu-system-x86_64",

@@ -1,4 +1,4 @@
-//! Values that shells complete and that are not all that can be given.
+//! Values that shells complete, although others can be given too.
 
 use std::ffi::OsStr;
 
@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
 
-/// Parses a value as `parser` does, and names some for completions.
+/// Parses values with `parser`, and names some of them for completion.
 #[derive(Clone)]
 pub struct Completed<P> {
     pub parser: P,

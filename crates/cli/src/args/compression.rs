@@ -1,4 +1,4 @@
-//! How hard to compress, and with what.
+//! Options that choose how to compress.
 
 use clap::{Args, ValueEnum};
 use refrain::{CodecChoice, CompressOptions, Level, Purpose};
@@ -14,24 +14,24 @@ use super::size::Size;
 pub struct CompressionArgs {
     #[command(flatten)]
     pub level: LevelFlags,
-    /// Use of the archive: storage (archive: large blocks, level 8 by default) or random access
+    /// Purpose of the archive: storage (archive: large blocks, level 8 by default) or random access
     /// (serve: small blocks)
     #[arg(long = "for", value_name = "PURPOSE")]
     pub purpose: Option<PurposeArg>,
     #[arg(long, value_name = "NAME[:LEVEL]", value_parser = CODEC, hide_possible_values = true,
           help = codec_help())]
     pub codec: Option<CodecChoice>,
-    /// Largest block, instead of the level's. A block is compressed on its own; a random read
-    /// decodes whole blocks
+    /// Largest block (default: set by the level). Each block is compressed independently; a random
+    /// read decodes whole blocks
     #[arg(long, value_name = "SIZE")]
     pub block_size: Option<Size>,
-    /// Largest distance of a repeat, which is what a decoder without seeking must keep in memory.
-    /// Default: unlimited; from a pipe or directory to a pipe 3/8 of the memory, 1/4 of less
-    /// than 1G (levels 8 and 9 refer in pipes to what the temporary file has, or without one to
-    /// what a third of the memory holds compressed)
+    /// Largest distance of a repeat, which a decoder without seeking must keep in memory. Default:
+    /// unlimited; from a pipe or directory to a pipe, 3/8 of the memory, or 1/4 if that is less
+    /// than 1G (levels 8 and 9 in pipes: as far as the temporary file goes, or without one as a
+    /// third of the memory holds compressed)
     #[arg(long, value_name = "SIZE")]
     pub reach: Option<Size>,
-    /// Store further digests of each member, such as md5,sha256; `info` shows them. BLAKE3 is
+    /// Store further digests of each member, such as md5,sha256, which `info` shows. BLAKE3 is
     /// always stored
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub hash: Vec<AlgorithmArg>,
@@ -46,11 +46,11 @@ pub enum PurposeArg {
     Archive,
 }
 
-/// The level for `--for archive` if none is given.
+/// The default level with `--for archive`.
 const ARCHIVE_LEVEL: Level = Level(8);
 
 impl CompressionArgs {
-    /// The engine's options, without memory and threads.
+    /// The engine's options, except memory and threads.
     pub fn options(&self) -> CompressOptions {
         let (purpose, level) = match self.purpose {
             None => (Purpose::Archive, Level::default()),
@@ -80,7 +80,7 @@ fn codec_help() -> String {
 
 type CodecParser = fn(&str) -> Result<CodecChoice, String>;
 
-/// The names are completed; a level may follow.
+/// Completes the names; a level may follow.
 const CODEC: Completed<CodecParser> = Completed {
     parser: parse_codec,
     values: || refrain::codec_names().collect(),

@@ -1,4 +1,4 @@
-//! `refrain hash`: the flags of md5sum, sha256sum and b3sum.
+//! The arguments of `refrain hash`: the flags of md5sum, sha256sum and b3sum.
 
 use std::path::PathBuf;
 
@@ -23,16 +23,16 @@ pub struct HashArgs {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub function: AlgorithmArgs,
-    /// Read checksums from FILEs and check them
+    /// Read checksums from FILEs and verify them
     #[arg(short, long)]
     pub check: bool,
-    /// Write lines that name the algorithm (the BSD format)
+    /// Write the name of the algorithm in each line (BSD format)
     #[arg(long, conflicts_with_all = ["check", "json"])]
     pub tag: bool,
-    /// Mark names as read in binary mode (the digest is the same)
+    /// Mark files as read in binary mode (the digest is the same)
     #[arg(short, long, overrides_with = "text", conflicts_with_all = ["check", "json"])]
     pub binary: bool,
-    /// Do not mark names (the default)
+    /// Do not mark files (the default)
     #[arg(short, long, overrides_with = "binary", conflicts_with_all = ["check", "json"])]
     pub text: bool,
     /// End lines with a NUL byte and do not escape names
@@ -42,7 +42,7 @@ pub struct HashArgs {
     pub checking: CheckingArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
-    /// No progress; with --check: no line for files that match
+    /// No progress; with --check, no line for files that match
     #[arg(short, long)]
     pub quiet: bool,
     /// One JSON document on standard output instead of lines
@@ -54,21 +54,21 @@ pub struct HashArgs {
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[group(multiple = false)]
 pub struct AlgorithmArgs {
-    /// The hash function; default: b3 (BLAKE3)
+    /// The hash function (default: b3, which is BLAKE3)
     #[arg(short, long, value_name = "NAME")]
     pub algorithm: Option<AlgorithmArg>,
-    /// Short for --algorithm md5
+    /// Same as --algorithm md5
     #[arg(long)]
     pub md5: bool,
-    /// Short for --algorithm sha256
+    /// Same as --algorithm sha256
     #[arg(long)]
     pub sha256: bool,
-    /// Short for --algorithm b3
+    /// Same as --algorithm b3
     #[arg(long, alias = "blake3")]
     pub b3: bool,
 }
 
-/// What --check reports.
+/// The reports of `--check`.
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(next_help_heading = "Checking")]
 pub struct CheckingArgs {
@@ -78,7 +78,7 @@ pub struct CheckingArgs {
     /// Write nothing; only the exit code reports the result
     #[arg(long, requires = "check")]
     pub status: bool,
-    /// Fail also for malformed lines
+    /// Fail for malformed lines too
     #[arg(long, requires = "check")]
     pub strict: bool,
     /// Warn about each malformed line
@@ -110,7 +110,7 @@ impl AlgorithmArg {
 }
 
 impl AlgorithmArgs {
-    /// The function that the options name, if any.
+    /// The function selected by the options, if any.
     pub fn requested(&self) -> Option<DigestAlgorithm> {
         let short = [
             (self.md5, DigestAlgorithm::Md5),
@@ -125,7 +125,7 @@ impl AlgorithmArgs {
 }
 
 impl HashArgs {
-    /// What is reported while it runs.
+    /// What is reported during the run.
     pub fn report(&self) -> ReportArgs {
         ReportArgs {
             quiet: self.quiet || self.checking.status,

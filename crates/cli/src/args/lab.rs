@@ -1,4 +1,4 @@
-//! `refrain lab`: the arguments.
+//! The arguments of `refrain lab`.
 
 use std::path::PathBuf;
 
@@ -11,36 +11,36 @@ use super::size::Size;
 #[derive(Debug, Args)]
 #[command(after_help = LAB_TEXT)]
 pub struct LabArgs {
-    /// What to measure; default: everything (--list says what there is)
+    /// What to measure (default: everything; --list shows the choices)
     #[arg(value_name = "EXPERIMENT", value_parser = PossibleValuesParser::new(names()))]
     pub experiments: Vec<String>,
-    /// List the experiments with what they measure, and end
+    /// List the experiments with what they measure, and exit
     #[arg(
         long,
         conflicts_with_all = ["experiments", "directory", "memory", "output", "save", "compare", "json", "quiet"]
     )]
     pub list: bool,
-    /// Measure for a shorter time, less exactly: everything in less than 20 seconds
+    /// Measure for a shorter time, less exactly: everything takes less than 20 seconds
     #[arg(long)]
     pub quick: bool,
-    /// Directory for the files of disk and atomicity, which shows the file system that it is on;
-    /// default: TMPDIR or /var/tmp, if on a disk
+    /// Directory for the files of disk and atomicity, which measure its file system (default:
+    /// TMPDIR or /var/tmp, if on a disk)
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
-    /// The most memory that an experiment uses (at least 16M); larger sizes are left out
+    /// Maximum memory of an experiment (at least 16M); larger sizes are left out
     #[arg(short = 'M', long, value_name = "SIZE", default_value = "384M")]
     pub memory: Size,
     /// Write a page with charts to FILE
     #[arg(short, long, value_name = "FILE.html", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Overwrite FILE.html
+    /// Overwrite an existing FILE.html
     #[arg(short, long, requires = "output")]
     pub force: bool,
-    /// Keep what later runs can use as the profile of this machine, in
-    /// ~/.config/refrain/machine.json; measures what is needed for it
+    /// Save settings for later runs as this machine's profile, in ~/.config/refrain/machine.json;
+    /// measures what it needs
     #[arg(long)]
     pub save: bool,
-    /// Measure what the profile gains: the default against the profile, in turns
+    /// Measure what the profile gains: alternates between the defaults and the profile
     #[arg(long)]
     pub compare: bool,
     /// No tables

@@ -1,4 +1,4 @@
-//! `--level N` and `-1` ... `-9`; the last one given applies, as in gzip and xz.
+//! `--level N` and `-1` ... `-9`; the last one given wins, as in gzip and xz.
 
 use std::ffi::OsString;
 
@@ -29,12 +29,12 @@ const FLAG_IDS: [(u8, &str); 9] = [
     (9, "level_9"),
 ];
 
-/// The flag `-N`. The help shows only the first and the last of the nine.
+/// The flag `-N`. The help shows only the first and last of the nine.
 fn flag((level, id): (u8, &'static str)) -> Arg {
     let arg = Arg::new(id)
         .short(char::from(b'0' + level))
         .action(ArgAction::SetTrue)
-        .overrides_with(id) // repeating it has no further effect
+        .overrides_with(id) // repeating it has no effect
         .help(format!("Level {level}"));
     match level {
         1 => arg
@@ -95,7 +95,7 @@ impl FromArgMatches for LevelFlags {
     }
 }
 
-/// Refuses two digits in a row in a group of short flags: `-10` means neither `-1 -0` nor level 1.
+/// Refuses two digits in a row in a group of short flags: `-10` is neither `-1 -0` nor level 1.
 ///
 /// # Errors
 /// A message for the user.
@@ -106,7 +106,7 @@ pub fn check_level_digits(arguments: &[OsString]) -> Result<(), String> {
         if flags.starts_with('-') {
             continue;
         }
-        // A flag with a value uses up the rest of the argument.
+        // A flag with a value consumes the rest of the argument.
         let flags = flags.split(VALUE_FLAGS).next().unwrap_or_default();
         let number = flags
             .split(|c: char| !c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! The options of `--format lrz`, which writes archives of lrzip.
+//! The options of `--format lrz`, which writes lrzip archives.
 
 use clap::{Args, ValueEnum};
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
@@ -11,23 +11,23 @@ use super::size::Size;
 use crate::failure::{Failure, Result};
 use crate::password;
 
-/// The format to write, and the options of lrzip's format.
+/// The format to write, and options of lrzip's format.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Format")]
 pub struct LrzipArgs {
-    /// Format of the archive: rfn (Refrain, the default) or lrz (lrzip 0.6, for one file or
+    /// Archive format: rfn (Refrain, the default) or lrz (lrzip 0.6, for a single file or
     /// directory)
     #[arg(long, value_name = "NAME")]
     pub format: Option<FormatArg>,
     /// Codec of --format lrz: none, bzip2, gzip, lzo, lzma (the default), zpaq
     #[arg(long, value_name = "NAME", value_parser = parse_back_end, requires = "format")]
     pub back_end: Option<LrzipBackEnd>,
-    /// Largest chunk of --format lrz, in multiples of 16M. Repeats are found within a chunk only;
-    /// the default is all of the content
+    /// Largest chunk of --format lrz, in multiples of 16M. Repeats are found only within a chunk
+    /// (default: one chunk for everything)
     #[arg(long, value_name = "SIZE", requires = "format")]
     pub window: Option<Size>,
-    /// Encrypt an archive of --format lrz: cbc can be read by lrzip 0.6 but is weak, gcm needs
-    /// lrzip 0.7
+    /// Encrypt an archive of --format lrz. lrzip 0.6 can read cbc, which is weak; gcm needs lrzip
+    /// 0.7
     #[arg(long, value_name = "CIPHER", requires = "format")]
     pub encrypt: Option<CipherArg>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub enum CipherArg {
     Gcm,
 }
 
-/// A format of archives.
+/// An archive format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// Refrain
@@ -53,12 +53,12 @@ pub enum FormatArg {
 }
 
 impl LrzipArgs {
-    /// Whether to write an archive of lrzip.
+    /// Whether to write an lrzip archive.
     pub fn is_lrzip(&self) -> bool {
         self.format == Some(FormatArg::Lrz)
     }
 
-    /// Refuses options of lrzip's format without `--format lrz`.
+    /// Refuses lrzip's options without `--format lrz`.
     ///
     /// # Errors
     /// `Usage`.
@@ -73,7 +73,7 @@ impl LrzipArgs {
             return Err(Failure::usage("", format!("{flag} needs --format lrz")));
         }
         match (self.password.given(), self.encrypt) {
-            // Nothing may be written in plain text that somebody meant to encrypt.
+            // Never write in plain text what somebody meant to encrypt.
             (Some(flag), None) => {
                 let text = format!(
                     "{flag} is about encryption, and nothing would be encrypted: add --format lrz \
@@ -85,7 +85,7 @@ impl LrzipArgs {
         }
     }
 
-    /// Returns the options of the engine, except for memory and threads.
+    /// The engine's options, except memory and threads.
     ///
     /// # Errors
     /// `Usage` for options of the native format.
@@ -123,7 +123,7 @@ impl LrzipArgs {
     }
 }
 
-/// The password of a new archive; on the terminal it is typed twice.
+/// The password of a new archive; on a terminal it is typed twice.
 fn new_password(args: &PasswordArgs) -> PasswordSource {
     let path = args.path();
     PasswordSource::new(move || match &path {

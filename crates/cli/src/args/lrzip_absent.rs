@@ -1,19 +1,19 @@
-//! `--format` in a build without the feature `lrzip`: it exists, and refuses lrzip's format.
+//! `--format` in a build without the feature `lrzip`: accepted, but refuses lrzip's format.
 
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
 
-/// Which format to write.
+/// The format to write.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Format")]
 pub struct LrzipArgs {
-    /// Format of the archive; this build writes Refrain's only
+    /// Archive format; this build writes only Refrain's
     #[arg(long, value_name = "NAME")]
     pub format: Option<FormatArg>,
 }
 
-/// A format of archives.
+/// An archive format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// Refrain's
@@ -23,7 +23,7 @@ pub enum FormatArg {
 }
 
 impl LrzipArgs {
-    /// Whether an archive of lrzip is requested.
+    /// Whether an lrzip archive is requested.
     pub fn is_lrzip(&self) -> bool {
         self.format == Some(FormatArg::Lrz)
     }

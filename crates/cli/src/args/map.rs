@@ -1,4 +1,4 @@
-//! `refrain map`: what it takes.
+//! The arguments of `refrain map`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct MapArgs {
     /// An archive, or two to compare; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE", required = true, num_args = 1..=2)]
     pub archives: Vec<PathBuf>,
-    /// Write a page (.html), a picture (.svg) or all numbers (.json); without it a table is printed
+    /// Write a page (.html), a picture (.svg) or all numbers (.json) instead of printing a table
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Overwrite an existing file

@@ -1,5 +1,5 @@
-//! The declaration of all verbs and flags. Help, manual pages and completions are generated from
-//! it.
+//! The declaration of all verbs and flags, from which help, manual pages and completions are
+//! generated.
 
 mod bench;
 mod boot;

@@ -1,4 +1,4 @@
-//! `refrain mount`: an archive as a directory.
+//! The arguments of `refrain mount`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,24 +19,24 @@ pub struct MountArgs {
     /// The archive
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// The directory on which it is mounted
+    /// The directory to mount it on
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
-    /// Let other users use it, within the permissions of the files (users other than root need
-    /// user_allow_other in /etc/fuse.conf)
+    /// Allow access by other users, within the permissions of the files (unless you are root, this
+    /// needs user_allow_other in /etc/fuse.conf)
     #[arg(long)]
     pub allow_other: bool,
-    /// Show everything as belonging to this user and group (numbers)
+    /// Show this user and group (numbers) as the owner of everything
     #[arg(long, value_name = "UID:GID")]
     pub owner: Option<OwnerNumbers>,
     /// Further mount options, as for mount(8): dev, suid, noexec and others
     #[arg(long, value_name = "OPTION", value_delimiter = ',')]
     pub options: Vec<String>,
-    /// Serve the same over HTTP at this address, unix:PATH or HOST:PORT, with the statistics of the
-    /// mounted directory for `refrain top`
+    /// Also serve it over HTTP at this address, unix:PATH or HOST:PORT, including the statistics of
+    /// the mounted directory for `refrain top`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Option<Address>,
-    /// Return to the shell when DIR can be used; the program goes on behind
+    /// Return to the shell when DIR is ready, and continue in the background
     #[arg(long)]
     pub daemon: bool,
     #[command(flatten)]

@@ -1,8 +1,8 @@
-//! How an archive is opened.
+//! Options for opening an archive.
 
 use clap::Args;
 
-/// How an archive is opened for reading parts of it
+/// Options for opening an archive to read parts of it.
 #[derive(Debug, Args, Default)]
 pub struct OpeningArgs {
     /// For damaged archives: find every intact frame instead of using the index; reads the whole

@@ -1,4 +1,4 @@
-//! Where output goes, and what happens to existing files and to sources.
+//! Output options: where it goes, and what happens to existing files and to sources.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::paths::{dash_for_stdout, is_dash};
 
-/// Where output goes.
+/// Output options.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
@@ -18,25 +18,24 @@ pub struct OutputArgs {
     /// in .rfn
     #[arg(short, long)]
     pub force: bool,
-    /// Remove each source when its output is complete (regular files only)
+    /// Remove each source once its output is complete (regular files only)
     #[arg(long, overrides_with = "keep")]
     pub rm: bool,
-    /// Keep sources (this is the default)
+    /// Keep sources (the default)
     #[arg(short, long, overrides_with = "rm")]
     pub keep: bool,
-    /// Call fsync, so that the output survives a power cut (--rm implies it)
+    /// Call fsync, so that the output survives a power cut (implied by --rm)
     #[arg(long)]
     pub sync: bool,
 }
 
-/// A path to write to.
 fn output_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(dash_for_stdout)
 }
 
 impl OutputArgs {
-    /// Whether the output must be on the disk before the run ends. Like gzip, xz and zstd, this
-    /// program leaves that to the system unless the source is about to be removed.
+    /// Whether output must be on disk before the run ends. Like gzip, xz and zstd, this program
+    /// leaves that to the system unless a source is removed.
     pub fn is_synced(&self) -> bool {
         self.sync || self.rm
     }

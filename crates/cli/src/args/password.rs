@@ -1,4 +1,4 @@
-//! Where the password of an encrypted archive comes from.
+//! The password of an encrypted archive.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,7 @@ use refrain::{PasswordSource, ReadOptions};
 
 use crate::password;
 
-/// Where the password of an encrypted archive comes from: a file, a descriptor, or a prompt on the
-/// terminal.
+/// Where the password of an encrypted archive comes from: a file, a descriptor, or a prompt.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PasswordArgs {
     /// Read the password of an encrypted archive from the first line of FILE
@@ -42,7 +41,7 @@ impl PasswordArgs {
         }
     }
 
-    /// The file to read the password from; `None` prompts on the terminal.
+    /// The file with the password; `None` prompts on the terminal.
     pub(super) fn path(&self) -> Option<PathBuf> {
         match self.password_fd {
             Some(number) => Some(PathBuf::from(format!("/dev/fd/{number}"))),

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use super::size::Size;
 
-/// A range of content bytes; the end is excluded.
+/// A range of content bytes, excluding the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteRange {
     /// First byte.
     pub start: u64,
-    /// Byte after the last; `None` is the end of the content.
+    /// The byte after the last; `None` is the end of the content.
     pub end: Option<u64>,
 }
 
@@ -21,8 +21,8 @@ impl ByteRange {
         end: None,
     };
 
-    /// The range of something that is `length_bytes` long; `None` if that ends before the range
-    /// does. A range may end, or be empty, at the very end.
+    /// The range within something `length_bytes` long; `None` if the range exceeds it. A range may
+    /// end, or be empty, at the very end.
     pub fn within(self, length_bytes: u64) -> Option<std::ops::Range<u64>> {
         let end = self.end.unwrap_or(length_bytes);
         (self.start <= end && end <= length_bytes).then_some(self.start..end)
@@ -38,7 +38,7 @@ impl ByteRange {
                 start,
                 end: Some(end),
             }),
-            None => Err(format!("{start}+{length} ends beyond 2^64 bytes")),
+            None => Err(format!("{start}+{length} exceeds 2^64 bytes")),
         }
     }
 }
@@ -62,7 +62,7 @@ impl FromStr for ByteRange {
             (None, Some((start, length))) => return ByteRange::from_length(start, length),
             (None, None) => {
                 return Err(format!(
-                    "{text:?} is not a range: write A..B, A.., ..B, or A+N for N bytes from A on"
+                    "{text:?} is not a range: write A..B, A.., ..B, or A+N for N bytes starting at A"
                 ));
             }
         };

@@ -1,22 +1,22 @@
-//! What an archive may cost its reader.
+//! Limits on what reading an archive may cost.
 
 use clap::Args;
 use refrain::ReadOptions;
 
 use super::size::Size;
 
-/// What an archive may cost its reader, besides memory.
+/// Limits on what reading an archive may cost, besides memory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits for archives that may be forged")]
 pub struct ReadLimitArgs {
-    /// The most bytes that an archive may yield, runs of zeros included; more is exit code 5. (A
-    /// few hundred bytes may state 2^61.) Default: 16T, or 4096 times the size of the archive if
+    /// Maximum bytes that an archive may yield, including runs of zeros; more is exit code 5. (A
+    /// few hundred bytes may claim 2^61.) Default: 16T, or 4096 times the size of the archive if
     /// that is more
     #[arg(long, value_name = "SIZE")]
     pub content_max: Option<Size>,
-    /// The most bytes to decode for each byte that is delivered from blocks and for each byte of
-    /// these blocks in the archive; more, and 1G beyond it, is exit code 5. Where blocks are
-    /// decoded again and again because they do not fit into memory, a larger --memory helps more
+    /// Maximum bytes to decode per byte that blocks deliver and per byte of these blocks in the
+    /// archive; more, plus a margin of 1G, is exit code 5. If blocks are decoded repeatedly because
+    /// they do not fit into memory, a larger --memory helps more
     #[arg(long, value_name = "N", default_value_t = refrain::WORK_MAX_DEFAULT)]
     pub work_max: u64,
 }

@@ -11,7 +11,7 @@ use crate::temporary;
 /// The number of threads.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ThreadArgs {
-    /// Threads; 0 is one per processor (the default). The output does not depend on it
+    /// Threads; 0 is one per processor (the default). They do not affect the output
     #[arg(
         short = 'T',
         long,
@@ -38,12 +38,12 @@ impl ThreadArgs {
 pub struct ResourceArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
-    /// Memory budget (256M, 1GiB; powers of 1024); default: set by the level for compressing, 1G
+    /// Memory budget (256M, 1GiB; powers of 1024). Default: set by the level for compressing, 1G
     /// for reading, or what the system's limits leave
     #[arg(short = 'M', long, value_name = "SIZE")]
     pub memory: Option<Size>,
-    /// Directory for what of a pipe or URL has no room in memory; 'none': nowhere. Default: TMPDIR
-    /// or /var/tmp, if on a disk
+    /// Directory for data from pipes or URLs that does not fit into memory, or 'none'. Default:
+    /// TMPDIR or /var/tmp, if on a disk
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub temporary: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `rfn`: the options of gzip, xz and zstd, translated to the verbs of `refrain`.
+//! `rfn`: translates the options of gzip, xz and zstd to the verbs of `refrain`.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct RfnArgs {
     /// Decompress
     #[arg(short, long, visible_alias = "uncompress", overrides_with_all = ["compress", "test", "list"])]
     pub decompress: bool,
-    /// Check archives and write nothing
+    /// Check archives without writing anything
     #[arg(short, long, overrides_with_all = ["compress", "decompress", "list"])]
     pub test: bool,
     /// One line per archive: sizes, ratio, name
@@ -67,7 +67,7 @@ pub struct RfnArgs {
     pub run: RunArgs,
 }
 
-/// What `rfn` does when no flag says so, by the name it was called.
+/// What `rfn` does without a flag, by the name it was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RfnMode {
     /// Called as `rfn`.
@@ -79,16 +79,16 @@ pub enum RfnMode {
 }
 
 impl RfnArgs {
-    /// Whether the run is a filter from standard input to standard output.
+    /// Whether this is a filter from standard input to standard output.
     fn is_filter(&self) -> bool {
         let is_output = self.output.output.as_deref().is_none_or(is_dash);
         is_output && !self.test && !self.list && self.files.iter().all(|path| is_dash(path))
     }
 
-    /// The arguments of `refrain` with the same meaning.
+    /// The equivalent arguments of `refrain`.
     ///
     /// # Errors
-    /// A message for the user about an option that would have no effect.
+    /// A message for the user about an option without effect.
     pub fn into_arguments(self, mode: RfnMode) -> Result<RefrainArgs, String> {
         self.check(mode)?;
         Ok(RefrainArgs {
@@ -97,8 +97,8 @@ impl RfnArgs {
         })
     }
 
-    /// Refuses what has no effect in this direction. Settings of compression and limits of reading
-    /// stay allowed in the other one, as in gzip: `tar -I 'rfn -9'` runs the same line for both.
+    /// Refuses options without effect in this direction. Compression settings and reading limits
+    /// stay allowed in the other one, as in gzip: `tar -I 'rfn -9'` runs the same command for both.
     fn check(&self, mode: RfnMode) -> Result<(), String> {
         let output = &self.output;
         if self.test || self.list {
@@ -110,7 +110,7 @@ impl RfnArgs {
             ];
             return match writing.iter().find(|(is_given, _)| *is_given) {
                 Some((_, flag)) => Err(format!(
-                    "{flag} is about output, and -t and -l write none: leave it out"
+                    "{flag} concerns output, and -t and -l have none: leave it out"
                 )),
                 None => Ok(()),
             };
@@ -132,8 +132,8 @@ impl RfnArgs {
         if self.stdout || mode == RfnMode::Cat {
             self.output.output.get_or_insert_with(|| PathBuf::from("-"));
         }
-        // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be taken for
-        // messages of the program that started it.
+        // A filter in a pipe is silent, as gzip, xz and zstd are: its messages would be mistaken
+        // for those of the program that started it.
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let decompresses = self.decompresses(mode);
         let (files, resources, report) = (self.files, self.resources, self.report);

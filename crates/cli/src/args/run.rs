@@ -1,17 +1,17 @@
-//! Options of the run as a whole, which every verb and `rfn` take.
+//! Options of the whole run, accepted by every verb and `rfn`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use refrain_sync::LockProfiling;
 
-/// Options of the run as a whole.
+/// Options of the whole run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Print at the end, on standard error, the time, CPU time and bytes of each stage of the work,
-    /// and the locks that threads waited for; or write them to FILE.json. With another FILE, sample
-    /// where all threads spend their time: .svg (flame graph), .html (page with flame graph and
-    /// tables) or .pb.gz (for pprof)
+    /// Print the time, CPU time and bytes of each stage of the work, and the locks that threads
+    /// waited for, on standard error at the end, or write them to FILE.json. Other FILEs get
+    /// samples of where threads spend their time: .svg (flame graph), .html (page with flame graph
+    /// and tables) or .pb.gz (for pprof)
     #[arg(
         long,
         global = true,
@@ -23,7 +23,7 @@ pub struct RunArgs {
     )]
     #[allow(clippy::option_option, reason = "the option, and its value")]
     pub profile: Option<Option<ProfileFile>>,
-    /// The locks that --profile counts (default: contested); not for .svg and .pb.gz
+    /// Locks that --profile counts (default: contested); not for .svg and .pb.gz
     #[arg(
         long,
         global = true,
@@ -49,7 +49,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The files that are written.
+    /// The files to write.
     pub fn outputs(&self) -> Vec<PathBuf> {
         let profile = self.profile.iter().flatten().map(|file| &file.path);
         profile.chain(&self.trace).cloned().collect()
@@ -61,25 +61,25 @@ impl RunArgs {
 pub struct ProfileFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is, from its ending.
+    /// Its contents, by its ending.
     pub format: ProfileFormat,
 }
 
-/// What a file for a profile contains.
+/// The contents of a profile file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileFormat {
     /// The numbers of stages and locks.
     Json,
-    /// Samples as a flame graph.
+    /// A flame graph of samples.
     Svg,
-    /// Samples as a page with a flame graph and tables, and the numbers of stages.
+    /// A page with a flame graph and tables of samples, and the numbers of stages.
     Html,
     /// Samples for pprof.
     Pprof,
 }
 
 impl ProfileFormat {
-    /// Whether such a file shows the locks that threads waited for.
+    /// Whether it shows the locks that threads waited for.
     pub fn has_locks(self) -> bool {
         matches!(self, ProfileFormat::Json | ProfileFormat::Html)
     }
@@ -92,7 +92,7 @@ const PROFILE_ENDINGS: [(&str, ProfileFormat); 4] = [
     (".pb.gz", ProfileFormat::Pprof),
 ];
 
-/// The name of a file for a profile.
+/// The name of a profile file.
 fn profile_file(text: &str) -> Result<ProfileFile, String> {
     let found = PROFILE_ENDINGS
         .into_iter()
@@ -108,7 +108,7 @@ fn profile_file(text: &str) -> Result<ProfileFile, String> {
     }
 }
 
-/// The name of a file for events; the ending says the format.
+/// The name of a trace file; its ending decides the format.
 fn trace_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|ending| ending.to_str()) {
@@ -117,15 +117,15 @@ fn trace_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The locks that are counted.
+/// Which locks are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProfiledLocks {
     /// None
     Off,
-    /// Those that a thread had to wait for
+    /// Locks that a thread had to wait for
     #[default]
     Contested,
-    /// Those, and one in 64 of the others
+    /// Also one in 64 of the others
     Sampled,
     /// All
     Full,

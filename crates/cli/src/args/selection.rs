@@ -1,4 +1,4 @@
-//! Which entries of directories are stored, restored or listed.
+//! Options that select entries of directories to store, restore or list.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct PatternArgs {
-    /// Leave out what matches PATTERN and everything below it (may be repeated; the syntax
-    /// is at the end)
+    /// Leave out what matches PATTERN and everything below it (may be repeated; the syntax is
+    /// described at the end)
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<OsString>,
-    /// The same for each line of FILE; the patterns of --exclude come after it and so prevail
+    /// As --exclude, for each line of FILE; patterns of --exclude come later and so take precedence
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
     /// Only what matches PATTERN and everything below it (may be repeated)
@@ -33,7 +33,7 @@ impl PatternArgs {
     }
 }
 
-/// What of a directory is stored.
+/// Options for storing a directory.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct WalkArgs {
@@ -42,8 +42,8 @@ pub struct WalkArgs {
     /// Of a directory with a CACHEDIR.TAG, store only the directory and the tag
     #[arg(long)]
     pub exclude_caches: bool,
-    /// Store only the paths in FILE, one a line, relative to DIR (default: the current directory);
-    /// '-' is standard input. A directory stands for itself, not for what is below it
+    /// Store only the paths in FILE, one per line, relative to DIR (default: the current
+    /// directory); '-' is standard input. A directory does not include what is below it
     #[arg(long, value_name = "FILE")]
     pub files_from: Option<PathBuf>,
     /// The paths in --files-from end with NUL (as from `find -print0` or `refrain list -0`)
@@ -52,7 +52,7 @@ pub struct WalkArgs {
     /// Do not enter other file systems
     #[arg(long)]
     pub one_file_system: bool,
-    /// Fail at the first file that cannot be read, instead of leaving it out
+    /// Fail at the first unreadable file instead of leaving it out
     #[arg(long)]
     pub strict: bool,
 }
@@ -70,15 +70,15 @@ impl WalkArgs {
     }
 }
 
-/// Which owners restored entries get.
+/// The owners of restored entries.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Directories")]
 pub struct OwnerArgs {
-    /// Restore owners and groups, and report those that cannot be (default: as far as permitted,
-    /// which is all for root)
+    /// Restore owners and groups, and report failures (default: restore what is permitted, which is
+    /// everything for root)
     #[arg(long, overrides_with = "no_same_owner")]
     pub same_owner: bool,
-    /// Restored files belong to the user who restores them
+    /// Make restored files belong to the user who restores them
     #[arg(long, overrides_with = "same_owner")]
     pub no_same_owner: bool,
     /// Restore owners and groups by number, not by name
@@ -97,7 +97,7 @@ impl OwnerArgs {
     }
 }
 
-/// The syntax of patterns, for the help of verbs that take them.
+/// The syntax of patterns, for the help of verbs that accept them.
 pub const PATTERNS_TEXT: &str = "\
 Patterns have the syntax of gitignore and are relative to the root of a directory. `*` stands for \
 any bytes of one name, `?` for one, `[a-z]` for one of these, `**` for any number of names. Without \

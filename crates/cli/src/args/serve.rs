@@ -1,4 +1,4 @@
-//! `refrain serve`: the arguments.
+//! The arguments of `refrain serve`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,27 +22,27 @@ pub struct ServeArgs {
     /// Serve block devices to NBD clients at this address: unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub nbd: Vec<Address>,
-    /// Serve members, their entries and pages of directories to HTTP clients at this address; may
-    /// be repeated
+    /// Serve members, their entries and directory pages to HTTP clients at this address; may be
+    /// repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Vec<Address>,
-    /// Require TLS of NBD clients: the server's certificate and those that certify it, in PEM
+    /// Require TLS from NBD clients: the server's certificate chain, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// The server's private key, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_key: Option<PathBuf>,
-    /// Serve only clients with a certificate of one of these authorities, in PEM
+    /// Serve only clients with a certificate from one of these authorities, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_client_authorities: Option<PathBuf>,
-    /// The export under the empty name: a member, or MEMBER/PATH; default: the only file
+    /// The export with the empty name: a member, or MEMBER/PATH (default: the only file)
     #[arg(long, value_name = "NAME")]
     pub export: Option<std::ffi::OsString>,
-    /// A name of this machine that HTTP clients may use for a service on a loopback address,
-    /// besides localhost and its addresses; requests with others are refused. May be repeated
+    /// A name of this machine that HTTP clients may use for a loopback service, in addition to
+    /// localhost and its addresses; requests with other names are refused. May be repeated
     #[arg(long, value_name = "NAME")]
     pub host_name: Vec<String>,
-    /// The most clients at once; more are refused
+    /// Maximum number of clients; more are refused
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
     #[command(flatten)]
@@ -59,14 +59,15 @@ pub struct ServeArgs {
     pub report: ReportArgs,
 }
 
-/// How a program that serves runs.
+/// How a serving program runs.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
-    /// Return to the shell when the service is ready, and say its process ID; it goes on behind
+    /// Return to the shell when the service is ready, print its process ID, and continue in the
+    /// background
     #[arg(long)]
     pub daemon: bool,
-    /// End when nobody has been connected for this time: 30s, 10m, 2h
+    /// Exit when there has been no client for this time: 30s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle_exit: Option<Duration>,
 }
@@ -94,7 +95,7 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     match number.and_then(|number| number.checked_mul(seconds)) {
         Some(total) if seconds > 0 => Ok(Duration::from_secs(total)),
-        _ => Err(format!("{text:?} is no time: a number and s, m or h")),
+        _ => Err(format!("{text:?} is not a time: a number and s, m or h")),
     }
 }
 

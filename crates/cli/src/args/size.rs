@@ -41,7 +41,7 @@ fn single(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The exponent of two of a unit.
+/// The binary logarithm of a unit.
 fn unit_shift(unit: &str) -> Option<u32> {
     match unit.to_ascii_lowercase().as_str() {
         "" | "b" => Some(0),

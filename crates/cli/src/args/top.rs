@@ -1,4 +1,4 @@
-//! `refrain top`: the arguments.
+//! The arguments of `refrain top`.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = TOP_TEXT)]
 pub struct TopArgs {
-    /// Where `refrain serve --http` listens: HOST:PORT, http://HOST:PORT or unix:PATH
+    /// Address of `refrain serve --http`: HOST:PORT, http://HOST:PORT or unix:PATH
     #[arg(value_name = "ADDRESS")]
     pub address: String,
-    /// Print one table and end
+    /// Print one table and exit
     #[arg(long)]
     pub once: bool,
-    /// Print the numbers as one line of JSON instead of each table
+    /// Print each table as one line of JSON
     #[arg(long)]
     pub json: bool,
-    /// Set the statistics to zero: before the first table, or after the only one of --once
+    /// Reset the statistics: before the first table, or with --once after it
     #[arg(long)]
     pub reset: bool,
-    /// The time between two tables, in seconds
+    /// Time between tables, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds, conflicts_with = "once")]
     pub interval: Duration,
 }
@@ -36,7 +36,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     match number.filter(|number| (0.01..=86_400.0).contains(number)) {
         Some(number) => Ok(Duration::from_secs_f64(number)),
         None => Err(format!(
-            "{text:?} is no number of seconds from 0.01 to 86400"
+            "{text:?} is not a number of seconds from 0.01 to 86400"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `refrain VERB`: the verbs and what each takes.
+//! The verbs of `refrain` and their arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub enum Verb {
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),
-    /// Check every byte of archives and write nothing
+    /// Check every byte of archives without writing anything
     #[command(visible_alias = "verify")]
     Test(TestArgs),
     /// Show sizes, ratio, codecs and integrity of archives
@@ -61,25 +61,25 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
-    /// Serve an archive to many clients: as block devices (NBD), as a web site (HTTP)
+    /// Serve an archive to many clients, as block devices (NBD) or a web site (HTTP)
     Serve(ServeArgs),
-    /// Watch what the clients of a service ask for, and how long it takes
+    /// Watch the requests to a service, and how long they take
     Top(TopArgs),
     /// Run a virtual machine from a disk image in an archive (QEMU)
     Boot(BootArgs),
-    /// Show an archive as a directory, without unpacking it
+    /// Mount an archive as a directory, without unpacking it
     Mount(MountArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
-    /// Measure this machine, and explain what that means
+    /// Measure this machine, and explain the results
     Lab(LabArgs),
     /// Write manual pages or shell completions
     Generate(GenerateArgs),
 }
 
-/// Verbs whose whole run may take less time than declaring the flags of all verbs.
+/// Verbs that may finish faster than it takes to declare the flags of all verbs.
 #[derive(Debug, Subcommand)]
 pub enum ShortVerb {
     /// `refrain hash`
@@ -110,12 +110,12 @@ pub struct CompressArgs {
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Compress the content of files that are gzip, xz, zstd, bzip2 or lz4: x.tar.gz becomes
-    /// x.tar.rfn. Other files, and those in directories, are compressed as they are
+    /// Compress the content of gzip, xz, zstd, bzip2 and lz4 files: x.tar.gz becomes x.tar.rfn.
+    /// Other files, and files in directories, are compressed as they are
     #[arg(long)]
     pub unpack: bool,
-    /// The name of a member, instead of that of its FILE; once for each FILE, in their order.
-    /// Pipes without one are called stdin, stdin-2 and so on
+    /// Name of a member, instead of its FILE's; once per FILE, in the same order. Pipes without one
+    /// are called stdin, stdin-2 and so on
     #[arg(long, value_name = "NAME")]
     pub name: Vec<OsString>,
     #[command(flatten)]
@@ -148,17 +148,16 @@ pub struct DecompressArgs {
     /// Archives, or one archive and paths inside it; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE|PATH")]
     pub operands: Vec<PathBuf>,
-    /// Paths inside the only archive, whatever they look like
+    /// Paths inside a single archive, whatever they look like
     #[arg(last = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Every operand is an archive, as for gzip.
+    /// Treat every operand as an archive, as gzip does.
     #[arg(skip)]
     pub takes_archives_only: bool,
     /// Copy inputs that are not archives to standard output unchanged, as `zcat -f` does.
     #[arg(skip)]
     pub copies_other_input: bool,
-    /// Of a damaged archive, restore also files of which parts are missing, with zeros in their
-    /// place
+    /// If the archive is damaged, also restore incomplete files, with zeros for the missing parts
     #[arg(long)]
     pub keep_broken: bool,
     #[command(flatten)]
@@ -195,7 +194,7 @@ others are named with the ranges that are missing, and the exit code is 2. A sin
 up to the damage, unless one with its name exists. With --keep-broken all are restored, with zeros in \
 the place of what is missing.";
 
-/// The rule by which operands are archives or paths.
+/// The rule that tells archives from paths.
 const FOREIGN_TEXT: &str = "\
 Files of gzip, xz, zstd, bzip2 and lz4 are read as well, whatever they are called: x.gz becomes x, \
 x.tgz x.tar, and paths are those inside a compressed tar stream. A zip file becomes a directory. The \
@@ -246,21 +245,21 @@ pub struct InfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LIST_TEXT}\n\n{LIST_OPERANDS_TEXT}\n\n{PATTERNS_TEXT}"))]
 pub struct ListArgs {
-    /// Archives, or one archive and patterns of what is listed; '-' is standard input, which must
+    /// Archives, or one archive and patterns of entries to list; '-' is standard input, which must
     /// be a file
     #[arg(value_name = "ARCHIVE|PATTERN", required = true)]
     pub operands: Vec<PathBuf>,
-    /// Patterns of what is listed of the only archive, whatever they look like
+    /// Patterns of entries to list in a single archive, whatever they look like
     #[arg(last = true, value_name = "PATTERN")]
     pub patterns: Vec<PathBuf>,
-    /// Add type, mode, owner, group, size, time of modification (UTC) and link target, as `ls -l`
-    /// does (also: -v)
+    /// Add type, mode, owner, group, size, modification time (UTC) and link target, like `ls -l`
+    /// (also: -v)
     #[arg(short, long, conflicts_with_all = ["null", "json"])]
     pub long: bool,
-    /// With -l: owners and groups as numbers
+    /// With -l: show owners and groups as numbers
     #[arg(long)]
     pub numeric_owner: bool,
-    /// End each path with NUL instead of a newline, and escape nothing
+    /// End each path with NUL instead of a newline, and do not escape anything
     #[arg(short = '0', long, conflicts_with = "json")]
     pub null: bool,
     #[command(flatten)]
@@ -294,12 +293,12 @@ pub struct CatArgs {
     /// The archive; '-' is standard input, which must be a file
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// Members, files of archived directories, patterns of these as for `list`, or a directory,
-    /// which is written as a tar stream; default: the only member
+    /// Members, files in archived directories, patterns as for `list`, or a directory, which is
+    /// written as a tar stream (default: the only member)
     #[arg(value_name = "PATH")]
     pub paths: Vec<OsString>,
-    /// Write only the bytes from A up to but not including B (A..B, A.., ..B), or N bytes from A on
-    /// (A+N); sizes may have suffixes: 1000M..1001M, 10G+4K
+    /// Write only the bytes from A up to but not including B (A..B, A.., ..B), or N bytes starting
+    /// at A (A+N); sizes may have suffixes: 1000M..1001M, 10G+4K
     #[arg(long, value_name = "A..B|A+N")]
     pub range: Option<ByteRange>,
     /// Write to a terminal even if the bytes are binary
