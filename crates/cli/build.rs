@@ -1,11 +1,11 @@
 //! Links the unwinder into the program statically, so that it starts faster.
 //!
 //! Rust's standard library links to the shared library `libgcc_s`, which the dynamic loader must
-//! find, map and relocate at every start; that was a quarter of the time of a short `refrain hash`.
-//! GCC provides the same code as a static library, `libgcc_eh`, under the same exception from its
-//! licence (the GCC Runtime Library Exception). This script puts a file named `libgcc_s.so` into a
-//! directory that the linker searches first. The file is a linker script that names the static
-//! libraries, as the C library's own `libc.so` is.
+//! find, map and relocate at every start: a quarter of the time of a short `refrain hash`. GCC
+//! provides the same code as a static library, `libgcc_eh`, under the same licence exception (the
+//! GCC Runtime Library Exception). This script puts a file named `libgcc_s.so` into a directory
+//! that the linker searches first: a linker script that names the static libraries, as the C
+//! library's own `libc.so` is.
 //!
 //! In any other environment (another system or C library, cross-compiling, no GCC) it does nothing,
 //! and the program is linked as usual.

@@ -1,13 +1,13 @@
-//! The end of a run to which the system refuses memory.
+//! Ends a run for which the system has no memory.
 //!
-//! Large buffers are asked for by calls that can fail. The many small ones are not, and neither are
-//! those of the C libraries and of the runtime when it starts a thread: they abort the process,
+//! Large buffers are allocated by calls that can fail. The many small allocations cannot, nor can
+//! those of the C libraries, and of the runtime when it starts a thread: they abort the process,
 //! which shells report as a crash. Budgets are chosen so that this does not happen
-//! ([`crate::memory_limit`]); where a user limits addresses further (`ulimit -v`) or asks for a
-//! budget that does not fit, an abort for want of memory ends with the exit code of limits.
+//! ([`crate::memory_limit`]). Where a user limits addresses further (`ulimit -v`) or asks for a
+//! budget that does not fit, an abort for lack of memory ends with the exit code of limits.
 //!
-//! `unsafe`: an allocator must be, and this one passes everything on to the system's; a handler of
-//! signals must restrict itself to calls that are safe there, which `mmap(2)`, `munmap(2)`,
+//! `unsafe`: an allocator has to be, and this one passes everything on to the system's; a signal
+//! handler must restrict itself to calls that are safe there, which `mmap(2)`, `munmap(2)`,
 //! `write(2)` and `_exit(2)` are.
 
 #![allow(unsafe_code)]
@@ -23,15 +23,15 @@ use crate::exit::Exit;
 const TEXT: &[u8] =
     b"refrain: the system refuses more memory: use a smaller --memory, or fewer threads (-T)\n";
 
-/// What the system must be able to give, or there is no memory.
+/// If the system cannot provide this much, there is no memory.
 const SPARE_BYTES: usize = 4 << 20;
 
 thread_local! {
-    /// Whether this thread was refused memory. An abort that follows is due to that.
+    /// Whether this thread was refused memory: that explains an abort that follows.
     static WAS_REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The allocator of the system, which remembers refusals.
+/// The system's allocator, which remembers refusals.
 struct Remembering;
 
 #[global_allocator]
@@ -49,7 +49,7 @@ fn remember_refusal(memory: *mut u8) -> *mut u8 {
 unsafe impl GlobalAlloc for Remembering {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's promises are those that the system's allocator requires.
         remember_refusal(unsafe { System.alloc(layout) })
     }
 
@@ -72,8 +72,8 @@ unsafe impl GlobalAlloc for Remembering {
     }
 }
 
-/// From now on an abort for want of memory ends with the exit code of limits. Other aborts remain
-/// what they are.
+/// From now on an abort for lack of memory ends with the exit code of limits. Other aborts are
+/// unchanged.
 pub fn end_orderly_without_memory() {
     let end = || {
         if WAS_REFUSED.try_with(Cell::get) == Ok(true) || is_exhausted() {
@@ -87,7 +87,7 @@ pub fn end_orderly_without_memory() {
     let _ = unsafe { signal_hook::low_level::register(SIGABRT, end) };
 }
 
-/// Whether the system refuses a little memory.
+/// Whether the system refuses a small amount of memory.
 fn is_exhausted() -> bool {
     let (access, kind) = (
         libc::PROT_NONE | libc::PROT_WRITE,
@@ -98,7 +98,7 @@ fn is_exhausted() -> bool {
     if memory == libc::MAP_FAILED {
         return true;
     }
-    // SAFETY: the mapping was made above, and nobody else knows it.
+    // SAFETY: the mapping was created above, and nobody else knows it.
     let _ = unsafe { libc::munmap(memory, SPARE_BYTES) };
     false
 }

@@ -1,4 +1,4 @@
-//! Reading from a pipe that may stay silent, while signals are still acted on.
+//! Reads from a pipe that may stay silent, while still reacting to signals.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -46,7 +46,7 @@ impl CancellableReader {
         }
         loop {
             if self.cancelled.load(Ordering::Relaxed) {
-                // Not of the kind `Interrupted`, which callers answer by trying again.
+                // Not `Interrupted`, on which callers retry.
                 return Err(io::Error::other("cancelled while waiting for input"));
             }
             let mut files = [PollFd::new(&self.file, PollFlags::IN)];
@@ -64,7 +64,7 @@ impl Read for CancellableReader {
         loop {
             self.wait()?;
             match self.file.read(buffer) {
-                // In non-blocking mode, where another process may have read what there was.
+                // In non-blocking mode, where another process may have taken the data.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,
             }

@@ -1,7 +1,7 @@
 //! The format of a disk image, and whether its header makes QEMU open other files.
 //!
-//! An image may name a backing file, or another file that holds its data. The name comes from the
-//! archive, but QEMU would look for it on this machine, and the guest would see what it finds.
+//! An image may name a backing file, or another file with its data. The name comes from the
+//! archive, but QEMU would look for it on this machine, and the guest would see the result.
 
 use clap::ValueEnum;
 
@@ -15,7 +15,7 @@ pub enum ImageFormat {
     Vdi,
 }
 
-/// The marks of formats, and where they are.
+/// The magic bytes of formats, and their offsets.
 const MARKS: &[(ImageFormat, usize, &[u8])] = &[
     (ImageFormat::Qcow2, 0, b"QFI\xfb"),
     (ImageFormat::Vmdk, 0, b"KDMV"),
@@ -23,13 +23,13 @@ const MARKS: &[(ImageFormat, usize, &[u8])] = &[
     (ImageFormat::Vdi, 0x40, &[0x7f, 0x10, 0xda, 0xbe]),
 ];
 
-/// The bytes of an image in which its mark is, and the fields that matter here.
+/// How much of an image contains the magic and the fields that matter here.
 pub const IMAGE_HEAD_BYTES: usize = 128;
 
-/// The longest name of a backing file that qcow2 allows, in bytes.
+/// The longest name of a backing file in qcow2, in bytes.
 const NAME_BYTES_MAX: u64 = 1023;
 
-/// The longest text that QEMU reads as the description of a VMDK image, in bytes.
+/// How much QEMU reads as the description of a VMDK image, in bytes.
 const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
 /// Where QEMU looks for a parent in the description of a VMDK image, whatever its header says.
@@ -39,7 +39,7 @@ const DESCRIPTION_OFFSET: u64 = 512;
 const HAS_DATA_FILE: u64 = 1 << 2;
 
 impl ImageFormat {
-    /// The format of an image with this beginning.
+    /// Recognizes the format by the beginning of an image.
     pub fn of(head: &[u8]) -> ImageFormat {
         let has_mark = |(_, at, mark): &&(ImageFormat, usize, &[u8])| {
             head.get(*at..).is_some_and(|rest| rest.starts_with(mark))
@@ -59,18 +59,18 @@ impl ImageFormat {
         }
     }
 
-    /// Whether images of this format may lie upon another, which QEMU then must be told not to
+    /// Whether images of this format may have a backing file, which QEMU must then be told not to
     /// open.
     pub fn has_backing(self) -> bool {
         matches!(self, ImageFormat::Qcow2 | ImageFormat::Vmdk)
     }
 
-    /// Why QEMU must not open an image with this beginning; `None`: it opens no other file. `read`
-    /// reads at an offset, at most so many bytes. (QEMU itself refuses VHDX and VDI images that
-    /// have a parent.)
+    /// Why QEMU must not open an image with this beginning; `None` if it opens no other file.
+    /// `read` reads at most a given number of bytes at an offset. (QEMU itself refuses VHDX and VDI
+    /// images with a parent.)
     ///
     /// # Errors
-    /// Those of `read`.
+    /// As `read`.
     pub fn foreign_file<E>(
         self,
         head: &[u8],
@@ -109,14 +109,14 @@ impl ImageFormat {
     }
 }
 
-/// Whether a description, which ends with a NUL, names a parent.
+/// Whether a description, which ends with NUL, names a parent.
 fn names_parent(text: &[u8]) -> bool {
     const WORD: &[u8] = b"parentFileNameHint";
     let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
     text.windows(WORD.len()).any(|part| part == WORD)
 }
 
-/// A number of a header; 0 beyond its end.
+/// A number in a header; 0 past its end.
 fn field<const BYTES: usize>(head: &[u8], at: usize, is_big_endian: bool) -> u64 {
     let bytes = head.get(at..at + BYTES).unwrap_or_default().iter();
     let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
@@ -194,7 +194,7 @@ mod tests {
         put(&mut image, 512, &[0; 40]);
         put(&mut image, 1067, b"parentFileNameHint=\"/etc/shadow\"\n");
         assert!(found(&image).is_some());
-        // A text that only describes extents has another mark: it is raw.
+        // A text that only describes extents has another magic: it is raw.
         assert_eq!(
             found(b"# Disk DescriptorFile\nRW 8 FLAT \"/etc/shadow\" 0"),
             None

@@ -1,4 +1,4 @@
-//! Paths of entries, as `list` prints them and users write them.
+//! Paths of entries, as `list` prints them and users type them.
 
 /// The prefix of the paths of a member's entries: empty if it is the only member of
 /// `member_count`, else its name and a slash.
@@ -9,7 +9,7 @@ pub fn prefix_of(name: &[u8], member_count: usize) -> Vec<u8> {
     }
 }
 
-/// The path of an entry below `prefix`. That of a directory member itself is the prefix without its
+/// The path of an entry below `prefix`. For the directory member itself, the prefix without its
 /// slash.
 pub fn full_path(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     match (prefix.strip_suffix(b"/"), normalized(path).is_empty()) {
@@ -28,7 +28,7 @@ pub fn inside<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     Some(if rest.is_empty() { b"." } else { rest })
 }
 
-/// The components of a path, without those that mean nothing. An absolute path equals no relative
+/// The components of a path, without meaningless ones. An absolute path never equals a relative
 /// one.
 pub fn normalized(path: &[u8]) -> Vec<&[u8]> {
     let root = path.first().filter(|&&first| first == b'/');

@@ -3,22 +3,22 @@
 use refrain::ErrorKind;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
-/// How a run ended: the code that the shell receives.
+/// How a run ended: the code passed to the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Success. A reader that closes our output early also counts as success.
+    /// Success, even if a reader closed our output early.
     Done = 0,
-    /// The command line is wrong, or asks for something that cannot be done.
+    /// The command line is wrong, or asks for something impossible.
     Usage = 1,
-    /// An archive is damaged or truncated, is not an archive, or was refused because it is unsafe
-    /// (path traversal).
+    /// An archive is damaged or truncated, is not an archive, or was refused as unsafe (path
+    /// traversal).
     Damaged = 2,
     /// An archive, codec or feature that this build does not support.
     Unsupported = 3,
-    /// Done, except for what was named: files that could not be read, changed meanwhile, exist
-    /// already or may not be restored. The rest is complete.
+    /// Done, with the reported exceptions: files that could not be read, changed during the run,
+    /// already exist or may not be restored. The rest is complete.
     Exceptions = 4,
-    /// A limit (memory, size, count) would have been exceeded.
+    /// A limit (memory, size, count) would be exceeded.
     Limit = 5,
     /// Reading or writing failed, or the output already exists: nothing was produced.
     Io = 6,
@@ -32,7 +32,7 @@ pub enum Exit {
     Terminated = 143,
 }
 
-/// The codes as the help and the manual pages show them.
+/// The codes as shown by the help and manual pages.
 pub const EXIT_CODES_TEXT: &str = "\
 Exit codes:
     0  success (also when the reader of the output closed it)
@@ -71,7 +71,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// The code with this number; a bug for any other.
+    /// The exit with this code; a bug for any other code.
     pub fn of_code(code: i32) -> Exit {
         let all = [
             Exit::Done,
@@ -89,7 +89,7 @@ impl Exit {
         found.unwrap_or(Exit::Internal)
     }
 
-    /// The code for the end by a signal: 128 plus its number, as shells report it.
+    /// The code for a signal: 128 plus its number, as in shells.
     pub fn of_signal(signal: i32) -> Exit {
         match signal {
             SIGHUP => Exit::HungUp,
@@ -108,7 +108,7 @@ impl From<ErrorKind> for Exit {
             ErrorKind::Io => Exit::Io,
             ErrorKind::Limit => Exit::Limit,
             ErrorKind::Cancelled => Exit::Interrupted,
-            // The enumeration is open: a later engine may have further kinds.
+            // The enumeration is open: a later engine may add kinds.
             _ => Exit::Internal,
         }
     }
@@ -120,7 +120,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-// The numbers of the engine's error kinds are the exit codes.
+// The engine's error kinds have the numbers of the exit codes.
 const _: () = {
     assert!(Exit::Usage as i32 == ErrorKind::Usage as i32);
     assert!(Exit::Damaged as i32 == ErrorKind::Damaged as i32);

@@ -1,4 +1,4 @@
-//! What can fail in a run, with the values that explain it.
+//! Failures of a run, with the values that explain them.
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,22 @@ use crate::exit::Exit;
 use crate::text::{printable, without_error_numbers};
 use crate::units::bytes_text;
 
-/// The message about an output that already exists.
+/// The message about existing output.
 pub const EXISTS_TEXT: &str = "already exists (--force overwrites it)";
 
-/// A failure of the command line or of the engine below it.
+/// A failure of the command line or of the engine.
 #[derive(Debug)]
 pub enum Failure {
     /// The engine refused or failed; the error names the location.
     Engine(refrain::Error),
     /// The request itself cannot be carried out.
     Usage {
-        /// The file that the failure concerns; empty if it concerns the command line as a whole.
+        /// The file that the failure concerns; empty for the command line as a whole.
         file: String,
-        /// What is wrong and, where possible, what to do instead.
+        /// What is wrong and, if possible, what to do instead.
         text: String,
     },
-    /// An archive asks for something that would be unsafe, such as a path outside of the output
-    /// directory.
+    /// An archive asks for something unsafe, such as a path outside the output directory.
     Refused {
         /// The archive, or the path.
         file: String,
@@ -44,7 +43,7 @@ pub enum Failure {
     Io {
         /// The path or stream.
         file: String,
-        /// What was tried ("open", "write", ...).
+        /// The attempted action ("open", "write", ...).
         action: &'static str,
         /// The system's error.
         error: io::Error,
@@ -78,7 +77,7 @@ impl Failure {
         }
     }
 
-    /// A failure of the engine about `file`, unless the error names a file of its own.
+    /// A failure of the engine about `file`, unless the error names a file itself.
     pub fn engine(file: &str, mut error: refrain::Error) -> Failure {
         error.location.file.get_or_insert_with(|| printable(file));
         Failure::Engine(error)
@@ -102,7 +101,7 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of our output closed it, which does not count as a failure.
+    /// Whether the reader closed our output, which does not count as a failure.
     pub fn is_broken_pipe(&self) -> bool {
         match self {
             Failure::Engine(error) => error.is_broken_pipe(),
@@ -113,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// The file that the failure concerns, if it is known apart from the message.
+    /// The file that the failure concerns, if known separately from the message.
     fn file(&self) -> Option<&str> {
         match self {
             Failure::Engine(error) => error.location.file.as_deref(),
@@ -148,7 +147,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names and answers of servers are in all parts of a message.
+        // Names and servers' replies may be in any part of a message.
         let text = match self {
             Failure::Engine(error) => engine_text(error),
             Failure::Usage { file, text } if file.is_empty() => text.clone(),
@@ -189,7 +188,7 @@ fn is_invalid_data(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> b
     error.is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
-/// The engine's message: the file is named once, and a limit comes with the options that raise it.
+/// The engine's message, naming the file once; a limit comes with the options that raise it.
 fn engine_text(error: &refrain::Error) -> String {
     let mut text = match (error.cut_off_at(), &error.location.file) {
         (Some(at), Some(file)) => format!("{file}: archive is cut off at {}", bytes_text(at)),
@@ -220,7 +219,7 @@ fn engine_text(error: &refrain::Error) -> String {
     text
 }
 
-/// The message about a damaged block, with its place as other messages write it.
+/// The message about a damaged block, with its position formatted as in other messages.
 fn block_text(error: &refrain::Error) -> Option<String> {
     let place = &error.location;
     let (block, offset) = (place.block?, place.archive_offset?);
@@ -231,22 +230,22 @@ fn block_text(error: &refrain::Error) -> Option<String> {
     })
 }
 
-/// The options that raise a limit, by the words for it in messages of the engine.
+/// The options that raise a limit, by its name in the engine's messages.
 const LIMIT_OPTIONS: &[(&str, &str)] = &[
     ("memory", "--memory"),
     ("content limit", "--content-max"),
     ("work limit", "--work-max"),
 ];
 
-/// Content of unknown kind was binary, and would have gone to a terminal.
+/// Content of unknown kind turned out binary, and would have gone to a terminal.
 #[derive(Debug)]
 pub struct BinaryContent {
-    /// The bytes that were written before, which were text.
+    /// The bytes written before, which were text.
     pub written_bytes: u64,
 }
 
 impl BinaryContent {
-    /// Whether an error says this.
+    /// Whether an error has this cause.
     pub fn is_cause(error: &io::Error) -> bool {
         error
             .get_ref()

@@ -1,4 +1,4 @@
-//! Opens what is read and creates what is written, on the storage layer.
+//! Opens inputs and creates outputs, using the storage layer.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, IsTerminal, Read, Seek};
@@ -36,7 +36,7 @@ pub fn stdin_stream(session: &Session) -> Result<Box<dyn Read + Send>> {
     Ok(Box::new(CancellableReader::new(file, session)))
 }
 
-/// Standard input as a source, if it is a file from its beginning on (`< FILE`): it can be read
+/// Standard input as a source, if it is a file read from its start (`< FILE`): it can be read
 /// again.
 pub fn stdin_source() -> Result<Option<Arc<FileSource>>> {
     let path = Path::new("-");
@@ -49,15 +49,15 @@ pub fn stdin_source() -> Result<Option<Arc<FileSource>>> {
     Ok(Some(Arc::new(source)))
 }
 
-/// The capacity of a pipe, if the system permits and the profile of the machine says nothing else:
-/// with the usual 64 KiB, reader and writer wait for each other sixteen times as often. It is the
-/// most that an ordinary user may ask for on Linux.
+/// The capacity of pipes if the system permits, unless the machine's profile has another: with the
+/// default 64 KiB, reader and writer wait for each other sixteen times as often. It is the most
+/// that Linux grants ordinary users.
 pub const PIPE_BYTES: usize = 1 << 20;
 
-/// Gives a pipe more capacity. Anything else stays as it is.
+/// Gives a pipe more capacity. Anything else is left alone.
 #[cfg(target_os = "linux")]
 fn enlarge_pipe(file: &File) {
-    // Refused for what is no pipe, and where the user has too many large ones.
+    // Fails if it is not a pipe, or the user has too many large ones.
     let Ok(present_bytes) = rustix::pipe::fcntl_getpipe_size(file) else {
         return;
     };
@@ -73,8 +73,8 @@ fn enlarge_pipe(_file: &File) {}
 
 /// A file as a stream: a FIFO, a character device, or a file that is read once.
 ///
-/// A FIFO is opened although nobody writes to it yet: the reader waits for that, not the program,
-/// which may have others to read.
+/// A FIFO is opened even before it has a writer: the reader waits for that, not the program, which
+/// may have others to read.
 pub fn file_stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
     let open = open_without_waiting(path);
     let file = open.map_err(io_failure(path, "open"))?;
@@ -104,7 +104,7 @@ pub fn stream(path: &Path, session: &Session) -> Result<Box<dyn Read + Send>> {
     if is_dash(path) { stdin_stream(session) } else { file_stream(path, session) }
 }
 
-/// Reads up to `count_max` bytes of a stream. Returns them, and a stream that begins with them
+/// Reads up to `count_max` bytes of a stream. Returns them, and a stream that starts with them
 /// again.
 pub fn peek(
     path: &Path,
@@ -120,8 +120,8 @@ pub fn peek(
     Ok((first, Box::new(whole)))
 }
 
-/// What can be read at any offset: a file, or what a URL leads to. Of that, what has no room in
-/// memory is kept in a file in `temporary`.
+/// A source at a path or URL. Fetched data that does not fit into memory is kept in a file in
+/// `temporary`.
 pub fn file_or_url(path: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
     if urls::is_url(path) { remote::source(path, temporary) } else { source(path) }
 }
@@ -147,7 +147,7 @@ pub fn stdout_sink() -> Result<Box<dyn Sink>> {
     Ok(descriptor_output(file, "standard output"))
 }
 
-/// Standard output as a sink for content that may be text: to a terminal nothing else goes, unless
+/// Standard output as a sink for content that may be text: a terminal gets nothing else, unless
 /// `force` is set.
 pub fn content_sink(force: bool) -> Result<Box<dyn Sink>> {
     let stdout = stdout_sink()?;
@@ -158,7 +158,7 @@ pub fn content_sink(force: bool) -> Result<Box<dyn Sink>> {
     }
 }
 
-/// The bytes of a source, from the first to the last.
+/// The bytes of a source, from first to last.
 pub fn source_stream(source: Arc<dyn Source>) -> Box<dyn Read + Send> {
     Box::new(SourceReader { source, offset: 0 })
 }
@@ -176,8 +176,8 @@ impl Read for SourceReader {
     }
 }
 
-/// A descriptor that this process inherited. It is written from where it is: what the shell wrote
-/// before stays.
+/// An inherited descriptor. It is written from its present offset, so that earlier output of the
+/// shell stays.
 fn inherited(number: u32) -> io::Result<File> {
     let descriptor = match number {
         1 => io::stdout().as_fd().try_clone_to_owned()?,
@@ -187,7 +187,7 @@ fn inherited(number: u32) -> io::Result<File> {
     Ok(File::from(descriptor))
 }
 
-/// A copy of a descriptor that is known by its number only.
+/// A copy of a descriptor known only by number.
 #[cfg(target_os = "linux")]
 fn copy_of_descriptor(number: u32) -> io::Result<OwnedFd> {
     use rustix::process::{
@@ -203,8 +203,8 @@ fn copy_of_descriptor(_number: u32) -> io::Result<OwnedFd> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A file that appears complete when it is published, or not at all; a descriptor that was
-/// inherited is written as it is.
+/// A file that appears complete when published, or not at all; an inherited descriptor is written
+/// directly.
 pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
     if let Some(number) = own_descriptor(path) {
         let file = inherited(number).map_err(io_failure(path, "open"))?;
@@ -214,10 +214,10 @@ pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
     create_output(path, &output_options(new)).map_err(|error| storage_failure(path, error))
 }
 
-/// The same below a directory that the file cannot leave.
+/// As [`file_sink`], below a directory that the file cannot leave.
 ///
 /// # Errors
-/// Those of the storage layer, whose messages name the path.
+/// From the storage layer; the messages name the path.
 pub fn file_sink_below(
     root: &ConfinedDirectory,
     relative: &Path,
@@ -239,8 +239,8 @@ fn output_options(new: NewFile) -> OutputOptions {
     }
 }
 
-/// The devices and inodes of the file behind a sink, and of the files at `paths`, which it is to
-/// replace or another part of the run writes.
+/// The devices and inodes of the file behind a sink, and of the files at `paths`, which it replaces
+/// or which another part of the run writes.
 pub fn own_outputs<'a>(
     sink: &dyn Sink,
     paths: impl IntoIterator<Item = &'a PathBuf>,
@@ -264,12 +264,12 @@ pub fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<()> {
     publish(sink.as_mut(), path)
 }
 
-/// A file in `directory` without a name, for content that is read back. It is never published.
+/// An unnamed file in `directory` for content that is read back. It is never published.
 pub fn temporary_sink(directory: &Path) -> Result<Box<dyn Sink>> {
     let path = directory.join(format!(".refrain-{}.content", std::process::id()));
     let options = OutputOptions {
         sparse: true,
-        // It holds files that others may not read.
+        // It may hold data from files that others may not read.
         mode: Some(0o600),
         ..OutputOptions::default()
     };
@@ -298,9 +298,9 @@ fn storage_failure(path: &Path, error: io::Error) -> Failure {
 /// Why a source was not removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Something speaks against it.
+    /// There is a reason against it.
     Because(&'static str),
-    /// It is not what was read any more.
+    /// It changed after it was read.
     Changed,
 }
 
@@ -315,7 +315,7 @@ impl Kept {
     }
 }
 
-/// Removes a source if it is still the regular file that was read. Returns the reason if it is not.
+/// Removes a source if it is still the regular file that was read. Otherwise returns the reason.
 pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<Kept>> {
     let found = fs::symlink_metadata(path).map_err(io_failure(path, "remove"))?;
     if !found.is_file() {
@@ -328,8 +328,8 @@ pub fn remove_source(path: &Path, read: &Metadata) -> Result<Option<Kept>> {
     Ok(None)
 }
 
-/// Waits until a restored directory is on the disk. Single files are synced when they are
-/// published; for a tree of many files one `syncfs` takes far less time.
+/// Waits until a restored directory is on disk. Single files are synced when published; for a tree
+/// of many files one `syncfs` takes far less time.
 pub fn sync_tree(path: &Path) -> Result<()> {
     let directory = File::open(path).map_err(io_failure(path, "sync"))?;
     #[cfg(target_os = "linux")]

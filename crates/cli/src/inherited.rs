@@ -1,25 +1,25 @@
-//! What the process inherits from the one that started it: which standard streams are closed, and
-//! which signals are ignored.
+//! What the process inherits from its parent: which standard streams are closed, and which signals
+//! are ignored.
 //!
 //! # Closed streams
 //!
-//! The runtime of the standard library opens `/dev/null` in the place of a closed standard stream,
-//! so that no file of the program gets its number. That turns a missing input into an empty one,
-//! and a missing output into one that swallows everything. By the time `main` runs nothing tells
-//! such a stream from a `/dev/null` that was passed on purpose (`daemon(3)` opens it to read and
-//! write, too). So [`look`] runs before the runtime, as the loader runs constructors, and opens a
-//! socket in the place of a closed stream: it has the number, and every read and write of it fails,
-//! as does opening `/dev/stdin`, in this process and in those that it starts.
+//! The runtime of the standard library opens `/dev/null` in place of a closed standard stream, so
+//! that no file of the program gets its number. That turns a missing input into an empty one, and a
+//! missing output into one that swallows everything. By the time `main` runs, such a stream looks
+//! the same as a `/dev/null` passed on purpose (`daemon(3)` opens it for reading and writing too).
+//! So [`look`] runs before the runtime, when the loader runs constructors, and opens a socket in
+//! place of a closed stream: it takes the number, and every read and write of it fails, as does
+//! opening `/dev/stdin`, in this process and its children.
 //!
 //! # Signals
 //!
-//! `nohup` and shells that run a command in the background ignore SIGHUP or SIGINT before they
-//! start it. A program that registers a handler would undo that.
+//! `nohup`, and shells that run a command in the background, ignore SIGHUP or SIGINT before
+//! starting it. Registering a handler would undo that.
 //!
 //! `unsafe`: `fcntl(2)`, `socket(2)`, `sigaction(2)` with numbers and one structure on the stack;
-//! rustix and the standard library have no form of asking for the disposition of a signal. The
-//! constructor uses nothing of the standard library but an atomic, since it runs before that is set
-//! up, and before there are threads.
+//! neither rustix nor the standard library can query the disposition of a signal. The constructor
+//! uses nothing from the standard library except an atomic, since it runs before that is set up,
+//! and before there are threads.
 
 #![allow(unsafe_code)]
 
@@ -40,19 +40,19 @@ static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 #[cfg(target_os = "linux")]
 #[used]
-// SAFETY: the loader calls the functions that this section points to before `main`; they take what
-// `main` takes, which a function of the C calling convention may ignore.
+// SAFETY: the loader calls the functions in this section before `main`; they get the arguments of
+// `main`, which a function with the C calling convention may ignore.
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
-/// Notes which standard streams are closed, and puts a socket in the place of each.
+/// Records which standard streams are closed, and puts a socket in place of each.
 extern "C" fn look() {
     for stream in 0..3 {
-        // SAFETY: asks for the flags of a number that may stand for no descriptor.
+        // SAFETY: asks for the flags of a number that may not be a descriptor.
         if unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1 {
             CLOSED.fetch_or(1 << stream, Ordering::Relaxed);
-            // The lowest free number is given out, which is `stream`: those below it are open.
-            // Without a socket the runtime opens `/dev/null`.
+            // The lowest free number is assigned, which is `stream`: the numbers below are in use.
+            // If this fails the runtime opens `/dev/null`.
             // SAFETY: takes three numbers.
             let _ = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0) };
         }
@@ -70,20 +70,19 @@ pub fn check_open(stream: Stream) -> io::Result<()> {
     }
 }
 
-/// Whether the process ignores a signal, which it has inherited unless it has asked for that.
+/// Whether the process ignores a signal; it inherits that unless it asked for it.
 pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: changes nothing, and writes the present action where there is room for it.
+    // SAFETY: changes nothing, and writes the present action into a structure of sufficient size.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: the call succeeded, so it has written the structure.
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// Makes it possible to wait for children: where SIGCHLD is ignored, the system forgets how they
-/// ended.
+/// Makes waiting for children possible: if SIGCHLD is ignored, the system forgets how they ended.
 pub fn remember_children() {
     if is_ignored(libc::SIGCHLD) {
-        // SAFETY: sets the action that a process begins with; there are no threads yet.
+        // SAFETY: sets the default action; there are no threads yet.
         let _ = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
 }

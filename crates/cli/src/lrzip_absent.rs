@@ -14,7 +14,7 @@ impl Program {
     }
 }
 
-/// Cannot be called, since there is no [`Program`].
+/// Never called: [`Program`] has no values.
 pub fn run(program: Program, _arguments: &[OsString]) -> ExitCode {
     match program {}
 }
@@ -45,7 +45,7 @@ pub mod format {
     use crate::failure::Result;
     use crate::report::{Meter, Sizes};
 
-    /// How to write an archive of lrzip: not in this build.
+    /// How to write an lrzip archive: impossible in this build.
     #[derive(Debug)]
     pub enum LrzipFormat {}
 
@@ -55,7 +55,7 @@ pub mod format {
             args.lrzip.check().map(|()| None)
         }
 
-        /// Cannot be called.
+        /// Never called.
         pub fn compress(
             &self,
             _members: Vec<MemberInput>,

@@ -1,4 +1,4 @@
-//! The profile of this machine, which `refrain lab --save` keeps in the user's configuration.
+//! This machine's profile, which `refrain lab --save` keeps in the user's configuration.
 
 use std::env;
 use std::fs;
@@ -12,16 +12,16 @@ use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::paths::label;
 
-/// The most bytes of a profile that are read.
+/// The maximum size of a profile.
 const PROFILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Where the profile is: in `$XDG_CONFIG_HOME`, else in `~/.config`. `None` without both.
+/// The path of the profile: in `$XDG_CONFIG_HOME`, otherwise `~/.config`. `None` without both.
 pub fn path() -> Option<PathBuf> {
     path_in(|name| env::var_os(name).map(PathBuf::from))
 }
 
 fn path_in(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    // Relative paths are to be ignored, says the specification of these variables.
+    // The specification of these variables says to ignore relative paths.
     let absolute = |name| variable(name).filter(|path| path.is_absolute());
     let configuration =
         absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
@@ -33,10 +33,10 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The profile at `path`, whatever machine it belongs to. `None` if there is none.
+/// The profile at `path`, for any machine. `None` if the file does not exist.
 ///
 /// # Errors
-/// The file cannot be read or is no profile.
+/// The file cannot be read or is not a profile.
 pub fn read(path: &Path) -> Result<Option<Profile>> {
     let failed = |error| Failure::Io {
         file: label(path),
@@ -56,15 +56,15 @@ pub fn read(path: &Path) -> Result<Option<Profile>> {
     Ok(Some(profile))
 }
 
-/// The profile of this machine, read once. One that cannot be read is told of and ignored: it makes
-/// runs faster, never possible.
+/// This machine's profile, read once. An unreadable one is reported and ignored: it makes runs
+/// faster, but none depends on it.
 pub fn profile() -> Option<&'static Profile> {
     static PROFILE: OnceLock<Option<Profile>> = OnceLock::new();
     let found = PROFILE.get_or_init(|| match read(&path()?) {
-        // Whose it is, is only asked if there is one.
+        // Checked only if there is one.
         Ok(profile) => profile.filter(|profile| profile.belongs_to(&Machine::this(processors()))),
         Err(failure) => {
-            messages::tell("refrain", &format!("{failure}; the defaults hold"));
+            messages::tell("refrain", &format!("{failure}; using the defaults"));
             None
         }
     });

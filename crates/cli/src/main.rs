@@ -12,20 +12,32 @@
 //! | [`run`] | the table of verbs |
 //! | [`program`] | the names of the program, by `argv[0]` |
 //! | [`args`] | the declaration of all flags |
-//! | [`plan`] | inputs, outputs, names and options of a run; refuses what is wrong with them |
+//!
+//! [`plan`]
+//! inputs, outputs, names and options of a run; refuses wrong ones
 //! | [`verbs`] | one file per verb: runs its plan with the engine |
 //! | [`restore`] | where members of an archive are restored |
 //! | [`report`] | progress, summaries, JSON |
 //! | [`paths`], [`names`] | paths and their metadata; suffixes and member names |
-//! | [`entry_paths`], [`selection`] | paths inside archives; what selects entries |
+//!
+//! [`entry_paths`], [`selection`]
+//! paths inside archives; selection of entries
 //! | [`files`] | opens inputs, creates outputs |
-//! | [`disk_image`] | formats of disk images, and what they make QEMU open |
+//!
+//! [`disk_image`]
+//! formats of disk images, and files that they make QEMU open
 //! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
-//! | [`failure`], [`exit`] | what can fail, and the code for it |
+//!
+//! [`failure`], [`exit`]
+//! failures and their exit codes
 //! | [`session`] | signals |
-//! | [`inherited`], [`standard`] | what the process inherits; its standard streams |
+//!
+//! [`inherited`], [`standard`]
+//! what the process inherits; its standard streams
 //! | [`machine`] | the profile of this machine |
-//! | [`memory_limit`], [`allocation`] | the memory left to the process; its end without any |
+//!
+//! [`memory_limit`], [`allocation`]
+//! the memory left to the process; running out of it
 //! | [`lrzip`] | the drop-in for lrzip, and its format |
 
 mod allocation;
@@ -66,7 +78,7 @@ mod verbs;
 
 use refrain_pool::{SignalDelivery, start_detached};
 
-/// With a smaller limit of the stack (`ulimit -s`) the first thread is too small to work on.
+/// With a smaller stack limit (`ulimit -s`) the first thread's stack is too small.
 const STACK_BYTES_LEAST: u64 = 2 << 20;
 
 fn main() -> std::process::ExitCode {
@@ -76,17 +88,17 @@ fn main() -> std::process::ExitCode {
     if !is_small {
         return run::run(arguments);
     }
-    // The stack of a new thread does not depend on the limit.
+    // A new thread's stack does not depend on the limit.
     let (sender, receiver) = std::sync::mpsc::channel();
     let of_thread = arguments.clone();
     let run = move || {
-        // The receiver waits.
+        // The receiver is waiting.
         let _ = sender.send(run::run(of_thread));
     };
     let is_started = start_detached("main", SignalDelivery::All, run);
     match receiver.recv() {
         Ok(exit) => exit,
-        // It panicked, which is a bug, and has said so.
+        // It panicked, which is a bug, and has been reported.
         Err(_) if is_started => (exit::Exit::Internal as u8).into(),
         Err(_) => run::run(arguments),
     }

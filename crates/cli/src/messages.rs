@@ -1,5 +1,4 @@
-//! Lines on standard error. Errors while writing them are ignored: there is no channel left to
-//! report them on.
+//! Lines on standard error. Errors while writing them are ignored: there is nowhere to report them.
 
 use std::io::{self, Write};
 
@@ -12,17 +11,17 @@ pub fn tell(program: &str, text: &str) {
     line(&format!("{program}: {text}"));
 }
 
-/// Writes one line to standard error, in one call so that lines of several processes do not mix.
-/// Whatever the text was made from, it has no commands for a terminal.
+/// Writes a line to standard error, in one call so that lines of several processes do not mix.
+/// Removes any commands for a terminal.
 pub fn line(text: &str) {
     let text = printable_lines(text);
     let _ = standard::write_error(format!("{text}\n").as_bytes());
 }
 
 /// Prints the argument parser's answer: help and version on standard output (success), complaints
-/// on standard error (usage; the parser's own code for them would be 2).
+/// on standard error (usage, for which the parser's own code would be 2).
 pub fn parser(error: &clap::Error) -> Exit {
-    // The parser repeats arguments, which a pattern of the shell may have taken from file names.
+    // The parser repeats arguments, which the shell may have expanded from file names.
     if std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control)) {
         for text in error.render().to_string().trim_end().lines() {
             line(&printable(text));

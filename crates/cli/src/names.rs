@@ -14,15 +14,14 @@ pub const SUFFIX: &str = "rfn";
 /// The member name of standard input.
 pub const STDIN_MEMBER: &[u8] = b"stdin";
 
-/// Whether a path names an open descriptor, as shells write `<(command)`: it says nothing about
-/// what comes from there.
+/// Whether a path names an open descriptor, as in a shell's `<(command)`: it says nothing about the
+/// content.
 pub fn is_descriptor(path: &Path) -> bool {
     let directories = ["/dev/fd", "/proc/self/fd"];
     path == Path::new("/dev/stdin") || directories.iter().any(|fd| path.starts_with(fd))
 }
 
-/// The member name of a pipe beside others: `stdin`, `stdin-2` and so on, the first that is not
-/// taken.
+/// The member name of a pipe among others: the first unused of `stdin`, `stdin-2` and so on.
 pub fn of_pipe(taken: &BTreeSet<Vec<u8>>) -> Vec<u8> {
     let numbered =
         (2..).map(|number: u64| [STDIN_MEMBER, format!("-{number}").as_bytes()].concat());
@@ -39,14 +38,14 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The suffix of lrzip's archives, without its dot.
+/// The suffix of lrzip archives, without its dot.
 pub const LRZIP_SUFFIX: &str = "lrz";
 
-/// The same for a directory, which becomes a tar stream.
+/// The suffix for a directory, which becomes a tar stream.
 pub const TAR_LRZIP_SUFFIX: &str = "tar.lrz";
 
-/// The suffixes of files that can be read, without their dot, and what remains of them: a name
-/// without its suffix, or with that of the tar stream inside.
+/// The suffixes of readable files, without their dot, and what replaces them: nothing, or the
+/// suffix of the tar stream inside.
 const READ_SUFFIXES: [(&str, &str); 17] = [
     (SUFFIX, ""),
     (LRZIP_SUFFIX, ""),
@@ -67,14 +66,14 @@ const READ_SUFFIXES: [(&str, &str); 17] = [
     ("tlz4", "tar"),
 ];
 
-/// What replaces the suffix of a file that can be read; `None` for other files.
+/// What replaces the suffix of a readable file; `None` for other files.
 fn replacement(path: &Path) -> Option<&'static str> {
     let suffix = path.extension()?.to_str()?;
     let mut known = READ_SUFFIXES.iter();
     known.find_map(|(known, inside)| (*known == suffix).then_some(*inside))
 }
 
-/// Whether the path has the suffix of a format that can be read.
+/// Whether the path has the suffix of a readable format.
 pub fn has_archive_suffix(path: &Path) -> bool {
     replacement(path).is_some()
 }
@@ -90,8 +89,8 @@ pub fn without_suffix(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The name of a member. A member without a name, as in archives of lrzip, is called like its
-/// archive without the suffix.
+/// The name of a member. An unnamed one, as in lrzip archives, gets the archive's name without
+/// suffix.
 pub fn of_member(archive: &Path, name: &[u8]) -> Vec<u8> {
     if !name.is_empty() {
         return name.to_owned();
@@ -112,8 +111,8 @@ pub fn base_name(path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// The member name of the only input of an archive whose name is given: as [`base_name`], and of a
-/// path like `.` the name that the directory has.
+/// The member name of an archive's only input if the archive has an explicit name: as
+/// [`base_name`], but a path like `.` yields the directory's own name.
 pub fn own_name(path: &Path) -> Result<Vec<u8>> {
     let resolved = path.canonicalize();
     let name = base_name(path).or_else(|_| base_name(resolved.as_deref().unwrap_or(path)));
@@ -123,8 +122,8 @@ pub fn own_name(path: &Path) -> Result<Vec<u8>> {
 
 /// The member name of one of several inputs: its path, made relative.
 ///
-/// A leading `/` is removed, and so are `.` and everything up to the last `..`, so that the archive
-/// never holds a name that extraction would refuse.
+/// Removes a leading `/`, `.`, and everything up to the last `..`, so that the archive never has a
+/// name that extraction would refuse.
 pub fn relative_name(path: &Path) -> Result<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {

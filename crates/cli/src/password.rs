@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// More than any program accepts; bounds the read of a file without line ends.
+/// More than any program accepts; bounds reading a file without line ends.
 const LINE_BYTES_MAX: u64 = 4096;
 
 /// The first line of a file.
@@ -29,8 +29,8 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
     read_without_echo(&terminal, || prompt.write_all(b"Password: "))
 }
 
-/// Reads a line from a terminal with echo off. `ask` prints the prompt; by then echo is off, which
-/// discards what was typed before.
+/// Reads a line from a terminal with echo off. `ask` prints the prompt after that, since turning
+/// echo off discards earlier input.
 pub fn read_without_echo(
     mut terminal: &File,
     ask: impl FnOnce() -> io::Result<()>,
@@ -60,7 +60,7 @@ pub fn without_line_end(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// Turns the echo of a terminal off until it is dropped.
+/// Turns a terminal's echo off until dropped.
 struct EchoOff<'a> {
     terminal: &'a File,
     before: Termios,

@@ -1,4 +1,4 @@
-//! Paths from the command line and what their metadata says. Nothing here opens a file.
+//! Paths from the command line and their metadata. Nothing here opens a file.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -10,8 +10,7 @@ use refrain::Timestamp;
 use crate::failure::{Failure, Result};
 use crate::urls;
 
-/// The path by which a standard input that is a file can be opened again, with an offset of its
-/// own.
+/// The path by which a standard input that is a file can be opened again, with its own offset.
 pub const STDIN_PATH: &str = "/dev/stdin";
 
 /// Whether a path means standard input or output.
@@ -19,11 +18,11 @@ pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The most symbolic links that lead to a descriptor.
+/// How many symbolic links may lead to a descriptor.
 const LINKS_MAX: usize = 40;
 
-/// The number of the descriptor of this process that a path stands for: `/dev/stdout`, `/dev/fd/3`,
-/// `/proc/self/fd/1`, or a symbolic link to such a path.
+/// The descriptor of this process named by a path: `/dev/stdout`, `/dev/fd/3`, `/proc/self/fd/1`,
+/// or a symbolic link to such a path.
 pub fn own_descriptor(path: &Path) -> Option<u32> {
     let tables = ["/proc/self/fd", "/proc/thread-self/fd"].map(|path| fs::canonicalize(path).ok());
     let mut path = path.to_path_buf();
@@ -41,7 +40,7 @@ pub fn own_descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// An output as it was given; standard output by another name, such as `/dev/stdout`, is `-`.
+/// An output as given; other names of standard output, such as `/dev/stdout`, become `-`.
 pub fn dash_for_stdout(output: PathBuf) -> PathBuf {
     match own_descriptor(&output) {
         Some(1) => PathBuf::from("-"),
@@ -49,7 +48,7 @@ pub fn dash_for_stdout(output: PathBuf) -> PathBuf {
     }
 }
 
-/// Whether a path is spelled as a directory, with a slash at its end.
+/// Whether a path is spelled as a directory, with a trailing slash.
 pub fn ends_with_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
@@ -68,7 +67,7 @@ pub fn label(path: &Path) -> String {
     }
 }
 
-/// Wraps an error of the operating system with what was being done.
+/// Wraps an error of the operating system with the attempted action.
 pub fn io_failure(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Failure {
     let file = label(path);
     move |error| Failure::Io {
@@ -78,7 +77,7 @@ pub fn io_failure(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -
     }
 }
 
-/// The metadata of `path`; symbolic links are followed.
+/// The metadata of `path`, following symbolic links.
 pub fn metadata(path: &Path) -> Result<Metadata> {
     if urls::is_url(path) {
         let text = "is a URL, and only verbs that read archives take these: fetch the file first, or \
@@ -88,7 +87,7 @@ pub fn metadata(path: &Path) -> Result<Metadata> {
     fs::metadata(path).map_err(io_failure(path, "open"))
 }
 
-/// The metadata of standard input, where the system tells.
+/// The metadata of standard input, if available.
 pub fn stdin_metadata() -> Option<Metadata> {
     fs::metadata(STDIN_PATH).ok()
 }
@@ -100,7 +99,7 @@ pub fn can_seek(metadata: &Metadata) -> bool {
 
 /// The time of the last modification.
 pub fn modified(metadata: &Metadata) -> Option<Timestamp> {
-    // Kernels return a value in range; a file system that does not is clamped.
+    // Kernels return a value in range; other values are clamped.
     let nanoseconds = metadata.mtime_nsec().clamp(0, 999_999_999) as u32;
     Some(Timestamp {
         seconds: metadata.mtime(),
@@ -114,7 +113,7 @@ pub fn mode(metadata: &Metadata) -> Option<u32> {
 }
 
 /// The permission bits that a file with the content of these sources may have: those that all of
-/// them have. Of pipes they mean nothing.
+/// them have. Pipes are ignored.
 pub fn mode_limit<'a>(sources: impl IntoIterator<Item = &'a Metadata>) -> Option<u32> {
     const READ_AND_WRITE: u32 = 0o666;
     let is_stored = |found: &&Metadata| {
@@ -126,13 +125,13 @@ pub fn mode_limit<'a>(sources: impl IntoIterator<Item = &'a Metadata>) -> Option
         .map(|mode| mode & READ_AND_WRITE)
 }
 
-/// Whether both are one file, changed or not.
+/// Whether both are the same file, changed or not.
 pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Distinguishes a file from other files, and from itself after a change. The last two numbers are
-/// the time of the last change of its status, which nobody sets back.
+/// the time of the last status change, which nobody can set back.
 pub fn identity(metadata: &Metadata) -> (u64, u64, u64, Option<Timestamp>, i64, i64) {
     (
         metadata.dev(),
@@ -159,7 +158,7 @@ pub fn check_other_than(read: &Metadata, output: &Path) -> Result<()> {
 /// Refuses an output that is a URL.
 pub fn check_no_url(output: &Path) -> Result<()> {
     if urls::is_url(output) {
-        let text = "is a URL, and nothing is written to these; write ./ before the name of a file";
+        let text = "is a URL, which cannot be written to; write ./ before the name of a file";
         Err(Failure::usage(label(output), text))
     } else {
         Ok(())
@@ -181,7 +180,7 @@ pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     }
 }
 
-/// The failure of an output that is a directory.
+/// The failure for an output that is a directory.
 pub fn is_a_directory(path: &Path) -> Failure {
     Failure::usage(label(path), "is a directory; the output must be a file")
 }
@@ -193,10 +192,10 @@ pub struct NewFile {
     pub overwrite: bool,
     /// Permission bits; set-user-id and the like are dropped, since owners are not restored.
     pub mode: Option<u32>,
-    /// The permission bits that it has at most, if `mode` says nothing.
+    /// An upper bound on the permission bits if `mode` is `None`.
     pub mode_limit: Option<u32>,
-    /// Time of modification.
+    /// The modification time.
     pub modified: Option<Timestamp>,
-    /// Whether to wait until the file is on the disk.
+    /// Whether to wait until the file is on disk.
     pub synced: bool,
 }

@@ -74,7 +74,7 @@ fn check_levels(arguments: &[OsString], command: fn() -> clap::Command) -> Resul
     checked.map_err(|message| command().error(ErrorKind::InvalidValue, message))
 }
 
-/// The name of the program in `argv[0]`, without directory and extension.
+/// The program's name in `argv[0]`, without directory and extension.
 pub fn file_stem(program: Option<&OsString>) -> Option<&str> {
     Path::new(program?).file_stem()?.to_str()
 }

@@ -1,4 +1,4 @@
-//! Replaces the reading of URLs in a build without the feature `remote`.
+//! Replaces reading from URLs in a build without the feature `remote`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use refrain::storage::Source;
 use crate::failure::{Failure, Result};
 use crate::paths::label;
 
-/// Refuses: this build reads no URLs.
+/// Always fails: this build cannot read URLs.
 pub fn source(url: &Path, _temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
-    let text = "is a URL, and this build reads none: it was compiled without the feature remote";
+    let text = "is a URL, which this build cannot read: it was compiled without the feature remote";
     Err(Failure::usage(label(url), text))
 }

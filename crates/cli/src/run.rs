@@ -9,11 +9,11 @@ use crate::program::{self, ProgramName};
 use crate::session::Session;
 use crate::{allocation, lrzip, machine, messages, profile, verbs};
 
-/// Runs the program on `arguments`, the name of the program first.
+/// Runs the program with `arguments`, starting with the program's name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     refrain_pool::limit_allocator_arenas();
     allocation::end_orderly_without_memory();
-    // lrzip's programs have exit codes and messages of their own.
+    // lrzip's programs have their own exit codes and messages.
     if let Some(program) = program::file_stem(arguments.first()).and_then(lrzip::Program::from_name)
     {
         return lrzip::run(program, &arguments);
@@ -29,7 +29,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
         Ok(arguments) => arguments,
         Err(error) => return messages::parser(&error),
     };
-    // Must run before any thread starts: threads inherit the scheduling class of their creator.
+    // Before any thread starts: threads inherit their creator's scheduling class.
     let is_refused = arguments.run.background && !refrain_pool::enter_background();
     let mut session = match &arguments.verb {
         // For one small file, starting and ending a thread takes longer than hashing.
@@ -53,8 +53,8 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     profile::measure(&run, name.text(), &facts, || run_verb(verb, &session))
 }
 
-/// Whether a verb makes large tables and has threads that share locks, about which the profile of
-/// the machine decides.
+/// Whether a verb uses large tables and threads that share locks, which the machine's profile
+/// tunes.
 fn uses_profile(verb: &Verb) -> bool {
     matches!(
         verb,

@@ -1,4 +1,4 @@
-//! What of an archive or a directory is wanted: patterns from options and files, and paths.
+//! Selects what is wanted from an archive or directory: patterns from options and files, and paths.
 
 use std::fs;
 use std::io::Read;
@@ -15,10 +15,10 @@ use crate::paths::{io_failure, is_dash};
 use crate::standard;
 use crate::text::unescaped;
 
-/// The rules of the options, with the contents of files of patterns.
+/// The rules of the options, including files of patterns.
 ///
 /// # Errors
-/// `Usage` for a pattern without meaning, `Io` for files that cannot be read.
+/// `Usage` for an invalid pattern, `Io` for files that cannot be read.
 pub fn load_patterns(args: &PatternArgs) -> Result<SelectionBuilder> {
     let mut builder = Selection::builder();
     for path in &args.exclude_from {
@@ -30,12 +30,12 @@ pub fn load_patterns(args: &PatternArgs) -> Result<SelectionBuilder> {
     for pattern in &args.include {
         builder.include(pattern.as_bytes());
     }
-    // Wrong patterns are named before any work.
+    // Reports wrong patterns before any work.
     build(&builder)?;
     Ok(builder)
 }
 
-/// The rules as the engine takes them.
+/// The rules as accepted by the engine.
 ///
 /// # Errors
 /// As [`load_patterns`].
@@ -44,7 +44,7 @@ pub fn build(builder: &SelectionBuilder) -> Result<Selection> {
     builder.build().map_err(named)
 }
 
-/// The paths of `--files-from`: lines with escapes as `list` writes them, or raw and ended by NUL.
+/// The paths of `--files-from`: lines with escapes as written by `list`, or raw and ended by NUL.
 ///
 /// # Errors
 /// `Io`; `Usage` for paths that lead out of the directory.
@@ -73,21 +73,21 @@ fn read_all(path: &Path) -> Result<Vec<u8>> {
     read.map_err(io_failure(path, "read"))
 }
 
-/// What of an archive is wanted.
+/// What is wanted of an archive.
 #[derive(Debug, Clone, Default)]
 pub struct ArchiveSelection {
     patterns: SelectionBuilder,
-    /// Paths as `list` prints them; without any, all paths are wanted.
+    /// Paths as printed by `list`; if empty, all paths are wanted.
     paths: Vec<Vec<u8>>,
-    /// Those that may be patterns, as those of `list`.
+    /// Paths that may be patterns, as for `list`.
     globs: Vec<Vec<u8>>,
 }
 
-/// What of a member is wanted.
+/// What is wanted of a member.
 #[derive(Debug, Clone)]
 pub enum Wanted {
     Everything,
-    /// These of its entries.
+    /// These entries.
     Part(Box<Selection>),
     Nothing,
 }
@@ -109,7 +109,7 @@ impl ArchiveSelection {
         })
     }
 
-    /// The same options with other paths, and with patterns that are none.
+    /// The same options with other paths, which are not patterns.
     #[must_use]
     pub fn with_paths(&self, paths: Vec<Vec<u8>>, globs: Vec<Vec<u8>>) -> ArchiveSelection {
         ArchiveSelection {
@@ -129,19 +129,19 @@ impl ArchiveSelection {
                 .is_ok_and(|rules| rules.is_everything())
     }
 
-    /// Whether there are patterns, by which any entry may be meant.
+    /// Whether there are patterns, which may match any entry.
     pub fn has_patterns(&self) -> bool {
         let rules = self.patterns.build();
         !rules.is_ok_and(|rules| rules.is_everything())
     }
 
-    /// The paths that were asked for.
+    /// The requested paths.
     pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }
 
-    /// What is wanted of a member with entries, which is one of `member_count`. If their number is
-    /// unknown, paths may begin with the member's name or not.
+    /// What is wanted of a member with entries, one of `member_count`. If their number is unknown,
+    /// paths may begin with the member's name or not.
     ///
     /// # Errors
     /// As [`load_patterns`].
@@ -174,7 +174,7 @@ impl ArchiveSelection {
         })
     }
 
-    /// Whether a member that is a file is wanted: everything or nothing.
+    /// Whether a file member is wanted.
     ///
     /// # Errors
     /// As [`load_patterns`].
@@ -206,17 +206,17 @@ pub struct ListSelection {
     patterns: Vec<Vec<u8>>,
 }
 
-/// The patterns as they apply to one member.
+/// The patterns applied to one member.
 #[derive(Debug)]
 pub struct MemberPatterns {
     rules: Selection,
-    /// Each pattern by itself, and its number.
+    /// Each pattern by itself, with its number.
     single: Vec<(usize, Selection)>,
 }
 
 impl ListSelection {
-    /// The entries that a pattern matches, as far as the options allow; without patterns all that
-    /// the options allow.
+    /// The entries that a pattern matches, as far as the options allow; without patterns everything
+    /// that the options allow.
     ///
     /// # Errors
     /// As [`load_patterns`].
@@ -229,8 +229,8 @@ impl ListSelection {
         Ok(selection)
     }
 
-    /// The patterns for a member. One that begins with the member's name and a slash is about what
-    /// follows, from the root of the member on.
+    /// The patterns for a member. One that begins with the member's name and a slash applies to
+    /// what follows, from the member's root.
     ///
     /// # Errors
     /// As [`load_patterns`].
@@ -256,7 +256,7 @@ impl ListSelection {
         unmatched.map(|(_, pattern)| pattern.as_slice())
     }
 
-    /// One place for each pattern.
+    /// One flag per pattern.
     pub fn matched(&self) -> Vec<bool> {
         vec![false; self.patterns.len()]
     }
@@ -267,8 +267,8 @@ pub fn has_wildcards(path: &[u8]) -> bool {
     path.iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// Adds a pattern, which may as well be a path, for a member with this prefix. One that begins with
-/// the prefix is about what follows, from the root of the member on.
+/// Adds a pattern, which may also be a path, for a member with this prefix. One that begins with
+/// the prefix applies to what follows, from the member's root.
 fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8], prefix: &[u8]) {
     match inside(pattern, prefix).filter(|_| !prefix.is_empty()) {
         Some(rest) if rest != b"." => {
@@ -284,7 +284,7 @@ fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8], prefix: &[u8]) {
     }
     builder.path(pattern);
     match pattern.strip_prefix(b"./") {
-        // From the root on, as a path that is spelled so.
+        // Anchored at the root, like a path spelled this way.
         Some(rest) if !normalized(rest).is_empty() => {
             builder.include(&[b"/", rest].concat());
         }
@@ -296,7 +296,7 @@ fn add_pattern(builder: &mut SelectionBuilder, pattern: &[u8], prefix: &[u8]) {
 }
 
 impl MemberPatterns {
-    /// Whether an entry is listed; notes in `matched` which patterns it matches.
+    /// Whether an entry is listed; marks the patterns that it matches in `matched`.
     pub fn wants(&mut self, path: &[u8], is_directory: bool, matched: &mut [bool]) -> bool {
         if self.rules.decide(path, is_directory) != Decision::Include {
             return false;
@@ -312,7 +312,7 @@ impl MemberPatterns {
     }
 }
 
-/// The rules about a directory that is stored, with the paths to store if there is a list.
+/// The rules for storing a directory, with the paths to store if there is a list.
 #[derive(Debug, Clone, Default)]
 pub struct WalkSelection {
     pub rules: Selection,

@@ -1,4 +1,4 @@
-//! A program that runs until it is asked to end: readiness, the way behind, and the end.
+//! A program that runs until asked to end: readiness, the background, and the end.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,14 +16,14 @@ use crate::session::{self, Session};
 use crate::standard::TextOutput;
 use crate::text::printable;
 
-/// Says to a program that it is the one behind.
+/// Marks the program in the background.
 const IS_BEHIND: &str = "REFRAIN_IS_BEHIND";
 
-/// Where systemd wants to be told.
+/// Where systemd expects notifications.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
-/// Starts the same program behind, waits until it is ready or has ended, and passes on what it
-/// says. `None`: this is the program behind, which does the work.
+/// Starts the same program in the background, waits until it is ready or has ended, and passes on
+/// its output. `None`: this is the program in the background, which does the work.
 pub fn go_behind(report: &mut Report) -> Option<Exit> {
     if env::var_os(IS_BEHIND).is_some() {
         return None;
@@ -69,10 +69,11 @@ fn start_behind() -> io::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says that the service is ready: in a line on standard output, and to systemd. The program behind
-/// then leaves its terminal.
+/// Reports that the service is ready, in a line on standard output and to systemd. The program in
+/// the background then leaves its terminal.
 ///
 /// # Errors
+/// `Io` if standard output is closed.
 /// `Io` if standard output is closed.
 pub fn announce(line: &str) -> Result<()> {
     let written = TextOutput.write_all(format!("{}\n", printable(line)).as_bytes());
@@ -88,7 +89,7 @@ pub fn announce(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Tells systemd, if it wants to be told. It goes on without.
+/// Notifies systemd, if it wants that.
 pub fn notify(state: &str) {
     let Some(path) = env::var_os(NOTIFY_SOCKET) else {
         return;
@@ -105,7 +106,7 @@ pub fn notify(state: &str) {
     let _: io::Result<usize> = send();
 }
 
-/// A session of its own, and no standard streams. What fails leaves things as they are.
+/// Starts a new session without standard streams. Failures change nothing.
 fn leave_terminal() {
     let _ = rustix::process::setsid();
     if let Ok(null) = std::fs::OpenOptions::new()
@@ -146,8 +147,8 @@ impl Waiter {
         Ok(Waiter { signals, idle_exit })
     }
 
-    /// Waits until a signal asks the program to end, or `idle_time` says that nobody has been there
-    /// for long enough.
+    /// Waits until a signal asks the program to end, or `idle_time` says that it was unused for
+    /// long enough.
     pub fn wait(&mut self, session: &Session, idle_time: &dyn Fn() -> Duration) {
         while !session.is_cancelled() {
             let left = match self.idle_exit {
@@ -163,14 +164,14 @@ impl Waiter {
             });
             let mut descriptors = [PollFd::new(&self.signals, PollFlags::IN)];
             if poll(&mut descriptors, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
-                // The bytes say only that there was a signal.
+                // The bytes only mean that there was a signal.
                 let _ = self.signals.read(&mut [0; 16]);
             }
         }
     }
 }
 
-/// Waits until `is_done`, but no longer than this.
+/// Waits until `is_done`, up to the limit.
 pub fn wait_until(limit: Duration, is_done: &dyn Fn() -> bool) -> bool {
     let start = Instant::now();
     while !is_done() {

@@ -16,10 +16,10 @@ use crate::exit::Exit;
 use crate::inherited::{is_ignored, remember_children};
 use crate::messages;
 
-/// The signals that ask the program to end. Those that were ignored when it started stay ignored:
-/// `nohup` does that, and shells do it for what they run in the background.
+/// The signals that ask the program to end. Signals ignored at the start stay ignored: `nohup` does
+/// that, and so do shells for background commands.
 pub fn signals() -> impl Iterator<Item = i32> {
-    // Asked once: later they have handlers.
+    // Determined once: later they have handlers.
     static HEEDED: LazyLock<Vec<i32>> = LazyLock::new(|| {
         let signals = [SIGINT, SIGTERM, SIGHUP].into_iter();
         signals.filter(|&signal| !is_ignored(signal)).collect()
@@ -27,31 +27,31 @@ pub fn signals() -> impl Iterator<Item = i32> {
     HEEDED.iter().copied()
 }
 
-/// Time for an orderly end.
+/// The time for an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time between two checks for a second signal.
+/// The time between checks for a second signal.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What every verb may need to know about the run.
+/// What verbs may need to know about the run.
 #[derive(Debug)]
 pub struct Session {
-    /// The name that the program was called by, for messages.
+    /// The name by which the program was called, for messages.
     pub program: &'static str,
     /// Files that the run writes besides its outputs: profiles and traces.
     pub own_outputs: Vec<PathBuf>,
     cancelled: Arc<AtomicBool>,
-    /// The number of the latest signal; 0 for none.
+    /// The latest signal; 0 for none.
     signal: Arc<AtomicUsize>,
-    /// Whether a signal ends the process at once, because nothing would be left behind yet.
+    /// Whether a signal ends the process at once, because there is nothing to clean up yet.
     ends_at_once: Arc<AtomicBool>,
     ending: SignalEnding,
 }
 
-/// The message and the exit code of a run that a signal ended.
+/// The message and exit code of a run ended by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignalEnding {
-    /// 128 plus the number of the signal, as shells report it.
+    /// 128 plus the signal number, as in shells.
     Shell,
     /// As lrzip: 1 for SIGINT and SIGTERM, which it handles. SIGHUP ends it without a message.
     #[cfg_attr(
@@ -82,14 +82,14 @@ impl SignalEnding {
 
 impl Session {
     /// Starts handling signals. The first signal requests an orderly end, which removes unpublished
-    /// output, also while the program waits for a silent pipe. If that takes longer than [`GRACE`]
+    /// output, even while the program waits for a silent pipe. If that takes longer than [`GRACE`]
     /// (encoding a block with a dense codec takes up to a minute; opening a named pipe without a
     /// writer blocks), the process ends anyway; the second signal ends it at once.
     pub fn start(program: &'static str) -> Session {
         Session::start_ending(program, SignalEnding::Shell)
     }
 
-    /// The same with lrzip's message and exit code.
+    /// As [`Session::start`], with lrzip's message and exit code.
     #[cfg(feature = "lrzip")]
     pub fn start_as_lrzip(program: &'static str) -> Session {
         Session::start_ending(program, SignalEnding::Lrzip)
@@ -101,7 +101,7 @@ impl Session {
         session
     }
 
-    /// Like [`Session::start`], for runs that may take milliseconds and leave nothing behind: the
+    /// As [`Session::start`], for runs that may take milliseconds and leave nothing behind: the
     /// first signal ends the process, and no thread is started, until
     /// [`require_orderly_end`](Session::require_orderly_end).
     pub fn for_short_run(program: &'static str) -> Session {
@@ -113,12 +113,12 @@ impl Session {
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
         remember_children();
-        // A write beyond the largest file that the user may make then fails, and ends nothing.
-        // Programs that this one starts do not inherit a handler.
+        // Exceeding the user's file size limit then fails the write instead of ending the process.
+        // Programs started from here do not inherit a handler.
         let _ = flag::register(SIGXFSZ, Arc::default());
         for number in signals() {
             let status = i32::from(ending.code(number));
-            // Registration fails only for forbidden signals, and these are not.
+            // Registration fails only for forbidden signals, which these are not.
             let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
             let value = usize::try_from(number).unwrap_or_default();
             let _ = flag::register_usize(number, Arc::clone(&signal), value);
@@ -141,12 +141,11 @@ impl Session {
         }
     }
 
-    /// Calls `work` on a thread of its own when a signal asks the run to end, or at once if one
-    /// has.
+    /// Calls `work` on a separate thread when a signal asks the run to end, or at once if one has.
     pub fn at_signal(&self, work: impl FnOnce() + Send + 'static) {
         let cancelled = Arc::clone(&self.cancelled);
         let wait = move |mut signals: Signals| {
-            // Registered before this look, so that no signal comes between.
+            // Registered before this check, so that no signal is missed in between.
             if cancelled.load(Ordering::Relaxed) || signals.forever().next().is_some() {
                 work();
             }
@@ -196,8 +195,8 @@ fn enforce_end(program: &'static str, ending: SignalEnding) {
         let first = Instant::now();
         while first.elapsed() < GRACE {
             thread::sleep(CHECK_INTERVAL);
-            // Some programs, `timeout` among them, signal the process and then its group: that is
-            // one request.
+            // Some programs, such as `timeout`, signal the process and then its group: that is a
+            // single request.
             if signals.pending().next().is_some() && first.elapsed() > CHECK_INTERVAL * 2 {
                 break;
             }

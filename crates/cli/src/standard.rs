@@ -1,5 +1,5 @@
-//! The standard streams, as they were inherited: closed, in non-blocking mode, or no terminal that
-//! understands escape sequences.
+//! The standard streams as inherited: perhaps closed, in non-blocking mode, or a terminal that does
+//! not understand escape sequences.
 
 use std::env;
 use std::fs::File;
@@ -10,7 +10,7 @@ use refrain_storage::Blocking;
 
 use crate::inherited::{Stream, check_open};
 
-/// Standard input, by a descriptor of its own.
+/// Standard input, through a separate descriptor.
 ///
 /// # Errors
 /// If it was closed when the program started.
@@ -19,8 +19,8 @@ pub fn input() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Standard output, by a descriptor of its own: the buffer of `std::io::stdout` searches for line
-/// ends, which mean nothing in binary data.
+/// Standard output, through a separate descriptor: the buffer of `std::io::stdout` searches for
+/// line ends, which mean nothing in binary data.
 ///
 /// # Errors
 /// If it was closed when the program started.
@@ -29,7 +29,7 @@ pub fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Standard output for text. It has no buffer.
+/// Standard output for text, unbuffered.
 #[derive(Debug, Clone, Copy)]
 pub struct TextOutput;
 
@@ -59,11 +59,11 @@ impl Write for TextError {
     }
 }
 
-/// Appends the next line of standard input with its end. What was read beyond it is retained for
-/// the line after it.
+/// Appends the next line of standard input with its end. Anything read beyond it is kept for the
+/// next line.
 ///
 /// # Errors
-/// Those of the system; if it was closed when the program started.
+/// From the operating system; or if it was closed when the program started.
 #[cfg(feature = "lrzip")]
 pub fn read_line(line: &mut Vec<u8>) -> io::Result<()> {
     use std::io::BufRead;
@@ -75,7 +75,7 @@ pub fn read_line(line: &mut Vec<u8>) -> io::Result<()> {
     loop {
         match stdin.read_until(b'\n', line) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Whatever it says, the next read says it too.
+                // The next read reports whatever this does.
                 let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
             }
             read => return read.map(drop),
@@ -83,10 +83,10 @@ pub fn read_line(line: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Writes bytes to standard error, together.
+/// Writes bytes to standard error in one piece.
 ///
 /// # Errors
-/// Those of the system; where standard error was closed there is nobody to tell them.
+/// From the operating system; where standard error was closed nobody can be told.
 pub fn write_error(bytes: &[u8]) -> io::Result<()> {
     check_open(Stream::Error)?;
     Blocking(io::stderr().lock()).write_all(bytes)
@@ -103,7 +103,7 @@ pub fn takes_colours(stream: &impl IsTerminal) -> bool {
     takes_escapes(stream) && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Whether a terminal of this kind understands escape sequences. One that nobody names may not.
+/// Whether a terminal of this kind understands escape sequences. An unnamed one may not.
 fn is_capable(kind: Option<&std::ffi::OsStr>) -> bool {
     kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
 }

@@ -10,12 +10,12 @@ use rustix::fs::{Access, access};
 /// The value of `--temporary` that forbids temporary files.
 const NONE: &str = "none";
 
-/// The directory of the system for large temporary files, which survive a restart there; `/tmp` is
-/// often in memory.
+/// The system's directory for large temporary files, which survive a restart; `/tmp` is often in
+/// memory.
 const SYSTEM_DIRECTORY: &str = "/var/tmp";
 
-/// The space for temporary content of a run: in the directory that was given, else in the first on
-/// a disk that may be written of `TMPDIR`, `/var/tmp` and the directory of the output.
+/// The space for a run's temporary content: in the given directory, otherwise in the first writable
+/// one on a disk of `TMPDIR`, `/var/tmp` and the output's directory.
 pub fn space(given: Option<&Path>, output: Option<&Path>) -> Option<TemporarySpace> {
     if let Some(given) = given {
         return (given != Path::new(NONE)).then(|| TemporarySpace::new(given));

@@ -1,4 +1,4 @@
-//! What may be written to a terminal.
+//! Restricts what is written to a terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -18,7 +18,8 @@ pub fn check_stdout(force: bool) -> Result<()> {
     }
 }
 
-/// Passes text on to a terminal. Anything else is refused: control characters are commands to it.
+/// Passes text to a terminal. Refuses anything else: a terminal takes control characters as
+/// commands.
 pub struct TextSink {
     terminal: Box<dyn Sink>,
     /// The beginning of a character whose other bytes come with the next write.
@@ -27,7 +28,7 @@ pub struct TextSink {
 }
 
 impl TextSink {
-    /// A sink that refuses what is not text.
+    /// A sink that refuses anything but text.
     pub fn new(terminal: Box<dyn Sink>) -> TextSink {
         TextSink {
             terminal,

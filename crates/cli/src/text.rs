@@ -1,13 +1,13 @@
 //! Text for people, programs and shells: names that are safe to print, counts with their nouns,
-//! digits. What is printed as text goes through [`printable`] or [`escaped`], JSON through
-//! [`json_text`], command lines through [`shell_word`].
+//! digits. Printed text goes through [`printable`] or [`escaped`], JSON through [`json_text`],
+//! command lines through [`shell_word`].
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 pub use refrain_page::{json_text, printable, printable_lines};
 
-/// A message without the numbers of the system's errors, whose words stand before them.
+/// Removes the numbers of system errors, which follow their text.
 pub fn without_error_numbers(text: &str) -> String {
     const BEGIN: &str = " (os error ";
     let mut parts = text.split(BEGIN);
@@ -25,12 +25,11 @@ pub fn without_error_numbers(text: &str) -> String {
     kept
 }
 
-/// Returns a name of any bytes as text from which [`unescaped`] makes the same bytes again: control
-/// characters and bytes that are not UTF-8 become `\ooo` with three octal digits, a backslash
-/// becomes two.
+/// A name of any bytes as text, which [`unescaped`] reverses: control characters and bytes that are
+/// not UTF-8 become `\ooo` with three octal digits, a backslash becomes two.
 pub fn escaped(name: &[u8]) -> String {
-    // Most names are plain: a seventh of the time of `list` was spent on their characters. The fold
-    // looks at many bytes at once, which a search that may end early does not.
+    // Most names are plain: checking their characters took a seventh of the time of `list`. The
+    // fold handles many bytes at once, unlike a search that may end early.
     let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
     if name.iter().fold(true, |all, byte| all & is_plain(byte)) {
         return String::from_utf8_lossy(name).into_owned();
@@ -49,14 +48,14 @@ pub fn escaped(name: &[u8]) -> String {
     text
 }
 
-/// Returns a name for messages: escaped, in quotation marks.
+/// A name for messages: escaped, in quotation marks.
 pub fn quoted(name: &[u8]) -> String {
     format!("\"{}\"", escaped(name))
 }
 
-/// Returns a word that a POSIX shell reads as these bytes. Control characters and bytes that are
-/// not UTF-8 are written by the shell's own `printf`. `None`: no such word exists, since the bytes
-/// have a NUL or end with a line break, which the shell takes away from what a command writes.
+/// A word that a POSIX shell reads as these bytes. Control characters and bytes that are not UTF-8
+/// are written by the shell's own `printf`. `None` if no such word exists: the bytes contain a NUL
+/// or end with a line break, which the shell removes from a command's output.
 pub fn shell_word(bytes: &OsStr) -> Option<String> {
     let bytes = bytes.as_bytes();
     let text = std::str::from_utf8(bytes).ok();
@@ -83,8 +82,7 @@ fn push_octal(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Returns the bytes that [`escaped`] made `text` from. A backslash that begins no such escape
-/// stands for itself.
+/// Reverses [`escaped`]. A backslash that does not start such an escape stands for itself.
 pub fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -108,7 +106,7 @@ pub fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a count with its noun in the right number: `1 block`, `2 blocks`, `3 entries`.
+/// A count with its noun in the right number: `1 block`, `2 blocks`, `3 entries`.
 pub fn counted(count: u64, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -117,7 +115,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// Returns bytes as lower-case hexadecimal digits.
+/// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub use refrain_page::{binary_text, bytes_text, time_text};
 
-/// A range of bytes in the unit of its end, with as many digits as tell both numbers apart:
+/// A range of bytes in the unit of its end, with enough digits to distinguish both numbers:
 /// `2.36–3.60 MB`.
 pub fn range_text(range: &std::ops::Range<u64>) -> String {
     let end = bytes_text(range.end);
@@ -38,7 +38,7 @@ pub fn rate_text(bytes: u64, elapsed: Duration) -> String {
     format!("{}/s", bytes_text((bytes as f64 / seconds) as u64))
 }
 
-/// `part` of `whole` in percent, one decimal: `7.2 %`; an empty whole has no ratio.
+/// `part` of `whole` in percent with one decimal: `7.2 %`; an empty whole has no ratio.
 pub fn percent_text(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_string(),

@@ -1,4 +1,5 @@
-//! Operands that are URLs: which are, how messages show them, and what their last part is called.
+//! Operands that are URLs: how to recognize them, display them, and name what is restored from
+//! them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -6,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
-/// What URLs that can be read begin with.
+/// The prefixes of readable URLs.
 const SCHEMES: [&str; 3] = ["https://", "http://", "s3://"];
 
-/// The path of an operand that is a URL, after the scheme and `//`, and the scheme.
+/// A URL operand's path after the scheme and `//`, and the scheme.
 fn parts(operand: &Path) -> Option<(&'static str, &str)> {
     let text = operand.to_str()?;
     SCHEMES.iter().find_map(|scheme| {
@@ -20,12 +21,12 @@ fn parts(operand: &Path) -> Option<(&'static str, &str)> {
     })
 }
 
-/// Whether an operand is a URL. A file that is called like one can be written with `./` before it.
+/// Whether an operand is a URL. Files with such names need `./` before them.
 pub fn is_url(operand: &Path) -> bool {
     parts(operand).is_some()
 }
 
-/// The bucket and the key of `s3://BUCKET/KEY`, as they are written.
+/// The bucket and key of `s3://BUCKET/KEY`, as written.
 #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "for reading URLs"))]
 pub fn bucket_and_key(operand: &Path) -> Option<(&str, &str)> {
     match parts(operand)? {
@@ -34,7 +35,7 @@ pub fn bucket_and_key(operand: &Path) -> Option<(&str, &str)> {
     }
 }
 
-/// A URL for messages: without user and password, and without a query, which may be a signature.
+/// A URL for messages: without user, password and query, which may be a signature.
 pub fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = parts(Path::new(url)) else {
         return url.to_owned();
@@ -51,8 +52,8 @@ pub fn without_secrets(url: &str) -> String {
     format!("{scheme}{host}{path}{query}")
 }
 
-/// The name that an operand has for what is restored from it: the path of a file, and of a URL its
-/// last part, in the current directory. Empty for a URL without a name of a file.
+/// The name for what is restored from an operand: a file's path, or a URL's last part, in the
+/// current directory. Empty for a URL without a file name.
 pub fn local_name(operand: &Path) -> PathBuf {
     let Some((scheme, rest)) = parts(operand) else {
         return operand.to_path_buf();

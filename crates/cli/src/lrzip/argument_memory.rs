@@ -1,30 +1,29 @@
-//! Passwords in the arguments of this process, which every user can read in the list of processes:
-//! they are overwritten in its memory as soon as they are parsed.
+//! Overwrites passwords in this process's arguments, which every user can see in the process list,
+//! as soon as they are parsed.
 //!
-//! Linux says where the arguments are (`/proc/self/stat`) and lets a process write to its own
+//! Linux tells where the arguments are (`/proc/self/stat`) and lets a process write to its own
 //! memory (`/proc/self/mem`). Nothing in the program refers to these bytes: the standard library
-//! gave copies of them. Elsewhere they remain.
+//! copied them. On other systems they stay.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Numbers of the fields of `/proc/self/stat`, counted from the one after the name, which is the
-/// third.
+/// Field numbers in `/proc/self/stat`, counted from the one after the name, which is the third.
 const ARGUMENTS_START: usize = 48 - 3;
 
-/// What passwords are overwritten with.
+/// Replaces each byte of a password.
 const COVER: u8 = b'x';
 
-/// Overwrites a password where it is an argument or the end of an option. A failure is none of the
-/// run: the password is as visible as it was.
+/// Overwrites a password that is an argument or the end of an option. Failing to do so does not
+/// matter to the run: the password stays as visible as before.
 pub fn hide(password: &[u8]) {
     let _ = hide_in_memory(password);
 }
 
 fn hide_in_memory(password: &[u8]) -> io::Result<()> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name may hold spaces and parentheses.
+    // The name may contain spaces and parentheses.
     let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
     let start = fields.and_then(|fields| fields.split(' ').nth(ARGUMENTS_START));
     let Some(start) = start.and_then(|start| start.parse::<u64>().ok()) else {
@@ -38,12 +37,12 @@ fn hide_in_memory(password: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where arguments, each ended by NUL, are the password or end with it as options.
+/// Finds NUL-terminated arguments that are the password or, as options, end with it.
 fn places(arguments: &[u8], password: &[u8]) -> Vec<usize> {
     let (mut start, mut found) = (0, Vec::new());
     for (number, argument) in arguments.split(|byte| *byte == 0).enumerate() {
         let is_option = argument.starts_with(b"-") && argument.ends_with(password);
-        // The first one is the name of the program.
+        // The first is the program's name.
         if number > 0 && !password.is_empty() && (is_option || argument == password) {
             found.push(start + argument.len() - password.len());
         }

@@ -3,11 +3,11 @@
 /// Why a run fails.
 #[derive(Debug)]
 pub enum RunError {
-    /// The message has yet to be printed.
+    /// Still to be printed.
     Message(String),
-    /// The message has been printed, or cannot be.
+    /// Already printed, or impossible to print.
     Reported,
-    /// A signal ended the run, which has been reported. The exit code.
+    /// A signal ended the run, which was reported. The exit code.
     Interrupted(u8),
 }
 

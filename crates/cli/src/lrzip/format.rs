@@ -1,4 +1,4 @@
-//! `refrain compress --format lrz`: writes an archive of lrzip.
+//! `refrain compress --format lrz`: writes an lrzip archive.
 
 use refrain::MemberInput;
 use refrain::lrzip::{LrzipOptions, compress_lrzip};
@@ -11,15 +11,14 @@ use crate::memory_limit;
 use crate::names;
 use crate::report::{Meter, Sizes};
 
-/// How to write an archive of lrzip.
+/// How to write an lrzip archive.
 #[derive(Debug)]
 pub struct LrzipFormat {
     options: LrzipOptions,
 }
 
 impl LrzipFormat {
-    /// Returns the format if `--format lrz` is given, and what the user should know about the
-    /// memory budget.
+    /// The format if `--format lrz` is given, and a remark about the memory budget.
     ///
     /// # Errors
     /// `Usage` for options that contradict the format.
@@ -41,7 +40,7 @@ impl LrzipFormat {
         Ok(Some((LrzipFormat { options }, budget.remark)))
     }
 
-    /// Writes an archive of the only member. Returns its sizes, and the summary for scripts.
+    /// Writes an archive with the only member. Returns its sizes, and the summary for scripts.
     pub fn compress(
         &self,
         members: Vec<MemberInput>,
@@ -50,7 +49,7 @@ impl LrzipFormat {
         meter: &Meter,
     ) -> Result<(Sizes, Value)> {
         let Ok([member]) = <[MemberInput; 1]>::try_from(members) else {
-            let text = "an archive of lrzip holds one file, or one directory as a tar stream";
+            let text = "an lrzip archive holds one file, or one directory as a tar stream";
             return Err(Failure::usage(label, text));
         };
         let summary = compress_lrzip(member, sink, &self.options, meter)

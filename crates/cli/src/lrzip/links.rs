@@ -12,6 +12,7 @@ use crate::paths::io_failure;
 ///
 /// # Errors
 /// The first failure. An existing file is never replaced, since it may be lrzip itself. It is an
+/// error unless it already is such a link.
 /// error unless it is such a link already.
 pub fn create(directory: &Path) -> Result<()> {
     let target = std::env::current_exe().map_err(io_failure(directory, "make links in"))?;

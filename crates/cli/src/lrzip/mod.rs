@@ -1,9 +1,9 @@
 //! The drop-in replacement for lrzip: the programs `lrzip`, `lrunzip`, `lrzcat`, `lrz`, `lrztar`
 //! and `lrzuntar`, selected by the name under which the binary is started.
 //!
-//! Options, defaults, exit codes and the messages that scripts parse are lrzip's.
-//! `docs/lrzip-command.md` states for each option what it does and where it deliberately differs.
-//! The sources are lrzip's manual pages and its observed behaviour.
+//! Options, defaults, exit codes and the messages that scripts parse are lrzip's, as known from its
+//! manual pages and observed behaviour. `docs/lrzip-command.md` states what each option does and
+//! where it deliberately differs.
 //!
 //! ```text
 //! command line ── parse ─► options ─┐

@@ -1,4 +1,4 @@
-//! The output of each input, from their names only. No file is accessed.
+//! Plans the output of each input, from their names only. No file is accessed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,8 @@ pub enum OutputTarget {
 /// How one input is processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePlan {
-    /// It is processed.
     Process(OutputTarget),
-    /// It is skipped, for this reason.
+    /// Skipped, for this reason.
     Skip(String),
 }
 
@@ -107,7 +106,7 @@ pub fn plan_file(settings: &Settings, input: &Path) -> FilePlan {
             name.push(&settings.suffix);
             PathBuf::from(name)
         }
-        // Decompression keeps a name that lacks the suffix; `-O` puts it in another directory.
+        // Decompression keeps a name without the suffix; `-O` puts it into another directory.
         (_, stem) => stem.unwrap_or_else(|| input.to_path_buf()),
     };
     FilePlan::Process(OutputTarget::File(match &settings.outdir {

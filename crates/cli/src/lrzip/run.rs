@@ -17,15 +17,15 @@ use super::error::RunError;
 use super::report::{console, help};
 use crate::messages;
 
-/// The exit code for an invalid command line. Every other failure is 1.
+/// The exit code for an invalid command line. All other failures are 1.
 const USAGE: u8 = 2;
 
-/// Returns the declarations of all programs, for manual pages.
+/// The declarations of all programs, for manual pages.
 pub fn commands() -> Vec<clap::Command> {
     Program::ALL.into_iter().map(help::command).collect()
 }
 
-/// Runs `program` with `arguments`, which begin with its name.
+/// Runs `program` with `arguments`, starting with its name.
 pub fn run(program: Program, arguments: &[OsString]) -> ExitCode {
     let command_line = match parse::parse_command_line(program, arguments) {
         Ok(command_line) => command_line,

@@ -1,8 +1,8 @@
 //! Memory limits of control groups: <https://docs.kernel.org/admin-guide/cgroup-v2.html>, and
 //! `cgroup-v1/memory.html`.
 //!
-//! A group is limited by those above it, too, as far as this process can see them: in a container
-//! with a name space of its own, the topmost is that of the container.
+//! A group is also limited by those above it, as far as this process can see them: in a container
+//! with its own name space, up to the container's group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 struct Version {
     limits: &'static [&'static str],
     usage: &'static str,
-    /// Lines of `memory.stat` with what can be reclaimed: pages of files.
+    /// Lines of `memory.stat` with reclaimable memory: pages of files.
     reclaimable: [&'static str; 2],
 }
 
@@ -27,14 +27,14 @@ const TWO: Version = Version {
     reclaimable: ["inactive_file", "active_file"],
 };
 
-/// The bytes that the control groups of this process leave it. `None`: as many as there are.
+/// The bytes that its control groups leave to this process; `None` without a limit.
 pub fn left() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     left_in(&groups, &mounts)
 }
 
-/// The same by the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// As [`left`], from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn left_in(groups: &str, mounts: &str) -> Option<u64> {
     let mounts = mounts.lines().filter_map(Mount::parse);
     let left = mounts.filter_map(|mount| {
@@ -52,13 +52,13 @@ fn left_in(groups: &str, mounts: &str) -> Option<u64> {
 /// A hierarchy of groups in the file system.
 struct Mount {
     version: &'static Version,
-    /// The group that is its topmost directory.
+    /// The group at its topmost directory.
     root: PathBuf,
     point: PathBuf,
 }
 
 impl Mount {
-    /// A line of `/proc/self/mountinfo`, if it is about memory; see `proc_pid_mountinfo(5)`.
+    /// Parses a line of `/proc/self/mountinfo` about memory; see `proc_pid_mountinfo(5)`.
     fn parse(line: &str) -> Option<Mount> {
         let (place, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -75,7 +75,7 @@ impl Mount {
         })
     }
 
-    /// The group of this process in this hierarchy, by `/proc/self/cgroup`.
+    /// This process's group in this hierarchy, from `/proc/self/cgroup`.
     fn group_path<'a>(&self, groups: &'a str) -> Option<&'a Path> {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -94,10 +94,10 @@ impl Version {
     /// What the group in `directory` leaves.
     fn left(&self, directory: &Path) -> Option<u64> {
         let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
-        // "max" is no number.
+        // "max" does not parse as a number.
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let limits = self.limits.iter().filter_map(|name| number(name));
-        // The largest number of pages is how version 1 says that there is no limit.
+        // Version 1 states the largest number of pages if there is no limit.
         let limit = limits.filter(|limit| *limit < i64::MAX as u64 / 2).min()?;
         let statistics = read("memory.stat").unwrap_or_default();
         let reclaimable: u64 = (statistics.lines())
@@ -110,7 +110,7 @@ impl Version {
     }
 }
 
-/// A path of `mountinfo`, where blanks and the like are octal.
+/// Decodes a path in `mountinfo`, where blanks and the like are octal.
 fn unescaped(text: &str) -> PathBuf {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n")];
     let text = (escapes.iter()).fold(text.to_owned(), |text, (from, to)| text.replace(from, to));

@@ -1,21 +1,26 @@
 //! The memory that the system leaves to this process, which bounds the default budgets.
 //!
-//! A process that takes more than its control group or the machine has is killed without a message,
-//! and one beyond `ulimit -v` is refused memory in the middle of its work. So a default budget is
-//! the smaller one of the level's and what fits:
+//! A process that exceeds the memory of its control group or machine is killed without a message,
+//! and one that exceeds `ulimit -v` is refused memory in the middle of its work. So the default
+//! budget is the level's or what fits, whichever is smaller:
 //!
-//! | limit | what is left of it |
+//!
+//! limit
+//! what it leaves
 //! |---|---|
-//! | control groups, up to the topmost | less what others use that cannot be reclaimed |
-//! | `ulimit -v`, `ulimit -d` | less what is mapped, stacks and heaps |
+//!
+//! control groups, up to the topmost
+//! minus what others use and cannot be reclaimed
+//!
+//! `ulimit -v`, `ulimit -d`
+//! minus what is mapped, stacks and heaps
 //! | the machine | `MemAvailable` |
 //!
-//! A budget is three quarters of that: the rest is for the pages of files that are being read and
-//! written, and for what the kernel counts. Budgets for compressing decide an archive's bytes, so
-//! they are rounded down to a power of two or one and a half of it: a little more or less free
-//! memory changes nothing.
+//! A budget is three quarters of that: the rest is for pages of files being read and written, and
+//! for what the kernel counts. Compression budgets decide an archive's bytes, so they are rounded
+//! down to 2^n or 3 * 2^n: slightly more or less free memory changes nothing.
 //!
-//! A budget that the user asks for is used as it is. If it does not fit, a remark says so.
+//! A budget that the user asks for is used unchanged. If it does not fit, a remark says so.
 
 mod groups;
 
@@ -32,21 +37,21 @@ const MIB: u64 = 1 << 20;
 /// Addresses that glibc reserves for a heap of threads.
 const HEAP_BYTES: u64 = 64 * MIB;
 
-/// The stack of a thread, with what it has beside it.
+/// A thread's stack and its surroundings.
 const STACK_BYTES: u64 = 4 * MIB;
 
-/// The least default budget for reading: small archives are readable with it, and it may fit after
-/// all where the limits seem to leave less.
+/// The smallest default budget for reading: it suffices for small archives, and may fit even where
+/// the limits seem to leave less.
 const READING_BYTES_LEAST: u64 = 24 * MIB;
 
-/// Of a smaller budget, what the allocator retains would be a large part.
+/// In smaller budgets, what the allocator retains would be a large part.
 const SMALL_BUDGET_BYTES: u64 = 512 * MIB;
 
 /// Memory that is left to this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLimit {
     pub bytes: u64,
-    /// What limits it, for messages.
+    /// The name of the limit, for messages.
     pub what: &'static str,
 }
 
@@ -59,14 +64,14 @@ pub struct Budget {
     pub remark: Option<String>,
 }
 
-/// The budget for reading where the user names none.
+/// The budget for reading if the user gives none.
 pub fn default_for_reading(threads: usize) -> u64 {
     let default = refrain::ReadOptions::default().memory_bytes;
     let fits = |limit: MemoryLimit| usable(limit.bytes).clamp(READING_BYTES_LEAST, default);
     least(threads).map_or(default, fits)
 }
 
-/// The budget for compressing: the one that was asked for, or what fits of the `default`.
+/// The budget for compressing: the one asked for, or as much of the `default` as fits.
 ///
 /// # Errors
 /// `Limit` if nobody asked for a budget and the smallest one does not fit.
@@ -117,19 +122,18 @@ fn fitting(asked: Option<u64>, default: u64, limit: Option<MemoryLimit>) -> Resu
     })
 }
 
-/// Makes the allocator of the process fit the budget of its run.
+/// Adjusts the allocator of the process to the run's budget.
 pub fn prepare_allocator(budget_bytes: u64) {
     if budget_bytes < SMALL_BUDGET_BYTES {
         refrain_pool::return_large_buffers();
     }
 }
 
-/// The part of the memory that is left which a budget may be.
+/// The part of the remaining memory that a budget may use.
 fn usable(bytes: u64) -> u64 {
     bytes / 4 * 3
 }
 
-/// The largest number of the form 2^n or 3 * 2^n that is at most `number`.
 fn rounded_down(number: u64) -> u64 {
     let Some(exponent) = number.checked_ilog2() else {
         return 0;
@@ -138,7 +142,7 @@ fn rounded_down(number: u64) -> u64 {
     if power + power / 2 <= number { power + power / 2 } else { power }
 }
 
-/// The tightest limit for a process with so many threads.
+/// The tightest limit for a process with this many threads.
 fn least(threads: usize) -> Option<MemoryLimit> {
     let limit = |what| move |bytes| MemoryLimit { bytes, what };
     let machine = fs::read_to_string("/proc/meminfo").ok();
@@ -153,15 +157,15 @@ fn least(threads: usize) -> Option<MemoryLimit> {
     limits.into_iter().flatten().min_by_key(|limit| limit.bytes)
 }
 
-/// What is left of a limit of addresses. The column of `/proc/self/statm` with what is in use is
-/// counted from 0.
+/// What a limit of addresses leaves. `column` is the column of `/proc/self/statm` with what is in
+/// use, counted from 0.
 fn left_of_addresses(limit: Resource, column: usize, threads: usize) -> Option<u64> {
     let limit_bytes = getrlimit(limit).current?;
     let page_bytes = rustix::param::page_size() as u64;
     let used = fs::read_to_string("/proc/self/statm").ok();
     let used = used.and_then(|text| text.split_whitespace().nth(column)?.parse::<u64>().ok());
     let used_bytes = used.unwrap_or(0).saturating_mul(page_bytes);
-    // Workers, one that reads, one for signals, and the lists of stacks that jobs wait on.
+    // Workers, a reader, one for signals, and the lists of stacks on which jobs wait.
     let stacks_bytes = (threads as u64 + 4).saturating_mul(STACK_BYTES);
     Some(limit_bytes.saturating_sub(used_bytes + HEAP_BYTES + stacks_bytes))
 }

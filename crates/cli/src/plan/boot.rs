@@ -1,4 +1,4 @@
-//! `refrain boot`: the commands that make an overlay and run a guest.
+//! `refrain boot`: the commands that create an overlay and run a guest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ impl BootPlan {
     /// Plans a run of `boot`.
     ///
     /// # Errors
-    /// `Usage` if the archive is a pipe, or the socket has a path that QEMU cannot be told; `Io` if
-    /// there is no such file.
+    /// `Usage` if the archive is a pipe, or QEMU cannot take the socket's path; `Io` if the file
+    /// does not exist.
     pub fn new(args: &BootArgs) -> Result<BootPlan> {
         if let Some(socket) = args.socket.as_ref().filter(|path| path.to_str().is_none()) {
             let text = "a path that is not UTF-8 cannot be passed to QEMU";
@@ -38,19 +38,19 @@ impl BootPlan {
     }
 }
 
-/// What the commands are made from.
+/// What the commands are built from.
 #[derive(Debug)]
 pub struct Guest<'a> {
     pub qemu: &'a OsStr,
     pub socket: &'a Path,
     pub overlay: PathBuf,
-    /// Of the image that the archive holds.
+    /// The format of the image in the archive.
     pub format: ImageFormat,
     pub arguments: &'a [OsString],
 }
 
 impl Guest<'_> {
-    /// The command that makes the overlay.
+    /// The command that creates the overlay.
     pub fn make_overlay(&self) -> Vec<OsString> {
         let mut command: Vec<OsString> = ["qemu-img", "create", "-q", "-f", "qcow2"]
             .map(OsString::from)
@@ -66,7 +66,7 @@ impl Guest<'_> {
         command
     }
 
-    /// How QEMU opens the image: in its format, and nothing that its header names.
+    /// How QEMU opens the image: in its format, without any file that its header names.
     fn image_options(&self) -> Value {
         let mut options = json!({ "driver": self.format.name() });
         if self.format.has_backing() {
@@ -105,7 +105,7 @@ impl Guest<'_> {
     }
 }
 
-/// A path that programs take for no option, and QEMU for no protocol.
+/// A path that programs do not take for an option, nor QEMU for a protocol.
 fn no_option(path: &Path) -> PathBuf {
     let is_plain = path.is_absolute()
         || !(path.as_os_str().as_encoded_bytes()).contains(&b':')
@@ -113,7 +113,7 @@ fn no_option(path: &Path) -> PathBuf {
     if is_plain { path.to_owned() } else { Path::new(".").join(path) }
 }
 
-/// A path in a list of QEMU's options: a comma is written twice.
+/// A path in a list of QEMU options: commas are doubled.
 fn escaped(path: &Path) -> OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut bytes = vec![];

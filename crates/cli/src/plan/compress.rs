@@ -1,4 +1,4 @@
-//! `refrain compress`: which archives are made of what, under which names, in which format.
+//! `refrain compress`: which archives are made from what, with which names, in which format.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -30,11 +30,11 @@ pub struct CompressPlan {
     pub remark: Option<String>,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<ArchivePlan>>,
-    /// What of directories is stored.
+    /// Options for storing directories.
     pub walk: WalkArgs,
-    /// Whether sources are removed when their archive is complete.
+    /// Whether sources are removed once their archive is complete.
     pub removes_sources: bool,
-    /// With `--unpack`: how files of other formats are read, whose content is compressed.
+    /// With `--unpack`: how to read files of other formats, whose content is compressed.
     pub unpack: Option<ReadOptions>,
 }
 
@@ -45,13 +45,13 @@ pub enum ArchiveFormat {
     Lrzip(LrzipFormat),
 }
 
-/// One archive to make.
+/// An archive to create.
 #[derive(Debug)]
 pub struct ArchivePlan {
-    /// The name in messages: of the only input, or of the archive.
+    /// The name in messages: the only input's, or the archive's.
     pub label: String,
     pub inputs: Vec<CompressInput>,
-    /// Inputs that cannot be found, if there are others.
+    /// Inputs that were not found, if there are others.
     pub left_out: Vec<LeftOut>,
     pub output: ArchiveOutput,
 }
@@ -69,19 +69,19 @@ pub enum ArchiveOutput {
     Stdout,
     File {
         path: PathBuf,
-        /// The directory for it, which may have to be created.
+        /// Its directory, which may have to be created.
         directory: Option<PathBuf>,
         new: NewFile,
     },
 }
 
-/// The path of an archive, and the directory that may have to be created for it.
+/// The path of an archive, and its directory, which may have to be created.
 struct OutputPath {
     path: PathBuf,
     directory: Option<PathBuf>,
 }
 
-/// One member to compress.
+/// A member to compress.
 #[derive(Debug)]
 pub struct CompressInput {
     pub path: PathBuf,
@@ -110,8 +110,7 @@ impl CompressPlan {
     /// Plans a run.
     ///
     /// # Errors
-    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too
-    /// small for them.
+    /// `Usage` for contradictory options, `Limit` for a memory budget that is too small for them.
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
@@ -166,14 +165,14 @@ fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {
     Some(kinds)
 }
 
-/// The options of the engine, and what the user should know about the memory budget.
+/// The engine's options, and what the user should know about the memory budget.
 fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
     let options = args.compression.options();
     let threads = args.resources.thread_count();
     let levels = refrain::levels(options.purpose);
     let of_level = levels.iter().find(|row| row.number == options.level.0);
     let asked = args.resources.memory.map(|size| size.bytes);
-    // Levels that do not exist are refused below.
+    // Nonexistent levels are refused below.
     let budget = match of_level {
         Some(row) => memory_limit::for_compressing(asked, row.memory_bytes, threads)?,
         None => Budget::default(),
@@ -192,13 +191,13 @@ fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
     Ok((options, budget.remark))
 }
 
-/// The names that `--name` gives, and none for further inputs.
+/// The names given by `--name`; none for further inputs.
 fn given_names(args: &CompressArgs) -> impl Iterator<Item = Option<Vec<u8>>> + '_ {
     let given = args.name.iter().map(|name| Some(name.as_bytes().to_vec()));
     given.chain(std::iter::repeat(None))
 }
 
-/// Without `-o`: the archive of `path` is created beside it.
+/// Without `-o`: creates the archive of `path` beside it.
 fn archive_beside(path: &Path, name: Option<Vec<u8>>, args: &CompressArgs) -> Result<ArchivePlan> {
     if is_dash(path) {
         return archive(vec![stdin_input(name)], None, args);
@@ -282,10 +281,10 @@ fn archives_below(
     Ok(archives.collect())
 }
 
-/// What to do about two of one name.
+/// What to do about duplicate names.
 const NAME_REMEDY: &str = "give each input a name with --name";
 
-/// The path that the content of an input has: its own, or with `--unpack` that of what is in it.
+/// The path of an input's content: its own, or with `--unpack` that of the unpacked content.
 fn content_path(path: &Path, args: &CompressArgs) -> PathBuf {
     let is_unpacked = args.unpack && packed_format(path).is_some();
     let without = || names::without_suffix(path).ok();
@@ -293,7 +292,7 @@ fn content_path(path: &Path, args: &CompressArgs) -> PathBuf {
     inside.unwrap_or_else(|| path.to_path_buf())
 }
 
-/// The format of another program that a regular file has.
+/// The other program's format of a regular file, if any.
 fn packed_format(path: &Path) -> Option<Format> {
     paths::metadata(path).ok().filter(Metadata::is_file)?;
     let mut first = Vec::with_capacity(Dialect::PREFIX_BYTES);
@@ -303,7 +302,7 @@ fn packed_format(path: &Path) -> Option<Format> {
     Dialect::of_prefix(&first)?.format()
 }
 
-/// The suffix of the archive of an input. Archives of lrzip do not distinguish a directory from a
+/// The suffix of an input's archive. lrzip archives do not distinguish directories from files.
 /// file.
 fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
     match (args.lrzip.is_lrzip(), input.is_directory()) {
@@ -313,7 +312,7 @@ fn suffix(args: &CompressArgs, input: &CompressInput) -> &'static str {
     }
 }
 
-/// With `-o`: all paths become members of one archive. If none can be stored, why each cannot.
+/// With `-o`: all paths become members of one archive. If none can be stored, returns why for each.
 fn archive_of_all(
     paths: &[PathBuf],
     output: &Path,
@@ -427,8 +426,8 @@ fn file_output(
     let mut read = inputs.iter().filter_map(|input| input.metadata.as_ref());
     read.try_for_each(|read| paths::check_other_than(read, &path))?;
     paths::check_free(&path, args.output.force)?;
-    // Like gzip and xz: the archive of a single file has the mode and the time of the file. Any
-    // other is as closed as its most closed source.
+    // Like gzip and xz: the archive of a single file gets the file's mode and time. Any other
+    // archive is as restricted as its most restricted source.
     let only = match inputs {
         [input] => input.metadata.as_ref().filter(|found| found.is_file()),
         _ => None,

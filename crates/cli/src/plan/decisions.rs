@@ -1,5 +1,5 @@
-//! A decision for every option of every verb, as clap lists them: what becomes of it where it
-//! cannot have an effect.
+//! Decides for every option of every verb, as listed by clap, what happens if it cannot have an
+//! effect.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,13 +16,13 @@ use Decision::{Acts, Idle, Refused, RefusedOpened};
 
 #[derive(Debug, Clone, Copy)]
 enum Decision {
-    /// It has an effect in every combination that is accepted.
+    /// It has an effect in every accepted combination.
     Acts,
     /// These lines, in which it would have none, are refused.
     Refused(&'static [&'static str]),
-    /// What is opened decides. The line is in a case of `tests/cases/no_effect.rs`.
+    /// Whether it has one depends on the opened file. `tests/cases/no_effect.rs` has the line.
     RefusedOpened(&'static str),
-    /// It may find nothing to do, and is no mistake then. The reason.
+    /// It may have nothing to do, for this reason, without being a mistake.
     Idle(&'static str),
 }
 
@@ -32,7 +32,7 @@ const DETAIL: &str = "more or less detail, where a verb has it";
 const PLACE: &str = "a place for what has no room in memory, if there is such a thing";
 const BOTH_WAYS: &str = "tar passes the same options for both directions";
 
-/// Decisions by verb (`*` is any) and option; the first that fits counts.
+/// Decisions by verb (`*` is any) and option; the first match counts.
 const DECISIONS: &[(&str, &str, Decision)] = &[
     ("*", "help", Acts),
     // Options of every run.
@@ -54,7 +54,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("*", "temporary", Idle(PLACE)),
     ("*", "content_max", Idle(BOUND)),
     ("*", "work_max", Idle(BOUND)),
-    // The last of -q and -v counts.
+    // The last of -q and -v wins.
     ("*", "quiet", Idle(DETAIL)),
     ("list", "verbose", Refused(&["refrain list -v -0 {file}"])),
     ("*", "verbose", Idle(DETAIL)),
@@ -117,7 +117,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ),
     ("*", "password_file", RefusedOpened("--password-file pw")),
     ("*", "password_fd", RefusedOpened("--password-fd 0")),
-    // What is written, and what becomes of sources.
+    // Outputs, and what happens to sources.
     ("map", "output", Acts),
     ("lab", "output", Acts),
     (
@@ -194,7 +194,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
             "refrain compress --format lrz --name a {file}",
         ]),
     ),
-    // The last of several levels counts, as in gzip and xz.
+    // The last of several levels wins, as in gzip and xz.
     ("rfn", "level", Idle(BOTH_WAYS)),
     ("*", "level", Acts),
     ("rfn", "purpose", Idle(BOTH_WAYS)),
@@ -227,7 +227,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "hash",
         Refused(&["refrain compress --format lrz --hash md5 {file}"]),
     ),
-    // Which entries of directories.
+    // Selecting entries of directories.
     (
         "compress",
         "exclude",
@@ -484,7 +484,7 @@ fn decision(verb: &str, option: &str) -> Option<Decision> {
 /// Every option of every verb, and of `rfn`.
 fn options() -> Vec<(String, String)> {
     let mut refrain = RefrainArgs::command();
-    // Passes the options of every run on to the verbs.
+    // Passes the options of every run to the verbs.
     refrain.build();
     let verbs = refrain.get_subcommands().cloned();
     let commands = verbs.chain([RfnArgs::command()]);
@@ -501,7 +501,7 @@ fn options() -> Vec<(String, String)> {
     all.collect()
 }
 
-/// What a line is refused with, before anything is opened.
+/// Why a line is refused before anything is opened.
 fn refusal(line: &[OsString]) -> Option<String> {
     let usage = |failure: Failure| {
         assert!(
@@ -539,7 +539,7 @@ fn refusal(line: &[OsString]) -> Option<String> {
     checked.err().map(usage)
 }
 
-/// A line with paths of a directory in the places of their names.
+/// A line with paths in a directory substituted for their names.
 fn arguments(line: &str, directory: &Path) -> Vec<OsString> {
     let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
     let line = line
@@ -583,7 +583,7 @@ fn lines_with_an_option_without_effect_are_refused_and_say_which() {
             let told = told.unwrap_or_else(|| panic!("{line}: accepted"));
             let name = option.replace('_', "-");
             let long = format!("--{}", if name == "purpose" { "for" } else { &name });
-            // Of two options that exclude each other, either may be named.
+            // Of two mutually exclusive options, either may be named.
             let others = ["-v ", "-c ", "--files-from", "-o ", "standard input"];
             let is_named = told.contains(&long) || others.iter().any(|other| told.contains(other));
             assert!(is_named, "{verb} {option}: {line}: {told}");

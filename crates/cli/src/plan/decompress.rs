@@ -15,7 +15,7 @@ use crate::selection::ArchiveSelection;
 #[derive(Debug)]
 pub struct DecompressPlan {
     pub options: ReadOptions,
-    /// What of the archives is restored.
+    /// What to restore from the archives.
     pub selection: ArchiveSelection,
     /// How owners are restored.
     pub owners: OwnerArgs,
@@ -23,20 +23,20 @@ pub struct DecompressPlan {
     pub output: OutputArgs,
     /// Whether inputs that are not archives are copied to standard output.
     pub copies_other_input: bool,
-    /// Whether files of which parts are missing are restored.
+    /// Whether to restore files with missing parts.
     pub keep_broken: bool,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<RestorePlan>>,
 }
 
-/// One archive to restore.
+/// An archive to restore.
 #[derive(Debug)]
 pub struct RestorePlan {
     pub archive: ArchiveInput,
     pub destination: Destination,
 }
 
-/// Where the members of an archive go. The path of each member depends on what the archive holds.
+/// Where an archive's members go. The path of each member depends on the archive's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     Stdout,
@@ -47,7 +47,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// What follows `-o`, if it is a path.
+    /// The argument of `-o`, if it is a path.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Destination::Path(path) => Some(path),
@@ -60,7 +60,7 @@ impl DecompressPlan {
     /// Plans a run.
     ///
     /// # Errors
-    /// `Usage` without any input, and for a part of an archive to standard output.
+    /// `Usage` without any input, and for restoring a part of an archive to standard output.
     pub fn new(
         args: &DecompressArgs,
         archives: &[PathBuf],
@@ -85,7 +85,7 @@ impl DecompressPlan {
     }
 }
 
-/// Refuses to restore several archives to one file, each over the one before.
+/// Refuses to restore several archives to one file, each overwriting the previous one.
 fn check_one_output(output: &OutputArgs, archives: &[PathBuf]) -> Result<()> {
     match &output.output {
         Some(path) if archives.len() > 1 && !is_dash(path) && !is_directory(path) => {
@@ -113,7 +113,7 @@ fn restore_plan(path: &Path, args: &DecompressArgs, options: &ReadOptions) -> Re
     let destination = match &output.output {
         Some(output) if is_dash(output) => Destination::Stdout,
         Some(output) => Destination::Path(output.clone()),
-        // What a pipe holds has no name of its own.
+        // Content from a pipe has no name of its own.
         None if archive.is_stream() => Destination::Stdout,
         None => Destination::Default,
     };

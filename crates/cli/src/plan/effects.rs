@@ -1,8 +1,8 @@
-//! Options that would have no effect in their combination are refused, before any work.
+//! Refuses options that would have no effect in their combination, before any work.
 //!
-//! What clap can say is said in the declarations (`requires`, `conflicts_with`); here is what
-//! depends on the kinds of the inputs and outputs, or on options of several groups. `decisions.rs`
-//! has one for every option of every verb.
+//! What clap can express is in the declarations (`requires`, `conflicts_with`); here is what
+//! depends on the kinds of inputs and outputs, or on options of several groups. `decisions.rs` has
+//! a decision for every option of every verb.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -26,18 +26,18 @@ pub(super) enum InputKind {
     Other,
 }
 
-/// A usage failure about an option.
 fn refused<T>(option: &str, why: &str) -> Result<T> {
     Err(Failure::usage("", format!("{option} {why}")))
 }
 
-/// Refuses what has no effect on any input of a run of `compress`; `None` if one does not exist.
+/// Refuses options without effect on any input of `compress`; `inputs` is `None` if one does not
+/// exist.
 ///
 /// # Errors
 /// `Usage`.
 pub(super) fn check_compress(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
     check_walk(args, inputs)?;
-    // Inputs that do not exist are reported instead.
+    // Missing inputs are reported instead.
     let Some(inputs) = inputs else {
         return Ok(());
     };
@@ -53,7 +53,7 @@ pub(super) fn check_compress(args: &CompressArgs, inputs: Option<&[InputKind]>) 
     Ok(())
 }
 
-/// Refuses what is about files where no file is written or read.
+/// Refuses options about files if no file is written or read.
 ///
 /// # Errors
 /// `Usage`.
@@ -64,7 +64,7 @@ pub(super) fn check_output(output: &OutputArgs, files: &[PathBuf]) -> Result<()>
         return refused("--rm", why);
     }
     if output.rm && (files.is_empty() || files.iter().all(|path| is_dash(path))) {
-        let why = "removes files, and standard input is none: leave it out";
+        let why = "removes files, and standard input is not one: leave it out";
         return refused("--rm", why);
     }
     if output.sync && is_stdout_only(output, files) {
@@ -81,7 +81,7 @@ fn is_stdout_only(output: &OutputArgs, files: &[PathBuf]) -> bool {
     output.is_stdout() || (output.output.is_none() && is_stdin_only)
 }
 
-/// Refuses to read standard input a second time, when nothing is left of it.
+/// Refuses to read standard input twice.
 ///
 /// # Errors
 /// `Usage`.
@@ -93,14 +93,14 @@ pub(super) fn check_stdin_is_read_once(walk: &WalkArgs, files: &[PathBuf]) -> Re
     if is_content + is_list + patterns > 1 {
         refused(
             "standard input",
-            "is named more than once (`-`), and can be read once: write one of them to a file",
+            "is named more than once (`-`), but can be read only once: use a file for one of them",
         )
     } else {
         Ok(())
     }
 }
 
-/// Refuses names that are too many, too few, or would be refused when they are restored.
+/// Refuses names that are too many, too few, or would be refused when restored.
 ///
 /// # Errors
 /// `Usage`, `Refused`.
@@ -128,7 +128,7 @@ pub(super) fn check_names(args: &CompressArgs, files: &[PathBuf]) -> Result<()> 
         let is_safe = names::safe_member_path("", bytes).is_ok();
         if !is_safe {
             let why = format!(
-                "{} is no relative path of a file below a directory",
+                "{} is not a relative path of a file below a directory",
                 quoted(bytes)
             );
             return refused("--name", &why);
@@ -140,7 +140,7 @@ pub(super) fn check_names(args: &CompressArgs, files: &[PathBuf]) -> Result<()> 
     Ok(())
 }
 
-/// Refuses options about directories where they mean nothing.
+/// Refuses options about directories where they have no meaning.
 fn check_walk(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
     let Some(option) = args.walk.given() else {
         return Ok(());
@@ -159,15 +159,15 @@ fn check_walk(args: &CompressArgs, inputs: Option<&[InputKind]>) -> Result<()> {
             return refused("--exclude-caches", why);
         }
     }
-    // Inputs that do not exist are reported instead.
+    // Missing inputs are reported instead.
     if inputs.is_some_and(|kinds| !kinds.contains(&InputKind::Directory)) {
-        refused(option, "is about directories, and no input is one")
+        refused(option, "concerns directories, and no input is one")
     } else {
         Ok(())
     }
 }
 
-/// Refuses what has no effect in a run of `decompress` over these archives.
+/// Refuses options without effect on `decompress` of these archives.
 ///
 /// # Errors
 /// `Usage`.
@@ -192,31 +192,28 @@ pub(super) fn check_decompress(
     }
 }
 
-/// Refuses options about owners where nothing that is restored has one.
+/// Refuses options about owners if nothing restored has one.
 ///
 /// # Errors
 /// `Usage`.
 pub fn check_owners(label: &str, owners: &OwnerArgs, has_entries: bool) -> Result<()> {
     match owners.given() {
         Some(option) if !has_entries => {
-            let text = format!("{option} is about directories, and the archive holds none");
+            let text = format!("{option} concerns directories, and the archive holds none");
             Err(Failure::usage(label, text))
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses what has no effect in a run of `list`.
+/// Refuses options without effect on `list`.
 ///
 /// # Errors
 /// `Usage`.
 pub fn check_list(args: &ListArgs) -> Result<()> {
     let is_long = args.long || args.report.verbose > 0;
     if args.numeric_owner && !is_long {
-        return refused(
-            "--numeric-owner",
-            "is about the owners that -l shows: add -l",
-        );
+        return refused("--numeric-owner", "concerns the owners shown by -l: add -l");
     }
     if args.report.verbose > 0 && args.null {
         return refused(
@@ -227,13 +224,13 @@ pub fn check_list(args: &ListArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what has no effect in a run of `serve` without block devices, or without HTTP.
+/// Refuses options without effect on `serve` without block devices, or without HTTP.
 ///
 /// # Errors
 /// `Usage`.
 pub fn check_serve(args: &ServeArgs, serves_nbd: bool, serves_http: bool) -> Result<()> {
     if !args.host_name.is_empty() && !serves_http {
-        let why = "is about HTTP clients: add --http ADDRESS, or leave it out";
+        let why = "concerns HTTP clients: add --http ADDRESS, or leave it out";
         return refused("--host-name", why);
     }
     let given = [
@@ -243,24 +240,24 @@ pub fn check_serve(args: &ServeArgs, serves_nbd: bool, serves_http: bool) -> Res
     match given.iter().find(|(is_given, _)| *is_given) {
         Some((_, option)) if !serves_nbd => refused(
             option,
-            "is about block devices: add --nbd ADDRESS, or leave it out",
+            "concerns block devices: add --nbd ADDRESS, or leave it out",
         ),
         _ => Ok(()),
     }
 }
 
-/// Refuses `--scan` for what is no archive with frames to find. `format` is what it is instead.
+/// Refuses `--scan` for anything but an archive with frames. `format` is what it is instead.
 ///
 /// # Errors
 /// `Usage`.
 pub fn check_scan(label: &str, format: &str) -> Result<()> {
     let text = format!(
-        "--scan finds frames of Refrain's archives, and this is {format}: leave --scan out"
+        "--scan finds frames of Refrain's archives, but this is {format}: leave --scan out"
     );
     Err(Failure::usage(label, text))
 }
 
-/// Refuses a password for what is not encrypted: it would neither hide nor prove anything.
+/// Refuses a password for unencrypted input: it would neither hide nor prove anything.
 ///
 /// # Errors
 /// `Usage`.

@@ -15,7 +15,7 @@ use crate::inherited::{Stream, check_open};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
 use crate::urls;
 
-/// `paths`, or standard input if there are none.
+/// `paths`, or standard input if empty.
 ///
 /// # Errors
 /// `Usage` if standard input would be a terminal.
@@ -43,15 +43,15 @@ fn check_stdin() -> Result<()> {
 /// An archive to read from beginning to end.
 #[derive(Debug)]
 pub struct ArchiveInput {
-    /// As given; of a URL its last part. For the names of what is restored.
+    /// As given, or the last part of a URL. For names of restored files.
     pub path: PathBuf,
     /// The name in messages.
     pub label: String,
     /// The path or URL to open.
     pub open_path: PathBuf,
-    /// The directory for what is fetched from a URL and has no room in memory.
+    /// The directory for data fetched from a URL that does not fit into memory.
     pub temporary: Option<PathBuf>,
-    /// `None` is standard input, or a URL.
+    /// `None` for standard input or a URL.
     pub metadata: Option<Metadata>,
     /// The option that gives a password.
     pub password_option: Option<&'static str>,
@@ -61,7 +61,7 @@ impl ArchiveInput {
     /// The archive at `path`, which may be a URL; `-` is standard input.
     ///
     /// # Errors
-    /// `Io` if there is no such file, `Usage` if it is a directory.
+    /// `Io` if the file does not exist, `Usage` if it is a directory.
     pub fn new(path: &Path, options: &ReadOptions) -> Result<ArchiveInput> {
         let metadata = if is_dash(path) || urls::is_url(path) {
             None
@@ -78,7 +78,7 @@ impl ArchiveInput {
         })
     }
 
-    /// The same with what the options say about a password.
+    /// Adds the option that gives a password.
     #[must_use]
     pub fn with_password(self, password: &PasswordArgs) -> ArchiveInput {
         ArchiveInput {
@@ -98,19 +98,19 @@ impl ArchiveInput {
     }
 }
 
-/// An archive to read at any offset.
+/// An archive that is read at any offset.
 pub struct SeekableInput {
-    /// As given; of a URL its last part. For the names of members.
+    /// As given, or the last part of a URL. For names of members.
     pub path: PathBuf,
     /// The name in messages.
     pub label: String,
     /// The path or URL to open.
     pub open_path: PathBuf,
-    /// The directory for what is fetched from a URL and has no room in memory.
+    /// The directory for data fetched from a URL that does not fit into memory.
     pub temporary: Option<PathBuf>,
     /// The option that gives a password.
     pub password_option: Option<&'static str>,
-    /// What was opened, so that it is opened once.
+    /// The opened source, so that it is opened once.
     pub opened: OnceCell<Arc<dyn Source>>,
 }
 
@@ -118,8 +118,8 @@ impl SeekableInput {
     /// The archive at `path`, which may be a URL; `-` is standard input, which must be a file.
     ///
     /// # Errors
-    /// `Usage` for a pipe, a directory, or a standard input that was read from before; `Io` if
-    /// there is no such file.
+    /// `Usage` for a pipe, a directory, or a standard input that was already read from; `Io` if the
+    /// file does not exist.
     pub fn new(
         path: &Path,
         options: &ReadOptions,
@@ -151,11 +151,10 @@ impl SeekableInput {
             let text = "is not a regular file: this verb reads the archive at any offset";
             return Err(Failure::usage(label(path), text));
         }
-        // Opened again it begins at offset 0, which is right only if nothing was read from it
+        // Opened again it starts at offset 0, which is right only if nothing was read from it
         // before.
         if is_dash(path) && rustix::fs::tell(io::stdin()) != Ok(0) {
-            let text =
-                "has been read from before; this verb needs an archive from its first byte on";
+            let text = "was already read from; this verb needs the archive from its first byte";
             return Err(Failure::usage(label(path), text));
         }
         Ok(input)

@@ -1,19 +1,24 @@
-//! What a run will do: its inputs, outputs, names and options.
+//! Plans of runs: inputs, outputs, names and options.
 //!
-//! A plan is made from the arguments and from the metadata of files, before any file is opened or
-//! created. Wrong options and everything else that can be refused without reading content is
-//! refused here.
+//! A plan is made from the arguments and the metadata of files, before any file is opened or
+//! created. Everything that can be refused without reading content is refused here.
 //!
 //! | file | what |
 //! |---|---|
 //! | `inputs` | the inputs of every verb: files, streams, standard input |
 //! | `output` | whether standard output may be written |
-//! | `effects`, `decisions` | options that would have no effect are refused; what becomes of each |
-//! | `boot` | `boot`: the commands that make an overlay and run a guest |
+//!
+//! `effects`, `decisions`
+//! options without effect are refused; the decision for each
+//!
+//! `boot`
+//! `boot`: the commands that create an overlay and run a guest
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
 //! | `read` | `test`, `info`, `list`, `cat`, `serve` |
-//! | `mount` | `mount`: the memory and the threads of the mounted archive |
+//!
+//! `mount`
+//! `mount`: the memory and threads of the mounted archive
 
 mod boot;
 mod compress;

@@ -1,4 +1,4 @@
-//! `refrain mount`: an archive and the directory on which it is mounted.
+//! `refrain mount`: an archive and the directory to mount it on.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use crate::args::MountArgs;
 use crate::failure::Result;
 use crate::names;
 
-/// The memory for entries in compact form, in bytes: a quarter of a million of them.
+/// The memory for entries in compact form, in bytes: enough for a quarter of a million.
 const FRAME_BYTES_MAX: u64 = 32 << 20;
-/// One in so many bytes of the memory is for tables of paths, and one for entries at most.
+/// Tables of paths may take 1/8 of the memory budget, and entries at most as much.
 const TREE_SHARE: u64 = 8;
 
-/// An archive to be mounted.
+/// An archive to mount.
 #[derive(Debug)]
 pub struct MountPlan {
     pub options: ReadOptions,
@@ -29,7 +29,7 @@ impl MountPlan {
     /// Plans a run of `mount`.
     ///
     /// # Errors
-    /// `Usage` if the archive is a pipe; `Io` if there is no such file.
+    /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &MountArgs) -> Result<MountPlan> {
         let mut options = args.password.with(args.resources.read_options());
         let archive = SeekableInput::new(&args.archive, &options, &args.password)?;

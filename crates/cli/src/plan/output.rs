@@ -1,4 +1,4 @@
-//! Whether the data of a run goes to standard output.
+//! Decides whether the data of a run goes to standard output.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `refrain test`, `info`, `list` and `cat`: archives that are read without restoring files.
+//! `refrain test`, `info`, `list` and `cat`: archives read without restoring files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,9 +65,9 @@ impl InspectPlan {
 pub struct CatPlan {
     pub options: ReadOptions,
     pub archive: SeekableInput,
-    /// Members, entries and patterns; nothing is the only member.
+    /// Members, entries and patterns; empty means the only member.
     pub paths: Vec<OsString>,
-    /// Of the only path.
+    /// The range in the only path.
     pub range: Option<ByteRange>,
     /// Whether binary content may go to a terminal.
     pub force: bool,
@@ -77,8 +77,7 @@ impl CatPlan {
     /// Plans a run of `cat`.
     ///
     /// # Errors
-    /// `Usage` if the archive is a pipe; `Io` if there is no
-    /// such file.
+    /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
         if args.range.is_some() && args.paths.len() > 1 {
             let text = "--range is about one file: name only that";
@@ -106,7 +105,7 @@ impl ServePlan {
     /// Plans a run of `serve`.
     ///
     /// # Errors
-    /// `Usage` if the archive is a pipe; `Io` if there is no such file.
+    /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
         let options = (args.limits).with(args.password.with(args.resources.read_options()));
         Ok(ServePlan {

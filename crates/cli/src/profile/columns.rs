@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::units;
 
-/// The rows, one a line, with columns as wide as their widest cell: the first to the left.
+/// Lines of cells in columns as wide as their widest cell, the first left-aligned.
 pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for row in rows {

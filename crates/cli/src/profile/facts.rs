@@ -1,4 +1,4 @@
-//! What was run: the command, its level and inputs, and when.
+//! Describes the run: the command, its level and inputs, and when.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use crate::paths::label;
 use crate::text::{printable, shell_word};
 use crate::urls;
 
-/// More inputs than these are counted.
+/// More inputs are only counted.
 const INPUTS_MAX: usize = 3;
 
-/// What was run.
+/// A description of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The command, as a shell takes it; without passwords of URLs.
+    /// The command for a shell, without passwords in URLs.
     pub command: String,
-    /// Of a run that compresses.
+    /// The level, if the run compresses.
     pub level: Option<u8>,
     pub inputs: Vec<String>,
-    /// When it began (UTC).
+    /// When it started (UTC).
     pub date: String,
 }
 
 impl Facts {
-    /// Of a run that begins now.
+    /// Describes a run that starts now.
     pub fn of(words: &[OsString], verb: &Verb) -> Facts {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |since| since.as_secs());
@@ -47,7 +47,6 @@ impl Facts {
         }
     }
 
-    /// The lines that stand on a page.
     fn rows(&self) -> Vec<(&'static str, String)> {
         let mut rows = vec![("command", self.command.clone())];
         if let Some(level) = self.level {
@@ -70,7 +69,7 @@ impl Facts {
     }
 }
 
-/// What was run, for a page.
+/// The description, for a page.
 pub(super) fn facts_html(facts: &Facts) -> String {
     let rows = facts.rows().into_iter();
     let rows = rows.map(|(name, text)| format!("{name}: <b>{}</b>", escaped(&text)));

@@ -18,10 +18,10 @@ const HEAD: [&str; 9] = [
     "longest",
 ];
 
-/// More places than these are left out.
+/// Places beyond these are left out.
 const ROWS_MAX: usize = 20;
 
-/// The locks that threads waited for longest; empty if there are none.
+/// The locks that threads waited for longest; empty without any.
 pub(super) fn table(locks: &[LockProfile], rejected: u64) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(locks.iter().take(ROWS_MAX).map(row));
@@ -60,7 +60,7 @@ fn place(lock: &LockProfile) -> String {
     format!("{}:{}", file.replace("/src/", "/"), lock.line)
 }
 
-/// A type without the paths to its parts.
+/// A type without the paths of its parts.
 pub(super) fn short_name(name: &str) -> String {
     let mut short = String::new();
     let mut part = String::new();

@@ -28,7 +28,7 @@ use crate::files;
 use crate::messages;
 use crate::text::json_text;
 
-/// Runs `work`, and prints or writes what it took if the arguments ask for that.
+/// Runs `work`, and prints or writes its profile if the arguments ask for one.
 pub fn measure(args: &RunArgs, program: &str, facts: &Facts, work: impl FnOnce() -> Exit) -> Exit {
     if let (Some(Some(file)), Some(_)) = (&args.profile, args.profile_locks)
         && !file.format.has_locks()
@@ -78,7 +78,7 @@ fn measure_stages(
     }
 }
 
-/// Runs `work` and measures its stages and locks. Returns what the whole program took, too.
+/// Runs `work` and measures its stages and locks. Also returns what the whole program took.
 fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
     engine_stages::measure();
     profile_locks(args.profile_locks.unwrap_or_default().into());
@@ -91,7 +91,7 @@ fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
     (exit, whole)
 }
 
-/// Runs `work` and samples where it spends its time. Where that is not possible it does not run.
+/// Runs `work` and samples it. If sampling is impossible, `work` does not run.
 fn sample(
     args: &RunArgs,
     file: &ProfileFile,
@@ -133,7 +133,7 @@ fn sample(
     written(result, program, exit)
 }
 
-/// How a run ends that ended like this and whose file was written or not.
+/// The exit of a run, given whether its profile was written.
 fn written(result: Result<()>, program: &str, exit: Exit) -> Exit {
     let Err(error) = result else {
         return exit;

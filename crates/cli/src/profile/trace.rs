@@ -1,9 +1,9 @@
 //! `--trace`: what every thread did and when, as a page (`timeline/`) or in the format of Chrome's
 //! trace viewer, which Perfetto opens.
 //!
-//! In that format each thread is a row: stages, flows, idle times and waits are spans, which may be
-//! inside one another; wake-ups are instants, and an arrow leads from the thread that gave work to
-//! a flow to the turn of the flow that followed.
+//! In that format each thread is a row: stages, flows, idle times and waits are spans, which may
+//! nest; wake-ups are instants, and an arrow leads from the thread that gave work to a flow to the
+//! turn that the flow then had.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -21,16 +21,16 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths::NewFile;
 
-/// The events that are retained of each thread: at most 32 MiB.
+/// How many events are kept per thread: at most 32 MiB.
 const EVENTS_PER_THREAD: usize = 1 << 20;
 const WRITE_BYTES: usize = 1 << 16;
 
-/// Records from now on.
+/// Starts recording.
 pub(super) fn begin() {
     start(EVENTS_PER_THREAD);
 }
 
-/// Ends recording, and writes all events to a file. Returns what they say.
+/// Stops recording, and writes all events to a file. Returns their description.
 pub(super) fn finish(path: &Path, facts: &Facts) -> Result<Vec<String>> {
     stop();
     let new = NewFile {
@@ -59,7 +59,6 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "html")
 }
 
-/// Appends to a sink.
 struct ToSink<'a, S: Sink>(&'a mut S);
 
 impl<S: Sink> Write for ToSink<'_, S> {
@@ -116,8 +115,7 @@ fn end_text(end: TurnEnd) -> &'static str {
     }
 }
 
-/// A thread gave work to a flow, and a turn of the flow followed: for both the number of the thread
-/// and the time.
+/// A thread gave work to a flow, and a turn of the flow followed: thread number and time of both.
 struct Cause {
     ready: (u64, u64),
     run: (u64, u64),
@@ -136,7 +134,7 @@ impl Cause {
     }
 }
 
-/// What made flows run, in the order of time.
+/// The causes of turns, in order of time.
 fn causes(threads: &[ThreadTrace]) -> Vec<Cause> {
     let mut events: Vec<(u64, EventKind, u32, u64)> = vec![];
     for (number, thread) in (1_u64..).zip(threads) {
@@ -146,7 +144,7 @@ fn causes(threads: &[ThreadTrace]) -> Vec<Cause> {
         let of_flows = thread.events.iter().filter(of_flow);
         events.extend(of_flows.map(|event| (event.start_ns, event.kind, event.flow, number)));
     }
-    // At the same time, the cause comes first.
+    // At equal times, the cause comes first.
     events.sort_by_key(|(start_ns, kind, ..)| (*start_ns, *kind == EventKind::Run));
     let mut ready: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let mut found = vec![];
@@ -167,7 +165,7 @@ fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// An event of the thread with this number; times in microseconds since the first one.
+/// An event of the thread with this number; times in microseconds since the first event.
 fn row(event: &Event, thread: u64, first_ns: u64) -> Value {
     let (category, name, arguments) = match event.kind {
         EventKind::Stage => (

@@ -1,4 +1,4 @@
-//! The authorities whose certificates are trusted: those of the system, or of a file.
+//! Trusted authorities: the system's, or those in a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use super::store::Surroundings;
 use crate::failure::Result;
 use crate::paths::io_failure;
 
-/// The variable that names another file, as of OpenSSL and curl.
+/// The variable that names another file, as for OpenSSL and curl.
 const VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Where systems have them, the first that exists.
+/// Where systems keep them; the first that exists is used.
 const BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -20,10 +20,10 @@ const BUNDLES: [&str; 6] = [
     "/usr/local/share/certs/ca-root-nss.crt",
 ];
 
-/// The certificates in PEM; nothing if the system has none, which only `https` needs.
+/// The certificates in PEM; empty if the system has none, which only `https` needs.
 ///
 /// # Errors
-/// `Io` if a file that is named cannot be read.
+/// `Io` if an explicitly named file cannot be read.
 pub fn of(surroundings: &Surroundings) -> Result<Vec<u8>> {
     if let Some(path) = surroundings.variable(VARIABLE).map(PathBuf::from) {
         return fs::read(&path).map_err(io_failure(&path, "read"));

@@ -1,8 +1,10 @@
-//! Opens what URLs lead to, with the certificates and credentials of this machine and user.
+//! Opens URLs, with the certificates and credentials of this machine and user.
 //!
 //! | file | what |
 //! |---|---|
-//! | `certificates` | which authorities are trusted |
+//!
+//! `certificates`
+//! trusted authorities
 //! | `profile` | the files of Amazon's command line |
 //! | `store` | credentials and address of an S3-compatible store |
 
@@ -20,7 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::paths::label;
 use crate::urls;
 
-/// What a URL leads to. What has no room in memory is kept in a file in `temporary`.
+/// The source at a URL. Data that does not fit into memory is kept in a file in `temporary`.
 pub fn source(url: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
     let surroundings = Surroundings::of_process();
     let refuse = |error: std::io::Error| Failure::usage(label(url), error.to_string());

@@ -7,7 +7,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The section `[NAME]`, or `[profile NAME]` as the main file calls all but the default one.
+    /// The section `[NAME]`, or `[profile NAME]` as the main file names all except the default one.
     pub fn of_file(text: &str, name: &str) -> Option<Profile> {
         let mut found: Option<Profile> = None;
         let mut is_inside = false;
@@ -26,7 +26,7 @@ impl Profile {
                 }
                 continue;
             }
-            // What is indented belongs to a setting with parts of its own.
+            // Indented lines belong to a setting with nested parts.
             if !is_inside || is_indented || line.starts_with(['#', ';']) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Credentials and address of an S3-compatible store, as the user's environment and files have
-//! them. The names are those of Amazon's own tools.
+//! Credentials and address of an S3-compatible store, from the user's environment and files, with
+//! the names used by Amazon's own tools.
 
 use std::env;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 /// Finds a text by its name.
 type Lookup<Name> = Box<dyn Fn(&Name) -> Option<String>>;
 
-/// Where settings come from. Tests have their own.
+/// Where settings come from. Tests replace it.
 pub struct Surroundings {
     variable: Lookup<str>,
     file: Lookup<Path>,
@@ -37,7 +37,7 @@ impl Surroundings {
         names.iter().find_map(|name| self.variable(name))
     }
 
-    /// How to reach the store, and as whom.
+    /// The address of the store, and the credentials for it.
     ///
     /// # Errors
     /// `Usage` for half of a pair of keys, and for a named profile that does not exist.
@@ -69,7 +69,7 @@ impl Surroundings {
             "AWS_SESSION_TOKEN",
         ];
         let [id, key, token] = NAMES.map(|name| self.variable(name));
-        // A named profile counts more than what happens to be in the environment.
+        // A named profile takes precedence over what happens to be in the environment.
         let is_named = self.variable("AWS_PROFILE").is_some();
         if !is_named && let Some(found) = pair(id, key, token, &NAMES)? {
             return Ok(Some(found));
@@ -79,7 +79,7 @@ impl Surroundings {
         pair(id, key, token, &[&names[0], &names[1]])
     }
 
-    /// The profile: what the file of credentials says, and then the main file.
+    /// The profile: from the credentials file, then from the main file.
     fn profile(&self) -> Result<Vec<Profile>> {
         let named = self.first_of(&["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]);
         let name = named.as_deref().unwrap_or("default");
@@ -106,7 +106,7 @@ impl Surroundings {
     }
 }
 
-/// Credentials of an id and a key; half of them is an error.
+/// Credentials from an id and a key; half of them is an error.
 fn pair(
     id: Option<String>,
     key: Option<String>,

@@ -1,4 +1,4 @@
-//! What was not restored, collected over all members of an archive.
+//! Collects what was not restored, over all members of an archive.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,7 @@ pub struct NotRestored {
 }
 
 impl NotRestored {
-    /// Adds the result of a directory that was restored to `root`.
+    /// Adds the result of a directory restored to `root`.
     pub fn add(&mut self, root: &Path, summary: RestoreSummary) {
         self.files += summary.files;
         self.files_asked += summary.files_asked;
@@ -53,22 +53,22 @@ impl NotRestored {
         self.files_asked += 1;
     }
 
-    /// Counts members that are files, were asked for and are damaged in the archive. Entries were
-    /// counted when they were found.
+    /// Counts requested members that are files and damaged in the archive. Entries were counted
+    /// when they were found.
     pub fn expect_damaged(&mut self, members: u64) {
         self.files_asked = self.files_asked.saturating_add(members);
     }
 
-    /// The number of files that were asked for.
+    /// The number of requested files.
     pub fn files_asked(&self) -> u64 {
         self.files_asked
     }
 
-    /// Passes on what should have been restored and was not.
+    /// Reports what should have been restored and was not.
     pub fn report(self, outcome: &mut Outcome) {
         outcome.set_files(FileCount {
             asked: self.files_asked,
-            // What the user may not restore was asked for, too, but is no loss.
+            // What the user may not restore was requested too, but does not count as a loss.
             delivered: self.files.min(self.files_asked),
             done: "restored",
         });
@@ -78,7 +78,7 @@ impl NotRestored {
         }
     }
 
-    /// What the user may not restore, if there was something.
+    /// What the user may not restore, if anything.
     pub fn remark(&self, archive: &str) -> Option<String> {
         let left_out = &self.left_out;
         (!left_out.is_empty())

@@ -15,15 +15,15 @@ use crate::paths::{self, NewFile, label};
 /// The place of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Exactly this path, which the user named: symbolic links in it are the user's.
+    /// Exactly this path, given by the user, who may use symbolic links in it.
     Named(PathBuf),
-    /// A path below a directory, made of names that may come from an archive: no symbolic link
-    /// below the directory is followed.
+    /// A path below a directory, made of names that may come from an archive: symbolic links below
+    /// the directory are not followed.
     Below { root: PathBuf, relative: PathBuf },
 }
 
 impl Place {
-    /// The path, for messages and for what only looks.
+    /// The path, for messages and inspection only.
     pub fn path(&self) -> PathBuf {
         match self {
             Place::Named(path) => path.clone(),
@@ -31,7 +31,7 @@ impl Place {
         }
     }
 
-    /// A directory for temporary content, on the same disk most probably.
+    /// A directory for temporary content, most likely on the same disk.
     pub fn temporary_directory(&self) -> PathBuf {
         match self {
             Place::Named(path) => path.parent().unwrap_or(Path::new("")).to_path_buf(),
@@ -47,7 +47,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Prepares to restore a directory to a place.
+    /// Prepares to restore a directory.
     pub fn tree(&mut self, place: &Place, options: RestoreOptions) -> Result<TreeRestore> {
         match place {
             Place::Named(path) => TreeRestore::create(path, options).map_err(Failure::Storage),
@@ -59,7 +59,7 @@ impl Root {
         }
     }
 
-    /// Creates a file at a place. It appears complete when it is published, or not at all.
+    /// Creates a file. It appears complete when published, or not at all.
     pub fn file(&mut self, place: &Place, new: NewFile) -> Result<Box<dyn Sink>> {
         let path = place.path();
         match place {

@@ -14,22 +14,22 @@ use crate::paths::{ends_with_slash, is_directory, label};
 /// Where members go.
 #[derive(Debug)]
 pub enum Placement {
-    /// One after the other to standard output; directories as tar streams.
+    /// All to standard output, one after the other; directories as tar streams.
     Stdout,
-    /// The only member goes to exactly this place: a file, or the root of a directory.
+    /// The only member goes exactly here: a file, or the root of a directory.
     Exact {
         place: Place,
-        /// Whether the member is a tar stream to unpack, although its archive calls it a file.
+        /// Whether to unpack the member as a tar stream, although its archive calls it a file.
         unpacks_tar: bool,
     },
-    /// The members of a stream: like `Exact` for one member, like `Below` from the second on.
+    /// The members of a stream: like `Exact` for one member, like `Below` for more.
     Stream(StreamPlacement),
     /// Each member goes below this directory, under its own name.
     Below(PathBuf),
 }
 
 impl Placement {
-    /// For the only member of the archive at `archive`, which has this kind and name: a file goes
+    /// For the only member, with this kind and name, of the archive at `archive`: a file goes
     /// beside its archive, as with gzip; a directory below the current directory, as with tar.
     pub fn of_only_member(
         archive: &Path,
@@ -51,7 +51,7 @@ impl Placement {
                 below(output.unwrap_or(Path::new("")), name)
             }
             (Some(output), _) if !is_directory(output) => Place::Named(output.to_path_buf()),
-            // As without -o: a single file is called like its archive.
+            // As without -o: a single file gets its archive's name.
             (Some(output), _) if names::has_archive_suffix(archive) => {
                 let name = Path::new(archive.file_name().unwrap_or_default());
                 below(output, names::without_suffix(name)?)
@@ -69,7 +69,7 @@ impl Placement {
         })
     }
 
-    /// Exactly the path that the user named.
+    /// Exactly the path given by the user.
     pub fn named(path: &Path, unpacks_tar: bool) -> Placement {
         Placement::Exact {
             place: Place::Named(path.to_path_buf()),
@@ -77,8 +77,8 @@ impl Placement {
         }
     }
 
-    /// The place for a part of the only member of an archive, a tar stream: its entries go where
-    /// `tar -x` would put them.
+    /// The place for a part of an archive's only member, a tar stream: its entries go where `tar
+    /// -x` would put them.
     pub fn of_tar_part(output: Option<&Path>) -> Placement {
         Placement::named(output.unwrap_or(Path::new(".")), true)
     }
@@ -100,7 +100,7 @@ impl Placement {
         })
     }
 
-    /// The directory that all members are in, if it has a name.
+    /// The directory of all members, if it has a name.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Placement::Stdout => None,
@@ -110,7 +110,7 @@ impl Placement {
         }
     }
 
-    /// The place of a member. `restored` are the paths published so far, which may change.
+    /// The place of a member. `restored` has the paths published so far, which may change.
     pub fn place_of(
         &mut self,
         archive: &str,

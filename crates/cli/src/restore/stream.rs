@@ -1,4 +1,4 @@
-//! The paths of the members of a stream, whose number is unknown until its end.
+//! The paths of a stream's members, whose number is unknown until its end.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::names;
 use crate::paths::{ends_with_slash, io_failure, is_directory};
 
-/// `-o PATH` for an archive that comes through a pipe.
+/// `-o PATH` for an archive from a pipe.
 ///
 /// The result is the same as from a file: a single member becomes PATH itself (a file goes below
 /// PATH if that is a directory), several go below it under their names. When a second member
@@ -19,8 +19,8 @@ use crate::paths::{ends_with_slash, io_failure, is_directory};
 #[derive(Debug)]
 pub struct StreamPlacement {
     path: PathBuf,
-    /// Whether PATH was a directory with entries. Entries that a member added to it cannot be told
-    /// from earlier ones, so the member cannot be moved.
+    /// Whether PATH was a directory with entries. A member's entries could not be told from them,
+    /// so the member cannot be moved.
     was_full: bool,
     /// Whether PATH is, or is to become, a directory.
     is_directory: bool,
@@ -77,9 +77,8 @@ impl StreamPlacement {
         })
     }
 
-    /// Moves the first member from PATH to PATH/`name`: into a new directory beside it, which is
-    /// then renamed to PATH. Only a kill between the two renames leaves the member in the directory
-    /// beside.
+    /// Moves the first member from PATH to PATH/`name`, by way of a new directory beside PATH,
+    /// which is then renamed to PATH. Only a kill between the two renames leaves the member there.
     fn move_first(&self, archive: &str, name: &[u8]) -> Result<PathBuf> {
         if self.was_full {
             let text = "has several members, and the output directory was not empty: \
@@ -93,7 +92,7 @@ impl StreamPlacement {
         let grown = tempfile::Builder::new()
             .prefix(".refrain-")
             .suffix(".partial")
-            .permissions(fs::Permissions::from_mode(0o777)) // less the umask
+            .permissions(fs::Permissions::from_mode(0o777)) // minus the umask
             .tempdir_in(beside)
             .map_err(io_failure(beside, "create a directory in"))?;
         let inside = grown.path().join(&relative);

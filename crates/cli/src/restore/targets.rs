@@ -28,11 +28,9 @@ use crate::text::printable;
 /// Where a member is restored.
 struct OpenTarget {
     place: Place,
-    /// A directory that did not exist, of which a part is restored: it is not created for nothing.
+    /// A part of a directory is restored to a new one, which is not left behind empty.
     is_new_part: bool,
-    /// Whether it is a single file.
     is_file: bool,
-    /// The number of the member.
     number: usize,
 }
 
@@ -41,7 +39,7 @@ pub struct Restore {
     /// The archive's name in messages.
     archive: String,
     placement: Placement,
-    /// The directory that the placement names, once it is needed.
+    /// The directory of the placement, once it is needed.
     root: Root,
     memory_bytes: Option<u64>,
     overwrite: bool,
@@ -50,25 +48,24 @@ pub struct Restore {
     archive_file: Option<Metadata>,
     /// Mode and time for members whose archive does not store them.
     attributes: (Option<u32>, Option<Timestamp>),
-    /// How owners are restored.
     owners: OwnerArgs,
-    /// What of the archive is restored, and the number of its members if it is known.
+    /// What to restore, and the number of members if known.
     selection: Option<(ArchiveSelection, Option<usize>)>,
     losses: NotRestored,
-    /// Whether files of which parts are missing are published.
+    /// Whether files with missing parts are published.
     keeps_broken: bool,
-    /// The number of members, if it is known before the end.
+    /// The number of members, if known before the end.
     members: Option<usize>,
-    /// The number of files and entries that were restored.
+    /// The number of files and entries restored.
     restored_count: u64,
     open: Option<OpenTarget>,
-    /// The member that was closed last. It is published when the next one begins or the archive was
-    /// read to its end, so that an archive of one member that lacks its end restores nothing.
+    /// The member closed last. It is published when the next one begins or the archive was read to
+    /// its end, so that an archive of one member without its end restores nothing.
     complete: Option<(OpenTarget, Target)>,
     restored: Vec<PathBuf>,
-    /// Names files when they are restored.
+    /// Names files as they are restored.
     name_file: Option<Arc<FileNamer>>,
-    /// Whether all that was published is in regular files.
+    /// Whether everything published is in regular files.
     is_stored: bool,
 }
 
@@ -98,12 +95,12 @@ impl Restore {
         }
     }
 
-    /// Names files when they are restored.
+    /// Sets what names files as they are restored.
     pub fn name_files(&mut self, name_file: Option<FileNamer>) {
         self.name_file = name_file.map(Arc::new);
     }
 
-    /// The memory of the run.
+    /// Sets the run's memory.
     pub fn set_memory(&mut self, memory_bytes: u64) {
         self.memory_bytes = Some(memory_bytes);
     }
@@ -114,37 +111,37 @@ impl Restore {
     }
 
     /// Gives members the mode and time of their archive. lrzip stores neither; it gives an archive
-    /// those of its source.
+    /// its source's.
     pub fn take_attributes_of(&mut self, archive: &Metadata) {
         self.attributes = (paths::mode(archive), paths::modified(archive));
     }
 
-    /// Restores owners by these options.
+    /// Sets how owners are restored.
     pub fn set_owners(&mut self, owners: &OwnerArgs) {
         self.owners = owners.clone();
     }
 
-    /// Restores only a part of the archive, which has `member_count` members; that of a stream is
-    /// unknown.
+    /// Restores only a part of the archive, which has `member_count` members (unknown for a
+    /// stream).
     pub fn select(&mut self, selection: &ArchiveSelection, member_count: Option<usize>) {
         if !selection.is_everything() {
             self.selection = Some((selection.clone(), member_count));
         }
     }
 
-    /// Publishes files of which parts are missing, too, or only what of a single member, the only
-    /// one of `members`, is before the damage.
+    /// Also publishes files with missing parts, or, for the single one of `members`, only the part
+    /// before the damage.
     pub fn keep_broken(&mut self, keeps_broken: bool, members: Option<usize>) {
         self.keeps_broken = keeps_broken;
         self.members = members;
     }
 
-    /// The number of files and entries that were restored so far.
+    /// The number of files and entries restored so far.
     pub fn restored_count(&self) -> u64 {
         self.restored_count
     }
 
-    /// Counts entries that were written without it.
+    /// Counts entries written by others.
     pub fn count(&mut self, entries: u64) {
         self.restored_count += entries;
     }
@@ -154,7 +151,7 @@ impl Restore {
         std::mem::take(&mut self.losses)
     }
 
-    /// Whether all that was published is in regular files.
+    /// Whether everything published is in regular files.
     pub fn is_stored(&self) -> bool {
         self.is_stored
     }
@@ -172,14 +169,13 @@ impl Restore {
         Some(format!("{text}{slash}"))
     }
 
-    /// The paths that were published.
+    /// The published paths.
     pub fn restored(&self) -> Vec<String> {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         self.restored.iter().map(text).collect()
     }
 
-    /// Publishes the member that is complete. Must be called again after the whole archive was
-    /// found good.
+    /// Publishes the complete member. Must be called again after the whole archive was verified.
     pub fn publish_complete(&mut self) -> Result<()> {
         let Some((open, target)) = self.complete.take() else {
             return Ok(());
@@ -209,7 +205,7 @@ impl Restore {
                 self.restored_count += entries;
                 self.losses.add(&path, summary);
                 if entries == 0 && is_new_part {
-                    // It is empty: nothing in the archive was asked for.
+                    // It is empty: nothing in the archive was requested.
                     self.root.remove_if_empty(&place);
                     return Ok(());
                 }
@@ -252,7 +248,7 @@ impl Restore {
         }
     }
 
-    /// Has the files below a place named when they are restored.
+    /// Names the files below a place as they are restored.
     fn observe(&self, restore: &TreeRestore, place: &Place) {
         if let Some(name_file) = self.name_file.clone() {
             let path = place.path();
@@ -263,7 +259,7 @@ impl Restore {
         }
     }
 
-    /// What of a member is restored.
+    /// What to restore of a member.
     fn wanted(&self, member: &MemberStart) -> Result<Wanted> {
         let Some((selection, member_count)) = &self.selection else {
             return Ok(Wanted::Everything);
@@ -329,8 +325,8 @@ impl Targets for Restore {
         self.selection.is_some()
     }
 
-    /// Publishes what is before the damage of the only member, unless that replaces a file; with
-    /// `--keep-broken` all that was delivered.
+    /// Publishes what precedes the damage of the only member, unless that replaces a file; with
+    /// `--keep-broken` everything that was delivered.
     fn close_broken(
         &mut self,
         _member: &Member,
@@ -365,7 +361,7 @@ impl Targets for Restore {
         Ok(())
     }
 
-    /// What follows on a stream could not be told from what is missing.
+    /// On a stream, what follows could not be told from what is missing.
     fn ends_at_damage(&self) -> bool {
         matches!(self.placement, Placement::Stdout) && !self.keeps_broken
     }
@@ -379,7 +375,7 @@ impl Targets for Restore {
     }
 }
 
-/// Converts a failure into an error that passes through the engine.
+/// Converts a failure into an error that the engine passes through.
 fn into_error(failure: Failure) -> Error {
     let kind = match failure.exit() {
         Exit::Usage => ErrorKind::Usage,
@@ -396,7 +392,7 @@ fn into_error(failure: Failure) -> Error {
             action,
             error,
         } => {
-            // The kind is kept, because a broken pipe is recognised by it.
+            // Keeps the kind, by which a broken pipe is recognised.
             let text = format!("cannot {action}: {error}");
             (Some(file), std::io::Error::new(error.kind(), text).into())
         }

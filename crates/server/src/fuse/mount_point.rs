@@ -89,7 +89,7 @@ mod tests {
         assert!(refusal(&file).contains("is not a directory"));
         for mounted in ["/", "/proc"] {
             let text = refusal(Path::new(mounted));
-            assert!(text.contains("something is mounted on"), "{text}");
+            assert!(text.contains("something is already mounted on"), "{text}");
         }
     }
 }

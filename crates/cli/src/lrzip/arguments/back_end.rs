@@ -13,7 +13,7 @@ pub enum BackEnd {
 }
 
 impl BackEnd {
-    /// Returns the back end that `COMPRESSIONMETHOD` names.
+    /// The back end for the value of `COMPRESSIONMETHOD`.
     pub fn from_config(name: &str) -> Option<BackEnd> {
         match name.to_ascii_lowercase().as_str() {
             "lzma" => Some(BackEnd::Lzma),

@@ -1,4 +1,4 @@
-//! `lrzip.conf`, the file of defaults.
+//! Parses `lrzip.conf`, the file of defaults.
 //!
 //! A line is `KEY = VALUE`. Blank lines and lines that begin with `#` are ignored. Keys and values
 //! are case-insensitive except for `DELETEFILES` and `REPLACEFILE` (lrzip.conf(5)). These two are
@@ -13,7 +13,7 @@ use super::number::leading_number;
 /// The name of the file.
 pub const FILE_NAME: &str = "lrzip.conf";
 
-/// The values that a file sets; `None` and false are the defaults.
+/// The values set by a file; `None` and false are the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     pub window: Option<i64>,
@@ -24,7 +24,7 @@ pub struct Config {
     pub verifies_output: bool,
     pub shows_hash: bool,
     pub output_directory: Option<PathBuf>,
-    /// The number of `-v` options that it stands for.
+    /// The equivalent number of `-v` options.
     pub verbosity: u8,
     pub hides_progress: bool,
     pub nice: Option<i32>,
@@ -38,7 +38,7 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// Returns the paths of the file in order of preference, and whether each may cause data loss.
+/// The paths of the file in order of preference, and whether each may cause data loss.
 pub fn search_paths(home: Option<&Path>) -> Vec<(PathBuf, Trust)> {
     let mut paths = vec![(Path::new(".").join(FILE_NAME), Trust::Untrusted)];
     paths.extend(home.map(|home| (home.join(".lrzip").join(FILE_NAME), Trust::Trusted)));
@@ -51,12 +51,12 @@ pub fn search_paths(home: Option<&Path>) -> Vec<(PathBuf, Trust)> {
 pub enum Trust {
     /// The user or the administrator wrote it.
     Trusted,
-    /// Any user who may write to the current directory could have written it.
+    /// Any user who may write to the current directory may have written it.
     Untrusted,
 }
 
 impl Config {
-    /// Parses the text of a file.
+    /// Parses a configuration file.
     ///
     /// # Errors
     /// A message in lrzip's words for an invalid value.

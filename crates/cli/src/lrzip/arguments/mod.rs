@@ -1,4 +1,4 @@
-//! The command line and `lrzip.conf`, up to the settings that both together make.
+//! The command line and `lrzip.conf`, and the settings that they result in.
 
 pub mod back_end;
 pub mod config;

@@ -1,6 +1,6 @@
-//! Numbers in options and configuration files, as `strtol` of C parses them.
+//! Numbers in options and configuration files, parsed like C's `strtol`.
 
-/// Returns the number at the beginning of a text, 0 if there is none, and the rest of the text.
+/// The number at the beginning of a text (0 without one), and the rest.
 pub fn leading_number(text: &str) -> (i64, &str) {
     let text = text.trim_start();
     let sign = text.len() - text.trim_start_matches(['+', '-']).len();

@@ -1,7 +1,7 @@
-//! The table of lrzip's options, from which parser, help and manual pages are generated.
+//! The table of lrzip's options, from which the parser, help and manual pages are generated.
 //!
-//! The options are those of lrzip 0.651 and 0.7.1, according to their manual pages and help. lrzip
-//! and lrz share the long names and differ in the letters: those of `lrz` are gzip's.
+//! The options of lrzip 0.651 and 0.7.1, according to their manual pages and help. lrzip and lrz
+//! share the long names but not the letters: `lrz` follows gzip.
 
 use super::program::Program;
 
@@ -56,11 +56,10 @@ pub enum OptionId {
 /// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionValue {
-    /// It has none.
     Nothing,
-    /// It requires one: the rest of the argument, or the next argument.
+    /// Requires a value: the rest of the argument, or the next argument.
     Required(&'static str),
-    /// It may have one after `=`. The letter has none.
+    /// May have a value after `=`. The letter takes none.
     Optional(&'static str),
 }
 
@@ -82,7 +81,7 @@ impl Section {
         Section::LowLevel,
     ];
 
-    /// Returns the title in lrzip's help.
+    /// The title in lrzip's help.
     pub fn title(self) -> &'static str {
         match self {
             Section::General => "General options",
@@ -108,7 +107,7 @@ pub struct OptionRow {
 }
 
 impl OptionRow {
-    /// Returns its letters in this program.
+    /// Its letters in this program.
     pub fn letters(&self, program: Program) -> &'static str {
         match program {
             Program::Lrz => self.lrz,
@@ -116,8 +115,7 @@ impl OptionRow {
         }
     }
 
-    /// Whether the help of the program lists it: it has a letter there, or no letter in any
-    /// program.
+    /// Whether the program's help lists it: it has a letter there, or no letter in any program.
     pub fn is_shown(&self, program: Program) -> bool {
         !self.letters(program).is_empty() || (self.lrzip.is_empty() && self.lrz.is_empty())
     }

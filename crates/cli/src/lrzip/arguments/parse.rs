@@ -1,5 +1,5 @@
-//! Parses a command line as `getopt_long` of GNU does: options may follow files, letters may be
-//! combined, and long names may be abbreviated where that is unambiguous.
+//! Parses a command line like GNU's `getopt_long`: options may follow files, letters may be
+//! combined, and long names may be abbreviated if unambiguous.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct CommandLine {
     pub files: Vec<PathBuf>,
 }
 
-/// Parses `arguments`, which begin with the name of the program. Errors have the wording of GNU.
+/// Parses `arguments`, starting with the program's name. Errors are worded like GNU's.
 pub fn parse_command_line(program: Program, arguments: &[OsString]) -> Result<CommandLine, String> {
     let raw = RawArgs::new(arguments);
     let mut cursor = raw.cursor();
@@ -61,8 +61,8 @@ pub fn parse_command_line(program: Program, arguments: &[OsString]) -> Result<Co
     Ok(command_line)
 }
 
-/// Whether the next argument is the password of `-e`: in `lrztar -e PASSWORD DIR`, where the last
-/// argument is the directory. Without a password there, it is asked for.
+/// Whether the next argument is the password of `-e`, as in `lrztar -e PASSWORD DIR`, whose last
+/// argument is the directory. Without a password there, it is prompted for.
 fn takes_password(
     program: Program,
     option: &ParsedOption,
@@ -108,7 +108,7 @@ fn long(
     Ok(ParsedOption { id, value })
 }
 
-/// Returns the option of this name, or the only one whose name has this prefix.
+/// The option with this name, or the only one whose name starts with it.
 fn find_long(program: Program, name: &str) -> Result<&'static OptionRow, String> {
     if let Some(row) = OPTIONS.iter().find(|row| row.long == name) {
         return Ok(row);

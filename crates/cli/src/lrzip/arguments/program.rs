@@ -9,7 +9,7 @@ pub enum Program {
     Lrunzip,
     /// Decompresses to standard output.
     Lrzcat,
-    /// lrzip with the conventions of gzip: quiet, and sources are deleted.
+    /// lrzip with gzip's conventions: quiet, and deletes sources.
     Lrz,
     /// Archives a directory.
     Lrztar,
@@ -40,14 +40,14 @@ impl Program {
         }
     }
 
-    /// Returns the program of this name.
+    /// The program with this name.
     pub fn from_name(name: &str) -> Option<Program> {
         Program::ALL
             .into_iter()
             .find(|program| program.name() == name)
     }
 
-    /// Returns its purpose in one line.
+    /// Its purpose in one line.
     pub fn about(self) -> &'static str {
         match self {
             Program::Lrzip => {

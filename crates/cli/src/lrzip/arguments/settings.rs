@@ -57,7 +57,7 @@ pub struct Settings {
     pub to_stdout: bool,
     pub outdir: Option<PathBuf>,
     pub suffix: OsString,
-    /// Overwrite files, and read and write terminals.
+    /// Overwrite files, and read from and write to terminals.
     pub force: bool,
     pub deletes_sources: bool,
     pub keeps_broken: bool,
@@ -102,7 +102,6 @@ const NICE_LRZ: i32 = 0;
 const SUFFIX: &str = ".lrz";
 
 impl Settings {
-    /// The defaults of a program.
     fn defaults(program: Program) -> Settings {
         let is_lrz = program == Program::Lrz;
         Settings {
@@ -142,7 +141,7 @@ impl Settings {
         }
     }
 
-    /// Applies `config` and then `options`, in their order, to the defaults.
+    /// Applies `config`, then `options`, to the defaults.
     ///
     /// # Errors
     /// A message in lrzip's words for an invalid value; lrzip exits with code 1.
@@ -186,7 +185,7 @@ impl Settings {
         self.warnings.clone_from(&config.warnings);
     }
 
-    /// Applies one option. Returns whether it is one of the letters that select a back end.
+    /// Applies an option. Returns whether it is a letter that selects a back end.
     fn apply_option(&mut self, given: &ParsedOption) -> Result<bool, String> {
         let value = given.value.as_deref();
         let text = || value.unwrap_or_default().to_string_lossy();
@@ -262,7 +261,7 @@ impl Settings {
         Ok(false)
     }
 
-    /// The password of `--encrypt=PASSWORD`. lrzip uses as many bytes as fit into its buffer.
+    /// The password of `--encrypt=PASSWORD`. lrzip uses as much as fits into its buffer.
     fn given_password(&mut self, password: &OsStr) -> Password {
         let bytes = password.as_bytes();
         let used = bytes.get(..PASSWORD_BYTES_MAX).unwrap_or(bytes);
@@ -280,7 +279,7 @@ impl Settings {
         true
     }
 
-    /// Handles options that exclude each other.
+    /// Handles mutually exclusive options.
     fn resolve_conflicts(
         &mut self,
         config: &Config,
@@ -328,7 +327,7 @@ impl Verbosity {
     }
 }
 
-/// Parses a number that is followed by nothing.
+/// Parses a number with nothing after it.
 fn number(text: &str, what: &str) -> Result<i64, String> {
     match leading_number(text) {
         (number, "") => Ok(number),
@@ -373,7 +372,7 @@ fn threads(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses `-m`. 0 selects the default; lrzip fails with it.
+/// Parses `-m`. 0 selects the default; lrzip fails with 0.
 fn maxram(text: &str) -> Result<Option<u64>, String> {
     match u64::try_from(number(text, "ramsize")?) {
         Ok(hundreds) => Ok((hundreds > 0).then_some(hundreds)),

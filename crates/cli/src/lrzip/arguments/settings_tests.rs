@@ -1,4 +1,4 @@
-//! The settings that command lines result in, as tables.
+//! The settings that result from command lines, as tables.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! The default action: compresses content into an archive of lrzip.
+//! The default action: compresses content into an lrzip archive.
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,7 +25,7 @@ use crate::paths::{self, NewFile};
 /// The level that `-u` selects.
 const ULTRA_LEVEL: u8 = 9;
 
-/// Compresses one file, or standard input. Returns whether the archive is a regular file.
+/// Compresses a file or standard input. Returns whether the archive is a regular file.
 pub fn run(
     context: &RunContext,
     input: &InputFile,
@@ -77,7 +77,6 @@ pub fn print_result(context: &RunContext, summary: &LrzipSummary, prefix: &str, 
     ));
 }
 
-/// Opens the output.
 fn open_sink(
     context: &RunContext,
     input: &InputFile,
@@ -85,12 +84,12 @@ fn open_sink(
 ) -> Result<Box<dyn Sink>, Failure> {
     match output {
         OutputTarget::File(path) => file_sink(context, path, input),
-        // Writing to a terminal has been checked before.
+        // Writing to a terminal was checked before.
         _ => files::stdout_sink(),
     }
 }
 
-/// Creates an archive with the mode and the modification time of its source.
+/// Creates an archive with the mode and modification time of its source.
 pub fn file_sink(
     context: &RunContext,
     path: &Path,
@@ -158,7 +157,7 @@ fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {
     }
 }
 
-/// Returns the options of the engine without encryption.
+/// The engine's options, without encryption.
 fn options(settings: &Settings, threads: usize) -> LrzipOptions {
     let bytes = |hundreds: u64| hundreds.saturating_mul(HUNDRED_MIB);
     LrzipOptions {

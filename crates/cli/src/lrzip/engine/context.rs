@@ -36,7 +36,7 @@ impl RunContext<'_> {
     /// Starts a run.
     pub fn start(program: Program, settings: &Settings, is_stdout: bool) -> RunContext<'_> {
         let niceness = rustix::process::setpriority_process(None, settings.nice);
-        // Only the administrator may raise a priority. lrzip ignores the failure, too.
+        // Only the administrator may raise a priority. lrzip ignores the failure too.
         let _ = niceness;
         RunContext {
             program,
@@ -46,7 +46,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Checks before any work that the directory of an output exists.
+    /// Checks before any work that an output's directory exists.
     pub fn check_directory_of(&self, path: &Path) -> Result<(), RunError> {
         let parent = path
             .parent()
@@ -57,10 +57,10 @@ impl RunContext<'_> {
         }
     }
 
-    /// Names what is missing in a result, or was left over of an archive.
+    /// Reports what is missing in a result, or was left over in an archive.
     ///
     /// # Errors
-    /// A message if anything is.
+    /// A message if there is anything.
     pub fn check_complete(&self, label: &str, problems: Vec<Problem>) -> Result<(), RunError> {
         let mut outcome = Outcome::new(label, String::new(), Value::Null);
         outcome.add_unread(problems);
@@ -78,7 +78,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Deletes a source that was processed, and all of which is in a regular file.
+    /// Deletes a source that was processed completely into a regular file.
     pub fn delete_source(&self, input: &InputFile) -> Result<(), RunError> {
         let Some(metadata) = &input.metadata else {
             return Ok(());
@@ -93,7 +93,7 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Returns the options for reading archives.
+    /// The options for reading archives.
     pub fn read_options(&self, is_stdin_data: bool) -> ReadOptions {
         let memory_bytes = self
             .settings
@@ -101,9 +101,8 @@ impl RunContext<'_> {
             .map(|hundreds| hundreds.saturating_mul(HUNDRED_MIB));
         ReadOptions {
             threads: self.threads(),
-            // With a smaller budget, archives would be refused that lrzip reads, because lrzip
-            // allocates whatever an archive needs. Small archives need little. What the system
-            // does not have is refused.
+            // A smaller budget would refuse archives that lrzip reads: lrzip allocates whatever an
+            // archive needs. Small archives need little. More than the system has is refused.
             memory_bytes: memory_bytes
                 .unwrap_or(0)
                 .max(default_for_reading(self.threads())),
@@ -115,18 +114,17 @@ impl RunContext<'_> {
         }
     }
 
-    /// Returns the number of threads, at least 1. (lrzip starts up to twice as many as `-p`
-    /// states.)
+    /// The number of threads, at least 1. (lrzip starts up to twice the number given by `-p`.)
     pub fn threads(&self) -> usize {
         let threads = self.settings.threads.unwrap_or(0);
         ThreadArgs { threads }.count()
     }
 
-    /// Returns the options for writing files.
+    /// The options for writing files.
     pub fn output_args(&self) -> OutputArgs {
         OutputArgs {
             force: self.settings.force,
-            // A source is deleted only after its output has been synchronized to the disk.
+            // A source is deleted only after its output was synced to disk.
             rm: self.settings.deletes_sources,
             ..OutputArgs::default()
         }
@@ -137,12 +135,12 @@ impl RunContext<'_> {
         Meter::start(label, &self.console.progress_args(), &self.session)
     }
 
-    /// Returns the error of a run that a signal ended.
+    /// The error of a run ended by a signal.
     pub fn interruption(&self) -> RunError {
         RunError::Interrupted(self.session.interrupted())
     }
 
-    /// Converts a failure about `path` into the error of the run.
+    /// Converts a failure about `path` into the run's error.
     pub fn run_error(&self, path: &Path, failure: Failure) -> RunError {
         match failure {
             _ if self.session.is_cancelled() => self.interruption(),
@@ -160,12 +158,12 @@ impl RunContext<'_> {
     }
 }
 
-/// Names lrzip's option for the memory where a message names Refrain's.
+/// Replaces Refrain's option for memory in a message by lrzip's.
 fn with_lrzip_options(message: &str) -> String {
     message.replace("(option --memory)", "(option -m)")
 }
 
-/// Returns the system's text for the most frequent errors, which scripts may parse.
+/// The system's text for the most frequent errors, which scripts may parse.
 fn error_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "No such file or directory".into(),

@@ -24,10 +24,10 @@ use crate::lrzip::report::rates::speed;
 use crate::paths;
 use crate::restore::{Placement, Restore};
 
-/// The error for files with another beginning.
+/// The error for files with a different beginning.
 const NOT_AN_ARCHIVE_TEXT: &str = "Not an lrzip file";
 
-/// The number of bytes of a file that are hashed at a time.
+/// How much of a file is hashed at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The target of the content, and what is known about it.
@@ -35,14 +35,14 @@ struct ContentTarget {
     /// `None` with `-t`.
     restore: Option<Restore>,
     keeps_broken: bool,
-    /// The MD5 of the content, if it is computed here. It is set at the end of the content.
+    /// The MD5 of the content, if computed here. It is set at the end of the content.
     hashes: Option<Md5Cell>,
     member: Option<Member>,
-    /// What of the archive is no part of the content.
+    /// Parts of the archive that are not content.
     unread: Vec<Problem>,
 }
 
-/// Decompresses or tests one archive. Returns whether the content is in a regular file.
+/// Decompresses or tests an archive. Returns whether the content is in a regular file.
 pub fn run(
     context: &RunContext,
     input: &InputFile,
@@ -64,8 +64,8 @@ pub fn run(
     extract_content(context, input, placement, path, &format!("{message}: "))
 }
 
-/// Extracts the content of an archive to `placement`. Messages name it `path`, and `prefix`
-/// precedes the message of success. Returns whether all of it is in regular files.
+/// Extracts an archive's content to `placement`. Messages name it `path`, and `prefix` precedes the
+/// message of success. Returns whether everything is in regular files.
 pub fn extract_content(
     context: &RunContext,
     input: &InputFile,
@@ -148,7 +148,7 @@ fn extract(
     Ok(summary.content_bytes)
 }
 
-/// Returns standard input after checking that it begins like an archive.
+/// Standard input, after checking that it starts like an archive.
 fn checked_stream(context: &RunContext, label: &str) -> Result<Box<dyn Read + Send>, Failure> {
     let mut stream = files::stdin_stream(&context.session)?;
     let mut first = Vec::new();
@@ -163,11 +163,10 @@ fn checked_stream(context: &RunContext, label: &str) -> Result<Box<dyn Read + Se
     }
 }
 
-/// The first bytes of an archive.
 const MAGIC: &[u8] = b"LRZI";
 
-/// Prints what lrzip prints with `-v`. The extraction that follows reports a header that cannot be
-/// read.
+/// Prints what lrzip prints with `-v`. An unreadable header is reported by the extraction that
+/// follows.
 fn print_version(
     context: &RunContext,
     source: &Arc<dyn refrain::storage::Source>,
@@ -188,7 +187,7 @@ fn print_version(
     }
 }
 
-/// Checks the written file (`-c`): reads it again, from the disk or from the page cache.
+/// Checks the written file (`-c`) by reading it again, from disk or from the page cache.
 fn check_written(context: &RunContext, path: &Path, expected: DigestValue) -> Result<(), RunError> {
     let found = md5_of_file(context, path)?;
     if found == expected {
@@ -221,8 +220,7 @@ fn md5_of_file(context: &RunContext, path: &Path) -> Result<DigestValue, RunErro
 }
 
 impl ContentTarget {
-    /// Returns the MD5 of the content: computed here, or stored in the archive and verified by the
-    /// engine.
+    /// The MD5 of the content: computed here, or stored in the archive and verified by the engine.
     fn md5(&self) -> Option<DigestValue> {
         let computed = self.hashes.as_ref().and_then(|md5| md5.get().copied());
         computed.or_else(|| {

@@ -1,4 +1,4 @@
-//! Processes one file after the other. The first failure ends the run.
+//! Processes files one by one. The first failure ends the run.
 
 use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
@@ -31,8 +31,7 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         if !settings.is_recursive {
             context.process(path)?
         } else {
-            // All files are listed before the first is processed: outputs must not become
-            // inputs.
+            // List all files before processing the first: outputs must not become inputs.
             for path in files_below(path)? {
                 context.process(&path)?;
             }
@@ -65,7 +64,6 @@ impl RunContext<'_> {
         Err(RunError::Reported)
     }
 
-    /// Processes one file.
     fn process(&self, path: &Path) -> Result<(), RunError> {
         let started = Instant::now();
         let metadata = if is_dash(path) { None } else { Some(regular_file(path)?) };
@@ -113,8 +111,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Returns the regular files below a directory in order of their names. Symbolic links are
-/// followed.
+/// The regular files below a directory in order of their names. Follows symbolic links.
 fn files_below(directory: &Path) -> Result<Vec<PathBuf>, RunError> {
     let found = fs::metadata(directory)
         .map_err(|_| RunError::Message(format!("Failed to stat {}", directory.display())))?;
@@ -130,8 +127,7 @@ fn files_below(directory: &Path) -> Result<Vec<PathBuf>, RunError> {
     Ok(files)
 }
 
-/// `above` are the directories that lead here: a link to one of them would lead here again and
-/// again.
+/// `above` are the directories that lead here, to detect loops of links.
 fn collect(
     directory: &Path,
     found: &Metadata,

@@ -1,5 +1,4 @@
-//! `-i`: the structure of an archive in lrzip's layout, with correct values where lrzip's are
-//! wrong.
+//! `-i`: an archive's structure in lrzip's layout, with correct values where lrzip's are wrong.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> 
         return Err(Failure::usage("", "Not an lrzip file"));
     }
     let mut options = context.read_options(false);
-    // Nothing is asked for, as in lrzip, also not with `-e`.
+    // Never prompts, even with `-e`, as in lrzip.
     if matches!(
         context.settings.password,
         Password::WhenNeeded | Password::Prompt
@@ -74,7 +73,7 @@ fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> 
     Ok(text)
 }
 
-/// Returns the length of content that no header states, from the records.
+/// The length of content that no header states, from the records.
 fn content_bytes(source: Arc<dyn Source>, options: &ReadOptions) -> refrain::Result<u64> {
     Ok(Archive::open(source, options)?.info()?.content_bytes)
 }
@@ -123,7 +122,7 @@ fn write_stream(text: &mut String, chunk: &LrzipChunk, stream: usize, with_offse
     }
 }
 
-/// Returns the name of the back end with its filter.
+/// The name of the back end with its filter.
 fn name(block: &LrzipBlock) -> String {
     if block.filters.is_empty() {
         block.back_end.clone()
@@ -180,8 +179,8 @@ fn write_summary(text: &mut String, layout: &LrzipLayout, content_bytes: u64) {
     }
 }
 
-/// Returns the back end of most bytes. lrzip prints that of the first block of records, which is
-/// often too small to be compressed.
+/// The back end of most bytes. lrzip prints the first record block's, which is often too small to
+/// be compressed.
 fn method(layout: &LrzipLayout) -> String {
     let mut bytes_by_name: Vec<(&str, u64)> = Vec::new();
     for block in blocks(layout).filter(|block| block.back_end != "none") {

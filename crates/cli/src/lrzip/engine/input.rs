@@ -12,7 +12,7 @@ pub struct InputFile<'a> {
     pub metadata: Option<Metadata>,
 }
 
-/// Returns the metadata of a regular file. Symbolic links are followed.
+/// The metadata of a regular file. Follows symbolic links.
 pub fn regular_file(path: &Path) -> Result<Metadata, RunError> {
     let found = fs::metadata(path)
         .map_err(|_| RunError::Message(format!("Failed to stat {}", path.display())))?;

@@ -1,4 +1,4 @@
-//! The work: files are compressed, decompressed, tested and listed by the engine's verbs.
+//! The work: compresses, decompresses, tests and lists files with the engine.
 
 mod compress;
 mod context;

@@ -10,15 +10,14 @@ use crate::messages;
 use crate::password;
 use crate::standard::{self, TextError};
 
-/// Returns the password source for reading. `is_stdin_data` states that standard input is an
-/// archive and therefore cannot contain a password.
+/// The password source for reading. `is_stdin_data`: standard input is an archive and cannot
+/// contain a password.
 pub fn for_reading(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     let password = settings.password.clone();
     PasswordSource::new(move || read(&password, is_stdin_data))
 }
 
-/// Returns the password source of a new archive. A prompt asks twice, and again until both are
-/// equal.
+/// The password source for a new archive. A prompt asks twice, until both answers are equal.
 pub fn for_writing(settings: &Settings, is_stdin_data: bool) -> PasswordSource {
     let password = settings.password.clone();
     PasswordSource::new(move || {
@@ -63,7 +62,7 @@ fn read(password: &Password, is_stdin_data: bool) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a line of standard input: typed without echo, or from a file or pipe.
+/// Reads a line from standard input: typed without echo, or from a file or pipe.
 fn prompt(text: &str) -> io::Result<Vec<u8>> {
     if io::stdin().is_terminal() {
         let terminal = standard::input()?;

@@ -1,4 +1,4 @@
-//! Sinks that wrap another sink: one hashes the bytes written, one keeps incomplete output.
+//! Sinks that wrap another: one hashes the bytes written, one keeps incomplete output.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -63,7 +63,7 @@ impl Sink for HashingSink {
     }
 }
 
-/// Publishes incomplete output when it is dropped without having been published (`-K`).
+/// Publishes incomplete output if it is dropped unpublished (`-K`).
 pub struct KeepBrokenSink {
     inner: Box<dyn Sink>,
     is_published: bool,

@@ -34,11 +34,11 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
         _ => return because("takes one directory or archive"),
     };
     match settings.action {
-        // Neither needs to know that the content is a directory.
+        // These need not know that the content is a directory.
         Action::Test | Action::Info => return super::files::run(program, settings, files),
         Action::Compress | Action::Decompress => {}
     }
-    // Messages go where those of lrzip in a pipe with tar go.
+    // Messages go where they go when lrzip is in a pipe with tar.
     let is_stdout_data = settings.outfile.as_deref().is_some_and(paths::is_dash);
     let is_stdout_data = is_stdout_data || settings.action == Action::Decompress;
     let context = RunContext::start(program, settings, is_stdout_data);
@@ -55,7 +55,7 @@ pub fn run(program: Program, settings: &Settings, files: &[PathBuf]) -> Result<(
     Ok(())
 }
 
-/// Archives a directory or a file under its path, so that it is extracted under that path.
+/// Archives a directory or file under its path, so that it is extracted under that path.
 fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
     let started = Instant::now();
     let because = |text: String| Err(RunError::Message(format!("lrztar: {text}")));
@@ -67,7 +67,7 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
         return because(format!("{}: No such file or directory", path.display()));
     };
     let mut content = content(path, found)?;
-    // Where the archive goes, whose earlier version may lie in the directory.
+    // The archive's destination, whose earlier version may be in the directory.
     let mut outputs = Vec::new();
     let sink = match &context.settings.outfile {
         Some(output) if paths::is_dash(output) => {
@@ -98,8 +98,8 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The entries of the archive: `a/DIR` and everything below it, or the file `a/FILE` alone. Paths
-/// that lead out of the directory are shortened as tar shortens them; `.` and `..` have no name.
+/// The entries of the archive: `a/DIR` and everything below it, or just the file `a/FILE`. Paths
+/// that lead out of the directory are shortened as by tar; `.` and `..` have no name.
 fn content(path: &Path, found: &Metadata) -> Result<DirectoryContent, RunError> {
     let name = |path: &Path| -> PathBuf {
         let name = names::relative_name(path).unwrap_or_default();
@@ -122,7 +122,7 @@ fn content(path: &Path, found: &Metadata) -> Result<DirectoryContent, RunError> 
     })
 }
 
-/// Returns the path of the archive: `a/DIR` -> `DIR.tar.lrz`, in the current directory or that of
+/// The path of the archive: `a/DIR` -> `DIR.tar.lrz`, in the current directory or that given by
 /// `-O`. A suffix without a dot gets one. `.` becomes `..tar.lrz`, as with lrzip.
 fn archive_path(settings: &Settings, path: &Path) -> Result<PathBuf, RunError> {
     let bytes = path.as_os_str().as_bytes();
@@ -142,7 +142,7 @@ fn archive_path(settings: &Settings, path: &Path) -> Result<PathBuf, RunError> {
     Ok(directory.join(file_name))
 }
 
-/// Extracts below the directory of `-O`, or the current one.
+/// Extracts below the directory given by `-O`, or the current one.
 fn extract_directory(context: &RunContext, archive: &Path) -> Result<(), RunError> {
     if !archive.exists() {
         let text = format!("lrztar: file does not exist: {}", archive.display());

@@ -1,5 +1,5 @@
-//! Messages. They go to standard output, or to standard error if data goes to standard output.
-//! Errors always go to standard error.
+//! Messages. They go to standard output, or to standard error if standard output has data. Errors
+//! always go to standard error.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::text::{printable, printable_lines};
 #[derive(Debug, Clone, Copy)]
 pub struct Console {
     verbosity: Verbosity,
-    /// Whether data goes to standard output.
+    /// Whether standard output has data.
     is_stdout_data: bool,
 }
 
@@ -39,7 +39,7 @@ impl Console {
         }
     }
 
-    /// Prints text of several lines. A failure to write it is ignored, since it cannot be reported.
+    /// Prints several lines. Ignores failures, which could not be reported anyway.
     pub fn print_text(&self, text: &str) {
         let text = printable_lines(text);
         let _ = if self.is_stdout_data {
@@ -56,13 +56,12 @@ impl Console {
         }
     }
 
-    /// Returns the number of `-v` options, at most 2.
+    /// The number of `-v` options, at most 2.
     pub fn level(&self) -> u8 {
         self.verbosity.level
     }
 
-    /// Returns the settings of the progress display, which is on standard error and only on a
-    /// terminal.
+    /// The settings of the progress display, on standard error and only on a terminal.
     pub fn progress_args(&self) -> ReportArgs {
         ReportArgs {
             quiet: self.verbosity.is_silent || !self.verbosity.has_progress,

@@ -7,8 +7,7 @@ use clap::{Arg, ArgAction, Command};
 use crate::lrzip::arguments::options::{OPTIONS, OptionRow, OptionValue, Section};
 use crate::lrzip::arguments::program::Program;
 
-/// The version of lrzip whose options, messages and defaults this program follows. Scripts parse
-/// the number after `lrzip version`.
+/// The version of lrzip that this program follows. Scripts parse the number after `lrzip version`.
 const FOLLOWED_VERSION: &str = "0.651";
 
 const EXIT_CODES_TEXT: &str = "\
@@ -23,7 +22,7 @@ environment contains LRZIP=NOCONFIG. In the current directory, DELETEFILES and R
 There are no temporary files; TMPDIR has no effect.
 Without a file, or with '-', standard input and output are used.";
 
-/// Returns `lrzip version …`.
+/// The text `lrzip version …`.
 pub fn version(program: Program) -> String {
     let name = match program {
         Program::Lrz => "lrz",
@@ -35,7 +34,7 @@ pub fn version(program: Program) -> String {
     )
 }
 
-/// Returns the text of `lrz -L`.
+/// The text of `lrz -L`.
 pub fn license(program: Program) -> String {
     format!(
         "{}\nOptions and messages are lrzip's; the program is Refrain, under {}.",
@@ -44,7 +43,7 @@ pub fn license(program: Program) -> String {
     )
 }
 
-/// Returns the help in lrzip's layout.
+/// The help in lrzip's layout.
 pub fn help(program: Program) -> String {
     let mut text = version(program);
     let _ = write!(text, "\n\nUsage: {}", usage(program));
@@ -74,7 +73,7 @@ fn usage(program: Program) -> String {
     format!("{} [OPTIONS] {operand}", program.name())
 }
 
-/// Returns the spellings of an option: `-o, --outfile FILE`.
+/// The spellings of an option: `-o, --outfile FILE`.
 fn spellings(row: &OptionRow, program: Program) -> String {
     let letters = row.letters(program).chars();
     let letters: String = letters.map(|letter| format!("-{letter}, ")).collect();
@@ -86,7 +85,7 @@ fn spellings(row: &OptionRow, program: Program) -> String {
     format!("{letters}--{}{value}", row.long)
 }
 
-/// Returns the declaration of a program for its manual page.
+/// The declaration of a program for its manual page.
 pub fn command(program: Program) -> Command {
     let arguments = OPTIONS
         .iter()

@@ -89,7 +89,7 @@ fn mode(settings: &Settings) -> String {
     format!("{name}. LZ4 Compressibility testing {test}")
 }
 
-/// Returns the directory that lrzip would use for temporary files. It is only printed.
+/// The directory that lrzip would use for temporary files, only printed.
 fn temporary_directory() -> OsString {
     let names = ["TMPDIR", "TMP", "TEMPDIR", "TEMP"];
     let found = names.into_iter().find_map(std::env::var_os);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Returns a line like `Total time: 00:01:02.34`.
+/// A line like `Total time: 00:01:02.34`.
 pub fn total_time(started: Instant) -> String {
     let seconds = started.elapsed().as_secs_f64();
     let whole = seconds as u64;
@@ -14,8 +14,7 @@ pub fn total_time(started: Instant) -> String {
     )
 }
 
-/// Returns a speed like `12.345MB/s`. The form is lrzip's, which divides whole megabytes by whole
-/// seconds.
+/// A speed like `12.345MB/s`, computed like lrzip: whole megabytes by whole seconds.
 pub fn speed(content_bytes: u64, started: Instant) -> String {
     let seconds = started.elapsed().as_secs_f64().max(1e-6);
     let mebibytes = content_bytes as f64 / f64::from(1 << 20);

@@ -1,5 +1,5 @@
-//! `--profile=FILE.svg`, `.pb.gz`, `.html`: where processor time goes and where page faults come
-//! from, by sampling the stacks of all threads.
+//! `--profile=FILE.svg`, `.pb.gz`, `.html`: finds where processor time goes and where page faults
+//! come from, by sampling the stacks of all threads.
 
 mod page;
 mod svg;
@@ -14,7 +14,7 @@ use super::facts::Facts;
 use crate::failure::{Failure, Result};
 use crate::files;
 
-/// Samples from now on.
+/// Starts sampling.
 pub(super) fn begin() -> std::result::Result<Sampler, Error> {
     Sampler::start(Options::default(), stage_changes())
 }
@@ -41,7 +41,7 @@ fn stage_changes() -> TakeChanges {
     Box::new(|_| 0)
 }
 
-/// Samples no more.
+/// Stops sampling.
 pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
     let profile = sampler.finish();
     #[cfg(target_os = "linux")]
@@ -49,17 +49,17 @@ pub(super) fn end(sampler: Sampler) -> std::result::Result<Profile, Error> {
     profile
 }
 
-/// What a file for samples contains.
+/// The contents of a sample file.
 pub(super) enum Content<'a> {
     /// A flame graph.
     Svg,
-    /// A page; with the numbers of stages and locks, and what was run.
+    /// A page, with the numbers of stages and locks, and a description of the run.
     Html(Value, &'a Facts),
     /// A file for pprof.
     Pprof,
 }
 
-/// Writes what was sampled.
+/// Writes the samples.
 pub(super) fn write(
     path: &Path,
     content: Content<'_>,

@@ -20,7 +20,7 @@ svg.flame svg { background: none; border: 0; border-radius: 0; max-width: none; 
 ";
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page. `measured` are the numbers of stages and locks, as in a profile that is JSON.
+/// The page. `measured` has the numbers of stages and locks, as in a JSON profile.
 pub(super) fn html(profile: &Profile, measured: Value, title: &str, facts: &Facts) -> String {
     let mut body = format!("<h1>{}</h1>\n", escaped(title));
     for line in findings(profile) {

@@ -1,7 +1,7 @@
 //! A flame graph (SVG): the root at the top, then the stages, then the calls.
 //!
-//! The boxes stand in the file, in percent of the width, so that programs without scripts show
-//! them, too. Each is a picture of its own, which cuts off what has no room.
+//! The boxes are in the file, in percent of the width, so that programs without scripts show them
+//! too. Each is a nested picture, which clips what does not fit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,23 +13,23 @@ use refrain_sampler::{FunctionNumber, Profile};
 use super::words::{about_samples, short_function, stage_name};
 
 const STYLE: &str = include_str!("flame.css");
-/// What a page with a flame graph runs.
+/// The script of a page with a flame graph.
 pub(super) const SCRIPT: &str = include_str!("flame.js");
 
 const BOX_HEIGHT: usize = 17;
 /// Title, words, controls, legend, the text about a box.
 const HEAD_HEIGHT: usize = 152;
 const HEAD_HEIGHT_IN_PAGE: usize = 96;
-/// Boxes with a smaller share are left out: thinner than a tenth of a pixel.
+/// Boxes with a smaller share are left out: they are thinner than a tenth of a pixel.
 const SHARE_MIN: f64 = 1e-4;
-/// Boxes at least so wide have their name without a script, too.
+/// Boxes at least this wide show their name even without a script.
 const NAMED_SHARE_MIN: f64 = 0.03;
-/// The colours of origins; the last but one is that of all others, the last that of stages.
+/// The colours of origins; the last but one is for all others, the last for stages.
 const ORIGIN_COLOURS: usize = 7;
 const OTHER_COLOUR: usize = 7;
 const STAGE_COLOUR: usize = 8;
 
-/// A file that can be opened by itself.
+/// A standalone file.
 pub(super) fn file(profile: &Profile, title: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
@@ -104,14 +104,14 @@ fn graph(profile: &Profile, title: Option<&str>) -> String {
     out
 }
 
-/// What the system and the standard library begin a thread with.
+/// Functions of the system and the standard library that start a thread.
 fn is_start(profile: &Profile, function: FunctionNumber) -> bool {
     let function = &profile.functions[function as usize];
     matches!(function.origin.as_str(), "std" | "libc")
         || matches!(function.name.as_str(), "main" | "_start")
 }
 
-/// The crates that run the work of others.
+/// Crates that run the work of others.
 fn is_scheduler(profile: &Profile, function: FunctionNumber) -> bool {
     let function = &profile.functions[function as usize];
     matches!(
@@ -120,7 +120,7 @@ fn is_scheduler(profile: &Profile, function: FunctionNumber) -> bool {
     )
 }
 
-/// The origins with the most time of their own have a colour each.
+/// The origins with the most samples of their own get a colour each.
 fn colours(profile: &Profile) -> BTreeMap<&str, usize> {
     let mut own: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &profile.rows {
@@ -162,7 +162,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws a box that begins at this share of the width, and those on it.
+    /// Draws a box that starts at this share of the width, and the boxes on it.
     fn draw(&mut self, flame: &Flame, from: f64, level: usize) {
         let share = flame.count.cpu as f64 / self.total;
         if share < SHARE_MIN {

@@ -1,4 +1,4 @@
-//! What profiles say in words.
+//! Describes profiles in words.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use refrain_sampler::{FunctionNumber, Profile};
 
 use super::super::columns::time_text;
 
-/// Where functions are that work for others.
+/// Origins of functions that work for others.
 const SERVANTS: [&str; 4] = ["libc", "std", "kernel", "unknown"];
 
-/// The name of a stage, also of none.
+/// The name of a stage; also for no stage.
 pub(super) fn stage_name(stage: Option<&'static str>) -> &'static str {
     stage.unwrap_or("(no stage)")
 }
 
-/// A function without the path of its module and without the arguments of its types:
-/// `Encoder::block` for `refrain_codec::zstd::Encoder<T>::block`.
+/// A function without its module path and without type arguments: `Encoder::block` for
+/// `refrain_codec::zstd::Encoder<T>::block`.
 pub(super) fn short_function(name: &str) -> String {
     let mut depth = 0_usize;
     let mut plain = String::new();
@@ -30,7 +30,7 @@ pub(super) fn short_function(name: &str) -> String {
             _ => {}
         }
     }
-    // Of `Type as Trait::method`, the trait's path is between the two.
+    // In `Type as Trait::method`, the trait's path is between the two.
     let (kind, method) = match plain.split_once(" as ") {
         Some((kind, rest)) => (kind.to_owned(), rest.rsplit("::").next().map(str::to_owned)),
         None => (plain, None),
@@ -47,7 +47,7 @@ pub(super) fn short_function(name: &str) -> String {
     short
 }
 
-/// Where most of the time went, in sentences. Nothing without samples.
+/// Where most of the time went, in sentences. Empty without samples.
 pub(super) fn findings(profile: &Profile) -> Vec<String> {
     let total = profile.total();
     let share = |samples: u64| format!("{:.0} %", samples as f64 * 100.0 / total.cpu as f64);
@@ -80,7 +80,7 @@ pub(super) fn findings(profile: &Profile) -> Vec<String> {
     )];
     let mut faulting: BTreeMap<FunctionNumber, u64> = BTreeMap::new();
     for row in &profile.rows {
-        // Who asked for the memory says more than who copied into it.
+        // Who requested the memory says more than who copied into it.
         if let Some(function) = profile.functions_of(row.path).find(|&function| {
             let function = profile.functions.get(function as usize);
             function.is_some_and(|function| !SERVANTS.contains(&function.origin.as_str()))
@@ -99,7 +99,7 @@ pub(super) fn findings(profile: &Profile) -> Vec<String> {
     found
 }
 
-/// How much was sampled and how well, in two lines.
+/// How much was sampled and how completely, in two lines.
 pub(super) fn about_samples(profile: &Profile) -> [String; 2] {
     let total = profile.total();
     let time = |ns| time_text(Duration::from_nanos(ns));

@@ -1,9 +1,8 @@
-//! What keeps workers from working, at each moment.
+//! Finds what keeps workers from working, at each moment.
 //!
-//! A moment at which all workers compute is one of work. At any other moment somebody waits, and
-//! the cause is the first of these that applies: a thread waits to write, a thread waits to read, a
-//! worker waits for a lock, the memory of the budget is used up, only some of the workers have
-//! work, or none has.
+//! While all workers compute, the limit is work. At any other moment somebody waits, and the cause
+//! is the first of these that applies: a thread waits to write, a thread waits to read, a worker
+//! waits for a lock, the memory budget is used up, only some of the workers have work, or none has.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +11,25 @@ use super::times::{Activity, Period, Times};
 /// Why not all workers work.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Limit {
-    /// All do.
+    /// All workers do.
     Work,
-    /// A device is written to.
+    /// A device is being written.
     Output(&'static str),
-    /// A device is read from.
+    /// A device is being read.
     Input(&'static str),
     Lock(String),
     Memory,
-    /// There is work for some only.
+    /// Only some workers have work.
     Few,
-    /// There is work for none.
+    /// No worker has work.
     None,
 }
 
-/// For how long each limit applied.
+/// How long each limit applied.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     pub times: BTreeMap<Limit, u64>,
-    /// What the workers did while there was work for some of them only.
+    /// What the workers did while only some of them had work.
     pub alone: Times,
     /// What other threads did while no worker had work and nothing was waited for.
     pub others: BTreeMap<(String, Activity), u64>,
@@ -43,7 +42,7 @@ pub(super) struct ThreadPeriods<'a> {
     pub periods: &'a [Period],
 }
 
-/// The activities that are going on, and how many threads have each.
+/// The activities in progress, with the number of threads in each.
 #[derive(Default)]
 struct Present {
     workers: BTreeMap<Activity, usize>,

@@ -1,4 +1,4 @@
-//! What a trace says in words: where the workers' time went, and what limits the run.
+//! Describes a trace in words: where the workers' time went, and what limits the run.
 
 mod limits;
 mod times;
@@ -14,7 +14,7 @@ use limits::{Limit, Limits, ThreadPeriods, limits};
 pub(in crate::profile) use times::Activity;
 use times::{Period, Times, add, device_text, end_of, periods, stage_text};
 
-/// The names of the pool's threads begin like this.
+/// The prefix of the pool's thread names.
 const WORKER: &str = "worker";
 /// Smaller shares of the time are not named.
 const NAMED_SHARE: f64 = 0.005;
@@ -28,7 +28,7 @@ pub(super) struct Share {
     pub share: f64,
 }
 
-/// What a trace says.
+/// The description of a trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Words {
     /// What limits the run.
@@ -42,7 +42,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// All of it as lines, the verdict last.
+    /// Everything as lines, the verdict last.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = self.notes.clone();
         let remedy = self.remedy.as_ref().map(|text| format!("; {text}"));
@@ -51,7 +51,7 @@ impl Words {
     }
 }
 
-/// What a trace says of a run at this level.
+/// Describes the trace of a run at this level.
 pub(super) fn summary(threads: &[ThreadTrace], level: Option<u8>) -> Words {
     let events = || threads.iter().flat_map(|thread| &thread.events);
     let begin_ns = events().map(|event| event.start_ns).min();
@@ -124,7 +124,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// What the workers are called that do a stage.
+/// What to call the workers in a stage.
 fn worker_text(stage: &str) -> &'static str {
     match stage {
         "encode" | "encode extents" | "encode records" => "the encoder",
@@ -139,7 +139,6 @@ fn worker_text(stage: &str) -> &'static str {
     }
 }
 
-/// What is known of a run.
 struct MeasuredRun<'a> {
     workers: usize,
     whole_ns: u64,
@@ -149,7 +148,7 @@ struct MeasuredRun<'a> {
     /// The time of all workers.
     all_ns: u64,
     threads: &'a [ThreadTrace],
-    /// Of a run that compresses.
+    /// The level, if the run compresses.
     level: Option<u8>,
 }
 
@@ -159,7 +158,7 @@ impl MeasuredRun<'_> {
         counted.map(|(_, ns)| *ns).sum::<u64>() as f64 / self.all_ns as f64
     }
 
-    /// All activities, and their shares.
+    /// All activities and their shares.
     fn shares(&self) -> Vec<Share> {
         let mut sorted: Vec<_> = self.times.iter().collect();
         sorted.sort_by_key(|(_, ns)| Reverse(**ns));
@@ -170,7 +169,7 @@ impl MeasuredRun<'_> {
         shares.filter(|share| share.share >= NAMED_SHARE).collect()
     }
 
-    /// The largest activities, and their shares.
+    /// The largest activities and their shares.
     fn shares_text(&self) -> String {
         let shares = self.shares();
         let named = shares.iter().take(NAMED_MAX);
@@ -195,11 +194,15 @@ impl MeasuredRun<'_> {
         let remedy = match limit {
             Limit::Work => self.work_remedy(),
             Limit::Input(device) => Some(match *device {
-                "stream" => "what writes into the pipe would have to be faster".to_owned(),
+                "stream" => {
+                    "the program that writes into the pipe would have to be faster".to_owned()
+                }
                 device => format!("try a source that is faster than {}", device_text(device)),
             }),
             Limit::Output(device) => Some(match *device {
-                "stream" => "what reads from the pipe would have to be faster".to_owned(),
+                "stream" => {
+                    "the program that reads from the pipe would have to be faster".to_owned()
+                }
                 device => format!("try a target that is faster than {}", device_text(device)),
             }),
             Limit::Memory => Some("try a larger --memory or a smaller --block-size".to_owned()),
@@ -209,7 +212,7 @@ impl MeasuredRun<'_> {
         (verdict, remedy)
     }
 
-    /// The workers are the bottleneck.
+    /// Used if the workers are the bottleneck.
     fn work_remedy(&self) -> Option<String> {
         let (stage, _) = self.largest_stage()?;
         match worker_text(stage) {
@@ -221,7 +224,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// There is work for some of the workers only.
+    /// Used if only some workers have work.
     fn few_remedy(&self) -> Option<String> {
         let longest = self.limits.alone.iter().max_by_key(|(_, ns)| **ns);
         match longest?.0 {
@@ -232,7 +235,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// The stage in which workers spend most.
+    /// The stage in which workers spend most time.
     fn largest_stage(&self) -> Option<(&'static str, u64)> {
         let stages = self
             .times
@@ -278,7 +281,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// The workers are the bottleneck.
+    /// Used if the workers are the bottleneck.
     fn work_text(&self) -> String {
         let largest = self.largest_stage();
         let waits = self.share(|each| matches!(each, Activity::Reading(_) | Activity::Writing(_)));
@@ -312,7 +315,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// The line of the source in which a lock was waited for longest.
+    /// The source line with the longest waits for a lock.
     fn lock_lines(&self, name: &str) -> String {
         let events = self.threads.iter().flat_map(|thread| &thread.events);
         let is_it = |event: &&Event| Activity::of(event) == Some(Activity::Lock(name.to_owned()));
@@ -326,7 +329,7 @@ impl MeasuredRun<'_> {
         }
     }
 
-    /// There is work for some of the workers only.
+    /// Used if only some workers have work.
     fn few_text(&self, share: &str) -> String {
         let longest = self.limits.alone.iter().max_by_key(|(_, ns)| **ns);
         let idle = percent(self.share(|activity| *activity == Activity::Idle));
@@ -347,7 +350,7 @@ impl MeasuredRun<'_> {
         )
     }
 
-    /// No worker has anything to do.
+    /// Used if no worker has anything to do.
     fn none_text(&self, share: &str) -> String {
         let working = self
             .limits
@@ -461,7 +464,7 @@ pub(super) mod tests {
         };
         let words = last(&threads(0));
         let expected = "the pipe is the bottleneck: 68 % of the time work waits until it is read, at 2.00 GB/s; \
-                        what writes into the pipe would have to be faster";
+                        the program that writes into the pipe would have to be faster";
         assert_eq!(words, expected);
         let words = last(&threads(1));
         assert!(words.contains("until it is written"), "{words}");
@@ -523,7 +526,7 @@ pub(super) mod tests {
         assert_eq!(words, expected);
     }
 
-    /// Not made up: workers of a pool that need the same lock for everything they do.
+    /// A real case: workers of a pool that need the same lock for everything.
     #[test]
     fn a_hot_lock_is_named() {
         use refrain_policy::{Class, Entity};

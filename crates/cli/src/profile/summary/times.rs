@@ -7,19 +7,19 @@ use refrain_trace::{Event, EventKind};
 
 use crate::profile::locks::short_name;
 
-/// The argument of a wait for a device that is written to.
+/// The argument of a wait for a device being written.
 const WRITING: u64 = 1;
 
-/// What a thread does, without what it does inside of that.
+/// What a thread does, without nested activities.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::profile) enum Activity {
     Stage(&'static str),
     /// A flow, outside of stages.
     Other,
     Lock(String),
-    /// A wait for a device that is read from.
+    /// A wait for a device being read.
     Reading(&'static str),
-    /// A wait for a device that is written to.
+    /// A wait for a device being written.
     Writing(&'static str),
     /// A wait for something else.
     Wait(&'static str),
@@ -33,7 +33,7 @@ impl Activity {
             EventKind::Run => Activity::Other,
             EventKind::LockWait => Activity::Lock(short_name(event.name)),
             EventKind::Idle => Activity::Idle,
-            // The thread that decides has nothing to decide: what is around says why.
+            // The deciding thread has nothing to decide: the activities around it say why.
             EventKind::Wait if event.name == "results" => return None,
             EventKind::Wait if !is_device(event.name) => Activity::Wait(event.name),
             EventKind::Wait if event.argument == WRITING => Activity::Writing(event.name),
@@ -44,7 +44,6 @@ impl Activity {
         })
     }
 
-    /// Whether the thread computes.
     pub(super) fn is_work(&self) -> bool {
         matches!(self, Activity::Stage(_) | Activity::Other)
     }
@@ -76,7 +75,7 @@ pub(super) fn device_text(device: &str) -> &str {
     }
 }
 
-/// A stage, as part of a sentence. Stages of codecs say it themselves.
+/// A stage, as part of a sentence. Names of codec stages need no addition.
 pub(super) fn stage_text(name: &str) -> String {
     if name.starts_with("codec ") {
         name.to_owned()
@@ -99,14 +98,14 @@ pub(super) fn end_of(event: &Event) -> u64 {
     event.start_ns.saturating_add(event.duration_ns)
 }
 
-/// What a thread does one after the other. Of activities inside others the innermost counts.
+/// The successive activities of a thread. Of nested activities the innermost counts.
 pub(super) fn periods(events: &[Event]) -> Vec<Period> {
     let mut spans: Vec<&Event> = events.iter().collect();
     spans.sort_by_key(|event| (event.start_ns, Reverse(end_of(event))));
     let mut found: Vec<Period> = vec![];
-    // The activities that are going on, each with its end.
+    // The activities in progress, each with its end.
     let mut open: Vec<(Activity, u64)> = vec![];
-    // Until when the time is spoken for.
+    // Time up to here is accounted for.
     let mut done_ns = 0;
     let mut put = |activity: &Activity, done_ns: &mut u64, end_ns: u64| {
         if end_ns > *done_ns {

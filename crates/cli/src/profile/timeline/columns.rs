@@ -1,5 +1,5 @@
-//! Columns of numbers as text: each number in groups of seven bits (LEB128), the bytes in base64.
-//! A million events take a fifth of what they would as JSON, and no time to parse.
+//! Columns of numbers as text: each number in groups of seven bits (LEB128), the bytes in base64. A
+//! million events take a fifth of their size as JSON, and no time to parse.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ const MORE: u8 = 0x80;
 /// The largest number that the page's script holds exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// A column of numbers. Those beyond 2^53 become that.
+/// A column of numbers, limited to 2^53.
 #[derive(Debug, Default)]
 pub(super) struct Column {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Column {
         self.bytes.push(left as u8);
     }
 
-    /// A difference, which may be below zero: even numbers are those above.
+    /// A signed difference (zigzag): even numbers are positive.
     pub(super) fn push_difference(&mut self, from: u64, to: u64) {
         if to >= from {
             self.push((to - from).saturating_mul(2))

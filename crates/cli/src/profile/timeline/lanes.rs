@@ -1,5 +1,5 @@
-//! What the page shows: lanes of threads, with spans in rows and moments beside them, and counts
-//! over time.
+//! The contents of the page: lanes of threads with rows of spans and moments beside them, and
+//! counts over time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::columns::Column;
 use crate::profile::locks::short_name;
 
-/// What a coordinator does that has nothing to decide: no trouble, so it does not look like one.
+/// The coordinator's wait when it has nothing to decide: not a problem, so it is not shown as one.
 const RESULTS: &str = "results";
 
-/// The kinds of names, as the script knows them.
+/// The kinds of names, as known to the script.
 fn kind_text(kind: EventKind, name: &str) -> &'static str {
     match kind {
         EventKind::Wait if name == RESULTS => "results",
@@ -65,12 +65,12 @@ impl Names {
     }
 }
 
-/// Spans of a thread that do not overlap, in their order.
+/// Non-overlapping spans of a thread, in order.
 #[derive(Debug, Default)]
 struct Track {
     count: u64,
     end_ns: u64,
-    /// Each from the end of the one before.
+    /// Each since the end of the previous one.
     gaps: Column,
     lengths: Column,
     names: Column,
@@ -101,16 +101,16 @@ impl Track {
     }
 }
 
-/// The spans that are going on, one in each row.
+/// The spans in progress, one in each row.
 #[derive(Debug, Default)]
 struct OpenRows {
-    /// When the span of each row ends.
+    /// When the span in each row ends.
     ends: Vec<u64>,
 }
 
 impl OpenRows {
-    /// The row of a span: the first that is free below all spans that it is inside of. Spans of
-    /// jobs that took turns on the thread may overlap without being inside of each other.
+    /// The row of a span: the first free one below all spans that contain it. Spans of jobs that
+    /// took turns on the thread may overlap without nesting.
     fn place(&mut self, start_ns: u64, end_ns: u64) -> usize {
         let is_around = |row_end_ns: &u64| *row_end_ns > start_ns && *row_end_ns >= end_ns;
         let below = self
@@ -179,7 +179,7 @@ pub(super) fn data(threads: &[ThreadTrace]) -> Value {
     })
 }
 
-/// Workers first, by their number; then the others by their names.
+/// Workers first, by number; then the others by name.
 fn place(thread: &ThreadTrace) -> (bool, u64, &str) {
     match worker_number(&thread.name) {
         Some(number) => (false, number, &thread.name),
@@ -187,7 +187,7 @@ fn place(thread: &ThreadTrace) -> (bool, u64, &str) {
     }
 }
 
-/// The number in the name of a worker's thread.
+/// The number in a worker thread's name.
 fn worker_number(name: &str) -> Option<u64> {
     name.strip_prefix("worker-")?.parse().ok()
 }
@@ -198,7 +198,7 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
     let mut rows: Vec<Track> = vec![];
     let mut moments = Moments::default();
     let mut open = OpenRows::default();
-    // Until when each wait of the thread is in a row already.
+    // Until when each wait of the thread is already in a row.
     let mut waited: BTreeMap<&str, u64> = BTreeMap::new();
     for event in sorted {
         if event.kind == EventKind::Count {
@@ -212,7 +212,7 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
         }
         let mut event = *event;
         if event.kind == EventKind::Wait {
-            // Jobs that wait for the same at the same time are one wait of the thread.
+            // Jobs that wait for the same thing at once form a single wait of the thread.
             let end_ns = start_ns.saturating_add(event.duration_ns);
             let until_ns = waited.entry(event.name).or_default();
             let new_ns = start_ns.max(*until_ns);
@@ -243,7 +243,7 @@ fn lane(thread: &ThreadTrace, first_ns: u64, names: &mut Names) -> Value {
     })
 }
 
-/// What is counted, in the order of time.
+/// The counts over time.
 fn counts(threads: &[ThreadTrace], first_ns: u64) -> Vec<Value> {
     let mut by_name: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for event in threads.iter().flat_map(|thread| &thread.events) {
@@ -311,13 +311,13 @@ mod tests {
 
     #[test]
     fn overlapping_spans_nest_no_deeper_than_they_overlap() {
-        // Each begins before the last has ended, and ends after it.
+        // Each starts before the previous one has ended, and ends after it.
         let chain = |kind| (0..60).map(move |step| event(kind, "read", 1000 + step * 10, 15));
         assert_eq!(
             depth_of(chain(EventKind::Stage).collect()),
             (2, vec![30, 30])
         );
-        // Inside of a span that goes on, the same.
+        // The same inside a longer span.
         let around = event(EventKind::Run, "", 1000, 1000);
         let all = std::iter::once(around).chain(chain(EventKind::Stage));
         assert_eq!(depth_of(all.collect()), (3, vec![1, 30, 30]));
@@ -336,7 +336,7 @@ mod tests {
             lost: 0,
         };
         let lengths = column(&data(&[thread])["lanes"][0]["rows"][0]["lengths"]);
-        // 500 as two groups of seven bits, then what each adds.
+        // 500 in two groups of seven bits, then the increments.
         assert_eq!(lengths, [&[0xf4, 3][..], &[1; 59]].concat());
     }
 

@@ -1,8 +1,8 @@
 //! The page of a trace: lanes of threads and flows over time, to zoom, pan and search.
 //!
-//! The model is FreeBSD's schedgraph (Roberson). The page is one file that needs no network. Events
-//! are in it as columns of numbers (`columns.rs`), which the script decodes once into typed arrays;
-//! what it draws takes time by the width of the window, not by the number of events.
+//! Modelled on FreeBSD's schedgraph (Roberson). The page is one file that needs no network. Events
+//! are stored as columns of numbers (`columns.rs`), which the script decodes once into typed
+//! arrays; drawing takes time proportional to the window's width, not to the number of events.
 
 mod columns;
 mod lanes;
@@ -15,7 +15,7 @@ use super::summary::{Activity, Share, Words};
 
 const STYLE: &str = include_str!("page.css");
 const SECTIONS: &str = include_str!("page.html");
-/// In this order: each uses what is above it.
+/// In this order: each uses the ones above it.
 const SCRIPT: &str = concat!(
     include_str!("decode.js"),
     include_str!("levels.js"),
@@ -27,7 +27,7 @@ const SCRIPT: &str = concat!(
     include_str!("totals.js"),
 );
 
-/// The page of a trace. `words` say what it means.
+/// The page of a trace, with `words` explaining it.
 pub(super) fn page(title: &str, words: &Words, facts: &Facts, threads: &[ThreadTrace]) -> String {
     let notes = words.notes.iter();
     let notes = notes.map(|line| format!("<p class=\"faint\">{}</p>\n", escaped(line)));

@@ -3,7 +3,7 @@ use refrain_trace::{Event, EventKind};
 
 use super::*;
 
-/// Opens the page, lets `script` use it, and returns what the script wrote.
+/// Opens the page, runs `script` in it, and returns the script's output.
 fn use_page(html: &str, script: &str) -> Option<(String, OpenedPage)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
@@ -44,8 +44,7 @@ fn event(
     }
 }
 
-/// Two workers: the first runs a flow that gives work to another one, for which it wakes the
-/// second.
+/// Two workers: the first runs a flow that gives work to another one, and wakes the second for it.
 fn small() -> Vec<ThreadTrace> {
     let thread = |name: &str, lost, events| ThreadTrace {
         name: name.into(),
@@ -205,7 +204,7 @@ fn spans_are_drawn_found_and_explained() {
     has("<td>wait for &lt;b&gt;&amp;</td>");
 }
 
-/// A million spans and moments of eight workers, as work in small pieces gives them.
+/// A million spans and moments of eight workers, as from work in small pieces.
 fn facts() -> Facts {
     Facts {
         command: "refrain compress x".into(),
@@ -297,14 +296,14 @@ fn a_million_events_are_all_there() {
         find.value = "encode";
         find.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
         say(byId("found").dataset.count);
-        // Jumping visits the matches in the order of time.
+        // Jumping visits the matches in order of time.
         let last = -1, rising = 0;
         for (let step = 0; step < 50; step += 1) { jump(1); const start = state.selected.row.starts[state.selected.span]; if (start >= last) rising += 1; last = start; }
         say(rising);
         search("");
         show(0, whole);
         say(totals().filter((row) => row.kind === "stage").reduce((sum, row) => sum + row.count, 0));
-        // Every way of drawing shows something in every row of a worker.
+        // Every drawing mode shows something in every row of a worker.
         const ink = (row) => { const from = Math.round((row.top + 6) * ratio) * canvas.width;
           return pixels.subarray(from, from + canvas.width).reduce((sum, pixel) => sum + (pixel === ground ? 0 : 1), 0) / canvas.width; };
         for (const span of [whole, whole / 40, whole / 2000]) {
