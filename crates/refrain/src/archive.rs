@@ -109,7 +109,7 @@ impl Archive {
     }
 
     /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
-    pub fn use_memory_for_blocks(&self) {
+    pub(crate) fn use_memory_for_blocks(&self) {
         self.opened.set_cache_bytes(self.memory_bytes / 8 * 5, 0);
     }
 
@@ -170,14 +170,6 @@ impl Archive {
     /// what reads of this archive have met so far.
     pub fn damaged_places(&self) -> Vec<DamagedPlace> {
         self.opened.damaged_places()
-    }
-
-    /// Whether entries of a member are lost, or the end of its list is.
-    ///
-    /// # Errors
-    /// As [`Archive::member`].
-    pub fn has_lost_entries(&self, member: usize) -> Result<bool> {
-        Ok(!self.opened.lost_entries(member)?.is_none())
     }
 
     /// The content and the entries of a member that has entries.
@@ -737,18 +729,10 @@ impl Archive {
     /// As [`Archive::read_at`].
     pub fn blocks(&self) -> Result<Vec<BlockInfo>> {
         let mut blocks = vec![];
-        self.for_each_block(&mut |block| {
+        self.opened.for_each_block(&mut |block| {
             blocks.push(block);
             Ok(())
         })?;
         Ok(blocks)
-    }
-
-    /// Calls `each` for every block of the store, in the order of the store.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`]; those of `each`.
-    pub fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
-        self.opened.for_each_block(each)
     }
 }

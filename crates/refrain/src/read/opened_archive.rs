@@ -7,7 +7,6 @@ use crate::damage::DamagedPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::content_check::ContentCheck;
 use crate::read::layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
-use crate::read::lost_entries::LostEntries;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -134,11 +133,6 @@ pub(crate) trait Remains: Members {
     /// What is known to be damaged or missing: what a scan found, and what reads have met.
     fn damaged_places(&self) -> Vec<DamagedPlace> {
         Vec::new()
-    }
-
-    /// The entries of a member that are lost with the frames that held them.
-    fn lost_entries(&self, _member: usize) -> Result<LostEntries> {
-        Ok(LostEntries::default())
     }
 
     /// What is missing behind the known content of a member without entries whose end is lost; up

@@ -16,7 +16,6 @@ use crate::damage::{CutOff, DamagedPlace, distinct};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
-use crate::read::lost_entries::LostEntries;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
@@ -419,11 +418,6 @@ impl Remains for Concatenation {
         let open = self.open_parts();
         let places = open.iter().flat_map(|part| part.damaged_places());
         distinct(places.collect())
-    }
-
-    fn lost_entries(&self, member: usize) -> Result<LostEntries> {
-        let (part, member) = self.part_of(member)?;
-        part.lost_entries(member)
     }
 
     fn lost_end(&self, member: usize) -> Result<Option<Range<u64>>> {

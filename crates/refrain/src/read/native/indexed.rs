@@ -20,7 +20,6 @@ use crate::options::ReadOptions;
 use crate::read::damage_log::DamageLog;
 use crate::read::epoch_map::EpochMap;
 use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
-use crate::read::lost_entries::LostEntries;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::found_frames::ScannedArchive;
@@ -559,10 +558,6 @@ impl Remains for IndexedArchive {
         let mut places = self.lost.clone();
         places.extend(self.log.places());
         distinct(places)
-    }
-
-    fn lost_entries(&self, member: usize) -> Result<LostEntries> {
-        Ok(self.index.lost_entries(&self.outline(member)?))
     }
 
     fn lost_end(&self, member: usize) -> Result<Option<Range<u64>>> {
