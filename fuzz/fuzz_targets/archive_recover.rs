@@ -1,4 +1,4 @@
-//! Recovers what is whole of any bytes, whose checksums are made valid if the first byte is odd.
+//! Recovers the intact parts of any bytes, whose checksums are made valid if the first byte is odd.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

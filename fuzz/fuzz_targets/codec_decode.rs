@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use refrain_codec::property::check_decode;
 use refrain_codec::{UntrustedBlockDescription, Workspace, codecs};
 
-/// The longest block that is tried: longer ones exercise no other code, but cost memory.
+/// The longest block: longer ones exercise no other code, but cost memory.
 const RAW_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, arbitrary::Arbitrary)]

@@ -1,5 +1,5 @@
-//! Parses any bytes as nodes of an index, and compares lookups in trees of any shape with those in
-//! the table of their rows.
+//! Parses any bytes as nodes of an index, and compares lookups in trees of any shape with lookups
+//! in the table of their rows.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

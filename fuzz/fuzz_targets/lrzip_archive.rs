@@ -1,4 +1,4 @@
-//! Reads any bytes as an archive of lrzip, of every version that is read.
+//! Reads any bytes as an archive of lrzip, of every supported version.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

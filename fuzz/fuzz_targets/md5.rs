@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use refrain_protect::property::{md5_in_lanes, md5_in_parts};
 
-/// Bytes, where they are cut, other inputs, and where those are cut.
+/// Bytes, where to cut them, other inputs, and where to cut those.
 type Input = (Vec<u8>, Vec<u16>, Vec<(u8, u8)>, u8);
 
 fuzz_target!(|input: Input| {

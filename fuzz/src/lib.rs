@@ -87,14 +87,14 @@ pub fn with_valid_checksums(data: &[u8]) -> Vec<u8> {
         archive.extend(complete_frame(kind, flags, payload, id, sequence));
         rest = next;
     }
-    // The tail, or what is left of it.
+    // The tail, or the rest of it.
     archive.extend_from_slice(rest);
     archive
 }
 
-/// Interprets `data` as an archive of lrzip. A minor version that no reader knows becomes one that
-/// is read; an archive remains unchanged, so it can be a seed. Longer inputs are truncated, because
-/// they can expand to many megabytes.
+/// Interprets `data` as an archive of lrzip. An unknown minor version becomes a supported one; an
+/// archive remains unchanged, so it can be a seed. Longer inputs are truncated, because they can
+/// expand to many megabytes.
 pub fn as_lrzip(data: &[u8]) -> Vec<u8> {
     const ARCHIVE_BYTES_MAX: usize = 64 << 10;
     const MINOR_VERSIONS: [u8; 5] = [4, 5, 6, 7, 14];

@@ -2,8 +2,8 @@
 //! extents, and a sparse store, in which only the blocks of a few sample entries exist.
 //!
 //! It shows what opening, listing and reading cost when an archive has many millions of entries and
-//! hundreds of terabytes. All frames but the absent blocks are sound; the hash of the content and
-//! the length of the tar stream are not right, because nothing could compute them.
+//! hundreds of terabytes. All frames except the absent blocks are sound; the hash of the content
+//! and the length of the tar stream are wrong, because nothing could compute them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,7 +22,7 @@ use refrain_format::{
 const EPOCH_BYTES: u64 = 16 << 20;
 /// The size of a block that does not exist.
 const ABSENT_BLOCK_BYTES: u64 = 2 << 20;
-/// Epochs whose extents stand before their blocks: readers that cannot seek hold as many back.
+/// Epochs whose extents come before their blocks: readers that cannot seek hold back this many.
 const EPOCHS_AT_ONCE: u64 = 300_000;
 /// The size of a sample entry.
 const SAMPLE_BYTES: u64 = 4096;
@@ -113,7 +113,6 @@ impl TreePlan {
         self.files * self.file_bytes
     }
 
-    /// The blocks that hold samples.
     fn present_blocks(&self) -> BTreeSet<u64> {
         let ranges = self.samples.iter().map(|&file| {
             let start = self.content_offset(file);
@@ -122,7 +121,6 @@ impl TreePlan {
         ranges.flatten().collect()
     }
 
-    /// Calls `each` for every entry in the order of paths.
     fn for_each_entry(
         &self,
         each: &mut dyn FnMut(Entry) -> Result<(), String>,
@@ -143,7 +141,7 @@ impl TreePlan {
 }
 
 fn entry(path: &str, kind: EntryKind, size_bytes: u64, content_offset: u64) -> Entry {
-    // Times that differ, as those of real files do.
+    // Times that differ, like real files' times.
     let spread = checksum64(path.as_bytes());
     Entry {
         path: path.as_bytes().to_vec(),
@@ -163,7 +161,7 @@ struct GiantWriter {
     file: File,
     assembler: ArchiveAssembler,
     workspace: Workspace,
-    /// Bytes that are to be written at `buffer_offset`.
+    /// Bytes to be written at `buffer_offset`.
     buffer: Vec<u8>,
     buffer_offset: u64,
 }
@@ -191,8 +189,7 @@ impl GiantWriter {
         })
     }
 
-    /// Writes the bytes of a frame that ends where the archive ends now, `absent_bytes` of its last
-    /// bytes excepted.
+    /// Writes a frame at the end of the archive, without its last `absent_bytes` bytes.
     fn put(&mut self, frame: &[u8], absent_bytes: u64) -> Result<(), String> {
         let offset = self.assembler.archive_bytes() - absent_bytes - frame.len() as u64;
         if offset != self.buffer_offset + self.buffer.len() as u64 || self.buffer.len() > 8 << 20 {
@@ -315,7 +312,7 @@ impl GiantWriter {
             .map_err(text)
     }
 
-    /// A block whose content says where in the store it is.
+    /// A block whose content states its position in the store.
     fn present_block(&mut self, block_id: u64, raw_bytes: u64) -> Result<(), String> {
         let start = block_id * EPOCH_BYTES;
         let lines = (start..start + raw_bytes).step_by(16);

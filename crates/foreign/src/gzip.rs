@@ -75,7 +75,7 @@ impl GzipDecoder {
             if !is_all_zero {
                 let offset = self.input.offset();
                 self.ignored = Some(format!(
-                    "what follows the gzip data, at offset {offset}, was ignored"
+                    "the data after the gzip data, at offset {offset}, was ignored"
                 ));
                 return Ok(State::End);
             }

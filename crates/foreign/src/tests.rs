@@ -120,7 +120,7 @@ fn what_follows_the_end_is_refused_or_remarked() {
         let (found, end) = decode(format, &[&file, &b"garbage"[..]].concat(), 4096, 1);
         assert!(found == content, "{format}");
         let end = end.unwrap();
-        assert!(end.contains("what follows the"), "{format}: {end}");
+        assert!(end.contains("the data after the"), "{format}: {end}");
     }
     let padded = [encode(Format::Gzip, &content), vec![0; 2000]].concat();
     assert_eq!(

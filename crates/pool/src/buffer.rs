@@ -12,17 +12,17 @@ use crate::prefault::prefault;
 /// The pages that a table asks the system for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// Huge ones, where the system has some.
+    /// Huge pages, where the system has some.
     Huge,
-    /// None but ordinary ones.
+    /// Only ordinary pages.
     Ordinary,
 }
 
 /// Whether [`HugeBuffer::zeroed`] asks for huge pages.
 static ASKS_FOR_HUGE_PAGES: AtomicBool = AtomicBool::new(true);
 
-/// Sets for the whole process what [`HugeBuffer::zeroed`] asks for from now on. Without a call
-/// these are huge pages. Contents never depend on it.
+/// Sets what [`HugeBuffer::zeroed`] asks for in the whole process. The default is huge pages.
+/// Contents never depend on it.
 pub fn set_default_pages(pages: Pages) {
     ASKS_FOR_HUGE_PAGES.store(pages == Pages::Huge, Ordering::Relaxed);
 }
@@ -42,9 +42,9 @@ pub fn default_pages() -> Pages {
 /// On Linux huge pages are requested: otherwise most random accesses to a table of gigabytes miss
 /// the TLB. The system may ignore the request; nothing depends on it.
 ///
-/// A refusal is an error and no abort, as far as the operating system reports it. With memory
+/// A refusal is an error instead of an abort, if the operating system reports it. With memory
 /// overcommit (the Linux default) the system may grant a table and kill the process when it
-/// accesses more than there is. Memory budgets prevent that, not this type.
+/// accesses more memory than there is. Memory budgets prevent that, not this type.
 #[derive(Debug)]
 pub struct HugeBuffer {
     // At least one word: a mapping of no bytes is an error on most systems.
@@ -104,7 +104,7 @@ fn unavailable(length_bytes: u64, reason: &dyn std::fmt::Display) -> Error {
 
 #[cfg(target_os = "linux")]
 fn advise(map: &MmapMut, pages: Pages) {
-    // Kernels without transparent huge pages return EINVAL; then there are none.
+    // Kernels without transparent huge pages return EINVAL.
     let _ = map.advise(match pages {
         Pages::Huge => memmap2::Advice::HugePage,
         Pages::Ordinary => memmap2::Advice::NoHugePage,
@@ -116,11 +116,10 @@ fn advise(_map: &MmapMut, _pages: Pages) {}
 
 /// Caches byte buffers of one capacity for reuse.
 ///
-/// The first access to fresh memory is expensive, most of all on virtual machines (a page fault in
+/// The first access to fresh memory is expensive, above all on virtual machines (a page fault in
 /// the guest and often another one in the host). The pages of a reused buffer are present.
 ///
-/// The pool limits the number of idle buffers, not of buffers in use: that is the task of the
-/// memory budget.
+/// The pool limits the number of idle buffers, not of buffers in use: the memory budget does that.
 #[derive(Debug)]
 pub struct BufferPool {
     capacity_bytes: usize,
@@ -169,8 +168,8 @@ impl BufferPool {
         Ok(buffer)
     }
 
-    /// Returns a buffer to the pool. The buffer is freed if it is too small, too large by more than
-    /// a half (its memory is in no budget), or if the pool is full.
+    /// Returns a buffer to the pool. Frees it if it is too small, too large by more than half (no
+    /// budget counts its memory), or if the pool is full.
     pub fn put(&self, buffer: Vec<u8>) {
         let largest = self.capacity_bytes.saturating_add(self.capacity_bytes / 2);
         if buffer.capacity() < self.capacity_bytes || buffer.capacity() > largest {
@@ -183,7 +182,7 @@ impl BufferPool {
     }
 
     fn take(&self) -> Result<Vec<u8>, Error> {
-        // Last in, first out: the one whose content is most likely in a processor cache.
+        // Last in, first out: its content is most likely in a processor cache.
         if let Some(buffer) = self.idle.lock().pop() {
             return Ok(buffer);
         }
@@ -204,7 +203,7 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// Makes `bytes`, from the pool or of any other origin, return to `pool` if its capacity fits.
+    /// Makes `bytes`, from the pool or elsewhere, return to `pool` if its capacity fits.
     pub fn new(pool: &Arc<BufferPool>, bytes: Vec<u8>) -> Self {
         PooledBuffer {
             bytes,

@@ -1,12 +1,12 @@
-//! A flag that requests that work stop early.
+//! A flag that asks work to stop early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Requests that work stop early. Clones share one flag; once set it stays set.
+/// Asks work to stop early. Clones share one flag; once set it stays set.
 ///
 /// The code that does the work checks the flag between its steps (a block, a segment) and returns
-/// an error of its own.
+/// its own error.
 #[derive(Debug, Clone, Default)]
 pub struct Cancellation {
     flag: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ impl Cancellation {
     }
 
     /// Whether [`Cancellation::cancel`] has been called.
-    // Relaxed: no other data depends on the flag, and a load that is late by some nanoseconds only
+    // Relaxed: no other data depends on the flag, and a load that is a few nanoseconds late only
     // delays the stop.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed)

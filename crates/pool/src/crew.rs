@@ -1,8 +1,8 @@
 //! A scoped crew of worker threads with one completion queue.
 //!
 //! One coordinator (the body) submits jobs and takes their results, called events, one by one; jobs
-//! never wait for each other. So data flows one way and one thread makes all decisions. For a
-//! deterministic result, only the coordinator has to take care: events arrive in any order.
+//! never wait for each other. So data flows one way and one thread makes all decisions. Events
+//! arrive in any order: only the coordinator has to take care that the result is deterministic.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -29,22 +29,20 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     queue: Arc<CrewQueue<'env, E>>,
     borrowed: &'crew BorrowedJobs<'env>,
     threads: usize,
-    /// The pool or the threads that were installed; `None`: the crew starts a pool of its own with
-    /// the first job.
+    /// The installed pool or threads; `None`: the crew starts its own pool with the first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
     /// The state of its own threads.
     settings: ThreadSettings,
-    /// The compute workers; a worker that is a flow runs one job in each step. If there are none,
-    /// the coordinator runs the jobs in `next`.
+    /// The compute workers; a worker that is a flow runs one job in each step. Without workers, the
+    /// coordinator runs the jobs in `next`.
     workers: RefCell<Vec<CrewWorker>>,
-    /// The threads of the groups that block. One that the system refused is not requested again.
+    /// The threads of the groups that block. If the system refuses one, it is not requested again.
     group_threads: [Cell<GroupThread>; ThreadGroup::COUNT],
     in_flight: Cell<usize>,
     handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-/// Whether a group that blocks has a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum GroupThread {
     #[default]
@@ -74,12 +72,11 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 /// fixed order. The same happens to lanes whose thread the operating system refuses, so a crew
 /// works, slowly, without any thread.
 ///
-/// Its own threads have the scheduling class of the calling thread: what is begun in the background
+/// Its own threads have the scheduling class of the calling thread: work begun in the background
 /// ([`in_background`](crate::in_background)) stays there.
 ///
-/// Inside of [`install`](crate::install) the compute workers are flows of the installed pool, at
-/// most one for each of the pool's workers. Inside of [`install_on`](crate::install_on) they are
-/// the installed threads.
+/// Inside [`install`](crate::install) the compute workers are flows of the installed pool, at most
+/// one per pool worker. Inside [`install_on`](crate::install_on) they are the installed threads.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
@@ -117,7 +114,7 @@ where
 }
 
 impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
-    /// Queues `job`. The jobs of a lane start in the order of their submission. Of the compute
+    /// Queues `job`. The jobs of a lane start in the order of their submission. Among the compute
     /// lanes, a worker takes the job of the most urgent lane.
     ///
     /// The queue is not bounded: the coordinator limits the number of jobs in flight, by their
@@ -136,8 +133,8 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         }
     }
 
-    /// Queues a job that may be suspended. The coroutine in which it runs knows no lifetimes, so it
-    /// delivers its event itself.
+    /// Queues a job that may be suspended. Its coroutine knows no lifetimes, so the job delivers
+    /// its event itself.
     fn submit_input(&self, job: impl FnOnce() -> E + Send + 'env) {
         let queue = Arc::clone(&self.queue);
         let mut job = Some(job);
@@ -151,10 +148,9 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         self.start_group_thread(ThreadGroup::Input);
     }
 
-    /// Whether the jobs of [`Lane::Input`] are suspended while they wait for descriptors
-    /// ([`suspend_until_readable`](crate::suspend_until_readable)), so that none keeps another from
-    /// its turn. Not so without a thread or without memory for their stacks. Known once a job was
-    /// submitted there.
+    /// Whether jobs of [`Lane::Input`] are suspended while they wait for descriptors
+    /// ([`suspend_until_readable`](crate::suspend_until_readable)), so that none delays another.
+    /// False without a thread or memory for their stacks. Known once a job was submitted there.
     pub fn suspends_input(&self) -> bool {
         self.group_threads[ThreadGroup::Input as usize].get() == GroupThread::Running
             && !self.queue.input_blocks()
@@ -190,7 +186,7 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         self.run_worker(number);
     }
 
-    /// Starts a pool of its own; `None` where the system refuses threads.
+    /// Starts its own pool; `None` if the system refuses threads.
     fn start_pool(&self) -> Option<Pool> {
         Pool::start_with(Options::with_workers(self.threads), self.settings.clone()).ok()
     }
@@ -230,14 +226,14 @@ impl<E> Crew<'_, '_, E> {
         self.next_or_timeout(None)
     }
 
-    /// Like [`Crew::next`], but waits for `timeout` at most: then it returns `None` with
-    /// [`Crew::in_flight`] above zero. For coordinators that report progress or check a
+    /// Like [`Crew::next`], but waits at most `timeout`: then it returns `None` while
+    /// [`Crew::in_flight`] is above zero. For coordinators that report progress or check a
     /// cancellation.
     pub fn next_within(&self, timeout: Duration) -> Option<Result<E, JobPanicked>> {
         self.next_or_timeout(Some(timeout))
     }
 
-    /// The event of a job that has already completed, if there is one; never waits for a worker.
+    /// Returns the event of a completed job, if there is one; never waits for a worker.
     pub fn try_next(&self) -> Option<Result<E, JobPanicked>> {
         let outcome = self
             .queue

@@ -20,12 +20,10 @@ use crate::readiness::{SuspendedJobs, TurnEnd};
 use crate::trace;
 use refrain_trace::EventKind;
 
-/// The result of a job: its event, or the panic that ended it.
 pub(crate) type Outcome<E> = Result<E, JobPanicked>;
 
 pub(crate) type CrewJob<'env, E> = Box<dyn FnOnce() -> E + Send + 'env>;
 
-/// The lanes that are served by the same threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadGroup {
     Compute,
@@ -51,7 +49,6 @@ impl ThreadGroup {
         }
     }
 
-    /// What its queue is called in the timeline.
     fn queue_name(self) -> &'static str {
         match self {
             ThreadGroup::Compute => "jobs queued",
@@ -64,7 +61,7 @@ impl ThreadGroup {
     fn lanes(self) -> &'static [Lane] {
         match self {
             ThreadGroup::Compute => &[Lane::Urgent, Lane::Normal, Lane::Background],
-            // They have a queue of their own.
+            // They have a separate queue.
             ThreadGroup::Input => &[],
             ThreadGroup::Output => &[Lane::Output],
         }
@@ -101,7 +98,6 @@ struct QueueState<'env, E> {
 const OUTCOMES_QUEUED_MAX: usize = 8;
 
 impl<'env, E> QueueState<'env, E> {
-    /// The number of jobs of a group that have not started.
     fn waiting(&self, group: ThreadGroup) -> usize {
         if group == ThreadGroup::Input {
             return self.input.len();
@@ -120,7 +116,6 @@ impl<'env, E> QueueState<'env, E> {
         Some(taken)
     }
 
-    /// Records how many jobs wait for a worker.
     #[inline(always)]
     fn trace_length(&self, group: ThreadGroup) {
         trace::count(group.queue_name(), || self.waiting(group) as u64);
@@ -134,15 +129,14 @@ pub(crate) struct CrewQueue<'env, E> {
     outcome: Condvar,
     /// Wakes the thread of the input jobs while it waits for descriptors.
     input_wake: OnceLock<PipeWriter>,
-    /// Whether an input job had to run without a stack of its own.
+    /// Whether an input job had to run without its own stack.
     input_blocks: AtomicBool,
 }
 
-/// What the thread of the input jobs does next.
 #[cfg(not(loom))]
 enum NextInput {
     Job(JobBody),
-    /// There is none now.
+    /// There is no job now.
     Nothing,
     Closed,
 }
@@ -173,9 +167,8 @@ impl<'env, E> CrewQueue<'env, E> {
         self.state.lock()
     }
 
-    /// Queues a job and wakes one sleeping thread of its group, if there is one. If the job is for
-    /// a compute worker that is idle, returns the number of the worker, and the caller has to run
-    /// it.
+    /// Queues a job and wakes one sleeping thread of its group. If the job is for an idle compute
+    /// worker, returns its number, and the caller has to run it.
     #[must_use]
     pub(crate) fn push(&self, lane: Lane, job: CrewJob<'env, E>) -> Option<usize> {
         let group = ThreadGroup::of(lane) as usize;
@@ -201,7 +194,6 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
-    /// Wakes a sleeping thread of a group.
     fn wake_group(&self, mut state: MutexGuard<'_, QueueState<'env, E>>, group: usize) {
         let wake = state.sleeping[group] > 0;
         if wake {
@@ -216,20 +208,19 @@ impl<'env, E> CrewQueue<'env, E> {
     /// Wakes the thread of the input jobs while it waits for descriptors.
     fn wake_polling(&self) {
         if let Some(mut wake) = self.input_wake.get() {
-            // Few bytes at a time are in the pipe, and it is open.
+            // The pipe is open and never holds more than a few bytes.
             let _ = wake.write(&[1]);
         }
     }
 
-    /// Adds a worker, which is not idle, and returns its number.
     pub(crate) fn add_worker(&self) -> usize {
         let mut state = self.lock();
         state.workers += 1;
         state.workers - 1
     }
 
-    /// One step of a worker: runs a job, if there is one. Otherwise the worker is idle, and the
-    /// next submission runs it again.
+    /// One step of a worker: runs a job, if there is one. Otherwise the worker becomes idle, and
+    /// the next submission runs it again.
     pub(crate) fn run_step(&self, worker: usize) -> Step {
         let mut state = self.lock();
         if state.is_closed {
@@ -246,14 +237,13 @@ impl<'env, E> CrewQueue<'env, E> {
         Step::Again
     }
 
-    /// Wakes the coordinator if outcomes are queued; called by a worker that finds no job.
+    /// Wakes the coordinator if outcomes are queued. Called by a worker that finds no job.
     fn wake_coordinator_when_idle(&self, state: &mut QueueState<'env, E>) {
         if !state.outcomes.is_empty() && std::mem::take(&mut state.coordinator_waits) {
             self.outcome.notify_one();
         }
     }
 
-    /// The number of jobs that have not started.
     pub(crate) fn queued(&self) -> usize {
         let state = self.lock();
         state.input.len() + state.lanes.iter().map(VecDeque::len).sum::<usize>()
@@ -292,8 +282,7 @@ impl<'env, E> CrewQueue<'env, E> {
     #[cfg(loom)]
     pub(crate) fn serve_input(&self) {}
 
-    /// The reading end of the pipe through which the thread is woken. `None` if the system has no
-    /// pipe left.
+    /// The reading end of the pipe that wakes the thread. `None` if the system refuses a pipe.
     #[cfg(not(loom))]
     fn make_wake(&self) -> Option<PipeReader> {
         let (reader, writer) = std::io::pipe().ok()?;
@@ -325,12 +314,11 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
-    /// Whether an input job had to run without a stack of its own.
     pub(crate) fn input_blocks(&self) -> bool {
         self.input_blocks.load(Ordering::Relaxed)
     }
 
-    /// The next input job. If there is none, sleeps until there is, or, if it must not sleep,
+    /// The next input job. If there is none, sleeps until there is one, or, if it must not sleep,
     /// returns so that the thread can wait for descriptors.
     #[cfg(not(loom))]
     fn next_input(&self, may_sleep: bool) -> NextInput {
@@ -353,7 +341,7 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
-    /// Sleeps until the calling thread, one of those of `group`, has reason to look for a job.
+    /// Sleeps until the calling thread, which belongs to `group`, has reason to look for a job.
     fn sleep<'queue>(
         &'queue self,
         mut state: MutexGuard<'queue, QueueState<'env, E>>,
@@ -387,9 +375,9 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
-    /// Queues an outcome for the coordinator, and wakes the coordinator if necessary.
+    /// Queues an outcome, and wakes the coordinator if necessary.
     ///
-    /// It is not necessary for a compute outcome while every worker has a next job: each wake-up
+    /// That is not necessary for a compute outcome while every worker has a next job: each wake-up
     /// takes a processor from one of the workers, so the coordinator should take several outcomes
     /// at once. A worker that finds no job wakes it in any case. Blocking jobs take long, and their
     /// outcomes are delivered at once.
@@ -411,12 +399,11 @@ impl<'env, E> CrewQueue<'env, E> {
         self.lock().take(group)
     }
 
-    /// Takes the next outcome, if there is one.
     pub(crate) fn try_outcome(&self) -> Option<Outcome<E>> {
         self.lock().outcomes.pop_front()
     }
 
-    /// Waits for an outcome, for `timeout` at most. The caller makes sure that a job is in flight.
+    /// Waits for an outcome, at most `timeout`. The caller ensures that a job is in flight.
     pub(crate) fn wait_for_outcome(&self, timeout: Option<Duration>) -> Option<Outcome<E>> {
         // Called under the lock, before every sleep and after every wake-up.
         let keep_waiting = |state: &mut QueueState<'env, E>| {

@@ -150,7 +150,6 @@ fn a_panic_is_an_event_and_the_worker_continues() {
     }
 }
 
-/// Counts its drops.
 struct Counted<'count>(&'count AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -219,7 +218,7 @@ fn blocking_input_and_output_take_no_compute_worker() {
             crew.submit(Lane::Background, || 10);
             assert_eq!(crew.next(), Some(Ok(10)));
         }
-        // The threads of both may start late.
+        // Both threads may start late.
         while crew.queued() > 1 {
             std::thread::yield_now();
         }

@@ -1,7 +1,7 @@
-//! The threads that run the work of a call: its own, those of a shared pool (of this crate or
-//! another), or threads of the kernel's idle class.
+//! The threads that run the work of a call: its own, a shared pool's (of this crate or another), or
+//! threads of the kernel's idle class.
 //!
-//! The caller of an engine function decides, by calling it inside of [`install`] and the like. The
+//! The caller of an engine function decides, by calling it inside [`install`] and the like. The
 //! [`crew`](crate::crew()) of the function uses what is installed when it begins. So one mechanism
 //! serves all functions, as `rayon::ThreadPool::install` does, without an option that each of them
 //! would have to pass on.
@@ -19,25 +19,23 @@ use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
 
-/// Threads of another pool on which crews can compute ([`install_on`]): rayon's, or those of an
-/// async runtime for blocking work.
+/// Threads of another pool on which crews can compute ([`install_on`]): rayon's, or an async
+/// runtime's threads for blocking work.
 pub trait ExternalThreads: Send + Sync {
     /// The number of jobs that run at once.
     fn count(&self) -> usize;
 
-    /// Runs `job` on one of the threads. A job that does not run blocks its crew forever. It runs
-    /// as long as the crew has work for it.
+    /// Runs `job` on one of the threads, for as long as the crew has work for it. A job that never
+    /// runs blocks its crew forever.
     fn spawn(&self, job: Box<dyn FnOnce() + Send>);
 }
 
-/// Where the crews of a thread compute.
 #[derive(Clone)]
 pub(crate) enum Executor {
     Pool { pool: Arc<Pool>, entity: Entity },
     ExternalThreads(Arc<dyn ExternalThreads>),
 }
 
-/// A compute worker of a crew.
 pub(crate) enum CrewWorker {
     Flow(Flow),
     ExternalThreads(Arc<dyn ExternalThreads>),
@@ -76,7 +74,7 @@ thread_local! {
     static EXECUTOR: RefCell<Option<Executor>> = const { RefCell::new(None) };
 }
 
-/// The executor for a crew that begins on this thread; `None`: a pool of its own.
+/// The executor for a crew that begins on this thread; `None`: its own pool.
 ///
 /// A job of a pool gets none: its crew would wait for workers that may need the thread on which it
 /// waits.
@@ -178,7 +176,7 @@ pub fn install_on<R>(threads: &Arc<dyn ExternalThreads>, work: impl FnOnce() -> 
 ///
 /// A panic of `work` continues in the caller.
 pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    // Outside of the closure, so that `work` is not lost if the system refuses the thread.
+    // Outside the closure, so that `work` is not lost if the system refuses the thread.
     let mut work = Some(work);
     let mut result = None;
     let executor = current_executor();
@@ -203,9 +201,8 @@ pub fn in_background<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Moves the calling thread, and all threads that this crate starts from now on, to the kernel's
-/// idle class for good. For programs that do nothing but background work. Returns whether the
-/// kernel agreed.
+/// Moves the calling thread, and all threads that this crate starts later, to the kernel's idle
+/// class for good. For programs that only do background work. Returns whether the kernel agreed.
 pub fn enter_background() -> bool {
     settings::enter_background()
 }

@@ -18,7 +18,7 @@ pub(crate) fn add() {
     HELD.set(HELD.get() + 1);
 }
 
-/// Counts one lock less; returns how many remain.
+/// Subtracts one lock; returns how many remain.
 pub(crate) fn remove() -> u32 {
     HELD.set(HELD.get() - 1);
     HELD.get()

@@ -9,12 +9,11 @@ pub enum Lane {
     Normal,
     /// Computing, when there is nothing else to do.
     Background,
-    /// Blocking reads, on a thread of their own, so that a slow pipe never blocks a compute worker.
-    /// One runs at a time. A job that waits in
-    /// [`suspend_until_readable`](crate::suspend_until_readable) lets others run meanwhile; without
-    /// that they run one after the other.
+    /// Blocking reads, on a separate thread, so that a slow pipe never blocks a compute worker. One
+    /// runs at a time; a job that waits in
+    /// [`suspend_until_readable`](crate::suspend_until_readable) lets others run.
     Input,
-    /// Blocking writes, one after the other on a thread of their own.
+    /// Blocking writes, one after the other on a separate thread.
     Output,
 }
 

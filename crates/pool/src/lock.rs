@@ -1,5 +1,4 @@
-//! A mutex whose waits are counted, and whose holder inherits the priority of the threads that
-//! wait.
+//! A mutex whose waits are counted, and whose holder inherits the priority of waiting threads.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};

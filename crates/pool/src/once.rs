@@ -12,7 +12,6 @@ use crate::lock::HeldLock;
 #[derive(Debug)]
 pub struct OnceValue<T> {
     value: OnceLock<T>,
-    /// Held by the thread that computes.
     computing: Mutex<()>,
 }
 
@@ -36,7 +35,7 @@ impl<T> OnceValue<T> {
         self.value.into_inner()
     }
 
-    /// The value; calls `compute` if it has not been computed yet.
+    /// Returns the value; calls `compute` if it has not been computed yet.
     ///
     /// # Errors
     /// The error of `compute`. The cell then remains empty.

@@ -1,5 +1,5 @@
-//! Populates the pages of fresh memory with one system call, instead of one page fault for each
-//! page when it is first written.
+//! Populates the pages of fresh memory with one system call, instead of one page fault per page
+//! when it is first written.
 //!
 //! On virtual machines a page fault costs more than clearing the page. Measured (medians of seven):
 //! the match stage of two kernel trees takes 1.89 s instead of 2.05, random data at level 3 0.64 s

@@ -1,7 +1,7 @@
-//! Waiting for a descriptor in code that looks as if it blocked.
+//! Waits for a descriptor in code that looks as if it blocked.
 //!
 //! `unsafe` here: the descriptors that suspended coroutines wait for are known by their numbers.
-//! Each is borrowed on the stack of a coroutine that is suspended, so it is open.
+//! Each is borrowed on the stack of a suspended coroutine, so it is open.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -44,12 +44,12 @@ thread_local! {
 }
 
 /// Waits until `descriptor` has data, its end or an error, while the calling thread does other
-/// things. Returns whether that is so: otherwise the caller has to wait by itself.
+/// things. Returns false if that is impossible; the caller then has to wait by itself.
 ///
-/// That works in the jobs of [`Lane::Input`](crate::Lane::Input): such a job is a coroutine. While
-/// it waits, its thread runs the other jobs of the lane. When the crew ends, a waiting job is
-/// dropped: its stack is unwound from here, as by a panic. It is not suspended while it holds a
-/// [`Lock`], and elsewhere there is nothing to suspend.
+/// This works in jobs of [`Lane::Input`](crate::Lane::Input), which are coroutines. While a job
+/// waits, its thread runs the other jobs of the lane. When the crew ends, a waiting job is dropped:
+/// its stack is unwound from here, as by a panic. A job is not suspended while it holds a [`Lock`],
+/// and elsewhere there is nothing to suspend.
 ///
 /// Call it before each read of a pipe, a socket or a terminal. If something can be read, it costs
 /// one system call.
@@ -72,12 +72,11 @@ pub fn suspend_until_readable(descriptor: impl AsFd) -> bool {
     was_suspended
 }
 
-/// What a turn of a job has led to.
 pub(crate) enum TurnEnd {
     /// The job is done, or waits.
     Quiet,
     Panicked(Box<dyn std::any::Any + Send>),
-    /// There was no stack for it. It is not run yet.
+    /// There was no stack for it. It has not run yet.
     NoStack(JobBody),
 }
 
@@ -86,7 +85,7 @@ struct Waiting {
     descriptor: RawFd,
 }
 
-/// Jobs of one thread that wait for descriptors. Dropping it unwinds their stacks.
+/// One thread's jobs that wait for descriptors. Dropping it unwinds their stacks.
 #[derive(Default)]
 pub(crate) struct SuspendedJobs {
     waiting: Vec<Waiting>,
@@ -99,7 +98,7 @@ impl SuspendedJobs {
 
     /// Runs a job until it waits or ends.
     pub(crate) fn start(&mut self, job: JobBody) -> TurnEnd {
-        // Where it is found if there is no stack.
+        // Holds the job in case there is no stack.
         let slot = Arc::new(Lock::new(Some(job)));
         let inside = Arc::clone(&slot);
         let body = move |yielder: &crate::coroutine::Yielder<'_>| {
@@ -141,7 +140,7 @@ impl SuspendedJobs {
     }
 
     /// Runs the jobs whose descriptors are ready. If `may_sleep`, waits for one, or for a byte in
-    /// `wake`. `ended` takes the panics.
+    /// `wake`. `ended` receives the panics.
     pub(crate) fn run_ready(
         &mut self,
         may_sleep: bool,
@@ -170,7 +169,7 @@ impl SuspendedJobs {
             .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
             .collect();
         let stage = may_sleep.then(|| stages::stage("read", 0));
-        // Reads that follow no longer wait.
+        // The following reads no longer wait.
         let wait = may_sleep.then(|| trace::waiting(trace::Device::Stream.name()));
         let result = poll(&mut polled, timeout);
         drop((wait, stage));
@@ -179,7 +178,7 @@ impl SuspendedJobs {
                 Ok(_) => !polled.revents().is_empty(),
                 // Next time.
                 Err(rustix::io::Errno::INTR) => false,
-                // There is no waiting: they block in their reads.
+                // Waiting is impossible: they block in their reads.
                 Err(_) => true,
             })
             .collect();

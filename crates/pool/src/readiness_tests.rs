@@ -23,7 +23,7 @@ impl Read for Waits {
     }
 }
 
-/// Code that reads as if it blocked: records of a length and so many bytes, up to one of none.
+/// Code that reads as if it blocked: records of a length and that many bytes, up to one of none.
 fn sum_of_records(read: &mut dyn Read) -> u64 {
     let mut sum = 0;
     loop {
@@ -75,7 +75,7 @@ fn one_thread_reads_two_hundred_pipes_of_which_most_stall() {
         writers.iter_mut().for_each(|writer| send(writer, &[3, 10]));
         assert!(crew.next_within(Duration::from_millis(50)).is_none());
         assert!(crew.suspends_input());
-        // Every tenth goes on, the last first. One that is submitted now passes all of them.
+        // Every tenth continues, the last first. One that is submitted now overtakes all of them.
         let ends: Vec<_> = (0..PIPES).step_by(10).rev().collect();
         let mut late = submit(crew, PIPES, &drops);
         send(&mut late, &[1, 7, 0]);

@@ -13,7 +13,6 @@ use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
 
-/// What the owner and the thread share.
 #[derive(Default)]
 struct Control {
     /// Set before the first timer can be added.
@@ -88,7 +87,7 @@ impl<P> TimerThread<P> {
         self.system.add(0, deadline_ns, payload)
     }
 
-    /// Adds a timer that fires when `delay` has passed from now.
+    /// Adds a timer that fires `delay` from now.
     pub fn add_after(&self, delay: Duration, payload: P) -> TimerId {
         self.add_at(deadline_after(self.now_ns(), delay), payload)
     }
@@ -171,7 +170,7 @@ mod tests {
         assert_eq!(fired[0].payload, "first");
         assert_eq!(fired[1].payload, "second");
         assert!(timers.now_ns() >= fired[1].deadline_ns);
-        // On a machine that stood still for 5 ms it may have fired.
+        // On a machine that stalled for 5 ms it may have fired.
         assert!(is_cancelled || timers.now_ns() > 5_000_000);
         drop(timers);
         assert_eq!(receiver.iter().count(), 0);

@@ -1,4 +1,4 @@
-//! What is recorded for a timeline: by the pool, and through this module by those above it.
+//! What is recorded for a timeline: by the pool, and through this module by higher layers.
 //!
 //! Everything here costs one relaxed load while nothing is recorded.
 
@@ -9,7 +9,7 @@ use refrain_trace::{Event, EventKind, TurnEnd, record};
 
 use crate::thread::kernel;
 
-/// What is read or written.
+/// The device that is read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
     /// Files and block devices.
@@ -40,13 +40,13 @@ pub const RESULTS: &str = "results";
 /// device.
 const WAIT_NS_MIN: u64 = 20_000;
 
-/// The present time if events are recorded.
+/// The current time if events are recorded.
 #[inline(always)]
 pub(crate) fn begin() -> Option<u64> {
     refrain_trace::is_on().then(thread_now_ns)
 }
 
-/// Records what began at `start_ns` and ends now.
+/// Records an event that began at `start_ns` and ends now.
 #[cold]
 pub(crate) fn span(kind: EventKind, name: &'static str, start_ns: u64, argument: u64) {
     record(Event {
@@ -72,7 +72,7 @@ pub(crate) fn turn(flow: u32, start_ns: u64, end: TurnEnd) {
     });
 }
 
-/// Records something that takes no time.
+/// Records an event that takes no time.
 #[inline(always)]
 pub(crate) fn instant(kind: EventKind, flow: u32, argument: impl FnOnce() -> u64) {
     if let Some(start_ns) = begin() {
@@ -80,7 +80,7 @@ pub(crate) fn instant(kind: EventKind, flow: u32, argument: impl FnOnce() -> u64
     }
 }
 
-/// Records that what `name` counts is `value` now.
+/// Records that the count `name` is now `value`.
 #[inline(always)]
 pub fn count(name: &'static str, value: impl FnOnce() -> u64) {
     if let Some(start_ns) = begin() {
@@ -125,8 +125,8 @@ impl Drop for Wait {
     }
 }
 
-/// Calls `read`, which returns the number of bytes that it has read from `device`, and records how
-/// long that took, and how long the thread waited meanwhile.
+/// Calls `read`, which returns how many bytes it has read from `device`, and records how long that
+/// took, and how long the thread waited.
 #[inline(always)]
 pub fn reading<E>(device: Device, read: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     let start = begin_transfer();
@@ -137,7 +137,7 @@ pub fn reading<E>(device: Device, read: impl FnOnce() -> Result<usize, E>) -> Re
     result
 }
 
-/// Like [`reading`], for a `write` of so many bytes.
+/// Like [`reading`], for a `write` of `bytes` bytes.
 #[inline(always)]
 pub fn writing<T>(device: Device, length_bytes: usize, write: impl FnOnce() -> T) -> T {
     let start = begin_transfer();
@@ -149,7 +149,6 @@ pub fn writing<T>(device: Device, length_bytes: usize, write: impl FnOnce() -> T
 }
 
 thread_local! {
-    /// The number of reads and writes that the thread has recorded.
     static TRANSFERS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -220,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// One test, because recording is of the whole process.
+    /// One test, because recording covers the whole process.
     #[test]
     #[allow(clippy::unwrap_used, reason = "clippy does not take this for a test")]
     fn transfers_say_how_long_the_thread_waited() {
@@ -237,7 +236,7 @@ mod tests {
                 while thread_now_ns() < start_ns + 2_000_000 {}
             };
             writing(Device::Stream, 5, busy);
-            // Of a stream over a file, the file counts.
+            // For a stream over a file, the file counts.
             let outer = reading(Device::Stream, || {
                 reading(Device::Disk, || Ok::<_, ()>(4)).map(|count| count + 1)
             });

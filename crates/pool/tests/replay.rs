@@ -1,6 +1,6 @@
 //! The pool and the simulator drive the same policy. The decisions that the policy made in the
 //! pool, with real threads and real time, are repeated from the recorded views and must be equal.
-//! The calls that the pool makes must be the kinds of calls that the simulator makes.
+//! The pool must make the same kinds of calls as the simulator.
 
 #![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
 
@@ -20,8 +20,8 @@ fn recorder() -> Arc<Recorded<Bfs>> {
     Arc::new(Recorded::new(Bfs::default(), RECORDS_MAX))
 }
 
-/// The decisions of a pool that runs more busy flows of two tenants than it has workers, urgent
-/// flows from another thread, and flows made by jobs.
+/// The decisions of a pool with more busy flows of two tenants than workers, urgent flows from
+/// another thread, and flows made by jobs.
 fn recorded_in_the_pool(topology: &Topology) -> Vec<Record> {
     let policy = recorder();
     let pool = Pool::start(Options {

@@ -1,6 +1,7 @@
 //! Serves files by HTTP with ranges and an artificial latency, to measure what a reader costs:
-//! `serve MILLISECONDS FILE...` prints the beginning of the URLs, and for each line on standard
-//! input the number and the bytes of the responses since the last one; for `log` also the ranges.
+//! `serve MILLISECONDS FILE...` prints the beginning of the URLs. For each line on standard input
+//! it prints the number and the bytes of the responses since the last one; for `log` also the
+//! ranges.
 
 #![allow(clippy::print_stdout, reason = "a tool for people")]
 

@@ -22,21 +22,18 @@ pub struct SampleArchive {
     pub members: Vec<SampleMember>,
 }
 
-/// An epoch to be written.
 struct EpochPlan {
     extents: Vec<Extent>,
     content_end: usize,
     store_end: usize,
 }
 
-/// A member to be written.
 struct MemberPlan {
     start: MemberStart,
     content_end: usize,
     entries: Vec<Entry>,
 }
 
-/// Content and store as the extents build them.
 #[derive(Default)]
 struct ContentAndStore {
     content: Vec<u8>,
@@ -124,7 +121,6 @@ fn random_epochs(
         .collect()
 }
 
-/// An extent of an epoch that begins at `content_start`.
 fn random_extent(store_bytes: usize, content_start: usize, rng: &mut Rng) -> Extent {
     let length = 1 + rng.below(100);
     match rng.below(6) {
@@ -206,13 +202,11 @@ fn random_members(
         .collect()
 }
 
-/// The entries of a frame.
 const FRAME_ENTRIES: usize = 4;
 
 /// The promised window of references: more extents than a sample has.
 const REFERENCE_WINDOW: u64 = 10_000;
 
-/// Writes the plan with the format's assembler.
 struct ArchiveWriter<'a> {
     spaces: &'a ContentAndStore,
     rng: &'a mut Rng,
@@ -303,7 +297,7 @@ impl<'a> ArchiveWriter<'a> {
         self.bytes.extend_from_slice(&frame);
     }
 
-    /// Writes blocks until the store is written up to `end` or up to a little before.
+    /// Writes blocks until the store is written up to about `end`.
     fn blocks(&mut self, end: usize) {
         let end = if end == self.spaces.store.len() {
             end
@@ -357,7 +351,7 @@ impl<'a> ArchiveWriter<'a> {
         self.introduced_bytes = epoch.store_end;
     }
 
-    /// The entries of the frames of a member, and the path order of those that are not in it.
+    /// The entries of a member's frames, and the path order of frames that are not in it.
     fn frames(&mut self, plan: &MemberPlan) -> (Vec<Vec<Entry>>, Vec<IndexSlice>) {
         let is_tree = plan.start.kind == MemberKind::Tree;
         let chunks = plan.entries.chunks(FRAME_ENTRIES).map(<[Entry]>::to_vec);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// The names of the program.
 const PROGRAMS: [&str; 2] = ["chromium", "chromium-browser"];
 
-/// The time of the page that passes until it is looked at, in milliseconds: timers and frames run,
+/// How much page time, in milliseconds, passes before the page is examined: timers and frames run,
 /// however slow the machine is.
 const VIRTUAL_MS: u32 = 5_000;
 
@@ -15,12 +15,12 @@ const VIRTUAL_MS: u32 = 5_000;
 pub struct OpenedPage {
     /// Its elements, as HTML.
     pub elements: String,
-    /// What it wrote on its console, errors of scripts and policies among it.
+    /// What it wrote on its console, including errors of scripts and policies.
     pub console: Vec<String>,
 }
 
-/// Opens a file in a window of so many pixels, and writes a picture of it (PNG) if there is a path
-/// for that. `None` without Chromium.
+/// Opens a file in a window of this many pixels, and writes a picture of it (PNG) if there is a
+/// path for that. `None` without Chromium.
 ///
 /// # Panics
 /// If the program fails.

@@ -36,7 +36,7 @@ pub fn text(length: usize, seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(length + 32);
     while out.len() < length {
         for _ in 0..rng.length(1, 3) {
-            // The product of two random rng prefers the front of the list.
+            // The product of two random numbers prefers the front of the list.
             let rank = rng.below(SYLLABLES.len() as u64) * rng.below(24) / 24;
             out.extend(SYLLABLES[rank as usize].bytes());
         }
@@ -139,7 +139,7 @@ pub fn edited(bytes: &[u8], edit_count: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// `count` versions of one file, concatenated. Each is edited from the one before it.
+/// `count` versions of one file, concatenated. Each is an edit of the previous one.
 #[must_use]
 pub fn versions(length: usize, count: usize, edits_each: usize, seed: u64) -> Vec<u8> {
     let mut rng = Rng::new(seed);

@@ -13,7 +13,7 @@ use refrain_format::{
 use crate::resolve::ResolvedExtents;
 use crate::slices::slices_of;
 
-/// One member of a [`SampleArchive`].
+/// One member of a [`SampleArchive`](crate::SampleArchive).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleMember {
     /// Its name.
@@ -36,9 +36,8 @@ struct DecodedState {
     content: Vec<u8>,
     introduced_bytes: usize,
     starts: Vec<MemberStart>,
-    /// The entries of each frame of each member.
     entries: Vec<Vec<Vec<Entry>>>,
-    /// Extents and ends, which need blocks that come later. They are replayed at the very end.
+    /// Extents and ends, which need later blocks. They are replayed at the very end.
     extents: Vec<Extent>,
     ends: Vec<MemberEnd>,
     members: Vec<DecodedMember>,
@@ -65,7 +64,7 @@ pub fn decode_sequentially(archive: &[u8]) -> Result<Vec<DecodedMember>, String>
     }
 }
 
-/// Replays what was retained, when all blocks have come.
+/// Replays what was retained, after all blocks have come.
 fn finish(
     mut state: DecodedState,
     mut checker: StreamChecker,
@@ -209,7 +208,6 @@ fn checked_entries(
     Ok(entries)
 }
 
-/// The data of a frame without its mask.
 fn plain(coding: &Coding, data: &[u8]) -> Result<Vec<u8>, String> {
     if coding.is_uncoded() {
         Ok(data.iter().map(|byte| byte ^ coding.mask()).collect())
@@ -263,7 +261,6 @@ pub fn decode_by_index(archive: &[u8]) -> Result<Vec<DecodedMember>, String> {
     read_by_index(archive).map_err(|error| error.to_string())
 }
 
-/// The nodes of the index of an archive in memory.
 struct NodesOf<'a>(&'a [u8]);
 
 impl NodeSource for NodesOf<'_> {
@@ -276,7 +273,7 @@ impl NodeSource for NodesOf<'_> {
             _ => Err(FormatError::Value {
                 what: "offset of a node of the index",
                 value: offset,
-                rule: "that of a node of this size",
+                rule: "the offset of a node of this size",
             }),
         }
     }

@@ -1,5 +1,5 @@
 //! Entry lists of trees and tar streams that keep the format's rules, and archives of one member
-//! with any list, also with one that does not.
+//! with any list, even an invalid one.
 
 use crate::rng::Rng;
 use crate::slices::slices_of;
@@ -103,10 +103,10 @@ pub struct EntryListMember {
 
 impl EntryListMember {
     /// Returns the archive, uncoded, in which the list may break any rule that concerns several
-    /// entries. `change` changes the end of the member, which agrees with the list otherwise.
+    /// entries. `change` changes the end of the member, which otherwise agrees with the list.
     ///
     /// # Panics
-    /// If a single entry breaks a rule, or the first paths of the frames.
+    /// If a single entry breaks a rule, or the first paths of the frames do.
     #[must_use]
     pub fn archive(&self, change: impl FnOnce(&mut MemberEnd)) -> Vec<u8> {
         let (mut assembler, mut bytes) =
@@ -159,7 +159,6 @@ impl EntryListMember {
         }
     }
 
-    /// Appends the content: one epoch of fresh bytes, and one block.
     fn put_content(&self, assembler: &mut ArchiveAssembler, bytes: &mut Vec<u8>) {
         let length = self.content.len() as u64;
         let extents = [Extent::Fresh { length }];

@@ -1,5 +1,5 @@
-//! Valid archives made frame by frame, for tests of what an archive may cost its reader: nothing
-//! limits what their few bytes stand for.
+//! Valid archives made frame by frame, for tests of what an archive may cost its reader: a few
+//! bytes may stand for any amount.
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EntriesHasher, EntriesHeader, Entry,
@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 65_536;
 /// The most entries of a frame here.
 const ENTRIES_PER_FRAME: usize = 16_384;
 
-/// An archive of a single member, as far as it is written.
+/// An archive of a single member while it is being written.
 pub struct ForgedArchive {
     assembler: ArchiveAssembler,
     bytes: Vec<u8>,

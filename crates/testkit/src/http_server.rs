@@ -1,5 +1,5 @@
-//! An HTTP server for tests: it serves ranges of objects in memory, writes down what it was asked,
-//! and misbehaves on request.
+//! An HTTP server for tests: it serves ranges of objects in memory, records requests, and
+//! misbehaves on request.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,9 +37,9 @@ impl Object {
 pub enum Fault {
     /// Closes the connection without a response.
     Close,
-    /// Sends nothing for so long, and closes the connection.
+    /// Sends nothing for this long, and closes the connection.
     Stall(Duration),
-    /// Sends the head and half of the body, waits for so long, and closes the connection.
+    /// Sends the head and half of the body, waits this long, and closes the connection.
     StallInBody(Duration),
     /// Sends the head and half of the body, and closes the connection.
     ShortBody,
@@ -66,7 +66,7 @@ impl Fault {
     }
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The path with the query.
@@ -97,7 +97,7 @@ struct State {
     in_flight_max: usize,
 }
 
-/// A server on a port of its own, until the end of the process.
+/// A server on its own port, until the end of the process.
 #[derive(Debug, Clone)]
 pub struct HttpServer {
     port: u16,
@@ -139,23 +139,23 @@ impl HttpServer {
         self.port
     }
 
-    /// Serves an object under a path, from now on.
+    /// Serves an object under a path.
     pub fn put(&self, path: &str, object: Object) {
         self.state().objects.insert(path.to_owned(), object);
     }
 
-    /// Answers the request with this number wrongly; the next one after the latest has
+    /// Answers the request with this number wrongly; the next request has the number
     /// [`HttpServer::request_count`].
     pub fn fault_at(&self, number: usize, fault: Fault) {
         self.state().faults.insert(number, fault);
     }
 
-    /// Answers every request wrongly from now on, or none.
+    /// Answers every later request wrongly, or none.
     pub fn fault_always(&self, fault: Option<Fault>) {
         self.state().fault_always = fault;
     }
 
-    /// Waits so long before each response.
+    /// Waits this long before each response.
     pub fn set_latency(&self, latency: Duration) {
         self.state().latency = latency;
     }

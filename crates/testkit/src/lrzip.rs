@@ -1,8 +1,8 @@
 //! Archives of lrzip made of random records, and a reference decoder that replays every record on
 //! the output.
 //!
-//! The blocks are uncompressed and of random size, and those of both streams are interleaved. The
-//! archives contain everything that a writer may produce and a reader must accept: runs and
+//! The blocks are uncompressed and of random size, and the blocks of both streams are interleaved.
+//! The archives contain everything that a writer may produce and a reader must accept: runs and
 //! periods, matches of matches, matches into earlier chunks, records that cross block borders.
 
 use crate::rng::Rng;
@@ -198,7 +198,7 @@ pub fn sample_lrzip_archive(
 /// Encodes a block; also returns its type.
 pub type EncodeBlock<'a> = &'a dyn Fn(&[u8]) -> (u8, Vec<u8>);
 
-/// Returns an archive as [`sample_lrzip_archive`] does, with encoded blocks.
+/// Like [`sample_lrzip_archive`], with encoded blocks.
 #[must_use]
 pub fn encoded_lrzip_archive(
     chunks: &[SampleChunk],

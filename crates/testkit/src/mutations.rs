@@ -16,7 +16,7 @@ pub enum Expectation {
     Rejected,
     /// Reject it as unsupported, not as damaged.
     Unsupported,
-    /// Reject it, or return the same members: some fields are for information only.
+    /// Reject it, or return the same members: some fields are only for information.
     RejectedOrHarmless,
 }
 
@@ -122,7 +122,7 @@ fn bit_flip(archive: &[u8], bit: usize) -> Mutation {
 }
 
 /// Frame `at` dropped, repeated, and swapped with the next one; each unchanged and with corrected
-/// sequence rng.
+/// sequence numbers.
 fn reordered(parts: &[&[u8]], at: usize) -> Vec<Mutation> {
     let mut dropped = parts.to_vec();
     dropped.remove(at);
@@ -131,7 +131,7 @@ fn reordered(parts: &[&[u8]], at: usize) -> Vec<Mutation> {
     let mut swapped = parts.to_vec();
     let next = (at + 1) % parts.len();
     swapped.swap(at, next);
-    // The sequence rng reveal each of these; after renumbering, the locations in the index do.
+    // Sequence numbers reveal each of these; after renumbering, the locations in the index do.
     [
         ("dropped", dropped),
         ("repeated", repeated),
@@ -166,7 +166,6 @@ fn joined<T: AsRef<[u8]>>(frames: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The archive id in a frame's header.
 fn archive_id(frame: &[u8]) -> u32 {
     u32::from_le_bytes(frame[4..8].try_into().expect("four bytes"))
 }

@@ -1,9 +1,9 @@
 //! The reference implementation of references: every epoch's extents, with each reference replaced
-//! by the extents it stands for.
+//! by the extents that it stands for.
 
 use refrain_format::{Extent, REFERENCE_DEPTH_MAX};
 
-/// An extent that needs no other: fresh bytes of an epoch that has ended are copies.
+/// A resolved extent. Fresh bytes of an ended epoch are copies.
 #[derive(Debug, Clone)]
 struct Resolved {
     content_start: u64,
@@ -108,7 +108,7 @@ impl ResolvedExtents {
     }
 }
 
-/// `length` bytes of an extent, from its byte `inside` on.
+/// `length` bytes of an extent, starting at its byte `inside`.
 fn part(extent: &Extent, inside: u64, length: u64) -> Result<Extent, String> {
     Ok(match *extent {
         Extent::Copy {
@@ -122,7 +122,7 @@ fn part(extent: &Extent, inside: u64, length: u64) -> Result<Extent, String> {
             pattern: pattern.rotated(inside),
         },
         Extent::Fresh { .. } | Extent::Reference { .. } => {
-            return Err("an extent that is not resolved".into());
+            return Err("unresolved extent".into());
         }
     })
 }

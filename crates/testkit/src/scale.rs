@@ -1,8 +1,8 @@
 //! The number of cases of a property test or a stress loop.
 //!
-//! The environment variable `REFRAIN_TEST_SCALE` multiplies all of these rng: 1 by default, 0.2
-//! for a quick run, 20 for a nightly one. Only the number of cases changes; seeds that are written
-//! in a test do not.
+//! The environment variable `REFRAIN_TEST_SCALE` multiplies all of these numbers: 1 by default, 0.2
+//! for a quick run, 20 for a nightly one. Only the number of cases changes, not the seeds written
+//! in tests.
 
 /// The name of the environment variable.
 pub const SCALE_VARIABLE: &str = "REFRAIN_TEST_SCALE";

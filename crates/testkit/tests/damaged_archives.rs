@@ -1,4 +1,4 @@
-//! A damaged archive is rejected, or the damage is in a field that is for information only.
+//! A damaged archive is rejected, unless the damage is in a field that is only for information.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -80,8 +80,8 @@ fn accepted_forgeries_have_the_same_members() {
             if check(&mutation, &sample) { rejected += 1 } else { harmless += 1 }
         }
     }
-    // Forgeries reach the deeper checks, and changes of fields for information only are harmless.
-    // Fewer archives than usual may have too few of one kind.
+    // Forgeries reach the deeper checks, and changes of informational fields are harmless. Fewer
+    // archives than usual may have too few of one kind.
     if seeds(60) >= 60 {
         assert!(rejected > 10_000, "{rejected} rejected");
         assert!(
@@ -91,8 +91,8 @@ fn accepted_forgeries_have_the_same_members() {
     }
 }
 
-/// A reader that can seek reads fewer bytes, so it may not notice damage elsewhere, but the bytes
-/// that it returns must be right. (It cannot verify what only the index states, such as a name.)
+/// A reader that can seek reads fewer bytes, so it may miss damage elsewhere, but the bytes that it
+/// returns must be right. (It cannot verify what only the index states, such as a name.)
 #[test]
 fn reading_by_the_index_never_returns_wrong_bytes() {
     let (mut rejected, mut right) = (0, 0);

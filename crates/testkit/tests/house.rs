@@ -1,7 +1,7 @@
 //! The house rules as a test: which crate may depend on which, and what must not be used where.
 //!
-//! The test reads the source tree as text, without comments, string literals and test code. An
-//! exception is an entry in [`EXCEPTIONS`]; one that is no longer needed fails the test.
+//! The test reads the source tree as text, without comments, string literals and test code.
+//! Exceptions are listed in [`EXCEPTIONS`]; one that is no longer needed fails the test.
 
 #![allow(
     clippy::unwrap_used,
@@ -170,7 +170,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     file: String,
@@ -225,7 +224,7 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the source files of a crate that are published: those in `src` without files of tests.
+/// Returns the source files of a crate that are published: files in `src` that are not tests.
 fn published_files(crate_directory: &Path) -> Vec<PathBuf> {
     let is_test = |path: &PathBuf| {
         let stem = path.file_stem().unwrap().to_string_lossy();
@@ -490,8 +489,8 @@ fn deceptive_characters(file: &str, source: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the packages of this workspace that a manifest names, and whether only its tests depend
-/// on them.
+/// Returns the packages of this workspace that a manifest names, and whether only tests depend on
+/// them.
 fn own_dependencies(manifest: &str) -> Vec<(String, bool)> {
     let mut section = String::new();
     let mut found = Vec::new();

@@ -15,15 +15,12 @@ const SLEEP_LEAST: Duration = Duration::from_micros(60);
 /// The smallest distance between checkpoints, for "anywhere".
 const CHECKPOINT_LEAST_NS: u64 = 1_000;
 
-/// A flow of a group.
 struct Member {
     flow: Flow,
     group: usize,
-    /// The index of the next flow in the ring.
     next: usize,
 }
 
-/// What the jobs and the arrival thread share.
 struct PoolRun {
     groups: Vec<Group>,
     members: Vec<Member>,
@@ -93,7 +90,7 @@ pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
 }
 
 /// Submits jobs as they arrive until `span` is over. Between arrivals the thread spins if it has a
-/// processor of its own, else it sleeps.
+/// processor to itself; otherwise it sleeps.
 fn arrive(run: &Arc<PoolRun>, finished: &Receiver<usize>, span: Duration, has_processor: bool) {
     let begin = Instant::now();
     let mut due: BinaryHeap<Reverse<(Duration, usize)>> = BinaryHeap::new();
@@ -178,7 +175,7 @@ fn work(work_ns: u64, checkpoint_ns: u64) {
     let mut left_ns = work_ns;
     while left_ns > 0 {
         let now_ns = left_ns.min(piece_ns);
-        // Time of other jobs that run on top of this one at a checkpoint does not count.
+        // The time of other jobs that run on top of this one at a checkpoint does not count.
         let (begin, length) = (Instant::now(), Duration::from_nanos(now_ns));
         while begin.elapsed() < length {
             std::hint::spin_loop();

@@ -58,7 +58,6 @@ pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
     ]
 }
 
-/// An archive to read, and the content to compress at the same time.
 struct ReadBenchmark {
     content: Arc<dyn Source>,
     archive: Archive,

@@ -77,7 +77,6 @@ fn compress_ms(content: &Arc<dyn Source>) -> Option<f64> {
     Some(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The file, or generated text.
 pub fn source(content: Option<&Path>) -> Result<Arc<dyn Source>, Box<dyn std::error::Error>> {
     Ok(match content {
         Some(path) => Arc::new(FileSource::open(path)?),

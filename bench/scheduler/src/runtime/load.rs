@@ -1,5 +1,5 @@
-//! Full load for rows that measure others beside it: 8 endless jobs per worker, which yield after
-//! each 1 ms.
+//! Full load for rows that measure something else beside it: 8 endless jobs per worker, which yield
+//! after each 1 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub fn job(check: impl Fn()) {
     }
 }
 
-/// A pool under that load, which ends when this is dropped.
+/// A pool under that load, until this is dropped.
 pub struct Loaded {
     pub pool: Pool,
     stop: Arc<AtomicBool>,

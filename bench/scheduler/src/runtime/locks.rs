@@ -10,7 +10,7 @@ use super::row::{Row, Target};
 
 const PAIRS: u64 = 2_000_000;
 const OPERATIONS_PER_THREAD: u64 = 400_000;
-/// One operation of so many writes.
+/// One in this many operations writes.
 const READS_TO_A_WRITE: u64 = 20;
 
 pub fn rows() -> Vec<Row> {
@@ -58,7 +58,6 @@ fn uncontended(id: &'static str, what: &'static str, profiling: LockProfiling) -
         })
 }
 
-/// Nanoseconds for each call.
 fn pairs(pair: impl Fn()) -> f64 {
     let start = Instant::now();
     for _ in 0..PAIRS {
@@ -110,7 +109,6 @@ fn readers(threads: usize) -> Row {
         })
 }
 
-/// Nanoseconds for each operation, over all threads.
 fn mixed(threads: usize, read: impl Fn() -> u64 + Sync, write: impl Fn() + Sync) -> f64 {
     let start_line = Barrier::new(threads);
     let work = || {

@@ -14,7 +14,7 @@ use super::row::{Row, Target};
 
 /// The number of pending timers while additions and cancellations are measured.
 const PENDING: usize = 1_000_000;
-/// The number of timers that are added and cancelled in addition.
+/// The number of timers that are then added and cancelled.
 const MEASURED: usize = 100_000;
 /// The latest deadline; the range covers a lost packet as well as an idle connection.
 const LATEST_NS: u64 = 60_000_000_000;

@@ -1,7 +1,6 @@
-//! How many coroutines there are and were, and how often they were switched.
+//! Counts coroutines and how often they were switched.
 //!
-//! Each thread counts for itself, without locked instructions; the counts are added up when they
-//! are read.
+//! Each thread counts for itself, without locked instructions; reading adds up the counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,21 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::limit::{stacks_mapped, stacks_max};
 use crate::lock::Lock;
 
-/// The coroutines of the process.
+/// The counts of all coroutines of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoroutineStatistics {
-    /// Those that exist now, started or not.
+    /// Coroutines that exist now, started or not.
     pub live: u64,
-    /// The most that existed at once. It is noted when a thread needs a stack that it does not have
-    /// itself, so it may be low by the stacks that a thread retains: 256 of a size.
+    /// The most that existed at once. It is updated when a thread runs out of stacks of its own, so
+    /// it may be too low by the stacks that a thread retains: 256 of each size.
     pub peak: u64,
-    /// All that were created.
+    /// Coroutines created so far.
     pub created: u64,
-    /// Those that got a used stack.
+    /// Coroutines that got a used stack.
     pub stacks_reused: u64,
-    /// The entries into those that have ended. Each entry switches there and back.
+    /// Entries into coroutines that have ended. Each entry switches there and back.
     pub entries: u64,
-    /// The stacks that exist, in use or not.
+    /// Stacks that exist, in use or not.
     pub stacks: u64,
     /// The most stacks that may exist.
     pub stacks_max: u64,
@@ -37,7 +36,7 @@ struct Counts {
     entries: AtomicU64,
 }
 
-/// The counts of threads, and the sum of those of threads that have ended.
+/// The counts of running threads, and the sum over ended ones.
 static THREADS: Lock<Vec<Arc<Counts>>> = Lock::new(Vec::new());
 static FORMER: Counts = Counts {
     created: AtomicU64::new(0),
@@ -53,7 +52,7 @@ impl Counts {
     }
 }
 
-/// The counts of one thread, which alone changes them.
+/// The counts of one thread, which only that thread changes.
 pub(super) struct ThreadCounters(Arc<Counts>);
 
 /// Adds to a count that no other thread changes: cheaper than `fetch_add`.
@@ -96,8 +95,8 @@ impl Drop for ThreadCounters {
     }
 }
 
-/// The counts of all threads. While others create and end coroutines, the numbers may be of
-/// slightly different moments.
+/// The counts of all threads. While other threads create and end coroutines, the numbers may come
+/// from slightly different moments.
 pub fn coroutine_statistics() -> CoroutineStatistics {
     let [created, ended, stacks_reused, entries] = sums();
     let live = created.saturating_sub(ended);
@@ -123,7 +122,6 @@ fn sums() -> [u64; 4] {
     sums
 }
 
-/// Compares the number of live coroutines with the most so far.
 #[cold]
 pub(super) fn note_peak() {
     let [created, ended, ..] = sums();

@@ -1,4 +1,4 @@
-//! The default backend: the switch of stacks of the crate corosensei, on pooled stacks.
+//! The default backend: corosensei's switch of stacks, on pooled stacks.
 
 use corosensei::CoroutineResult;
 
@@ -9,7 +9,6 @@ use super::stack::StackSize;
 use super::yielder::{AssemblyYielder, WayBack, Yielder};
 use crate::held_locks::locks_held;
 
-/// A coroutine on a stack of its own.
 pub(super) struct AssemblyCoroutine<R>(corosensei::Coroutine<TurnStart, (), R, PooledStack>);
 
 impl<R: 'static> AssemblyCoroutine<R> {
@@ -43,7 +42,6 @@ impl<R: 'static> AssemblyCoroutine<R> {
 }
 
 impl<R> AssemblyCoroutine<R> {
-    /// Whether the body has returned or panicked.
     #[inline]
     pub(super) fn is_finished(&self) -> bool {
         self.0.done()

@@ -1,9 +1,9 @@
-//! The coroutine that runs on the calling thread, for code that was given no [`Yielder`]: a reader
-//! below a parser below a job.
+//! The coroutine that runs on the calling thread, for code that has no [`Yielder`]: a reader below
+//! a parser below a job.
 //!
-//! `unsafe` here: a pointer to the yielder of the body that runs. It is kept only while
+//! `unsafe` here: a pointer to the yielder of the running body. It is kept only while
 //! [`run_as_current`] borrows that yielder, on the same thread. It is used only on the stack that
-//! belongs to it: a coroutine that another one entered must not suspend that other one.
+//! belongs to it: a coroutine that was entered by another one must not suspend the outer one.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -13,7 +13,6 @@ use std::ptr::NonNull;
 use super::stack::StackSize;
 use super::yielder::Yielder;
 
-/// The body that runs.
 #[derive(Clone, Copy)]
 struct Current {
     yielder: NonNull<Yielder<'static>>,
@@ -26,7 +25,7 @@ thread_local! {
     static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
 }
 
-/// An address on the present stack, below all that its callers have there.
+/// An address on the current stack, below everything that the callers have there.
 #[inline(never)]
 fn address_on_stack() -> usize {
     let here = 0_u8;
@@ -39,7 +38,7 @@ impl Current {
     }
 }
 
-/// Restores what was current, also when unwinding.
+/// Restores the previous current coroutine, also when unwinding.
 struct Restore(Option<Current>);
 
 impl Drop for Restore {
@@ -48,18 +47,18 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `body`, the first that a coroutine with a stack of its own calls (not on a thread of its
-/// own). Inside, [`suspend_current`] suspends the coroutine.
+/// Runs `body`, the first call of a coroutine on a separate stack (not thread). Inside,
+/// [`suspend_current`] suspends the coroutine.
 pub(crate) fn run_as_current<R>(
     yielder: &Yielder<'_>,
     stack_size: StackSize,
     body: impl FnOnce() -> R,
 ) -> R {
-    // It is on this stack, too, above all that is called from here.
+    // It is on this stack, too, above everything that is called from here.
     let stack_end = std::ptr::from_ref(yielder).addr();
     let current = Current {
         yielder: NonNull::from(yielder).cast(),
-        // Less than a page is above: what this range has too many is in the guard page.
+        // Less than a page is above it; the range's excess is in the guard page.
         stack_start: stack_end.saturating_sub(stack_size.bytes()),
         stack_end,
     };
@@ -73,16 +72,16 @@ pub(crate) fn is_in_current() -> bool {
     current.is_some_and(|current| current.stack().contains(&address_on_stack()))
 }
 
-/// Suspends the coroutine in which the caller runs. Returns false at once if there is none, or if
-/// it holds a lock of its thread.
+/// Suspends the coroutine in which the caller runs. Returns false at once outside of coroutines, or
+/// if the coroutine holds a lock of its thread.
 pub(crate) fn suspend_current() -> bool {
     let Some(current) = CURRENT.get().filter(|_| is_in_current()) else {
         return false;
     };
-    // Whoever entered is not in this coroutine.
+    // The code that entered is not in this coroutine.
     CURRENT.set(None);
     // SAFETY: `run_as_current` borrows the yielder until its body returns or unwinds, and then
-    // forgets the pointer. The caller is inside of that body, on its stack.
+    // forgets the pointer. The caller is inside that body, on its stack.
     let suspended = unsafe { current.yielder.as_ref() }.suspend();
     CURRENT.set(Some(current));
     suspended.is_ok()

@@ -1,27 +1,26 @@
-//! What passes from whoever enters a coroutine to its body: one word, so that it travels in a
+//! What is passed to the body of a coroutine when it is entered: one word, so that it travels in a
 //! register.
 //!
-//! `unsafe` here: a pointer to the waker of whoever entered, who waits until the turn ends.
+//! `unsafe` here: a pointer to the waker of the entering code, which waits until the turn ends.
 #![allow(unsafe_code)]
 
 use std::ptr;
 use std::task::Waker;
 
-/// The begin of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TurnStart {
     /// Null without a waker; [`REFUSED`].
     waker: *const Waker,
 }
 
-/// No address of a waker: it is not aligned.
+/// Not the address of a waker, since it is not aligned.
 const REFUSED: *const Waker = ptr::without_provenance(1);
 
 // SAFETY: it is a shared reference to a waker, and these are `Sync`.
 unsafe impl Send for TurnStart {}
 
 impl TurnStart {
-    /// The suspension was refused; the turn goes on.
+    /// The suspension was refused; the turn continues.
     pub(super) const REFUSED: TurnStart = TurnStart { waker: REFUSED };
 
     /// Another turn. The waker remains where it is until the turn ends.
@@ -42,7 +41,7 @@ impl TurnStart {
     /// # Safety
     /// The turn that began with this entry has not ended, and it was not refused.
     pub(super) unsafe fn waker(self) -> Option<Waker> {
-        // SAFETY: whoever entered holds a reference to it during the turn.
+        // SAFETY: the entering code holds a reference to it during the turn.
         unsafe { self.waker.as_ref() }.cloned()
     }
 }

@@ -7,11 +7,11 @@ use std::io;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// There are as many stacks as the system allows mappings for.
+    /// The system allows no mappings for more stacks.
     TooManyStacks {
-        /// The stacks that exist.
+        /// How many stacks exist.
         stacks: u64,
-        /// The most that may exist.
+        /// How many stacks may exist.
         limit: u64,
     },
     /// The system refused a stack or, for the threads backend, a thread.
@@ -56,7 +56,7 @@ impl std::error::Error for CreateError {
 pub enum EnterError {
     /// Its body has returned or panicked.
     Finished,
-    /// It is being entered already: by itself, or by a coroutine that it has entered.
+    /// It is already being entered: by itself, or by a coroutine that it has entered.
     Running,
 }
 
@@ -71,8 +71,9 @@ impl fmt::Display for EnterError {
 
 impl std::error::Error for EnterError {}
 
-/// A coroutine that holds a [`Lock`](crate::Lock), [`Permits`](crate::Permits) or a range was to be
-/// suspended. These belong to a thread, which would go on without it.
+/// A coroutine could not be suspended because it holds a [`Lock`](crate::Lock),
+/// [`Permits`](crate::Permits) or a range. These belong to a thread, which would continue without
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldsLock;
 

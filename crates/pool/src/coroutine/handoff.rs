@@ -1,4 +1,4 @@
-//! The turns of two threads, of which one runs.
+//! The turns of two threads, only one of which runs at a time.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::entry::TurnStart;
 use crate::held_locks::locks_held;
 
-/// Who runs.
 pub(super) enum Turn {
-    /// Whoever entered, or nobody.
+    /// The entering code, or nobody.
     Outside,
     /// The coroutine, which was entered but has not noticed yet.
     Entered(TurnStart),
     /// The coroutine.
     Inside,
-    /// The coroutine, which has to unwind its stack.
+    /// The coroutine, which must unwind its stack.
     Unwinding,
     /// The coroutine has ended.
     Ended,
@@ -44,7 +43,7 @@ impl Handoff {
         self.changed.notify_all();
     }
 
-    /// Waits until the coroutine is entered; `None` if it is to unwind its stack.
+    /// Waits until the coroutine is entered; `None` if it must unwind its stack.
     pub(super) fn wait_inside(&self) -> Option<TurnStart> {
         let is_outside = |turn: &mut Turn| matches!(turn, Turn::Outside);
         let turn = self.changed.wait_while(self.lock(), is_outside);
@@ -64,21 +63,21 @@ impl Handoff {
     }
 }
 
-/// The payload of the panic that unwinds the stack of a coroutine that is dropped.
+/// The payload of the panic that unwinds the stack of a dropped coroutine.
 struct ForcedUnwind;
 
 pub(super) struct ThreadYielder(pub(super) Arc<Handoff>);
 
 impl ThreadYielder {
     pub(super) fn suspend(&self) -> TurnStart {
-        // The coroutine has this thread alone, so all of its locks are its own.
+        // The coroutine has this thread to itself, so all of its locks belong to it.
         if locks_held() > 0 {
             return TurnStart::REFUSED;
         }
         self.0.set(Turn::Outside);
         match self.0.wait_inside() {
             Some(entry) => entry,
-            // No hook runs: it is no panic.
+            // Does not run the panic hook: it is not a real panic.
             None => resume_unwind(Box::new(ForcedUnwind)),
         }
     }

@@ -1,4 +1,4 @@
-//! How many stacks there may be: each is two of the mappings that the system allows a process.
+//! How many stacks may exist: each takes two of the mappings that the system allows a process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +9,12 @@ const RESERVED_MAPPINGS: u64 = 5_000;
 /// The kernel's default, where its setting cannot be read.
 const MAPPINGS_MAX_DEFAULT: u64 = 65_530;
 
-/// The least limit: a batch of stacks.
+/// The smallest limit: a batch of stacks.
 const STACKS_MAX_LEAST: u64 = 128;
 
-/// The stacks that exist, in use or not.
+/// How many stacks exist, in use or not.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// The most stacks that may exist.
 pub(super) fn stacks_max() -> u64 {
     static LIMIT: OnceLock<u64> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -26,19 +25,17 @@ pub(super) fn stacks_max() -> u64 {
     })
 }
 
-/// The stacks that exist.
 pub(super) fn stacks_mapped() -> u64 {
     MAPPED.load(Ordering::Relaxed)
 }
 
-/// Counts another stack; the number of stacks if there are too many.
+/// Counts another stack. If there are too many, returns their number as an error.
 pub(super) fn claim() -> Result<u64, u64> {
     let limit = stacks_max();
     let add = |stacks: u64| (stacks < limit).then_some(stacks + 1);
     MAPPED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
 }
 
-/// Counts stacks that are unmapped.
 pub(super) fn release(stacks: u64) {
     MAPPED.fetch_sub(stacks, Ordering::Relaxed);
 }

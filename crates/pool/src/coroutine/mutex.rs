@@ -14,10 +14,10 @@ use super::queue::Waiting;
 use super::yielder::Yielder;
 use crate::lock::Lock;
 
-/// A mutex for coroutines: who waits is suspended, and its thread goes on with other work. It may
-/// be held across suspensions, and released on another thread.
+/// A mutex for coroutines: a waiting coroutine is suspended, and its thread continues with other
+/// work. It may be held across suspensions, and released on another thread.
 ///
-/// First come, first served: a release hands it to the one that has waited longest.
+/// First come, first served: a release hands it to the coroutine that has waited longest.
 #[derive(Debug, Default)]
 pub struct CoMutex<T> {
     state: Lock<State>,
@@ -43,7 +43,7 @@ pub struct CoMutexGuard<'a, T> {
 // SAFETY: a shared guard only yields shared references to the value.
 unsafe impl<T: Sync> Sync for CoMutexGuard<'_, T> {}
 
-/// A coroutine that waits for the mutex and is dropped leaves the queue, or hands on the mutex.
+/// A coroutine that is dropped while it waits leaves the queue, or hands on the mutex.
 struct Place<'a, T> {
     mutex: &'a CoMutex<T>,
     own: Arc<Waiting>,
@@ -78,7 +78,7 @@ impl<T> CoMutex<T> {
     /// Waits for the mutex.
     ///
     /// # Errors
-    /// If it has to wait and holds a lock of its thread.
+    /// If it has to wait while holding a lock of its thread.
     pub fn lock(&self, yielder: &Yielder<'_>) -> Result<CoMutexGuard<'_, T>, HoldsLock> {
         let own = {
             let mut state = self.state.lock();
@@ -115,7 +115,7 @@ impl<T> CoMutex<T> {
         self.value.into_inner()
     }
 
-    /// Hands the mutex to the one that has waited longest.
+    /// Hands the mutex to the coroutine that has waited longest.
     fn release(&self) {
         let next = {
             let mut state = self.state.lock();
@@ -133,8 +133,8 @@ impl<T> Deref for CoMutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: `is_held` is set as long as this guard exists, and only one guard is made for
-        // that. The lock of the state orders earlier holders before this one.
+        // SAFETY: `is_held` is set while this guard exists, and only one guard is made for it. The
+        // lock of the state orders earlier holders before this one.
         unsafe { &*self.mutex.value.get() }
     }
 }

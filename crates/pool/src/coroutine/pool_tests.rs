@@ -12,7 +12,7 @@ use refrain_policy::{Class, Entity};
 use super::*;
 use crate::pool::{Options, Pool};
 
-/// More coroutines wait than there are workers, and jobs run meanwhile.
+/// More coroutines wait than there are workers, and jobs still run.
 #[test]
 fn coroutines_that_wait_hold_no_worker() {
     let _alone = super::tests::alone();

@@ -1,7 +1,7 @@
 //! A stack in use, which returns to the pool.
 //!
 //! `unsafe` here: the promise of `corosensei::stack::Stack` (an aligned base, a guard page), which
-//! is that of the stack inside; and taking that out when the stack is dropped.
+//! the inner stack fulfils; and taking the inner stack out on drop.
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
@@ -12,13 +12,12 @@ use super::error::CreateError;
 use super::stack::{StackMemory, StackSize};
 use super::stack_pool;
 
-/// A stack in use. When it is dropped, its memory goes to the pool.
+/// A stack in use. Dropping it returns its memory to the pool.
 pub(super) struct PooledStack {
     memory: ManuallyDrop<StackMemory>,
 }
 
 impl PooledStack {
-    /// A stack for a new coroutine.
     #[inline]
     pub(super) fn take(size: StackSize) -> Result<PooledStack, CreateError> {
         Ok(PooledStack {
@@ -27,7 +26,7 @@ impl PooledStack {
     }
 }
 
-// SAFETY: base and limit are those of the mapping that `memory` owns until `self` is dropped. The
+// SAFETY: base and limit belong to the mapping that `memory` owns until `self` is dropped. The
 // mapping has a guard page at its lower end and more than `MIN_STACK_SIZE` bytes above it.
 unsafe impl Stack for PooledStack {
     #[inline]

@@ -9,10 +9,9 @@ use super::error::HoldsLock;
 use super::yielder::Yielder;
 use crate::lock::Lock;
 
-/// A coroutine in a queue.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// Set by the one that takes it out of the queue.
+    /// Set when it is taken out of the queue.
     is_chosen: AtomicBool,
     waker: Lock<Option<Waker>>,
 }
@@ -29,7 +28,7 @@ impl Waiting {
         self.is_chosen.load(Ordering::Acquire)
     }
 
-    /// Ends its wait. It was taken out of its queue before.
+    /// Ends its wait, after it was taken out of its queue.
     pub(super) fn choose(&self) {
         let waker = {
             let mut waker = self.waker.lock();
@@ -59,18 +58,18 @@ impl Waiting {
     }
 }
 
-/// Coroutines that wait until another one wakes them; the first that waits is woken first.
+/// Coroutines that wait until another one wakes them, in order of arrival.
 ///
-/// There is no memory of wakes: a wake without anyone who waits does nothing. Who waits for a
-/// condition looks at it under a [`CoMutex`](super::CoMutex), and passes its guard to
+/// Wakes are not remembered: a wake without a waiting coroutine does nothing. To wait for a
+/// condition, check it under a [`CoMutex`](super::CoMutex), and pass its guard to
 /// [`wait_unlocked`](CoQueue::wait_unlocked).
 #[derive(Debug, Default)]
 pub struct CoQueue {
     waiting: Lock<VecDeque<Arc<Waiting>>>,
 }
 
-/// Takes a coroutine out of the queue if it is dropped while it waits. If it was chosen by then,
-/// the next one is.
+/// Takes a coroutine that is dropped while it waits out of the queue. If it was already chosen, the
+/// next one is chosen instead.
 struct Place<'a> {
     queue: &'a CoQueue,
     own: Arc<Waiting>,
@@ -94,7 +93,7 @@ impl Drop for Place<'_> {
 }
 
 impl CoQueue {
-    /// A queue in which none waits.
+    /// Creates an empty queue.
     pub fn new() -> CoQueue {
         CoQueue::default()
     }
@@ -107,11 +106,11 @@ impl CoQueue {
         self.wait_unlocked(yielder, ())
     }
 
-    /// Takes its place in the queue, then drops `guard`, then waits: a wake by one that gets what
-    /// `guard` held is not missed.
+    /// Takes its place in the queue, then drops `guard`, then waits: so it does not miss a wake by
+    /// the next holder.
     ///
     /// # Errors
-    /// If it holds a lock of its thread besides.
+    /// If it holds another lock of its thread.
     pub fn wait_unlocked<G>(&self, yielder: &Yielder<'_>, guard: G) -> Result<(), HoldsLock> {
         let own = Waiting::new();
         let mut place = Place {
@@ -126,7 +125,7 @@ impl CoQueue {
         Ok(())
     }
 
-    /// Wakes the one that has waited longest. Returns whether there was one.
+    /// Wakes the coroutine that has waited longest. Returns false if none waits.
     pub fn wake_one(&self) -> bool {
         let first = self.waiting.lock().pop_front();
         if let Some(first) = &first {
@@ -135,14 +134,14 @@ impl CoQueue {
         first.is_some()
     }
 
-    /// Wakes all that wait now. Returns how many.
+    /// Wakes all waiting coroutines. Returns how many.
     pub fn wake_all(&self) -> usize {
         let all = std::mem::take(&mut *self.waiting.lock());
         all.iter().for_each(|waiting| waiting.choose());
         all.len()
     }
 
-    /// How many wait.
+    /// How many coroutines wait.
     pub fn waiting(&self) -> usize {
         self.waiting.lock().len()
     }

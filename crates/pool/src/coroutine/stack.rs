@@ -5,16 +5,16 @@
 
 use corosensei::stack::{DefaultStack, Stack};
 
-/// How large the stack of a coroutine is. Memory is used as the stack grows, by pages. A body that
-/// needs more ends the process at the guard page, as every overflow of a stack.
+/// The size of a coroutine's stack. Memory is used page by page as the stack grows. A body that
+/// needs more ends the process at the guard page, like any stack overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StackSize {
-    /// 16 KiB: for bodies that call little, in large numbers.
+    /// 16 KiB: for large numbers of bodies that call little.
     Small,
     /// 256 KiB: for most code.
     #[default]
     Medium,
-    /// 2 MiB, as much as a thread: for foreign code.
+    /// 2 MiB, like a thread: for foreign code.
     Large,
 }
 
@@ -36,13 +36,13 @@ impl StackSize {
     }
 }
 
-/// What an idle stack retains of the memory that it has used: what most bodies use again.
+/// How much of its used memory an idle stack retains: what most bodies use again.
 const RETAINED_BYTES: usize = 16 << 10;
 
 /// The memory of a stack and its guard page: two mappings of the process.
 ///
-/// One word, which moves through registers from pool to coroutine and back: of two words, written
-/// one by one and read together, the processor would have to wait for the writes each time.
+/// One word, which moves through registers from pool to coroutine and back: with two words, written
+/// separately and read together, the processor would have to wait for the writes each time.
 pub(super) struct StackMemory(Box<Mapping>);
 
 struct Mapping {
@@ -66,7 +66,7 @@ impl StackMemory {
         self.0.size
     }
 
-    /// Gives back most of the memory that the stack has used. Nothing runs on it.
+    /// Returns most of the stack's used memory to the system. Nothing runs on it.
     pub(super) fn trim(&mut self) {
         let bytes = self.0.size.bytes();
         let trimmed_bytes = bytes.saturating_sub(RETAINED_BYTES);

@@ -1,9 +1,9 @@
-//! Stacks that wait to be used again, in batches.
+//! Idle stacks, in batches.
 //!
 //! The scheme is QEMU's: each thread keeps up to two batches, and whole batches move to and from a
 //! pool that all threads share. So threads that only create and threads that only end coroutines
-//! take the shared lock once for each batch, and no stack is left behind with a thread that does
-//! not need it. The number of stacks is limited by the number of mappings that the system allows.
+//! take the shared lock once per batch, and no stack stays with a thread that does not need it. The
+//! number of stacks is limited by the number of mappings that the system allows.
 
 use std::cell::RefCell;
 
@@ -13,10 +13,9 @@ use super::limit;
 use super::stack::{StackMemory, StackSize};
 use crate::lock::Lock;
 
-/// The stacks of a batch.
 const BATCH: usize = 128;
 
-/// How many batches of a size wait in the shared pool; more are unmapped.
+/// How many batches of each size the shared pool holds; more are unmapped.
 const SHARED_BATCHES_MAX: usize = 16;
 
 type Batch = Vec<StackMemory>;
@@ -27,7 +26,6 @@ static SHARED: [Lock<Vec<Batch>>; 3] = [
     Lock::new(Vec::new()),
 ];
 
-/// What belongs to one thread.
 struct OwnPool {
     /// For each size the batch from which stacks are taken, and a full or empty one.
     batches: [[Batch; 2]; 3],
@@ -51,7 +49,7 @@ impl Drop for OwnPool {
     }
 }
 
-/// A stack for a new coroutine, which is counted.
+/// Returns a stack for a new coroutine, and counts it.
 #[inline]
 pub(super) fn take(size: StackSize) -> Result<StackMemory, CreateError> {
     let from_own = OWN.try_with(|own| {
@@ -83,7 +81,7 @@ fn take_slowly(size: StackSize) -> Result<StackMemory, CreateError> {
         Some(memory) => memory,
         None => map(size)?,
     };
-    // A thread that is ending has no counters any more.
+    // A thread that is ending no longer has counters.
     let _ = OWN.try_with(|own| own.borrow().counters.created(is_reused));
     note_peak();
     Ok(memory)
@@ -104,7 +102,7 @@ fn map(size: StackSize) -> Result<StackMemory, CreateError> {
     })
 }
 
-/// Takes back the stack of a coroutine that ended, which is counted.
+/// Takes back the stack of a coroutine that ended, and counts it.
 #[inline]
 pub(super) fn put(memory: StackMemory) {
     let size = memory.size();
@@ -128,7 +126,6 @@ pub(super) fn put(memory: StackMemory) {
     }
 }
 
-/// Moves a batch to the pool of all threads, or unmaps it.
 #[cold]
 fn share(mut batch: Batch, size: StackSize) {
     if batch.is_empty() {
@@ -150,8 +147,7 @@ fn unmap(batch: Batch) {
     limit::release(count);
 }
 
-/// Unmaps the stacks that wait in the shared pool and in that of the calling thread. Returns how
-/// many.
+/// Unmaps the idle stacks in the shared pool and in the calling thread's pool. Returns how many.
 pub fn release_idle_stacks() -> u64 {
     let before = limit::stacks_mapped();
     let _ = OWN.try_with(|own| {
@@ -167,7 +163,6 @@ pub fn release_idle_stacks() -> u64 {
     before.saturating_sub(limit::stacks_mapped())
 }
 
-/// Counts switches of a coroutine that ended on this thread.
 #[inline]
 pub(super) fn count_switches(switches: u64) {
     let _ = OWN.try_with(|own| {
@@ -177,13 +172,11 @@ pub(super) fn count_switches(switches: u64) {
     });
 }
 
-/// Counts a coroutine of the threads backend.
 pub(super) fn count_created() {
     let _ = OWN.try_with(|own| own.borrow().counters.created(false));
     note_peak();
 }
 
-/// Counts the end of a coroutine of the threads backend.
 pub(super) fn count_ended() {
     let _ = OWN.try_with(|own| own.borrow().counters.ended());
 }

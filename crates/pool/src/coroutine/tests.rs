@@ -15,8 +15,8 @@ use crate::lock::Lock;
 
 const BACKENDS: [Backend; 2] = [Backend::Assembly, Backend::Threads];
 
-/// Counts of the whole process are compared: one such test at a time, and none that creates
-/// coroutines meanwhile. So each joins its threads, which give their stacks back when they end.
+/// Tests that compare counts of the whole process run one at a time, without other tests that
+/// create coroutines. So each joins its threads, which return their stacks when they end.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -180,7 +180,7 @@ fn a_held_lock_refuses_a_suspension() {
     let _alone = alone();
     for backend in BACKENDS {
         let outside = Lock::new(());
-        // A lock of whoever enters is not the coroutine's.
+        // A lock of the entering code does not belong to the coroutine.
         let _held_outside = outside.lock();
         let holder = coroutine(backend, |yielder| {
             yielder.suspend().unwrap();
@@ -293,7 +293,7 @@ fn stacks_are_used_again_and_given_back() {
         // SAFETY: the body has nothing on its stack.
         .map(|_| unsafe { MovableCoroutine::new(small, |_: &Yielder<'_>| ()) }.unwrap())
         .collect();
-    // To join a thread waits for what it drops last, its stacks; the end of a scope does not.
+    // Joining a thread waits for what it drops last, its stacks; the end of a scope does not.
     let elsewhere = std::thread::spawn(move || drop(made));
     elsewhere.join().unwrap();
     drop(make(1_000));
@@ -346,7 +346,7 @@ fn a_hundred_thousand_live_coroutines_work_or_are_refused_with_the_limit() {
     assert!(Coroutine::new(small, |_: &Yielder<'_>| ()).is_ok());
 }
 
-/// Enters whatever is woken, on this thread, until nothing is.
+/// Enters every woken coroutine, on this thread, until none is woken.
 fn run_all(coroutines: Vec<MovableCoroutine<()>>) -> usize {
     let (sender, woken) = channel();
     struct Wake(usize, Mutex<std::sync::mpsc::Sender<usize>>);
@@ -417,7 +417,7 @@ fn who_is_dropped_while_it_waits_hands_on_the_mutex() {
         assert_eq!(waiting.enter(), Ok(Entered::Suspended));
     }
     drop(second); // still waits
-    drop(held); // the first has it now
+    drop(held); // the first now holds it
     drop(first); // does not take it
     assert_eq!(third.enter(), Ok(Entered::Finished(())));
     assert_eq!(*mutex.try_lock().unwrap(), 1);
@@ -492,8 +492,8 @@ fn mutexes_work_between_threads() {
     assert_eq!(*total.try_lock().unwrap(), 500);
 }
 
-/// Code that reads as if it blocked, and has its place on the stack: a header, then that many
-/// bytes, as a reader of tar streams has.
+/// Code that reads as if it blocked, with its position on the stack: a header, then that many
+/// bytes, like a reader of tar streams.
 fn read_records(read: &mut dyn FnMut(&mut [u8])) -> u64 {
     let mut sum = 0;
     loop {
@@ -508,7 +508,7 @@ fn read_records(read: &mut dyn FnMut(&mut [u8])) -> u64 {
     }
 }
 
-/// A reader of a pipe that is suspended while the pipe is empty, and leaves a waker.
+/// A reader of a pipe that suspends while the pipe is empty, and leaves a waker.
 fn read_pipe(
     yielder: &Yielder<'_>,
     pipe: &mut std::io::PipeReader,
@@ -529,7 +529,7 @@ fn read_pipe(
     }
 }
 
-/// Inputs of which most stall in the middle of a record, on this thread alone.
+/// Inputs most of which stall in the middle of a record, on this thread alone.
 #[test]
 fn a_stalled_pipe_stops_no_other_input() {
     use std::io::Write;
@@ -571,7 +571,7 @@ fn a_stalled_pipe_stops_no_other_input() {
         finished
     };
     assert_eq!(enter_all(&mut readers), []);
-    // Every tenth goes on; the others stay where they are.
+    // Every tenth continues; the others stay where they are.
     for at in (0..INPUTS).step_by(10) {
         send(&mut writers, at, &[20, 30, 2, 1, 1]);
     }

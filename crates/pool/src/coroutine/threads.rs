@@ -1,4 +1,4 @@
-//! The backend for debugging: each coroutine is a thread, and whoever enters waits until it
+//! The backend for debugging: each coroutine is a thread, and the entering code waits until it
 //! suspends. Debuggers, sanitizers and valgrind see ordinary threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,6 @@ use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
 
-/// A coroutine on a thread of its own.
 pub(super) struct ThreadCoroutine<R> {
     handoff: Arc<Handoff>,
     result: Arc<Mutex<Option<thread::Result<R>>>>,

@@ -1,7 +1,8 @@
 //! Coroutines: created, entered, dropped.
 //!
-//! `unsafe` here: a coroutine that may be moved to another thread between its turns. The compiler
-//! cannot see what is on its stack, so its creator promises that ([`MovableCoroutine::new`]).
+//! `unsafe` here: a coroutine that may move to another thread between its turns. The compiler
+//! cannot see what is on its stack, so its creator promises that it may move
+//! ([`MovableCoroutine::new`]).
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -23,7 +24,7 @@ pub enum Backend {
     /// A few instructions of assembly.
     #[default]
     Assembly,
-    /// A thread for each coroutine, of which one runs at a time: slow, for debugging.
+    /// A thread for each coroutine, one of which runs at a time: slow, for debugging.
     Threads,
 }
 
@@ -45,9 +46,9 @@ pub enum Entered<R> {
     Finished(R),
 }
 
-/// A body of code with a stack of its own, which runs in turns.
+/// A body of code with its own stack, which runs in turns.
 ///
-/// It stays on the thread that created it; see [`MovableCoroutine`]. Dropping one that is suspended
+/// It stays on the thread that created it; see [`MovableCoroutine`]. Dropping a suspended one
 /// unwinds its stack, as a panic does; a body that catches that and suspends again ends the
 /// process.
 ///
@@ -77,10 +78,10 @@ enum Running<R> {
 }
 
 impl<R: Send + 'static> Coroutine<R> {
-    /// Makes a coroutine, which is not entered yet.
+    /// Makes a coroutine without entering it.
     ///
     /// # Errors
-    /// When the system has no room for another stack.
+    /// The system has no room for another stack.
     #[inline]
     pub fn new(
         settings: Settings,
@@ -98,8 +99,8 @@ impl<R: Send + 'static> Coroutine<R> {
         })
     }
 
-    /// Runs the body until it suspends or returns. A panic of the body continues in the caller;
-    /// the coroutine has finished then.
+    /// Runs the body until it suspends or returns. A panic of the body continues in the caller; the
+    /// coroutine has then finished.
     ///
     /// # Errors
     /// If it has finished or is running.
@@ -108,8 +109,8 @@ impl<R: Send + 'static> Coroutine<R> {
         self.enter_with(None)
     }
 
-    /// As [`enter`](Coroutine::enter). `waker` is called when a suspended coroutine has reason to
-    /// be entered again.
+    /// Enters with a waker, which is called when a suspended coroutine should be entered again;
+    /// otherwise as [`enter`](Coroutine::enter).
     ///
     /// # Errors
     /// If it has finished or is running.
@@ -178,12 +179,12 @@ impl<R> std::fmt::Debug for Coroutine<R> {
     }
 }
 
-/// A coroutine that may have each of its turns on another thread.
+/// A coroutine whose turns may run on different threads.
 ///
-/// It is a future: a poll is a turn, and the waker of the poll is what wakes it (see
+/// It is a future: a poll is a turn, and the poll's waker wakes it (see
 /// [`CoMutex`](super::CoMutex), [`CoQueue`](super::CoQueue), [`Yielder::wait_for`]). So
-/// [`Flow::spawn_future`](crate::pool::Flow::spawn_future) runs one in turns on the workers of a
-/// pool, and it holds none while it waits.
+/// [`Flow::spawn_future`](crate::pool::Flow::spawn_future) runs it in turns on the workers of a
+/// pool, and it occupies none while it waits.
 #[derive(Debug)]
 pub struct MovableCoroutine<R>(Coroutine<R>);
 
@@ -192,16 +193,16 @@ pub struct MovableCoroutine<R>(Coroutine<R>);
 unsafe impl<R: Send> Send for MovableCoroutine<R> {}
 
 impl<R: Send + 'static> MovableCoroutine<R> {
-    /// Makes a coroutine, which is not entered yet.
+    /// Makes a coroutine without entering it.
     ///
     /// # Errors
-    /// When the system has no room for another stack.
+    /// The system has no room for another stack.
     ///
     /// # Safety
     /// While the body is suspended, all values on its stack can be sent to other threads: no `Rc`
-    /// that others share, no guard of a lock of the standard library, no reference to a
-    /// thread-local variable. And no function that suspends uses a thread-local variable both
-    /// before and after that: the compiler may take its address only once.
+    /// that others share, no guard of a standard library lock, no reference to a thread-local
+    /// variable. And no function that suspends uses a thread-local variable both before and after
+    /// that: the compiler may take its address only once.
     pub unsafe fn new(
         settings: Settings,
         body: impl FnOnce(&Yielder<'_>) -> R + Send + 'static,
@@ -229,7 +230,7 @@ impl<R: Send + 'static> MovableCoroutine<R> {
 }
 
 impl<R: Send + 'static> Future for MovableCoroutine<R> {
-    /// An error if it was polled after its end.
+    /// An error if it is polled after its end.
     type Output = Result<R, EnterError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

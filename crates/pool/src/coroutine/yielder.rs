@@ -1,6 +1,6 @@
-//! What a coroutine sees of itself: how it suspends, and how it waits.
+//! A coroutine's handle to itself, to suspend and to wait.
 //!
-//! `unsafe` here: the waker of the present turn, which [`TurnStart`] points to.
+//! `unsafe` here: the waker of the current turn, which [`TurnStart`] points to.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -14,7 +14,6 @@ use super::handoff::ThreadYielder;
 
 pub(super) type AssemblyYielder = corosensei::Yielder<TurnStart, ()>;
 
-/// The way back to whoever entered.
 pub(super) enum WayBack<'a> {
     Assembly(&'a AssemblyYielder),
     Thread(&'a ThreadYielder),
@@ -23,7 +22,7 @@ pub(super) enum WayBack<'a> {
 /// Suspends the coroutine whose body it was given to.
 pub struct Yielder<'a> {
     back: WayBack<'a>,
-    /// With which the present turn began.
+    /// The start of the current turn.
     entry: Cell<TurnStart>,
 }
 
@@ -35,11 +34,11 @@ impl<'a> Yielder<'a> {
         }
     }
 
-    /// Returns to whoever entered; continues when the coroutine is entered again. If it is dropped
-    /// instead, its stack is unwound from here, as by a panic: values are dropped.
+    /// Returns to the entering code; continues when the coroutine is entered again. If it is
+    /// dropped instead, its stack is unwound from here, as by a panic: values are dropped.
     ///
     /// # Errors
-    /// If the coroutine has taken a lock of its thread; its turn goes on then.
+    /// If the coroutine holds a lock of its thread; its turn then continues.
     // No thread-local variable is used here: the caller may continue on another thread, and the
     // compiler could use its address from before.
     #[inline]
@@ -55,15 +54,15 @@ impl<'a> Yielder<'a> {
         Ok(())
     }
 
-    /// What wakes the one who entered, if it waits for that: see
-    /// [`MovableCoroutine`](super::MovableCoroutine), which is a future.
+    /// Wakes the waiting code that entered; see [`MovableCoroutine`](super::MovableCoroutine),
+    /// which is a future.
     pub fn waker(&self) -> Option<Waker> {
         // SAFETY: the body runs, so its turn has not ended; refused entries are not kept.
         unsafe { self.entry.get().waker() }
     }
 
-    /// Waits for a future. While it is not ready, the coroutine is suspended; if it was entered
-    /// without a waker, the future is asked again at each entry.
+    /// Waits for a future. The coroutine is suspended until it is ready; if it was entered without
+    /// a waker, the future is polled again at each entry.
     ///
     /// # Errors
     /// As [`suspend`](Yielder::suspend).

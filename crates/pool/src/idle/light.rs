@@ -1,14 +1,13 @@
 //! The light sleep: waits in user space for a write to one cache line.
 //!
-//! Unsafe: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no safe
-//! form in the standard library, and must only run where CPUID reports them; a [`LightSleep`] only
-//! results from detection. They read one address and write no memory. They return at a write to its
-//! cache line, at an interrupt, or after a short time limit. The loop around them decides when the
-//! wait ends, so they act as a longer PAUSE. The word is alive because it is borrowed.
+//! `unsafe`: the instructions UMONITOR/UMWAIT (Intel, WAITPKG) and MONITORX/MWAITX (AMD) have no
+//! safe form in the standard library, and must only run where CPUID reports them; a [`LightSleep`]
+//! only results from detection. They read one address and write no memory. They return at a write
+//! to its cache line, at an interrupt, or after a short time limit. The loop around them decides
+//! when the wait ends, so they act as a longer PAUSE. The word is alive because it is borrowed.
 //!
 //! No machine on which this was written has either of them: they are compiled and detected, but no
-//! test there ran them. The reference implementation is [`spin`], which waits for the same by
-//! loading the word.
+//! test there ran them. The reference implementation is [`spin`], which loads the word in a loop.
 
 #![allow(unsafe_code)]
 
@@ -86,7 +85,7 @@ impl LightSleep {
     }
 }
 
-/// The time limit of one instruction, in cycles of the time stamp counter: some 30 µs. (Linux
+/// The time limit of one instruction, in cycles of the time stamp counter: about 30 µs. (Linux
 /// allows UMWAIT 100,000 by default.)
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 const WAIT_CYCLES_MAX: u32 = 100_000;
@@ -98,7 +97,7 @@ fn wait_intel(word: &AtomicU32, while_value: u32) {
     // SAFETY: the processor has WAITPKG, since `self` results from detection (head of the file).
     // UMONITOR reads the line of the word.
     unsafe { asm!("umonitor {}", in(reg) word.as_ptr(), options(nostack, preserves_flags)) };
-    // A write before the monitor was armed would not end the wait, so the word is checked again.
+    // A write before the monitor was armed would not end the wait, so check the word again.
     if word.load(Ordering::Acquire) != while_value {
         return;
     }

@@ -7,7 +7,7 @@ const READING_NS: u64 = 10_000_000;
 /// The smallest of this many readings counts: a thread that was runnable for a moment does not stop
 /// the spinning.
 const READINGS: usize = 4;
-/// The number of readings between two of the stolen time, whose file is longer.
+/// How many readings come between two of the stolen time, whose file is longer.
 const READINGS_PER_STEAL: u64 = 50;
 /// If more than one in this many ticks is stolen, the host has no processor to spare either.
 const STEAL_SHARE: u64 = 20;
@@ -69,7 +69,6 @@ impl Times {
 pub struct MachineLoad {
     next_reading_ns: AtomicU64,
     readings: AtomicU64,
-    /// The runnable threads of the last readings.
     runnable: [AtomicU64; READINGS],
     is_overcommitted: AtomicBool,
     host_steals: AtomicBool,
@@ -80,7 +79,7 @@ pub struct MachineLoad {
 
 impl MachineLoad {
     /// Whether a spinning thread would take the processor away from another thread. Usually two
-    /// loads; every 10 ms one caller reads a file (some microseconds). Called by workers that have
+    /// loads; every 10 ms one caller reads a file (a few microseconds). Called by workers that have
     /// nothing to do.
     pub fn is_overcommitted(&self, now_ns: u64) -> bool {
         let next_ns = self.next_reading_ns.load(Ordering::Relaxed);

@@ -41,7 +41,7 @@ fn no_wake_up_is_lost() {
                 })
             })
             .collect();
-        // On a thread of its own: loom would take a late unpark for the end of a join.
+        // On a separate thread: loom would take a late unpark for the end of a join.
         let worker = thread::spawn(move || run_worker(&sleeper, &work, 2));
         wakers.into_iter().for_each(|waker| waker.join().unwrap());
         worker.join().unwrap();

@@ -24,7 +24,7 @@ const PARKED: u32 = 3;
 /// What ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeReason {
-    /// A call of [`Sleeper::wake`], before it parked.
+    /// A call of [`Sleeper::wake`] before it parked.
     Awake,
     /// A call of [`Sleeper::wake`], through the kernel.
     Parked,
@@ -51,7 +51,7 @@ pub struct WakeCounts {
 pub struct Sleeper {
     state: AtomicU32,
     thread: Mutex<Option<thread::Thread>>,
-    /// Written by the sleeper alone: awake, parked, timed out.
+    /// Written only by the sleeper: awake, parked, timed out.
     ends: [AtomicU64; 3],
     system_calls: AtomicU64,
 }
@@ -74,7 +74,7 @@ impl Sleeper {
     }
 
     /// Called by a worker that has found nothing. It must look again before it sleeps: then it sees
-    /// what was written before any earlier [`Sleeper::wake`].
+    /// everything written before any earlier [`Sleeper::wake`].
     // An exchange, not a store: it reads what the waker wrote, so the waker's earlier writes are
     // visible.
     pub fn prepare_to_sleep(&self) {
@@ -151,8 +151,8 @@ impl Sleeper {
         true
     }
 
-    /// How its sleeps have ended. While it sleeps and wakes, the numbers may be of different
-    /// moments.
+    /// How its sleeps have ended. While the worker sleeps and wakes, the numbers may come from
+    /// different moments.
     pub fn wake_counts(&self) -> WakeCounts {
         let [awake, parked, by_time] = [0, 1, 2].map(|end: usize| {
             let count: &AtomicU64 = &self.ends[end];

@@ -15,10 +15,8 @@ use refrain_sync::{Condvar, Mutex, lock, wait};
 
 use super::job::{JobBody, Step};
 
-/// A job that borrows for `'env`.
 pub(crate) type BorrowingBody<'env> = Box<dyn FnMut() -> Step + Send + 'env>;
 
-/// The number of jobs that have not been dropped.
 #[derive(Default)]
 struct Outstanding {
     count: Mutex<usize>,
@@ -39,7 +37,7 @@ impl Drop for Token {
     fn drop(&mut self) {
         // Notified under the lock: the waiting thread must not be able to return, and with it end
         // the borrows, before this is over. (The counter itself is shared and would survive. The
-        // job must have been dropped, and that happens before the drop of its token.)
+        // job must have been dropped, and that happens before its token is dropped.)
         let mut count = lock(&self.0.count);
         *count -= 1;
         if *count == 0 {
@@ -80,7 +78,7 @@ pub(crate) fn with_borrowed_jobs<'env, R>(body: impl FnOnce(&BorrowedJobs<'env>)
 }
 
 impl<'env> BorrowedJobs<'env> {
-    /// Removes the lifetime of `job`. The job has to be dropped some time, or
+    /// Removes the lifetime of `job`. The job must be dropped at some time, or
     /// [`with_borrowed_jobs`] never returns.
     pub(crate) fn without_lifetime(&self, job: BorrowingBody<'env>) -> JobBody {
         *lock(&self.outstanding.count) += 1;
@@ -97,7 +95,6 @@ impl<'env> BorrowedJobs<'env> {
         Box::new(move || counted.call())
     }
 
-    /// The number of jobs that have not been dropped.
     pub(crate) fn outstanding(&self) -> usize {
         *lock(&self.outstanding.count)
     }

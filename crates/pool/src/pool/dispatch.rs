@@ -1,4 +1,4 @@
-//! From a wake-up to a worker: queues flows in stripes, wakes workers, and takes entries out again.
+//! From a wake-up to a worker: queues flows in stripes, wakes workers, and takes entries out.
 
 use crate::trace;
 use refrain_trace::EventKind;
@@ -84,7 +84,7 @@ impl Domain {
             }
             Placement::Idle(_) | Placement::Queue(_) => {}
         }
-        // What the policy saw may be old: a worker may be idle by now. See `idle_set.rs`.
+        // The policy's view may be old: a worker may be idle by now. See `idle_set.rs`.
         match self.idle.claim_any(allowed) {
             Some(cpu) => self.wake(cpu, number),
             // A worker that queues its own flow again is about to take the first entry. It wakes
@@ -94,7 +94,6 @@ impl Domain {
         }
     }
 
-    /// Records how many flows wait for a worker.
     #[inline(always)]
     fn trace_length(&self) {
         trace::count("flows queued", || {
@@ -112,7 +111,7 @@ impl Domain {
         }
     }
 
-    /// Wakes a worker that sleeps inside a join, if this one does.
+    /// Wakes a worker if it sleeps inside a join.
     pub(crate) fn nudge(&self, cpu: CpuId) {
         fence(Ordering::SeqCst);
         if let Some(worker) = self.workers.get(cpu.index())
@@ -157,7 +156,7 @@ impl Domain {
             if self.start_worker(cpu) {
                 break;
             }
-            // The system refuses a thread: another worker, if there is one.
+            // The system refuses a thread: take another worker, if there is one.
             claimed = self.idle.claim_any(&CpuMask::ALL);
         }
         with_current(|worker| {
@@ -170,7 +169,6 @@ impl Domain {
 }
 
 impl Flow {
-    /// The key it has now.
     pub(crate) fn key(&self) -> Key {
         let domain = &*self.shared.domain;
         let view = domain.view();
@@ -186,13 +184,13 @@ impl WorkerContext {
         self.domain.take(self.cpu, before, &view)
     }
 
-    /// Whether a flow was handed over that precedes all others: it does not go through a stripe.
+    /// Whether a flow was handed over that precedes all others and thus skips the stripe.
     pub(crate) fn is_next_first(&self) -> bool {
         self.next.is_filled() && !self.domain.is_preceded(self.next.key())
     }
 
-    /// Queues the flow that was handed over, if there is one, among the others: the job that did it
-    /// goes on, or hands over another one, or something else precedes it. Its grant is not charged.
+    /// Queues the handed-over flow, if any, among the others: its job continues, hands over another
+    /// flow, or something else precedes it. Its grant is not charged.
     pub(crate) fn requeue_next(&self) {
         let Some((flow, body)) = self.next.take() else {
             return;

@@ -16,13 +16,13 @@ impl Flow {
         self.submit_body(job::body_of(job));
     }
 
-    /// Like [`Flow::submit`], for a job that ends right after this call: it does not take a
+    /// Like [`Flow::submit`], for a caller that ends right after this call: it does not take a
     /// processor that is about to be free away from others (a "sync wake-up").
     pub fn hand_over(&self, job: impl FnOnce() + Send + 'static) {
         self.submit_from(job::body_of(job), true);
     }
 
-    /// Queues a job that is done in steps: between two of them the flow can be preempted. If it
+    /// Queues a job that runs in steps: between two of them the flow can be preempted. If it
     /// panics, the flow stores the panic.
     pub fn submit_steps(&self, steps: impl FnMut() -> Step + Send + 'static) {
         self.submit_body(Box::new(steps));
@@ -39,7 +39,7 @@ impl Flow {
         handle
     }
 
-    /// Runs `job` on this flow and waits for it; the job may borrow. Called by a job of a pool, it
+    /// Runs `job` on this flow and waits for it; the job may borrow. Inside a job of a pool, it
     /// runs `job` in place.
     ///
     /// # Errors
@@ -61,9 +61,9 @@ impl Flow {
         })
     }
 
-    /// Drops the jobs that have not started; their handles return [`JobError::Cancelled`]. A job
-    /// that was [handed over](Flow::hand_over) and is to run next counts as started. Returns the
-    /// number of dropped jobs.
+    /// Drops the jobs that have not started; their handles return [`JobError::Cancelled`]. A
+    /// [handed-over](Flow::hand_over) job that is to run next counts as started. Returns the number
+    /// of dropped jobs.
     pub fn cancel(&self) -> usize {
         let unstarted = std::mem::take(&mut self.shared.state.lock().mailbox);
         // Dropped outside the lock: the drop of a job may submit to this flow.
@@ -80,7 +80,7 @@ impl Flow {
         self.shared.state.lock().panic.take()
     }
 
-    /// The policy's record of this flow, now.
+    /// The policy's current record of this flow.
     pub fn entity(&self) -> Entity {
         self.shared.state.lock().entity
     }

@@ -21,7 +21,6 @@ use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The second half of a join.
 pub(crate) struct Fork<B, R> {
     body: UnsafeCell<Option<B>>,
     result: UnsafeCell<Option<std::thread::Result<R>>>,
@@ -71,7 +70,6 @@ where
         }
     }
 
-    /// Whether another worker has run it.
     pub(crate) fn is_done(&self) -> bool {
         self.latch.load(Ordering::Acquire)
     }
@@ -112,11 +110,10 @@ where
     let result = body.map(|body| catch_unwind(AssertUnwindSafe(body)));
     // SAFETY: as above.
     unsafe { *fork.result.get() = result };
-    // From here on the joiner may return and end the life of the fork.
+    // Now the joiner may return and end the life of the fork.
     fork.latch.store(true, Ordering::Release);
 }
 
-/// The forks of one worker, the oldest first.
 #[derive(Default)]
 pub(crate) struct Forks {
     entries: UnsafeCell<Vec<ForkRef>>,
@@ -135,7 +132,7 @@ impl Forks {
         entries.len() - 1
     }
 
-    /// Takes the newest fork back, which is at `position`. Returns false if it was shared.
+    /// Takes back the newest fork, which is at `position`. Returns false if it was shared.
     #[inline(always)]
     pub(crate) fn take_back(&self, position: usize) -> bool {
         // SAFETY: as in `push`.
@@ -149,7 +146,7 @@ impl Forks {
         false
     }
 
-    /// The oldest fork that was not shared, to be shared now.
+    /// Returns the oldest fork that is not shared yet, and counts it as shared.
     pub(crate) fn share_oldest(&self) -> Option<ForkRef> {
         // SAFETY: as in `push`.
         let entries = unsafe { &*self.entries.get() };

@@ -32,7 +32,6 @@ const POLLING: u32 = 2;
 const WOKEN: u32 = 3;
 const DONE: u32 = 4;
 
-/// The state of a task. See the head of the file.
 #[derive(Debug)]
 pub(crate) struct FutureState(AtomicU32);
 
@@ -58,7 +57,7 @@ impl FutureState {
         before == Ok(IDLE)
     }
 
-    /// A poll begins. Returns false if there is nothing to poll any more.
+    /// A poll begins. Returns false if there is nothing left to poll.
     pub(crate) fn begin(&self) -> bool {
         self.0.swap(POLLING, Ordering::AcqRel) != DONE
     }
@@ -84,7 +83,6 @@ impl FutureState {
 
 type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A future and the flow that polls it.
 struct FutureTask<T> {
     state: FutureState,
     /// Removed when it has ended. Only the one poll that runs takes the lock, so it never blocks.

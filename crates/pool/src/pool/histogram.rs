@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets per doubling: a bucket is at most 1/16 of its lower end wide.
+/// Buckets per doubling: a bucket's width is at most 1/16 of its lower end.
 const STEPS: u32 = 16;
 const STEP_BITS: u32 = STEPS.ilog2();
 /// Every `u64` has a bucket.
@@ -24,12 +24,12 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one time, where other threads count at the same time.
+    /// Counts one time; other threads may count concurrently.
     pub fn add_shared(&self, time_ns: u64) {
         self.buckets[bucket_of(time_ns)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one time, where one thread alone counts: a load and a store are enough.
+    /// Counts one time, as the only counting thread: a load and a store suffice.
     pub(crate) fn add(&self, time_ns: u64) {
         let bucket = &self.buckets[bucket_of(time_ns)];
         bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -60,7 +60,6 @@ fn bucket_of(time_ns: u64) -> usize {
     ((doublings + 1) * STEPS + step) as usize
 }
 
-/// The largest time of a bucket.
 fn bucket_end(bucket: usize) -> u64 {
     let (doublings, step) = (bucket as u32 / STEPS, bucket as u32 % STEPS);
     if doublings == 0 {

@@ -1,13 +1,12 @@
-//! Priority inheritance: a worker that holds a lock runs with the priority of those who wait for
-//! it.
+//! Priority inheritance: a worker that holds a lock runs with the priority of the jobs that wait
+//! for it.
 //!
 //! A job that holds a lock is always running: it is on its worker's stack, and nothing runs on top
 //! of it (`worker/checkpoint.rs`). So it needs no better position in a queue. It needs two things.
 //! First, no waking flow must be sent to its worker, which could not let it run: the worker
 //! publishes the inherited key
-//! ([`WorkerStatus::inherit`](super::state::worker_status::WorkerStatus::inherit)). Second, if its
-//! thread is of the kernel's idle class, the thread has to leave that class until it releases the
-//! lock.
+//! ([`WorkerStatus::inherit`](super::state::worker_status::WorkerStatus::inherit)). Second, a
+//! thread of the kernel's idle class has to leave that class until it releases the lock.
 
 use super::state::context::WorkerContext;
 use super::state::current::with_current;
@@ -16,14 +15,13 @@ use super::state::requests::INHERITED;
 use crate::thread::class::KernelClass;
 use crate::thread::kernel;
 
-/// The lock-owner id of the calling worker; [`LockOwnerId::NONE`] for other threads.
 #[inline]
 pub(crate) fn current_owner_id() -> LockOwnerId {
     with_current(|worker| worker.map_or(LockOwnerId::NONE, |worker| worker.owner_id))
 }
 
-/// Waits for a lock that `owner` holds, by calling `wait`. Before, the owner inherits the caller's
-/// priority. Counts the wait.
+/// Waits for a lock that `owner` holds, by calling `wait`, after passing the caller's priority to
+/// the owner. Counts the wait.
 pub(crate) fn wait_for_owner<R>(owner: LockOwnerId, wait: impl FnOnce() -> R) -> R {
     with_current(|worker| {
         let Some(worker) = worker else {
@@ -48,7 +46,7 @@ pub(crate) fn wait_for_owner<R>(owner: LockOwnerId, wait: impl FnOnce() -> R) ->
     })
 }
 
-/// Ends the inheritance of the calling thread, which holds no lock any more.
+/// Ends the inheritance of the calling thread, which no longer holds a lock.
 #[inline]
 pub(crate) fn end_inheritance() {
     with_current(|worker| {
@@ -59,7 +57,7 @@ pub(crate) fn end_inheritance() {
 }
 
 impl WorkerContext {
-    /// Goes back to the worker's own priority, if it has inherited one.
+    /// Returns to the worker's own priority, if it has inherited one.
     #[inline]
     pub(crate) fn end_inheritance(&self) {
         if self.status.requests.bits() & INHERITED != 0 {

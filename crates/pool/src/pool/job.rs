@@ -13,7 +13,7 @@ use refrain_sync::{Condvar, Mutex, lock, wait};
 /// The result of one step of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The job has more steps. It is called again in the next turn of its flow, or in this one.
+    /// The job has more steps. It is called again in this or the next turn of its flow.
     Again,
     /// The job has ended.
     Done,
@@ -61,9 +61,8 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
         .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
 }
 
-/// The progress of a job.
 enum Progress<T> {
-    /// It has not ended. The waker is for the future that waits for it.
+    /// It has not ended. The waker belongs to the future that waits for it.
     Pending(Option<Waker>),
     Ended(Result<T, JobError>),
     /// The result was taken.
@@ -82,7 +81,6 @@ pub(crate) struct Promise<T> {
 }
 
 impl<T> Promise<T> {
-    /// The two sides of a new result.
     pub(crate) fn new() -> (Promise<T>, JobHandle<T>) {
         let completion = Arc::new(Completion {
             progress: Mutex::new(Progress::Pending(None)),
@@ -98,7 +96,6 @@ impl<T> Promise<T> {
         (promise, handle)
     }
 
-    /// Stores the result and wakes the waiting thread or future.
     pub(crate) fn complete(mut self, result: Result<T, JobError>) {
         self.end(result);
     }
@@ -133,7 +130,7 @@ pub struct JobHandle<T> {
 }
 
 impl<T> JobHandle<T> {
-    /// Waits until the job has ended. For threads outside of the pool: a job that waits for another
+    /// Waits until the job has ended. For threads outside the pool: a job that waits for another
     /// one this way blocks its worker, and blocks it forever if the other job needs that worker.
     ///
     /// # Errors
@@ -154,7 +151,6 @@ impl<T> JobHandle<T> {
     }
 }
 
-/// Takes the result if the job has ended.
 fn take<T>(progress: &mut Progress<T>) -> Option<Result<T, JobError>> {
     match progress {
         Progress::Pending(_) => None,
@@ -191,7 +187,6 @@ impl<T> fmt::Debug for JobHandle<T> {
     }
 }
 
-/// A job that calls `job` once.
 pub(crate) fn body_of(job: impl FnOnce() + Send + 'static) -> JobBody {
     let mut job = Some(job);
     Box::new(move || {

@@ -10,8 +10,8 @@ use super::state::domain::Flow;
 /// Runs both closures, in parallel if a worker is idle, and returns both results.
 ///
 /// A join that waits runs only work of its own flow, so it takes no longer than that work, except
-/// for more urgent flows, which run first at its checkpoints. Outside of a pool the closures run
-/// one after the other.
+/// for more urgent flows, which run first at its checkpoints. Outside a pool the closures run one
+/// after the other.
 ///
 /// # Panics
 /// With the panic of `a`, or else of `b`, once both have ended or `b` has not started.
@@ -29,7 +29,7 @@ where
     })
 }
 
-/// A fork that has to be taken back or waited for, also when the first half panics.
+/// A fork to be taken back or waited for, also when the first half panics.
 struct Pending<'a, F: Fn() -> bool> {
     worker: &'a WorkerContext,
     position: usize,
@@ -83,7 +83,7 @@ where
     (a, b)
 }
 
-/// The first join of a job: from now on there are forks that heartbeats can share.
+/// The first join of a job: now there are forks that heartbeats can share.
 #[inline(always)]
 fn begin_outermost(worker: &WorkerContext) {
     if !worker.status.is_forking.load(Ordering::Relaxed) {
@@ -93,7 +93,7 @@ fn begin_outermost(worker: &WorkerContext) {
 
 #[cold]
 fn wait_for_shared(worker: &WorkerContext, is_done: &impl Fn() -> bool) {
-    // The flow that joins is the one that runs here.
+    // The joining flow is the one that runs here.
     let flow: Option<Flow> = worker.flow();
     if let Some(flow) = flow {
         worker.wait_for(&flow, is_done);

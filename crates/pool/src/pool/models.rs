@@ -61,7 +61,6 @@ impl SmallDomain {
         }
     }
 
-    /// Works until the workers have taken `wanted` entries together.
     fn work(&self, worker: usize, wanted: usize) {
         let (cpu, sleeper) = (CpuId::new(worker), &self.sleepers[worker]);
         sleeper.bind_to_current_thread();

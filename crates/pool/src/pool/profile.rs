@@ -7,7 +7,7 @@ use super::histogram::TimeHistogram;
 use super::state::domain::Domain;
 use super::state::worker_status::WorkerStatus;
 
-/// What one worker has counted since its pool was made.
+/// The counts of one worker since its pool was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerProfile {
     /// Calls of jobs.
@@ -16,19 +16,19 @@ pub struct WorkerProfile {
     pub runs: u64,
     /// Slices on top of a job that was preempted at a checkpoint.
     pub nested: u64,
-    /// Forks and scope jobs of flows that other workers ran.
+    /// Forks and scope jobs that it ran for other workers' flows.
     pub helped: u64,
-    /// The number of times that it parked in the kernel.
+    /// How often it parked in the kernel.
     pub parks: u64,
-    /// Wake-ups it sent.
+    /// How many wake-ups it sent.
     pub wakes: u64,
-    /// How many of those took a system call.
+    /// How many of the wake-ups took a system call.
     pub wake_calls: u64,
-    /// The number of times that it had to wait for a [`Lock`](crate::Lock).
+    /// How often it had to wait for a [`Lock`](crate::Lock).
     pub lock_waits: u64,
-    /// The time it waited for them.
+    /// The time that it waited for them.
     pub lock_wait: Duration,
-    /// Holders of locks that it raised out of the kernel's idle class.
+    /// How many holders of locks it raised out of the kernel's idle class.
     pub raised: u64,
     /// Time inside flows.
     pub busy: Duration,
@@ -81,7 +81,7 @@ impl WorkerProfile {
     }
 }
 
-/// What the workers of a pool have counted.
+/// The counts of a pool's workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// One entry for each worker; those of the idle class follow the others.

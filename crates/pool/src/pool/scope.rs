@@ -20,7 +20,6 @@ pub struct Scope<'scope, 'env: 'scope> {
     state: Arc<ScopeState>,
 }
 
-/// What the jobs share with their scope.
 #[derive(Default)]
 struct ScopeState {
     /// The first panic of a job.
@@ -30,7 +29,7 @@ struct ScopeState {
 
 impl<'env> Scope<'_, 'env> {
     /// Runs `job` before the scope ends, on an idle worker if there is one. If the scope is
-    /// cancelled first, the job is dropped. Outside of a pool it runs at once.
+    /// cancelled first, the job is dropped. Outside a pool it runs at once.
     pub fn spawn(&self, job: impl FnOnce() + Send + 'env) {
         let state = Arc::clone(&self.state);
         let mut job = Some(job);
@@ -60,7 +59,7 @@ impl<'env> Scope<'_, 'env> {
         );
     }
 
-    /// Cancels the scope: jobs that have not started are dropped. Jobs that run can check
+    /// Cancels the scope: jobs that have not started are dropped. Running jobs can check
     /// [`Scope::cancellation`].
     pub fn cancel(&self) {
         self.state.cancellation.cancel();
@@ -73,11 +72,11 @@ impl<'env> Scope<'_, 'env> {
 }
 
 /// Runs `body`, which may spawn jobs that borrow what outlives the call, and waits for them. While
-/// it waits it runs these jobs, and nothing else of lesser urgency.
+/// it waits it runs these jobs, and nothing less urgent.
 ///
 /// # Panics
 /// With the panic of `body`, or else with the first panic of a job (which cancels the scope), after
-/// all jobs that started have ended.
+/// all started jobs have ended.
 pub fn scope<'env, R>(body: impl FnOnce(&Scope<'_, 'env>) -> R) -> R {
     let state = Arc::new(ScopeState::default());
     let result = with_borrowed_jobs(|borrowed: &BorrowedJobs<'env>| {

@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::thread::start::start;
 
 impl Domain {
-    /// Starts the thread of a worker. If the system refuses, the worker stays away: it is not in
-    /// the idle set any more, so nothing starts it again, and the others do the work. Returns
-    /// whether there is a thread now.
+    /// Starts the thread of a worker. If the system refuses, the worker stays out of the idle set,
+    /// so nothing starts it again, and the others do the work. Returns whether there is a thread
+    /// now.
     pub(crate) fn start_worker(self: &Arc<Self>, cpu: CpuId) -> bool {
         let mut threads = lock(&self.threads);
         if self.is_closing() || threads.has_started.get(cpu.index()) != Some(&false) {
@@ -39,12 +39,11 @@ impl Domain {
         has_started.then_some(()).ok_or(Error::ThreadUnavailable)
     }
 
-    /// There may be something for the ticker to watch from now on. One load, unless it slept.
+    /// Called when there may be something for the ticker to watch. One load, unless it slept.
     #[inline]
     pub(crate) fn start_watching(self: &Arc<Self>) {
-        // The fence of the ticker's `stop_watching` and those before the calls of this function
-        // order the word with what there is to watch. The next job makes up for a call that is
-        // lost.
+        // The fence of the ticker's `stop_watching` and the ones before the calls of this function
+        // order the word with what there is to watch. The next job makes up for a lost call.
         if !self.ticker.is_watching() {
             self.wake_ticker();
         }

@@ -3,8 +3,8 @@
 //!
 //! Checkpoints read one word and no clock (reading a clock costs 10 to 35 ns), so another thread
 //! has to. The ticker sleeps unless flows are queued behind running ones, a worker joins while
-//! another is idle, or a timer is due. Otherwise it wakes every [`TICK`] or [`HEARTBEAT_TICK`]. The
-//! tick of an operating system does the same for its scheduler.
+//! another is idle, or a timer is due. Otherwise it wakes every [`TICK`] or [`HEARTBEAT_TICK`]. An
+//! operating system's tick does the same for its scheduler.
 
 use std::time::Duration;
 
@@ -22,10 +22,9 @@ const HEARTBEAT_TICK: Duration = Duration::from_micros(100);
 /// After this many looks that found nothing it sleeps without a time limit. Waking it costs a
 /// system call, so it does not fall asleep between two jobs.
 const QUIET_TICKS: u32 = 20;
-/// The slice that it requests from the kernel: so short that it runs before threads that compute.
+/// The slice that it requests from the kernel: short enough to run before computing threads.
 const SLICE_NS: u64 = 100_000;
 
-/// What a look at the workers found.
 enum Found {
     Forks,
     Waiting,
@@ -63,7 +62,7 @@ pub(crate) fn run(domain: &Domain) {
     }
 }
 
-/// Stops watching, unless something came in the meantime.
+/// Stops watching, unless something has arrived.
 fn stop_watching(domain: &Domain) -> Option<Duration> {
     domain.ticker.set_watching(false);
     fence(Ordering::SeqCst);

@@ -20,16 +20,16 @@ use crate::thread::settings::ThreadSettings;
 /// The settings of a new pool.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The machine, or the part of it to use: one worker for each of its CPUs.
+    /// The machine, or a part of it: one worker for each CPU.
     pub topology: Topology,
-    /// Which flow runs when.
+    /// The policy that decides which flow runs when.
     pub policy: Scheme,
-    /// How long a worker without work stays awake before it parks, at most. The actual time depends
-    /// on how often it was woken lately and on the load of the machine ([`idle`](crate::idle)). A
-    /// wake-up in that time takes no system call. Zero: it parks at once.
+    /// The longest time that an idle worker stays awake before it parks. The actual time depends on
+    /// how often it was woken lately and on the machine's load ([`idle`](crate::idle)). A wake-up
+    /// in that time takes no system call. Zero: it parks at once.
     pub spin: Duration,
-    /// Whether the gaps between checkpoints and the processor time are measured. If so, each
-    /// checkpoint reads the clock.
+    /// Whether the gaps between checkpoints and the processor time are measured. Each checkpoint
+    /// then reads the clock.
     pub measures_gaps: bool,
 }
 
@@ -66,8 +66,7 @@ impl Pool {
     /// Starts a pool with one worker; the others start when there is work for them.
     ///
     /// No thread of the pool inherits the state of the thread that starts it. Scheduling class,
-    /// nice value, processors and signal mask are those that the process had when the pool was
-    /// made.
+    /// nice value, processors and signal mask are the process's at the time when the pool was made.
     ///
     /// # Errors
     /// [`Error::ThreadUnavailable`] when the system refuses the first thread.
@@ -75,7 +74,6 @@ impl Pool {
         Pool::start_with(options, ThreadSettings::of_process(KernelClass::Normal))
     }
 
-    /// As [`Pool::start`]; the threads of the normal workers have the state `settings`.
     pub(crate) fn start_with(options: Options, settings: ThreadSettings) -> Result<Pool, Error> {
         let pool = Pool {
             normal: new_domain(&options, "worker", settings.clone()),
@@ -90,7 +88,7 @@ impl Pool {
     /// Makes a flow with the properties of `entity`. If a job of this pool makes it, the new flow
     /// shares the slice of the job's flow.
     ///
-    /// Flows of the idle class have threads of their own, in the kernel's idle class (Linux:
+    /// Flows of the idle class have separate threads, in the kernel's idle class (Linux:
     /// `SCHED_IDLE`): other flows get the processor at once, whether or not the idle jobs pass
     /// checkpoints. Where there is no such class they run on the normal workers, after all others.
     pub fn flow(&self, entity: Entity) -> Flow {
@@ -134,11 +132,11 @@ impl Pool {
         self.normal.now_ns()
     }
 
-    /// Submits `job` to `flow` when `delay` has passed. [`Pool::timers`] takes the returned id, to
-    /// cancel the timer.
+    /// Submits `job` to `flow` after `delay`. [`Pool::timers`] takes the returned id, to cancel the
+    /// timer.
     ///
-    /// A thread of its own waits for the deadline, so timers fire on time while workers compute.
-    /// The flow then runs by the policy; if it is more urgent, on top of a job that passes a
+    /// A separate thread waits for the deadline, so timers fire on time while workers compute. The
+    /// flow then runs by the policy; if it is more urgent, on top of a job that passes a
     /// checkpoint.
     pub fn after(
         &self,
@@ -173,7 +171,7 @@ impl Pool {
         self.idle.get_or_init(|| {
             let settings = self.settings.with_class(KernelClass::Idle);
             let idle = new_domain(&self.options, "idle", settings);
-            // Without threads of its own the idle class runs on the normal workers.
+            // Without its own threads the idle class runs on the normal workers.
             match idle.start_first() {
                 Ok(()) => idle,
                 Err(_) => Arc::clone(&self.normal),

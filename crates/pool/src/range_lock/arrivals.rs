@@ -1,17 +1,17 @@
 //! Who may use which range: requests in the order of their arrival, found by range.
 //!
-//! A request is granted once no earlier one that conflicts with it remains, granted or not. Each
-//! request counts those that it waits for, so an end looks only at the requests that overlap it.
+//! A request is granted once no earlier conflicting one remains, granted or not. Each request
+//! counts the ones that it waits for, so the end of a request concerns only overlapping ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Whether a request excludes all others or only those that write.
+/// Whether a request shares its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Shares its range with others that read.
+    /// Shares its range with other readers.
     Read,
-    /// Has its range alone.
+    /// Has its range exclusively.
     Write,
 }
 
@@ -21,8 +21,8 @@ impl Access {
     }
 }
 
-/// Ranges whose lengths have the same number of bits form a class. So the ones that overlap a
-/// given range start in a window before its end, which is no longer than one of them.
+/// Ranges whose lengths have the same number of bits form a class. So the ranges of a class that
+/// overlap a given one start in a window before its end, which is no longer than one of them.
 const CLASSES: usize = 65;
 
 /// Identifies a request. By class, then by start, then by arrival.
@@ -42,11 +42,10 @@ struct Request<T> {
     payload: T,
 }
 
-/// The requests of one lock. `T` is what the lock needs to know of one.
+/// The requests of one lock. `T` is the lock's data for each request.
 #[derive(Debug)]
 pub(super) struct Arrivals<T> {
     requests: BTreeMap<RequestId, Request<T>>,
-    /// The number of requests of each class.
     of_class: [u32; CLASSES],
     next_arrival: u64,
 }
@@ -67,7 +66,7 @@ fn class_of(length: u64) -> u32 {
 }
 
 impl<T> Arrivals<T> {
-    /// Adds a request for a range that is not empty.
+    /// Adds a request for a non-empty range.
     pub(super) fn arrive(&mut self, range: Range<u64>, access: Access, payload: T) -> RequestId {
         let mut blockers = 0;
         self.for_each_conflict(&range, access, |_, _| blockers += 1);
@@ -101,7 +100,7 @@ impl<T> Arrivals<T> {
         request.is_none_or(|request| request.blockers == 0)
     }
 
-    /// What belongs to the earliest request that this one waits for.
+    /// The data of the earliest request that this one waits for.
     pub(super) fn first_blocker(&mut self, id: RequestId) -> Option<&T> {
         let request = self.requests.get(&id)?;
         let (range, access) = (id.start..request.end, request.access);
@@ -115,7 +114,7 @@ impl<T> Arrivals<T> {
         self.requests.get(&first?).map(|request| &request.payload)
     }
 
-    /// Removes a request, granted or not, and calls `grant` for each that is granted by that.
+    /// Removes a request, granted or not, and calls `grant` for each request that this grants.
     pub(super) fn leave(&mut self, id: RequestId, mut grant: impl FnMut(&T)) {
         let Some(request) = self.requests.remove(&id) else {
             return;
@@ -248,7 +247,7 @@ mod tests {
                 }
                 told.sort_unstable();
                 let granted = naive.granted();
-                // Each was told exactly once, when it was granted.
+                // Each was notified exactly once, when it was granted.
                 prop_assert_eq!(&told, &granted);
                 for id in &ids {
                     let is_granted = granted.contains(&id.arrival);

@@ -1,4 +1,4 @@
-//! A lock over ranges of numbers, such as the bytes of a file: what does not overlap proceeds
+//! A lock over ranges of numbers, such as the bytes of a file: ranges that do not overlap proceed
 //! together.
 
 mod arrivals;
@@ -29,16 +29,16 @@ use crate::lock::HeldLock;
 use crate::pool::inheritance::{current_owner_id, wait_for_owner};
 use crate::pool::state::lock_owner::LockOwnerId;
 
-/// A lock over ranges: readers share, a writer has its range alone, and those whose ranges do not
+/// A lock over ranges: readers share, a writer has its range exclusively, and ranges that do not
 /// overlap never wait for each other.
 ///
-/// First come, first served: a request waits for those that conflict with it and came earlier,
-/// whether they hold their ranges or wait themselves, and for no others. So a writer that waits is
-/// not overtaken by readers that come later, and none waits for ever.
+/// First come, first served: a request waits for earlier conflicting ones, whether they hold their
+/// ranges or wait themselves, and for no others. So later readers do not overtake a waiting writer,
+/// and nobody waits forever.
 ///
-/// A thread that holds a range must not request one that conflicts with it, and threads that hold
-/// several must request them in one order, say by start. An empty range conflicts with none. While
-/// a job of a pool waits, the job that holds the range has at least its priority, as with
+/// A thread that holds a range must not request a conflicting one, and threads that hold several
+/// must request them in one order, for example by start. An empty range never conflicts. While a
+/// job of a pool waits, the job that holds the range has at least its priority, as with
 /// [`Lock`](crate::Lock).
 ///
 /// ```
@@ -56,7 +56,7 @@ pub struct RangeLock {
     arrivals: Mutex<Arrivals<Party>>,
 }
 
-/// One request, as those who wait for it and who end what it waits for see it.
+/// One request, as seen by the requests that wait for it and those that it waits for.
 #[derive(Debug)]
 struct Party {
     owner: LockOwnerId,
@@ -76,7 +76,7 @@ pub struct RangeGuard<'a> {
 }
 
 impl RangeLock {
-    /// A lock of which no range is held.
+    /// Creates a lock with no range held.
     pub fn new() -> RangeLock {
         RangeLock::default()
     }
@@ -91,20 +91,20 @@ impl RangeLock {
         self.wait_for(range, Access::Write)
     }
 
-    /// Takes the range for reading if it need not wait.
+    /// Takes the range for reading if it is free to do so now.
     pub fn try_read(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
         self.try_acquire(range, Access::Read)
     }
 
-    /// Takes the range for writing if it need not wait.
+    /// Takes the range for writing if it is free now.
     pub fn try_write(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
         self.try_acquire(range, Access::Write)
     }
 
-    /// Waits for the range as long as `patience` lasts.
+    /// Waits for the range for as long as `patience` lasts.
     ///
     /// # Errors
-    /// When it ends. Then those who came later wait no more for this request.
+    /// The patience has ended. Later requests then no longer wait for this one.
     pub fn acquire(
         &self,
         range: Range<u64>,
@@ -181,7 +181,7 @@ impl RangeLock {
         }
     }
 
-    /// Ends a request, and wakes those that it was the last obstacle for.
+    /// Ends a request, and wakes the requests that waited only for it.
     fn leave(&self, id: RequestId) {
         let mut woken = Vec::new();
         lock(&self.arrivals).leave(id, |party| woken.extend(party.granted.clone()));
@@ -192,7 +192,6 @@ impl RangeLock {
 
 #[cfg(all(test, loom))]
 impl RangeGuard<'_> {
-    /// The number of the request among all, by arrival.
     fn arrival(&self) -> Option<u64> {
         self.id.map(|id| id.arrival)
     }

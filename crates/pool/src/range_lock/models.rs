@@ -30,7 +30,6 @@ impl Page {
     }
 }
 
-/// Two pages under a lock.
 struct Pages {
     lock: RangeLock,
     cells: [Page; 2],
@@ -127,7 +126,7 @@ fn writers_that_do_not_overlap_proceed_together() {
     });
 }
 
-/// A reader that came after a writer that gave up waits no more for it.
+/// A reader that came after a writer that gave up no longer waits for it.
 #[test]
 fn who_gives_up_stands_in_no_ones_way() {
     model(|| {

@@ -7,10 +7,10 @@ use refrain_sync::clock::RealClock;
 
 use crate::cancel::Cancellation;
 
-/// How often a waiting thread looks whether it was cancelled: setting the flag wakes nobody.
+/// How often a waiting thread checks for cancellation: setting the flag wakes nobody.
 const CANCELLATION_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a thread waits: for ever, until a time, until it is cancelled.
+/// How long a thread waits: forever, until a time, until it is cancelled.
 #[derive(Debug, Clone, Default)]
 pub struct Patience<'a> {
     deadline: Option<(RealClock, Duration)>,
@@ -23,7 +23,7 @@ impl<'a> Patience<'a> {
         Patience::default()
     }
 
-    /// Patience that lasts for a time from now on.
+    /// Patience that lasts for `time`.
     pub fn lasting(time: Duration) -> Self {
         Patience {
             deadline: Some((RealClock::new(), time)),
@@ -37,7 +37,7 @@ impl<'a> Patience<'a> {
         self
     }
 
-    /// How long to wait before the next call; `None` if only for the lock.
+    /// How long to wait before the next call; `None` to wait only for the lock.
     pub(super) fn left(&self) -> Result<Option<Duration>, GaveUp> {
         if (self.cancellation).is_some_and(Cancellation::is_cancelled) {
             return Err(GaveUp::Cancelled);
@@ -59,7 +59,7 @@ impl<'a> Patience<'a> {
 pub enum GaveUp {
     /// Its time had passed.
     DeadlinePassed {
-        /// How long it waited.
+        /// How long the request waited.
         after: Duration,
     },
     /// It was cancelled.

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use refrain_sync::atomic::{AtomicU64, Ordering};
 
-/// A position in a file that several threads share. Each claim yields a range of its own: ranges
+/// A position in a file that several threads share. Each claim yields a separate range: ranges
 /// neither overlap nor leave gaps between them, and the position is never seen half changed.
 ///
-/// A claim is final. If the transfer that follows fails, its range remains a gap, which the caller
-/// knows: to move the position back could hand out a range twice.
+/// A claim is final. If the following transfer fails, its range remains a gap, which the caller
+/// knows: moving the position back could hand out a range twice.
 #[derive(Debug)]
 pub struct SharedOffset(AtomicU64);
 
@@ -19,31 +19,31 @@ impl SharedOffset {
         SharedOffset(AtomicU64::new(start))
     }
 
-    /// The position now; others may advance it at any time.
+    /// The current position; others may advance it at any time.
     pub fn position(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sets the position. Claims are ranges from before or from after that.
+    /// Sets the position. Claims are entirely before or after this.
     pub fn set(&self, position: u64) {
         self.0.store(position, Ordering::Relaxed);
     }
 
-    /// Advances by `length` and returns the range that was passed.
+    /// Advances by `length` and returns the range.
     ///
     /// # Errors
-    /// When the end does not fit in 64 bits. The position stays.
+    /// The end does not fit in 64 bits. The position stays.
     pub fn claim(&self, length: u64) -> Result<Range<u64>, OffsetOverflow> {
         let advance = |start: u64| start.checked_add(length);
-        // Relaxed: the position guards no other data; what is in a range its lock guards.
+        // Relaxed: the position guards no other data; a range's lock guards its content.
         match (self.0).fetch_update(Ordering::Relaxed, Ordering::Relaxed, advance) {
             Ok(start) => Ok(start..start + length),
             Err(position) => Err(OffsetOverflow { position, length }),
         }
     }
 
-    /// Advances by `length`, but not beyond `limit`, and returns the range that was passed. It is
-    /// empty at or beyond the limit.
+    /// Advances by `length`, but not past `limit`, and returns the range, which is empty at or past
+    /// the limit.
     pub fn claim_below(&self, limit: u64, length: u64) -> Range<u64> {
         let end_of = |start: u64| start.saturating_add(length).min(limit).max(start);
         let advance = |start: u64| Some(end_of(start));
@@ -55,7 +55,7 @@ impl SharedOffset {
     }
 }
 
-/// A claim that would end beyond the largest offset.
+/// A claim that would end past the largest offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetOverflow {
     /// The position, which did not change.
@@ -69,7 +69,7 @@ impl fmt::Display for OffsetOverflow {
         let OffsetOverflow { position, length } = self;
         write!(
             formatter,
-            "{length} bytes at offset {position} end beyond the largest offset"
+            "{length} bytes at offset {position} end past the largest offset"
         )
     }
 }

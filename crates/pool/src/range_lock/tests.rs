@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::*;
 use crate::cancel::Cancellation;
 
-/// A sequence of numbers from a seed (an LCG with a shift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -16,7 +15,7 @@ impl Numbers {
     }
 }
 
-/// For every place, how many readers are inside, or the number of writers times a million.
+/// For every place, counts the readers inside, or the writers times a million.
 #[test]
 fn every_place_has_readers_or_one_writer() {
     const PLACES: u64 = 24;
@@ -65,7 +64,7 @@ fn every_place_has_readers_or_one_writer() {
     }
 }
 
-/// Waits until so many requests are there, held or waiting.
+/// Waits until this many requests are there, held or waiting.
 fn await_arrivals(lock: &RangeLock, count: usize) {
     let arrived = || lock.arrivals.lock().len();
     while arrived() < count {
@@ -90,9 +89,9 @@ fn a_waiting_writer_is_not_overtaken() {
             note("later reader");
         });
         await_arrivals(&lock, 3);
-        // It shares with the holder, but would pass the writer.
+        // It could share with the holder, but would overtake the writer.
         assert!(lock.try_read(6..7).is_none());
-        // It has nothing to do with either.
+        // It does not conflict with either.
         drop(lock.try_write(30..40).expect("free"));
         drop(lock.try_read(0..5).expect("only readers"));
         note("first reader");

@@ -1,11 +1,11 @@
 //! A run queue: queued entries, the most urgent first. Its first key can be read without the lock.
 //!
-//! The entries of one class and tenant are in one heap, ordered by key. Between heaps decides the
-//! [`Rank`] that the caller computes for a key; it may change from call to call, with the time that
-//! tenants have used. One lock guards all heaps. The first key is also in a word beside the lock,
-//! so that comparing queues, and checking whether an entry precedes a running flow, takes no lock
-//! (MuQSS's `best_key`). The alternative, a lock-free skip list, costs four to six times as much
-//! here (crossbeam's: see `refrain-bench runtime --only queue`).
+//! The entries of one class and tenant are in one heap, ordered by key. The [`Rank`] that the
+//! caller computes for a key decides between heaps; it may change from call to call, with the time
+//! that tenants have used. One lock guards all heaps. The first key is also in a word beside the
+//! lock, so that comparing queues, and checking whether an entry precedes a running flow, takes no
+//! lock (MuQSS's `best_key`). The alternative, a lock-free skip list, costs four to six times as
+//! much here (crossbeam's: see `refrain-bench runtime --only queue`).
 
 use std::cmp::Ordering as Compared;
 use std::collections::BinaryHeap;
@@ -14,8 +14,8 @@ use refrain_policy::{Key, Rank};
 use refrain_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use refrain_sync::{Padded, ShortGuard, ShortLock};
 
-/// The number of spins, of some 12 ns each, between attempts to take the lock. None under loom, to
-/// which a spin is no progress.
+/// The number of spins, of about 12 ns each, between attempts to take the lock. None under loom,
+/// where spinning is not progress.
 const WAITS_SPINS: &[u32] = if cfg!(loom) { &[] } else { &[256, 512, 1024, 2048, 4096, 8192] };
 
 /// A queued entry and its position in the order: by key, and in the order of arrival among equal
@@ -54,7 +54,6 @@ impl<T> Ord for QueuedEntry<T> {
     }
 }
 
-/// The entries of one class and tenant.
 struct TenantHeap<T> {
     /// The [`Key::lane`] of all its entries.
     number: usize,
@@ -62,7 +61,7 @@ struct TenantHeap<T> {
 }
 
 struct RunQueueState<T> {
-    /// The heaps that were ever used: as many as pairs of class and tenant, one in most pools.
+    /// All heaps used so far, one per pair of class and tenant; a single one in most pools.
     heaps: Vec<TenantHeap<T>>,
     next_sequence: u64,
     length: usize,
@@ -93,8 +92,8 @@ impl<T> RunQueueState<T> {
         ranks.min_by_key(|&(_, rank)| rank)
     }
 
-    /// The key to publish: the smallest of the heaps' first keys. It is a hint, as everything that
-    /// is read without the lock.
+    /// The key to publish: the smallest of the heaps' first keys. It is a hint, like everything
+    /// that is read without the lock.
     fn best_key(&self) -> Key {
         if let [heap] = &self.heaps[..] {
             return heap.entries.peek().map_or(Key::NONE, |first| first.key);
@@ -125,7 +124,7 @@ impl<T> RunQueueState<T> {
 /// See the head of the module.
 pub struct RunQueue<T> {
     state: Padded<ShortLock<RunQueueState<T>>>,
-    /// Written under the lock, on cache lines of their own: readers do not slow the lock down.
+    /// Written under the lock, on separate cache lines: readers do not slow the lock down.
     published: Padded<Published>,
 }
 

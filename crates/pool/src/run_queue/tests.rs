@@ -21,7 +21,6 @@ fn ranked(key: Key, used_ns: &[u64]) -> Rank {
     }
 }
 
-/// The reference implementation: a list that is searched from end to end.
 #[derive(Default)]
 struct ReferenceQueue {
     entries: Vec<(Key, u64)>,

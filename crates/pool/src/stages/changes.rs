@@ -1,9 +1,10 @@
-//! When each thread changed its stage, so that a sampler knows in which stage it found a thread.
+//! Records when each thread changed its stage, so that a sampler knows in which stage it found a
+//! thread.
 //!
-//! Each thread writes its changes to a ring of its own, without locks, and one reader empties all
-//! rings again and again while the program runs. So any length of time can be recorded in little
-//! memory. A change that finds its ring full is counted and left out: until the next one, the
-//! thread then seems to be in its former stage.
+//! Each thread writes its changes to its own ring, without locks, and one reader empties all rings
+//! repeatedly while the program runs. So any length of time can be recorded in little memory. A
+//! change that finds its ring full is counted and left out: until the next one, the thread seems to
+//! be in its former stage.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -15,19 +16,19 @@ use refrain_trace::{NameCache, name_of};
 
 use crate::thread::kernel;
 
-/// The changes that a ring has room for: those of 20 ms if a stage takes 10 µs.
+/// The capacity of a ring: the changes of 20 ms if a stage takes 10 µs.
 const CAPACITY: usize = 1 << 12;
 /// The number of a thread in no stage; names have theirs plus one.
 const NO_STAGE: u64 = 0;
 
-/// A thread went to another stage.
+/// A thread's change to another stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageChange {
     /// The kernel's number of the thread.
     pub thread_id: u32,
     /// When, by the system's monotonic clock.
     pub at_ns: u64,
-    /// Where it is from then on; `None` in no stage.
+    /// The stage after the change; `None` for no stage.
     pub stage: Option<&'static str>,
 }
 
@@ -44,18 +45,18 @@ thread_local! {
     static WRITER: RefCell<Option<Writer>> = const { RefCell::new(None) };
 }
 
-/// Records changes from now on.
+/// Starts recording.
 pub fn start() {
     IS_ON.store(true, Ordering::Relaxed);
 }
 
-/// Records no more.
+/// Stops recording.
 pub fn stop() {
     IS_ON.store(false, Ordering::Relaxed);
 }
 
-/// Takes the changes since the last call, those of a thread in their order. Returns how many were
-/// lost since recording began. One thread at a time reads; a second one waits.
+/// Takes the changes since the last call, in order per thread. Returns how many were lost since
+/// recording began. One thread reads at a time; a second one waits.
 pub fn take(mut each: impl FnMut(StageChange)) -> u64 {
     let mut rings = RINGS.lock();
     let mut lost = 0;
@@ -66,8 +67,8 @@ pub fn take(mut each: impl FnMut(StageChange)) -> u64 {
     lost
 }
 
-/// Notes that the calling thread enters a stage, or none for a while. Returns the stage around it
-/// if changes are recorded.
+/// Records that the calling thread enters a stage, or none for a while. Returns the surrounding
+/// stage if changes are recorded.
 #[inline]
 pub(super) fn enter(name: Option<&'static str>) -> Option<Option<&'static str>> {
     if !IS_ON.load(Ordering::Relaxed) {
@@ -78,7 +79,7 @@ pub(super) fn enter(name: Option<&'static str>) -> Option<Option<&'static str>> 
     Some(outer_name)
 }
 
-/// Notes that the calling thread is in the surrounding stage again.
+/// Records that the calling thread is back in the surrounding stage.
 #[cold]
 pub(super) fn leave_to(outer_name: Option<&'static str>) {
     CURRENT.set(outer_name);
@@ -87,7 +88,7 @@ pub(super) fn leave_to(outer_name: Option<&'static str>) {
 
 #[cold]
 fn write(stage: Option<&'static str>) {
-    // A thread that is about to end records no more.
+    // A thread that is about to end records nothing more.
     let _ = WRITER.try_with(|writer| {
         let Ok(mut writer) = writer.try_borrow_mut() else {
             return;
@@ -109,7 +110,7 @@ impl Writer {
     }
 }
 
-/// The changes of one thread, which alone writes.
+/// The changes of one thread, which is the only writer.
 struct Ring {
     thread_id: u32,
     /// When, and the number of the stage.
@@ -136,7 +137,7 @@ impl Ring {
 
     fn push(&self, at_ns: u64, stage: u64) {
         let written = self.written.load(Ordering::Relaxed);
-        // What the reader has taken it no longer reads.
+        // The reader no longer reads what it has taken.
         if written - self.taken.load(Ordering::Acquire) >= CAPACITY as u64 {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
@@ -144,7 +145,7 @@ impl Ring {
         let [at, number] = self.slot(written);
         at.store(at_ns, Ordering::Relaxed);
         number.store(stage, Ordering::Relaxed);
-        // Whoever sees the number of changes sees the change.
+        // A thread that sees the number of changes sees the change.
         self.written.store(written + 1, Ordering::Release);
     }
 
@@ -182,7 +183,7 @@ mod tests {
         (changes, lost)
     }
 
-    /// One test, because recording is of the whole process.
+    /// One test, because recording covers the whole process.
     #[test]
     fn each_change_is_taken_once_and_a_full_ring_loses_the_latest() {
         let this_thread = kernel::this_thread() as u32;

@@ -2,8 +2,8 @@
 //! counters where they are available.
 //!
 //! `unsafe`: `libc` has no safe functions for these calls. `getrusage` writes one structure of
-//! ours; `perf_event_open` reads one and returns a file; the kernel keeps no pointer. On other
-//! systems than Linux only the time is known.
+//! ours; `perf_event_open` reads one and returns a file; the kernel keeps no pointer. On systems
+//! other than Linux only the time is known.
 //!
 //! Source: `perf_event_open(2)`, `getrusage(2)`. Page faults and context switches come from
 //! `getrusage`, since as perf events they need a privilege that most users do not have
@@ -78,7 +78,7 @@ impl Usage {
         }
     }
 
-    /// The sum; a counter that is unknown in one of the two is unknown in the sum.
+    /// The sum; a counter that is unknown in either operand is unknown in the sum.
     pub(super) fn plus(&self, other: &Usage) -> Usage {
         self.joined(
             other,

@@ -19,7 +19,7 @@
 //! The resources of a stage inside another one are not counted for the outer stage. So the sum over
 //! the stages of a thread is what the thread used in stages.
 //!
-//! A sampler asks instead for the moments at which threads change their stage: see [`changes`].
+//! A sampler instead asks for the moments at which threads change their stage: see [`changes`].
 
 #[cfg(target_os = "linux")]
 pub mod changes;
@@ -43,16 +43,16 @@ use crate::pool::histogram::TimeHistogram;
 use crate::trace;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// In the order of first use. There are a dozen of them: searching them takes no longer than a
-/// small part of the work that is measured.
+/// In the order of first use. There are about a dozen: searching them takes a small part of the
+/// time of the measured work.
 static STAGES: Mutex<Vec<StageProfile>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The resources of the stages that ended inside of the current one.
+    /// The resources of stages that ended inside the current one.
     static INNER: Cell<Usage> = const { Cell::new(Usage::ZERO) };
-    /// What the thread has used while the code that runs now was suspended.
+    /// What the thread used while the running code was suspended.
     static AWAY: Cell<Usage> = const { Cell::new(Usage::ZERO) };
-    /// When the code that runs now was suspended for the last time, and went on.
+    /// When the running code was last resumed after a suspension.
     static RESUMED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -81,7 +81,7 @@ pub fn report() -> Vec<StageProfile> {
     lock().clone()
 }
 
-/// The resources that the process has used since it began. The elapsed time is unknown and zero.
+/// The resources that the process has used so far. The elapsed time is unknown and zero.
 pub fn whole_process() -> Usage {
     counters::of_process()
 }
@@ -109,13 +109,13 @@ pub fn stage(name: &'static str, bytes: u64) -> Stage {
     }
 }
 
-/// What the code that runs on this thread has used.
+/// What the running code has used on this thread.
 fn present() -> Usage {
     counters::of_thread().since(&AWAY.get())
 }
 
-/// Sets the running stages of this thread aside until the guard is dropped: a coroutine is
-/// suspended, and what the thread does meanwhile is not for them.
+/// Sets this thread's running stages aside until the guard is dropped: a coroutine is suspended,
+/// and what the thread does in the meantime does not count for them.
 pub(crate) fn set_aside() -> SetAside {
     SetAside {
         inner: INNER.get(),
@@ -125,7 +125,6 @@ pub(crate) fn set_aside() -> SetAside {
     }
 }
 
-/// See [`set_aside`].
 pub(crate) struct SetAside {
     inner: Usage,
     away: Usage,
@@ -152,7 +151,7 @@ impl Drop for SetAside {
 
 struct StageStart {
     at: Usage,
-    /// The resources of the stages that had ended inside of the surrounding stage.
+    /// The resources of stages that had ended inside the surrounding stage.
     outer: Usage,
 }
 
@@ -180,7 +179,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(start_ns) = self.traced_from_ns {
-            // Whoever entered has recorded the turns before.
+            // The code that entered has recorded the earlier turns.
             let start_ns = start_ns.max(RESUMED_NS.get());
             trace::span(EventKind::Stage, self.name, start_ns, self.bytes);
         }
@@ -254,7 +253,7 @@ mod tests {
         assert_eq!((outer.pieces, outer.usage.bytes), (1, 15));
         assert_eq!((inner.pieces, inner.usage.bytes), (3, 21));
         assert!(inner.usage.cpu >= Duration::from_millis(12));
-        // A clock that counts by ticks may give up to one to the wrong side.
+        // A clock that counts by ticks may attribute up to one tick to the wrong side.
         assert!(outer.usage.cpu >= Duration::from_millis(2));
         assert!(outer.usage.cpu < Duration::from_millis(12), "{outer:?}");
         let longest_ns = outer.gaps.quantile_ns(1.0).unwrap();

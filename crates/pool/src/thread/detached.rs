@@ -1,11 +1,11 @@
-//! Threads that wait for something outside of all work, such as signals or the next directory of a
-//! file system. A job must not wait for that: it would block a worker.
+//! Threads that wait for something other than work, such as signals or the next directory of a file
+//! system. A job must not wait for that: it would block a worker.
 
 use super::class::{KernelClass, SignalDelivery};
 use super::settings::ThreadSettings;
 use super::start::start;
 
-/// Runs `body` on a thread of its own, which is not joined. Returns whether the system allowed the
+/// Runs `body` on a separate thread, which is not joined. Returns whether the system allowed the
 /// thread.
 pub fn start_detached(
     name: &str,

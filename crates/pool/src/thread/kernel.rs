@@ -1,4 +1,4 @@
-//! What the pool requests from the kernel's scheduler for a thread that runs already.
+//! What the pool requests from the kernel's scheduler for running threads.
 
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as system;
@@ -33,15 +33,15 @@ pub(crate) fn current_class() -> KernelClass {
     }
 }
 
-/// Requests that the kernel schedule the calling thread with slices of this length (EEVDF): the
-/// shorter they are, the sooner the thread runs once it wakes. Does nothing for threads that are
-/// not `SCHED_OTHER`.
+/// Asks the kernel to schedule the calling thread with slices of this length (EEVDF): shorter
+/// slices make the thread run sooner after it wakes. Does nothing for threads that are not
+/// `SCHED_OTHER`.
 pub(crate) fn shorten_slice(slice_ns: u64) -> bool {
     system::shorten_slice(slice_ns)
 }
 
-/// Requests that timed waits of the calling thread end on time, and not up to 50 µs later together
-/// with others (`PR_SET_TIMERSLACK`).
+/// Asks that timed waits of the calling thread end on time, not up to 50 µs later together with
+/// others (`PR_SET_TIMERSLACK`).
 pub(crate) fn set_exact_wakeups() -> bool {
     system::set_exact_wakeups()
 }

@@ -103,8 +103,8 @@ pub(super) fn set_class(thread: ThreadId, class: KernelClass) -> bool {
 /// Sets class and nice value of the calling thread. A nice value that is refused stays as it was.
 pub(super) fn set_class_and_nice(class: KernelClass, is_batch: bool, nice: i32) -> bool {
     let thread = this_thread();
-    // By itself, since `sched_setattr` ignores the nice value of the class `SCHED_IDLE`.
-    // SAFETY: takes numbers. 0 is the calling thread: in Linux each thread has a value of its own.
+    // Separate, since `sched_setattr` ignores the nice value of the class `SCHED_IDLE`. SAFETY:
+    // takes numbers. 0 is the calling thread: in Linux each thread has its own value.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
     let nice = nice_of(thread).unwrap_or(nice);
     set_policy(thread, policy_number(class, is_batch), nice, 0)
@@ -163,7 +163,7 @@ pub(super) fn set_processors(processors: &Processors) -> bool {
     result == 0
 }
 
-/// Blocks all signals but `delivered` in the calling thread; with `None`, none.
+/// Blocks all signals but `delivered` in the calling thread; with `None`, no signals.
 pub(super) fn block_signals_except(delivered: Option<&[libc::c_int]>) -> bool {
     // SAFETY: a structure of bits, for which zero is a value.
     let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };

@@ -1,9 +1,8 @@
 //! Threads: how they are started, and the state that each sets for itself.
 //!
-//! The kernel lets a new thread inherit scheduling class, nice value, processors and signal mask of
-//! the thread that starts it. Here threads start with the work, so any thread may be the one that
-//! starts them, also one of the idle class. Therefore every thread sets its state itself
-//! ([`settings`]).
+//! In the kernel, a new thread inherits scheduling class, nice value, processors and signal mask
+//! from the thread that starts it. Here threads start with the work, so any thread may start them,
+//! including one of the idle class. Therefore every thread sets its state itself ([`settings`]).
 
 pub(crate) mod class;
 pub(crate) mod detached;

@@ -43,8 +43,8 @@ pub(crate) struct ThreadSettings {
 }
 
 impl ThreadSettings {
-    /// The settings of the process for threads of `class`. In a process that runs in the
-    /// background, every thread is of the idle class.
+    /// The process's settings for threads of `class`. In a process that runs in the background,
+    /// every thread is of the idle class.
     pub(crate) fn of_process(class: KernelClass) -> ThreadSettings {
         let main = system::main_thread();
         let is_background =
@@ -58,7 +58,6 @@ impl ThreadSettings {
         }
     }
 
-    /// The same for the class `class`.
     pub(crate) fn with_class(&self, class: KernelClass) -> ThreadSettings {
         ThreadSettings {
             class: match self.class {
@@ -69,7 +68,6 @@ impl ThreadSettings {
         }
     }
 
-    /// The same with other signals.
     pub(crate) fn with_signals(self, signals: SignalDelivery) -> ThreadSettings {
         ThreadSettings { signals, ..self }
     }
@@ -78,7 +76,7 @@ impl ThreadSettings {
         self.class
     }
 
-    /// Gives the calling thread this state, as far as the kernel allows it.
+    /// Gives the calling thread this state, if the kernel allows it.
     pub(crate) fn apply(&self) {
         system::set_class_and_nice(self.class, self.is_batch, self.nice);
         if let Some(processors) = &self.processors {
@@ -90,7 +88,7 @@ impl ThreadSettings {
     #[cfg(target_os = "linux")]
     fn apply_signals(&self) {
         /// Signals that a thread causes itself: faults, and writes that cannot succeed. Profilers
-        /// send `SIGPROF` to the thread that runs.
+        /// send `SIGPROF` to the running thread.
         const OWN: &[libc::c_int] = &[
             libc::SIGSEGV,
             libc::SIGBUS,
@@ -116,10 +114,10 @@ impl ThreadSettings {
 }
 
 /// Moves the calling thread to the idle class for good, and with it all threads that this crate
-/// starts from now on. Returns whether the kernel agreed.
+/// starts later. Returns whether the kernel agreed.
 ///
-/// Input and output are affected too: a thread without an input/output priority of its own has the
-/// one of its scheduling class.
+/// Input and output are affected too: a thread without its own input/output priority has the
+/// priority of its scheduling class.
 pub(crate) fn enter_background() -> bool {
     let is_idle = system::set_class(system::this_thread(), KernelClass::Idle);
     if is_idle {

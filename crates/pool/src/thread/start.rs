@@ -1,9 +1,9 @@
 //! Starts threads in a stated state.
 //!
 //! Without a privilege a thread cannot leave the class `SCHED_IDLE`, and neither can the threads
-//! that it starts. So such a thread leaves the start of threads of the normal class to the
-//! *starter*, a thread that does nothing else. The starter is made before the first thread of the
-//! idle class, and only where leaving the class is refused.
+//! that it starts. So such a thread leaves starting threads of the normal class to the *starter*, a
+//! thread that does nothing else. The starter is made before the first thread of the idle class,
+//! and only where leaving the class is refused.
 
 use std::io;
 use std::sync::OnceLock;
@@ -16,14 +16,13 @@ use super::settings::ThreadSettings;
 
 type Body = Box<dyn FnOnce() + Send>;
 
-/// The start of a thread, to be done by the starter.
 struct Request {
     name: String,
     body: Body,
     reply: Sender<io::Result<JoinHandle<()>>>,
 }
 
-/// `None`: none is needed, or the system refused it.
+/// `None`: not needed, or the system refused it.
 static STARTER: OnceLock<Option<Sender<Request>>> = OnceLock::new();
 
 /// Starts a thread that gives itself the state `settings` and then runs `body`.
@@ -50,7 +49,7 @@ pub(crate) fn start(
     Builder::new().name(name).spawn(body)
 }
 
-/// As [`start`], for a thread of the idle class that borrows.
+/// Starts a thread of the idle class that borrows; otherwise as [`start`].
 ///
 /// # Errors
 /// The system refuses the thread.

@@ -92,6 +92,6 @@ pub const USES_THE_SYSTEM: &[&str] = &["pool", "sync", "timer", "trace", "sample
 pub const SEEN_BY_TESTS: &[(&str, &str)] = &[
     // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
-    // A test of what a trace says makes workers wait for a lock.
+    // A test of a trace's content makes workers wait for a lock.
     ("cli", "policy"),
 ];

@@ -14,8 +14,8 @@ use super::next_flow::NextFlow;
 use super::worker_status::WorkerStatus;
 use crate::pool::fork::Forks;
 
-/// The flow that a worker runs, one frame for each nesting depth. Written in place, field by field;
-/// see `next_flow.rs` for the reason.
+/// The flow that a worker runs, one frame per nesting depth. Written in place, field by field; see
+/// `next_flow.rs` for the reason.
 #[derive(Default)]
 pub(crate) struct Frame {
     /// `None`: the worker is between two flows, and the other fields describe the last one.
@@ -37,7 +37,6 @@ impl Frame {
     }
 }
 
-/// See the head of the file.
 pub(crate) struct WorkerContext {
     pub(crate) domain: Arc<Domain>,
     pub(crate) status: Arc<WorkerStatus>,
@@ -49,10 +48,9 @@ pub(crate) struct WorkerContext {
     /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
     pub(crate) passed_ns: Cell<u64>,
     pub(crate) spin_policy: RefCell<SpinPolicy>,
-    /// The flow that was handed over.
     pub(crate) next: NextFlow,
     pub(crate) handles: HandleCache,
-    /// The time that its flows ran and that is not charged yet.
+    /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
     clock: TickClock,
 }
@@ -77,28 +75,24 @@ impl WorkerContext {
         }
     }
 
-    /// Reads the clock. The decisions between two jobs are made with one reading.
+    /// Reads the clock. The decisions between two jobs share one reading.
     pub(crate) fn read_clock(&self) -> u64 {
         self.clock.now_ns(|| self.domain.now_ns())
     }
 
-    /// The time of the last [`WorkerContext::read_clock`].
     pub(crate) fn last_ns(&self) -> u64 {
         self.clock.last_ns()
     }
 
-    /// Whether there is a request to this worker.
     #[inline(always)]
     pub(crate) fn has_request(&self) -> bool {
         self.status.requests.bits() != 0
     }
 
-    /// Whether no flow runs here now.
     pub(crate) fn is_between_flows(&self) -> bool {
         self.frame.borrow().flow.is_none()
     }
 
-    /// The flow that runs here, if one does.
     pub(crate) fn flow(&self) -> Option<Flow> {
         self.frame.borrow().flow.clone()
     }

@@ -36,12 +36,12 @@ pub(crate) fn run_as<R>(context: &WorkerContext, body: impl FnOnce() -> R) -> R 
     body()
 }
 
-/// Calls `body` with the worker that this thread is; with `None` if it is no worker.
+/// Calls `body` with the worker that this thread is; with `None` for other threads.
 #[inline(always)]
 pub(crate) fn with_current<R>(body: impl FnOnce(Option<&WorkerContext>) -> R) -> R {
     let context = CURRENT.get();
-    // SAFETY: either null, or set by a `run_as` that this call is inside of, and which borrows the
-    // worker's state meanwhile.
+    // SAFETY: either null, or set by a `run_as` that this call is inside, and that borrows the
+    // worker's state.
     body(unsafe { context.as_ref() })
 }
 
@@ -60,8 +60,8 @@ impl Domain {
         })
     }
 
-    /// The domain as the policy sees it now; for one of its workers, at the time when the worker
-    /// last read the clock.
+    /// The domain as the policy sees it now; for one of its workers, at the worker's last reading
+    /// of the clock.
     pub(crate) fn view(&self) -> View<'_> {
         let last_ns = self.with_caller(WorkerContext::last_ns);
         self.view_at(last_ns.unwrap_or_else(|| self.now_ns()))

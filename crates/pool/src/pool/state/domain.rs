@@ -54,39 +54,35 @@ pub(crate) struct Domain {
     pub(crate) idle: IdleSet,
     pub(crate) ticker: Arc<Ticker>,
     pub(crate) timers: Timers<TimerJob>,
-    /// The number of joiners that sleep until another worker shares a task of their flow.
+    /// How many joiners sleep until another worker shares a task of their flow.
     pub(crate) sleeping_joiners: AtomicU32,
-    /// How long an idle worker spins before it parks, at most.
+    /// The longest spin of an idle worker before it parks.
     pub(crate) spin_ns: u64,
-    /// Whether the machine has a processor to spare for spinning.
     pub(crate) machine: MachineLoad,
     pub(crate) threads: Mutex<WorkerThreads>,
     pub(crate) entry_points: EntryPoints,
-    /// The first part of the names of its threads.
     pub(crate) name: &'static str,
-    /// The state of its threads.
     pub(crate) settings: ThreadSettings,
     clock: RealClock,
     is_closing: AtomicBool,
 }
 
-/// The threads of a domain. Each starts with the first work for it, so a pool for little work
-/// never makes threads that it cannot use.
+/// The threads of a domain. Each starts with the first work for it, so a pool for little work never
+/// makes threads that it cannot use.
 #[derive(Default)]
 pub(crate) struct WorkerThreads {
     pub(crate) handles: Vec<JoinHandle<()>>,
     pub(crate) has_started: Vec<bool>,
 }
 
-/// What the threads of a domain run. Given to the domain when it is made, since what they run is
-/// built on the domain.
+/// What the threads of a domain run. Passed to the domain when it is made, since that code is built
+/// on the domain.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryPoints {
     pub(crate) worker: fn(Arc<Domain>, CpuId),
     pub(crate) ticker: fn(&Domain),
 }
 
-/// The parts of a new domain.
 pub(crate) struct DomainPlan {
     pub(crate) name: &'static str,
     pub(crate) topology: Topology,
@@ -135,7 +131,6 @@ impl Domain {
         self.settings.class()
     }
 
-    /// The time since the domain was made.
     pub(crate) fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
@@ -159,13 +154,11 @@ impl Domain {
         workers.any(|worker| worker.is_forking.load(Ordering::Relaxed))
     }
 
-    /// Whether any stripe has an entry.
     pub(crate) fn has_waiting(&self) -> bool {
         self.stripes.iter().any(|stripe| stripe.length() > 0)
     }
 }
 
-/// Whether a flow has jobs, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowPhase {
     Asleep,
@@ -173,7 +166,6 @@ pub(crate) enum FlowPhase {
     Running,
 }
 
-/// What the lock of a flow guards.
 pub(crate) struct FlowState {
     pub(crate) entity: Entity,
     pub(crate) phase: FlowPhase,
@@ -198,18 +190,17 @@ pub(crate) struct FlowShared {
 
 /// A stream of jobs that the policy schedules. Clones are handles of the same flow.
 ///
-/// A flow is freed when all handles are dropped, its jobs are done, and the worker that ran them
-/// last has been idle once.
+/// A flow is freed when all handles are dropped, its jobs are done, and the last worker that ran
+/// them has been idle once.
 #[derive(Clone)]
 pub struct Flow {
     pub(crate) shared: Arc<FlowShared>,
 }
 
-/// What a stripe contains.
 pub(crate) enum QueueEntry {
     /// A flow with jobs.
     Run(Flow),
-    /// A flow that runs already and has tasks for other workers.
+    /// A running flow with tasks for other workers.
     Help(Flow),
 }
 
@@ -221,7 +212,7 @@ impl QueueEntry {
     }
 }
 
-/// What a timer does when it fires: it submits a job to a flow.
+/// A job that a timer submits to a flow when it fires.
 pub struct TimerJob {
     pub(crate) flow: Flow,
     pub(crate) body: JobBody,
@@ -245,7 +236,6 @@ impl Flow {
         }
     }
 
-    /// Its number in the timeline.
     pub(crate) fn number(&self) -> u32 {
         self.shared.number
     }
@@ -255,13 +245,13 @@ impl Flow {
         change(&mut self.shared.state.lock().entity)
     }
 
-    /// Drops all jobs: the pool has closed and will run none.
+    /// Drops all jobs: the pool has closed and will not run them.
     pub(crate) fn abandon(&self) {
         let mut state = self.shared.state.lock();
         state.phase = FlowPhase::Asleep;
         let unstarted = std::mem::take(&mut state.mailbox);
         drop(state);
-        // A job whose drop panics must not keep the others from being dropped.
+        // A job whose drop panics must not prevent dropping the others.
         for body in unstarted {
             let _ = job::catch(|| drop(body));
         }

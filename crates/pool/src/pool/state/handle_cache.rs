@@ -1,11 +1,11 @@
-//! Cached handles of flows that a worker ran lately, to be used when they are woken there again.
+//! Cached handles of flows that a worker ran lately, for when they are woken there again.
 //!
-//! A flow that is queued or runs is owned by a handle. Making one for each wake-up and dropping it
-//! at each stop takes two read-modify-writes (10 ns together) on a cache line that the other owners
-//! of the flow write too. Flows that wake each other on one worker, such as the stages of a
-//! pipeline, come again soon. So the worker caches the handle of a flow that goes to sleep, until
-//! another flow takes its slot or the worker has nothing to do. A flow without other handles lives
-//! that long at most.
+//! A queued or running flow is owned by a handle. Making one for each wake-up and dropping it at
+//! each stop takes two read-modify-writes (10 ns together) on a cache line that the flow's other
+//! owners write too. Flows that wake each other on one worker, such as the stages of a pipeline,
+//! come again soon. So the worker caches the handle of a flow that goes to sleep, until another
+//! flow takes its slot or the worker has nothing to do. A flow without other handles lives that
+//! long at most.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use super::domain::Flow;
 /// cache would have saved.
 const SLOTS: usize = 32;
 
-/// See the head of the file.
 #[derive(Default)]
 pub(crate) struct HandleCache {
     slots: [Cell<Option<Flow>>; SLOTS],
@@ -32,7 +31,6 @@ impl HandleCache {
         &self.slots[hash as usize % SLOTS]
     }
 
-    /// Caches the handle of a flow that goes to sleep.
     pub(crate) fn put(&self, flow: Flow) {
         self.slot(&flow).set(Some(flow));
     }
@@ -49,7 +47,6 @@ impl HandleCache {
         }
     }
 
-    /// Drops all handles.
     pub(crate) fn clear(&self) {
         self.slots.iter().for_each(|slot| drop(slot.take()));
     }

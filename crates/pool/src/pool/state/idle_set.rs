@@ -18,7 +18,6 @@ use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_sync::atomic::{AtomicU64, Ordering};
 use refrain_sync::fence;
 
-/// The workers that have nothing to run.
 pub(crate) struct IdleSet {
     /// The words of a [`CpuMask`], as many as the workers need.
     words: Box<[AtomicU64]>,
@@ -34,7 +33,6 @@ impl IdleSet {
         }
     }
 
-    /// The workers in the set.
     pub(crate) fn mask(&self) -> CpuMask {
         let mut words = [0; CpuMask::WORDS];
         for (word, shared) in words.iter_mut().zip(&self.words) {
@@ -43,7 +41,6 @@ impl IdleSet {
         CpuMask::from_words(words)
     }
 
-    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.words
             .iter()
@@ -57,8 +54,8 @@ impl IdleSet {
         fence(Ordering::SeqCst);
     }
 
-    /// Removes a worker; returns whether it was in the set. If so, the caller has to wake it (or,
-    /// for the worker itself, nobody else will).
+    /// Removes a worker; returns whether it was in the set. If so, the caller has to wake it
+    /// (unless it is the caller itself): nobody else will.
     pub(crate) fn claim(&self, cpu: CpuId) -> bool {
         let (word, bit) = word_and_bit(cpu);
         let Some(word) = self.words.get(word) else {

@@ -7,18 +7,17 @@ use refrain_sync::plain::Mutex;
 
 use super::worker_status::WorkerStatus;
 
-/// The workers by id, less one. Read only by threads that have to wait anyway.
+/// The workers by id minus one. Read only by threads that have to wait anyway.
 static OWNERS: Mutex<Vec<Weak<WorkerStatus>>> = Mutex::new(Vec::new());
 
-/// The id of a worker. It is free for another one when the worker is dropped.
+/// The id of a worker. It is reused after the worker is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LockOwnerId(u32);
 
 impl LockOwnerId {
-    /// A thread that is no worker, and a lock that none holds.
+    /// For threads that are not workers, and locks that nobody holds.
     pub(crate) const NONE: LockOwnerId = LockOwnerId(0);
 
-    /// A new id for `worker`.
     pub(crate) fn register(worker: &Arc<WorkerStatus>) -> LockOwnerId {
         let mut owners = OWNERS.lock();
         let free = owners.iter().position(|owner| owner.strong_count() == 0);

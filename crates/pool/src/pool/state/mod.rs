@@ -1,5 +1,5 @@
 //! What the threads of a pool share, and what each worker owns: types and their invariants, without
-//! any decision about who runs next.
+//! decisions about what runs next.
 
 pub(crate) mod context;
 pub(crate) mod current;

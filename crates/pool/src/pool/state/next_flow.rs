@@ -1,9 +1,9 @@
 //! The flow that a job has handed over ([`Flow::hand_over`]): it runs next, on the same worker,
 //! unless something else precedes it.
 //!
-//! The policy grants it its slice under the lock under which it is woken. So it runs without its
-//! lock being taken again, and its job is never put into its mailbox: the job counts as started.
-//! If the flow does not run next after all, everything is undone: the job goes to the front of the
+//! The policy grants its slice under the lock under which it is woken. So it runs without taking
+//! its lock again, and its job is never put into its mailbox: the job counts as started. If the
+//! flow does not run next after all, everything is undone: the job goes to the front of the
 //! mailbox, the flow into a stripe, and the grant, which was not charged yet, is void.
 
 use std::cell::Cell;
@@ -13,9 +13,9 @@ use refrain_policy::{Class, Grant, Key, Nice, TenantId};
 use super::domain::Flow;
 use crate::pool::job::JobBody;
 
-/// Room for one flow. Each field is a cell of its own: filled and emptied as a whole, fields of a
-/// byte would be read as part of a vector before the processor has put them together, and each such
-/// read stalls for some 4 ns.
+/// Room for one flow. Each field is a separate cell: if they were filled and emptied as a whole,
+/// byte-sized fields would be read as part of a vector before the processor has put them together,
+/// and each such read stalls for about 4 ns.
 #[derive(Default)]
 pub(crate) struct NextFlow {
     flow: Cell<Option<Flow>>,
@@ -43,7 +43,6 @@ impl NextFlow {
         self.class.set(Some(grant.class));
     }
 
-    /// Whether there is a flow.
     pub(crate) fn is_filled(&self) -> bool {
         let flow = self.flow.take();
         let is_filled = flow.is_some();
@@ -57,7 +56,6 @@ impl NextFlow {
         Some((self.flow.take()?, self.body.take()?))
     }
 
-    /// The key under which it is queued and published.
     pub(crate) fn key(&self) -> Key {
         Key::from_bits(self.key.get())
     }
@@ -66,7 +64,6 @@ impl NextFlow {
         self.nice.get()
     }
 
-    /// The grant of its slice, to be charged when it runs.
     pub(crate) fn grant(&self) -> Grant {
         Grant {
             slice_ns: self.slice_ns.get(),

@@ -15,21 +15,19 @@ pub(crate) const MEASURE: u32 = 1 << 4;
 
 /// The requests to one worker. Aligned to two cache lines, since processors fetch lines in pairs.
 ///
-/// The load of a checkpoint is relaxed: a set bit only says that the worker must look, and it is
-/// early enough when it looks late by the time that a cache line takes to travel. Setting releases
-/// and clearing acquires, so that a worker that clears a bit and then looks sees what was queued
-/// before the bit was set.
+/// The load of a checkpoint is relaxed: a set bit only says that the worker must look, and looking
+/// late by the travel time of a cache line is early enough. Setting releases and clearing acquires,
+/// so that a worker that clears a bit and then looks sees what was queued before the bit was set.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Requests {
     bits: AtomicU32,
-    /// The time of the oldest request that was not acknowledged, by the pool's clock; 0 when there
-    /// is none.
+    /// The time of the oldest unacknowledged request, by the pool's clock; 0 when there is none.
     requested_ns: AtomicU64,
 }
 
 impl Requests {
-    /// The bits that are set: the one relaxed load of a checkpoint.
+    /// The set bits: the one relaxed load of a checkpoint.
     #[inline(always)]
     pub(crate) fn bits(&self) -> u32 {
         self.bits.load(Ordering::Relaxed)
@@ -40,16 +38,14 @@ impl Requests {
         self.bits.fetch_or(bits, Ordering::Release) & bits != bits
     }
 
-    /// Clears `bits`.
     pub(crate) fn clear(&self, bits: u32) {
         self.bits.fetch_and(!bits, Ordering::Acquire);
     }
 
-    /// Requests that the worker look at its queue at its next checkpoint.
+    /// Asks the worker to look at its queue at its next checkpoint.
     pub(crate) fn request(&self, bits: u32, now_ns: u64) {
-        // The time of the first request counts. It is stored before the bit, so that the
-        // acknowledgement of the bit takes it away: a time that remained would be counted for a
-        // later request.
+        // The time of the first request counts. It is stored before the bit, so that acknowledging
+        // the bit removes it: a time that remained would be counted for a later request.
         let _ = self.requested_ns.compare_exchange(
             0,
             now_ns.max(1),

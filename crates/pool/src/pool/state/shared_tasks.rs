@@ -10,22 +10,21 @@ use refrain_sync::atomic::{AtomicU32, Ordering};
 use crate::pool::fork::ForkRef;
 use crate::pool::job::{JobBody, catch};
 
-/// What a helper runs once.
 pub(crate) enum TaskBody {
     Fork(ForkRef),
     /// A job of a scope. It reports its own end to its scope.
     ScopeJob(JobBody),
 }
 
-/// A task, and the worker that waits for it or will.
+/// A task, and the worker that waits or will wait for it.
 pub(crate) struct SharedTask {
     body: TaskBody,
     pub(crate) owner: CpuId,
 }
 
 impl SharedTask {
-    /// Runs the task. The caller then wakes the owner (`Domain::nudge`), which may sleep until
-    /// the task is done.
+    /// Runs the task. The caller then wakes the owner (`Domain::nudge`), which may sleep until the
+    /// task is done.
     pub(crate) fn run(self) {
         match self.body {
             TaskBody::Fork(fork) => fork.run(),
@@ -40,21 +39,21 @@ impl SharedTask {
 #[derive(Default)]
 struct TaskList {
     tasks: VecDeque<SharedTask>,
-    /// Joiners of this flow that sleep.
+    /// Sleeping joiners of this flow.
     joiners: Vec<CpuId>,
 }
 
-/// The shared tasks of one flow, the oldest first: it is also the largest.
+/// The shared tasks of one flow. The oldest, which is also the largest, comes first.
 #[derive(Default)]
 pub(crate) struct SharedTasks {
     list: ShortLock<TaskList>,
-    /// The length of the list, to be read without the lock.
+    /// The length of the list, for reading without the lock.
     length: AtomicU32,
 }
 
 impl SharedTasks {
-    /// Adds a task of the worker `owner`. Returns a joiner of this flow that sleeps and that the
-    /// caller has to wake.
+    /// Adds a task of the worker `owner`. Returns a sleeping joiner of this flow that the caller
+    /// has to wake.
     pub(crate) fn add(&self, body: TaskBody, owner: CpuId) -> Option<CpuId> {
         let mut list = self.list.lock();
         list.tasks.push_back(SharedTask { body, owner });
@@ -62,7 +61,6 @@ impl SharedTasks {
         list.joiners.pop()
     }
 
-    /// Takes the oldest task.
     pub(crate) fn take(&self) -> Option<SharedTask> {
         if self.is_empty() {
             return None;
@@ -73,7 +71,6 @@ impl SharedTasks {
         Some(task)
     }
 
-    /// Whether there is nothing to take.
     pub(crate) fn is_empty(&self) -> bool {
         self.length.load(Ordering::SeqCst) == 0
     }
@@ -83,7 +80,7 @@ impl SharedTasks {
         self.list.lock().joiners.push(cpu);
     }
 
-    /// Removes a joiner that does not sleep any more.
+    /// Removes a joiner that no longer sleeps.
     pub(crate) fn remove_joiner(&self, cpu: CpuId) {
         self.list.lock().joiners.retain(|&joiner| joiner != cpu);
     }

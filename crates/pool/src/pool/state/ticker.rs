@@ -20,7 +20,7 @@ struct TickerState {
 /// The ticker of one domain: a thread that reads the clock on behalf of the workers.
 #[derive(Default)]
 pub(crate) struct Ticker {
-    /// Whether it looks at the workers at regular times, so that it need not be woken.
+    /// Whether it looks at the workers at regular intervals, so that it need not be woken.
     is_watching: AtomicBool,
     state: Mutex<TickerState>,
     news: Condvar,
@@ -33,12 +33,12 @@ impl Ticker {
         self.is_watching.load(Ordering::Relaxed)
     }
 
-    /// As [`Ticker::is_watching`], ordered with the other calls that use this word.
+    /// Like [`Ticker::is_watching`], ordered with the other calls that use this word.
     pub(crate) fn is_watching_now(&self) -> bool {
         self.is_watching.load(Ordering::SeqCst)
     }
 
-    /// Watches from now on; returns whether it did not before.
+    /// Starts watching; returns whether it did not watch before.
     pub(crate) fn begin_watching(&self) -> bool {
         !self.is_watching.swap(true, Ordering::SeqCst)
     }
@@ -56,13 +56,13 @@ impl Ticker {
         }
     }
 
-    /// Wakes the thread, or keeps it from falling asleep: there is something new.
+    /// Wakes the thread, or keeps it from falling asleep.
     pub(crate) fn wake(&self) {
         self.lock().has_news = true;
         self.news.notify_one();
     }
 
-    /// Sleeps until [`Ticker::wake`] or for `time` at most. Returns false when the domain closes.
+    /// Sleeps until [`Ticker::wake`], at most for `time`. Returns false when the domain closes.
     pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
         let must_sleep = |state: &mut TickerState| !state.has_news && !state.is_closing;
         let mut state = match time {

@@ -7,7 +7,6 @@ use refrain_timer::{Expired, NEVER_NS, TimerSystem};
 
 use super::ticker::{Ticker, TickerWaker};
 
-/// Timers that deliver a `P` when they fire.
 pub(crate) struct Timers<P> {
     pub(crate) system: TimerSystem<P, TickerWaker>,
 }
@@ -36,8 +35,7 @@ impl<P> Timers<P> {
         }
     }
 
-    /// Drops all timers: none will fire any more, and what they own (flows, and through them the
-    /// domain) is freed.
+    /// Drops all timers, so that what they own (flows, and through them the domain) is freed.
     pub(crate) fn drop_all(&self) {
         self.expire(NEVER_NS, drop);
     }

@@ -12,7 +12,6 @@ pub(crate) struct View<'a> {
 }
 
 impl Domain {
-    /// The domain as the policy sees it at the time `now_ns`.
     pub(crate) fn view_at(&self, now_ns: u64) -> View<'_> {
         View {
             domain: self,
@@ -56,7 +55,7 @@ impl refrain_policy::View for View<'_> {
         worker.map_or(Nice::default(), |worker| worker.running_nice())
     }
 
-    // The frequency of a processor is not read: each wake-up would have to read a file of sysfs.
+    // The processor's frequency is not read: each wake-up would have to read a file of sysfs.
     fn is_scaled_down(&self, _: CpuId) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The half of a worker that other threads read, and what it has counted.
+//! The half of a worker that other threads read, and its counts.
 
 use refrain_policy::{Key, Nice};
 use refrain_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::idle::Sleeper;
 use crate::pool::histogram::Histogram;
 use crate::thread::class::ThreadId;
 
-/// What a worker has counted. Only the worker writes, with a load and a store; readers add up.
+/// The counts of a worker. Only the worker writes, with a load and a store; readers add up.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) jobs: Counter,
@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     /// The number of wake-ups that it sent, and how many of them took a system call.
     pub(crate) wakes: Counter,
     pub(crate) wake_calls: Counter,
-    /// How often it waited for a lock, how long, and how often it raised a holder out of the
+    /// How often and how long it waited for locks, and how often it raised a holder out of the
     /// kernel's idle class.
     pub(crate) lock_waits: Counter,
     pub(crate) lock_wait_ns: Counter,
@@ -46,7 +46,6 @@ impl Counter {
     }
 }
 
-/// The half of a worker that other threads read.
 #[derive(Default)]
 pub(crate) struct WorkerStatus {
     pub(crate) requests: Requests,
@@ -71,7 +70,6 @@ impl WorkerStatus {
         worker
     }
 
-    /// The key of the flow that it runs.
     pub(crate) fn running(&self) -> Key {
         Key::from_bits(self.running.load(Ordering::Relaxed))
     }
@@ -81,7 +79,6 @@ impl WorkerStatus {
         Nice::new(self.running_nice.load(Ordering::Relaxed) as i32 + Nice::MIN.value())
     }
 
-    /// Publishes what it runs, and until when.
     pub(crate) fn publish(&self, key: Key, nice: Nice, slice_end_ns: u64) {
         self.running.store(key.bits(), Ordering::Relaxed);
         self.running_nice

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// A flow of a pool with one worker, and the log that its jobs share with those of other flows.
+/// A flow of a pool with one worker, and a log that its jobs share with other flows' jobs.
 #[derive(Clone)]
 struct Writer {
     flow: Flow,
@@ -29,7 +29,7 @@ impl Writer {
         move || written.lock().unwrap().push(what)
     }
 
-    /// The log once both flows have no jobs.
+    /// The log once both flows have no jobs left.
     fn written(&self, other: &Writer) -> Vec<&'static str> {
         self.flow.run(|| ()).unwrap();
         other.flow.run(|| ()).unwrap();

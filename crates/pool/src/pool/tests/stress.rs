@@ -127,7 +127,7 @@ fn run_seed(seed: u64, jobs: u64) {
             start.elapsed() < Duration::from_secs(120),
             "seed {seed}: {ran} of {jobs}, {state:?}"
         );
-        // Not a loop that yields: it would take half of a processor away from the workers.
+        // Not a loop that yields, which would take half of a processor away from the workers.
         std::thread::sleep(Duration::from_micros(200));
     }
     for flow in &run.flows {

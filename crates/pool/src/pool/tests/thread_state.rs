@@ -65,7 +65,7 @@ fn recorder(states: &States) -> impl Fn() + Clone + Send + Sync + 'static {
     }
 }
 
-/// Gives the calling thread a state that differs from that of the process as much as possible.
+/// Gives the calling thread a state that differs from the process's as much as possible.
 fn change_state() {
     let this = kernel::this_thread();
     let is_privileged = kernel::set_class(this, KernelClass::Normal);
@@ -80,7 +80,7 @@ fn change_state() {
     };
     run("taskset", &["-pc", "0", &this]);
     if is_privileged {
-        // The threads that it starts could not go back to the nice value of the process otherwise.
+        // Otherwise the threads that it starts could not return to the process's nice value.
         run("renice", &["-n", "19", "-p", &this]);
     }
 }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::*;
 
-/// Adds four timers. Returns those that fired, in order, with whether their time had come; and the
-/// time that adding them took.
+/// Adds four timers. Returns the fired ones in order, with whether they were due, and the time that
+/// adding them took.
 fn four_timers() -> (Vec<(u64, bool)>, Duration) {
     let pool = pool(2);
     let flow = normal(&pool);

@@ -9,7 +9,7 @@ use crate::pool::state::current::with_current;
 use crate::pool::state::requests::{HEARTBEAT, INHERITED, MEASURE, PREEMPT, SLICE_OVER};
 
 /// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
-/// so a depth of `n` takes `n` degrees of urgency; the bound is for the size of the stack.
+/// so a depth of `n` takes `n` degrees of urgency; the bound limits the size of the stack.
 const NESTING_MAX: u32 = 8;
 
 /// The result of a checkpoint.
@@ -17,16 +17,16 @@ const NESTING_MAX: u32 = 8;
 pub enum Pace {
     /// The job continues.
     Continue,
-    /// The flow's slice is over and other flows are queued: a job that is done in steps should end
-    /// this one. Returned once for each slice.
+    /// The flow's slice is over and other flows are queued: a job that runs in steps should end
+    /// this one. Returned once per slice.
     Yield,
 }
 
 /// Runs flows that are more urgent than the calling job's, on top of it. Costs one relaxed load
 /// when there are none.
 ///
-/// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or
-/// [`Permits`](crate::Permits). Outside of a pool a checkpoint does nothing.
+/// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or [`Permits`](crate::Permits).
+/// Outside a pool a checkpoint does nothing.
 #[inline]
 pub fn checkpoint() -> Pace {
     with_current(|worker| match worker {
@@ -53,7 +53,7 @@ impl WorkerContext {
         if bits & INHERITED != 0 && locks_held() == 0 {
             self.end_inheritance();
         }
-        // A job that holds a lock goes on: a job on top of it could need the same lock, and would
+        // A job that holds a lock continues: a job on top of it could need the same lock, and would
         // wait forever.
         if bits & (PREEMPT | SLICE_OVER) == 0 || locks_held() > 0 {
             return Pace::Continue;

@@ -9,11 +9,10 @@ use crate::pool::state::context::WorkerContext;
 use crate::pool::state::domain::Flow;
 use crate::pool::state::requests::{HEARTBEAT, PREEMPT};
 
-/// How often a joiner checks whether it can go on before it sleeps: some microseconds, about the
-/// time that a sleep and a wake-up take.
+/// How often a joiner checks whether it can continue before it sleeps: a few microseconds, about as
+/// long as a sleep and a wake-up take.
 const JOIN_SPINS: u32 = 1000;
 
-/// Returns whether `is_ready` became true within the spins.
 fn spin_until(is_ready: impl Fn() -> bool) -> bool {
     (0..JOIN_SPINS).any(|_| {
         std::hint::spin_loop();
@@ -22,8 +21,8 @@ fn spin_until(is_ready: impl Fn() -> bool) -> bool {
 }
 
 impl WorkerContext {
-    /// Waits until `is_done`. Meanwhile runs the shared tasks of the flow, and nothing else except
-    /// flows that are more urgent.
+    /// Waits until `is_done`. While waiting, runs the shared tasks of the flow, and nothing else
+    /// except more urgent flows.
     pub(crate) fn wait_for(&self, flow: &Flow, is_done: impl Fn() -> bool) {
         let (tasks, sleeper) = (&flow.shared.tasks, &self.status.sleeper);
         let must_look = || is_done() || !tasks.is_empty() || self.has_request_for_joiner();

@@ -1,7 +1,7 @@
-//! What a worker does: takes flows and runs their jobs, also on top of a job that is preempted.
+//! What a worker does: takes flows and runs their jobs, also on top of a preempted job.
 //!
-//! Each file is an `impl` of [`WorkerContext`](super::state::context::WorkerContext). The lower
-//! ones first: `turn` runs one flow until it stops; `sharing` offers forks and scope jobs to other
+//! Each file is an `impl` of [`WorkerContext`](super::state::context::WorkerContext), from low to
+//! high: `turn` runs one flow until it stops; `sharing` offers forks and scope jobs to other
 //! workers; `checkpoint` handles requests, `joining` waits for shared tasks, `run_loop` is the
 //! thread.
 

@@ -17,7 +17,6 @@ use crate::pool::state::requests::{MEASURE, PREEMPT, SLICE_OVER};
 use crate::pool::worker::turn::NextRun;
 use crate::thread::kernel;
 
-/// Runs the worker `cpu` until its domain closes.
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
     let status = Arc::clone(&domain.workers[cpu.index()]);
     let thread = kernel::this_thread();

@@ -9,8 +9,7 @@ use crate::pool::state::requests::HEARTBEAT;
 use crate::pool::state::shared_tasks::TaskBody;
 
 impl WorkerContext {
-    /// Shares `task` of `flow`, which runs here, and wakes a worker for it if one has nothing to
-    /// do.
+    /// Shares `task` of `flow`, which runs here, and wakes an idle worker for it.
     pub(crate) fn share(&self, flow: &Flow, task: TaskBody) {
         match flow.shared.tasks.add(task, self.cpu) {
             Some(joiner) => self.domain.nudge(joiner),
@@ -20,12 +19,12 @@ impl WorkerContext {
         }
     }
 
-    /// From now on there are tasks for other workers here: while one is idle, the ticker sends
-    /// heartbeats to this worker.
+    /// Announces tasks for other workers: while a worker is idle, the ticker sends heartbeats to
+    /// this one.
     pub(crate) fn begin_forking(&self) {
         self.status.is_forking.store(true, Ordering::Relaxed);
-        // One of the two sees the other: this worker the idle one, or the one that becomes idle
-        // (`run_loop.rs`) that this worker forks.
+        // Either this worker sees the idle one, or the worker that becomes idle (`run_loop.rs`)
+        // sees that this one forks.
         fence(Ordering::SeqCst);
         if self.domain.has_idle_helper() {
             self.domain.start_watching();

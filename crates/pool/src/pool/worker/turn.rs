@@ -9,14 +9,12 @@ use crate::pool::state::context::WorkerContext;
 use crate::pool::state::domain::{Flow, FlowPhase, FlowState, QueueEntry};
 use crate::pool::state::requests::{PREEMPT, SLICE_OVER};
 
-/// What a worker runs next.
 pub(super) enum NextRun {
     /// The flow that was handed over.
     HandedOver,
     Queued(QueueEntry),
 }
 
-/// What follows a job of a flow.
 enum AfterJob {
     Next(JobBody),
     /// The turn has ended.
@@ -25,13 +23,13 @@ enum AfterJob {
 
 /// A worker charges this much time at once. Otherwise a job of 20 ns would spend as much again on
 /// the accounts, which all workers write. An account that is wrong by this much for each worker
-/// changes no share that could be measured (a slice is a hundred times as long).
+/// does not change shares measurably (a slice is a hundred times as long).
 const CHARGED_AT_ONCE_NS: u64 = 10_000;
 
 impl WorkerContext {
-    /// Runs `next`, and afterwards publishes again the flow below it.
+    /// Runs `next`, and then publishes the flow below it again.
     pub(super) fn run(&self, next: NextRun) {
-        // A case of its own, because setting nothing aside costs as much as setting a flow aside.
+        // A separate case, because setting nothing aside costs as much as setting a flow aside.
         if self.is_between_flows() {
             self.run_alone(next);
             return self.status.publish(Key::NONE, Nice::default(), u64::MAX);
@@ -71,7 +69,6 @@ impl WorkerContext {
         }
     }
 
-    /// Runs a flow that was queued.
     fn run_flow(&self, flow: Flow) {
         let domain = &self.domain;
         let view = domain.view_at(self.last_ns());
@@ -87,8 +84,8 @@ impl WorkerContext {
         self.run_jobs(first);
     }
 
-    /// Runs the flow that was handed over. The policy has granted its slice already, and its lock
-    /// is not taken.
+    /// Runs the handed-over flow. The policy has already granted its slice, and its lock is not
+    /// taken.
     fn run_next(&self) {
         let Some((flow, body)) = self.next.take() else {
             return;
@@ -150,7 +147,6 @@ impl WorkerContext {
         }
     }
 
-    /// The number of the flow that runs here.
     fn flow_number(&self) -> u32 {
         let frame = self.frame.borrow();
         frame.flow.as_ref().map_or(0, Flow::number)
@@ -167,9 +163,8 @@ impl WorkerContext {
         }
     }
 
-    /// One call of a job. Returns the job if it has more steps.
     fn run_body(&self, mut body: JobBody) -> Option<JobBody> {
-        // The drop of the job runs foreign code too, so its panic is caught with that of the call.
+        // The drop of the job also runs foreign code, so its panic is caught with the call's.
         let ran = catch(move || match body() {
             Step::Again => Some(body),
             Step::Done => None,
@@ -245,7 +240,6 @@ impl WorkerContext {
         }
     }
 
-    /// Charges everything, before the worker idles.
     pub(super) fn charge_all(&self) {
         if let Some(sum) = self.uncharged.take() {
             self.domain.ledger.ran(&sum);
@@ -274,7 +268,6 @@ impl WorkerContext {
         None
     }
 
-    /// Clears `bits` of the requests, and counts how long the worker took to respond.
     pub(super) fn acknowledge(&self, bits: u32, now_ns: u64) {
         if let Some(requested_ns) = self.status.requests.acknowledge(bits) {
             self.status
