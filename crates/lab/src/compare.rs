@@ -43,8 +43,8 @@ pub fn compare(context: &Context, defaults: Defaults, profile: &Profile) -> Resu
     section.push(row(
         context,
         "pipes: bytes per second",
-        (defaults.pipe_bytes, binary_text(defaults.pipe_bytes as u64)),
-        pipe.map(|bytes| (bytes, binary_text(bytes as u64))),
+        (defaults.pipe_bytes, binary_text(defaults.pipe_bytes)),
+        pipe.map(|bytes| (bytes, binary_text(bytes))),
         rate,
     )?);
     let table_bytes = TABLE_BYTES.min(context.memory_bytes / 2);

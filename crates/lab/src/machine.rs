@@ -43,7 +43,7 @@ impl Machine {
         let caches: Vec<String> = self
             .caches
             .iter()
-            .map(|cache| format!("L{} {}", cache.level, binary_text(cache.bytes as u64)))
+            .map(|cache| format!("L{} {}", cache.level, binary_text(cache.bytes)))
             .collect();
         let caches = if caches.is_empty() {
             "caches not stated".to_owned()

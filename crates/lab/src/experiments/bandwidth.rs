@@ -128,9 +128,9 @@ fn findings(copies: &[(u64, f64)]) -> Vec<String> {
     vec![format!(
         "Copies are fastest in pieces of {}: {}. Pieces of {} are copied at {}, {:.1} times as \
          slow.",
-        binary_text(best.0 as u64),
+        binary_text(best.0),
         value_text(best.1, Unit::BytesPerSecond),
-        binary_text(last.0 as u64),
+        binary_text(last.0),
         value_text(last.1, Unit::BytesPerSecond),
         best.1 / last.1
     )]

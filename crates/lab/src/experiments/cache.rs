@@ -112,12 +112,12 @@ fn findings(ladder: &[(u64, f64)], machine: &Machine) -> Vec<String> {
         let stated = stated.map_or(String::new(), |cache| {
             format!(
                 " (the system states L{level} with {})",
-                binary_text(cache.bytes as u64)
+                binary_text(cache.bytes)
             )
         });
         findings.push(format!(
             "Step {level}: up to {}, {} per access{stated}.",
-            binary_text(step.largest_bytes as u64),
+            binary_text(step.largest_bytes),
             value_text(step.least_ns, Unit::Nanoseconds)
         ));
     }
@@ -126,7 +126,7 @@ fn findings(ladder: &[(u64, f64)], machine: &Machine) -> Vec<String> {
         "The last step begins at {} per access; {} take {} per access, {:.0} times as long as the \
          smallest table.",
         value_text(last.least_ns, Unit::Nanoseconds),
-        binary_text(largest_bytes as u64),
+        binary_text(largest_bytes),
         value_text(largest_ns, Unit::Nanoseconds),
         largest_ns / ladder[0].1
     ));

@@ -64,7 +64,7 @@ impl Experiment for Matrix {
             section.push([bytes.into(), "columns".into(), columns_ns.into()]);
             findings = vec![format!(
                 "The columns of a matrix of {} take {:.1} times as long as its rows.",
-                binary_text(bytes as u64),
+                binary_text(bytes),
                 columns_ns / rows_ns
             )];
         }

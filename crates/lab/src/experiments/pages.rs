@@ -147,7 +147,7 @@ fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> 
         findings.push(format!(
             "Random accesses to {} take {} on ordinary pages and {} on huge ones: {gain:.2} times \
              as long.",
-            binary_text(*size as u64),
+            binary_text(*size),
             value_text(*ordinary, Unit::Nanoseconds),
             value_text(*huge, Unit::Nanoseconds),
         ));
@@ -158,7 +158,7 @@ fn findings(pairs: &[(u64, [f64; 2])], gain: Option<f64>, machine: &Machine) -> 
     findings.push(match parted {
         Some((size, _)) => format!(
             "From {} on ordinary pages are slower by a quarter or more: the TLB reaches less far.",
-            binary_text(*size as u64)
+            binary_text(*size)
         ),
         None => "No size was slower by a quarter on ordinary pages.".into(),
     });

@@ -228,7 +228,7 @@ fn sightings_text(all: &[(usize, Sighting)], [one, many]: [&str; 2]) -> String {
             0 => format!("{size}: mixed not seen in {looks}"),
             mixed => format!(
                 "{size}: mixed seen {mixed} times in {looks} (pieces of {})",
-                binary_text(seen.piece_bytes as u64)
+                binary_text(seen.piece_bytes)
             ),
         }
     });
