@@ -48,7 +48,6 @@ fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// One line of the table.
 struct Row {
     raw_bytes: usize,
     bytes: usize,

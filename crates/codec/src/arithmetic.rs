@@ -20,7 +20,6 @@ pub(crate) trait BinaryCoder {
     fn code(&mut self, bit: bool, probability: u32) -> bool;
 }
 
-/// The bytes that are written at a time.
 const WORD_BYTES: usize = size_of::<u32>();
 const WORD_BITS: u32 = u32::BITS;
 /// The bytes that end a stream. A decoder reads this many ahead.
@@ -152,7 +151,6 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The last, incomplete word, padded with zeros.
 #[cold]
 fn zero_padded(rest: &[u8]) -> [u8; WORD_BYTES] {
     let mut word = [0; WORD_BYTES];

@@ -155,7 +155,6 @@ pub(crate) fn clamped_level(codec: &dyn Codec, settings: &Settings) -> i32 {
         .clamp(*description.levels.start(), *description.levels.end())
 }
 
-/// Returns `Setting` unless `value` is in `allowed`.
 pub(crate) fn check_setting(
     codec: CodecId,
     name: &'static str,

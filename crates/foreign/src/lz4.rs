@@ -1,5 +1,5 @@
-//! LZ4: concatenated frames, including those of the first version and skipped ones. `lz4_flex`
-//! decodes the blocks.
+//! LZ4: concatenated frames, including first-version and skipped ones. `lz4_flex` decodes the
+//! blocks.
 
 use std::hash::Hasher;
 

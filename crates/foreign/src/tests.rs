@@ -53,7 +53,7 @@ fn encode(format: Format, content: &[u8]) -> Vec<u8> {
             encoder.finish().unwrap()
         }
         Format::Lz4 => lz4(content, lz4_flex::frame::BlockMode::Linked),
-        _ => panic!("{format} is no stream"),
+        _ => panic!("{format} is not a stream"),
     }
 }
 

@@ -21,9 +21,9 @@
 //! | [`whole`] | small archives as a single frame |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
-//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`].
-//! Everything is a pure function of bytes; nothing here decodes blocks. The crate depends on
-//! `protect` for checksums and on `tree` for the type of an entry.
+//! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
+//! pure function of bytes; nothing here decodes blocks. The crate depends on `protect` for
+//! checksums and on `entries` for the type of an entry.
 //!
 //! ```
 //! use refrain_format::*;

@@ -18,7 +18,6 @@ pub enum Pages {
     Ordinary,
 }
 
-/// Whether [`HugeBuffer::zeroed`] asks for huge pages.
 static ASKS_FOR_HUGE_PAGES: AtomicBool = AtomicBool::new(true);
 
 /// Sets what [`HugeBuffer::zeroed`] asks for in the whole process. The default is huge pages.

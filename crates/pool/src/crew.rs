@@ -32,7 +32,6 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     /// The installed pool or threads; `None`: the crew starts its own pool with the first job.
     executor: Option<Executor>,
     own_pool: OnceCell<Option<Pool>>,
-    /// The state of its own threads.
     settings: ThreadSettings,
     /// The compute workers; a worker that is a flow runs one job in each step. Without workers, the
     /// coordinator runs the jobs in `next`.
@@ -191,7 +190,6 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         Pool::start_with(Options::with_workers(self.threads), self.settings.clone()).ok()
     }
 
-    /// Starts the thread of a group that blocks.
     fn start_group_thread(&self, group: ThreadGroup) {
         let thread = &self.group_threads[group as usize];
         if self.threads == 0 || thread.get() != GroupThread::NotStarted {

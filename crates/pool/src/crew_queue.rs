@@ -57,7 +57,6 @@ impl ThreadGroup {
         }
     }
 
-    /// The lanes of the group, the most urgent first.
     fn lanes(self) -> &'static [Lane] {
         match self {
             ThreadGroup::Compute => &[Lane::Urgent, Lane::Normal, Lane::Background],
@@ -88,7 +87,6 @@ struct QueueState<'env, E> {
     /// be too large after a spurious wake-up (a wake-up then wakes nothing), never too small (a
     /// wake-up would be lost).
     sleeping: [usize; ThreadGroup::COUNT],
-    /// The number of compute workers.
     workers: usize,
     coordinator_waits: bool,
     is_closed: bool,
@@ -127,9 +125,7 @@ pub(crate) struct CrewQueue<'env, E> {
     state: Mutex<QueueState<'env, E>>,
     work: [Condvar; ThreadGroup::COUNT],
     outcome: Condvar,
-    /// Wakes the thread of the input jobs while it waits for descriptors.
     input_wake: OnceLock<PipeWriter>,
-    /// Whether an input job had to run without its own stack.
     input_blocks: AtomicBool,
 }
 
@@ -205,7 +201,6 @@ impl<'env, E> CrewQueue<'env, E> {
         }
     }
 
-    /// Wakes the thread of the input jobs while it waits for descriptors.
     fn wake_polling(&self) {
         if let Some(mut wake) = self.input_wake.get() {
             // The pipe is open and never holds more than a few bytes.
@@ -318,8 +313,8 @@ impl<'env, E> CrewQueue<'env, E> {
         self.input_blocks.load(Ordering::Relaxed)
     }
 
-    /// The next input job. If there is none, sleeps until there is one, or, if it must not sleep,
-    /// returns so that the thread can wait for descriptors.
+    /// Returns the next input job. If the queue is empty, sleeps until a job comes, or, if it must
+    /// not sleep, returns so that the thread can wait for descriptors.
     #[cfg(not(loom))]
     fn next_input(&self, may_sleep: bool) -> NextInput {
         let mut state = self.lock();
@@ -420,7 +415,6 @@ impl<'env, E> CrewQueue<'env, E> {
         state.outcomes.pop_front()
     }
 
-    /// Ends the threads and drops the jobs that have not started.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;

@@ -11,7 +11,6 @@ use crate::coroutine::tests::alone;
 #[cfg(loom)]
 fn alone() {}
 
-/// Takes all events; `None` for a job that panicked.
 fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
     std::iter::from_fn(|| crew.next().map(Result::ok)).collect()
 }

@@ -42,7 +42,6 @@ pub(crate) enum CrewWorker {
 }
 
 impl Executor {
-    /// The number of workers that can run at once.
     pub(crate) fn workers(&self) -> usize {
         match self {
             Executor::Pool { pool, .. } => pool.workers(),
@@ -85,7 +84,6 @@ pub(crate) fn current_executor() -> Option<Executor> {
     }
 }
 
-/// Restores the previous executor, also when unwinding.
 struct Restore(Option<Executor>);
 
 impl Drop for Restore {

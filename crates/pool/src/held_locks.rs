@@ -13,7 +13,6 @@ pub(crate) fn locks_held() -> u32 {
     HELD.get()
 }
 
-/// Counts another lock.
 pub(crate) fn add() {
     HELD.set(HELD.get() + 1);
 }

@@ -3,14 +3,15 @@
 //! The engine uses a scoped [`crew()`]: a set of workers with one completion queue. The workers of
 //! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
-//! submit jobs to flows. Beside them there are [`Cancellation`], [`Lock`], [`Permits`] and
+//! submit jobs to flows. The crate also has [`Cancellation`], [`Lock`], [`Permits`] and
 //! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
 //! [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
-//! Only this crate starts threads; only it and `refrain-timer` read a clock. Other crates pass
-//! closures to a crew and remain pure functions of their inputs.
+//! Other crates do not start threads; they pass closures to a crew and remain pure functions of
+//! their inputs.
 //!
-//! It depends on `refrain-policy` and `refrain-timer`, and can be used without the engine.
+//! It depends on `refrain-policy`, `refrain-sync`, `refrain-timer` and `refrain-trace`, and can be
+//! used without the engine.
 //!
 //! ```
 //! use refrain_pool::{Lane, crew};

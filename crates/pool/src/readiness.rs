@@ -96,7 +96,6 @@ impl SuspendedJobs {
         self.waiting.is_empty()
     }
 
-    /// Runs a job until it waits or ends.
     pub(crate) fn start(&mut self, job: JobBody) -> TurnEnd {
         // Holds the job in case there is no stack.
         let slot = Arc::new(Lock::new(Some(job)));

@@ -13,7 +13,6 @@ use crate::lane::Lane;
 use crate::lock::Lock;
 use crate::{Crew, crew, suspend_until_readable};
 
-/// A reader that lets others run while its pipe is empty.
 struct Waits(PipeReader);
 
 impl Read for Waits {

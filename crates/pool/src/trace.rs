@@ -40,7 +40,6 @@ pub const RESULTS: &str = "results";
 /// device.
 const WAIT_NS_MIN: u64 = 20_000;
 
-/// The current time if events are recorded.
 #[inline(always)]
 pub(crate) fn begin() -> Option<u64> {
     refrain_trace::is_on().then(thread_now_ns)
@@ -59,7 +58,6 @@ pub(crate) fn span(kind: EventKind, name: &'static str, start_ns: u64, argument:
     });
 }
 
-/// Records a turn of a flow.
 #[cold]
 pub(crate) fn turn(flow: u32, start_ns: u64, end: TurnEnd) {
     record(Event {
@@ -152,7 +150,6 @@ thread_local! {
     static TRANSFERS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The state of a thread when it begins to read or write.
 struct Transfer {
     transfers: u64,
     start_ns: u64,

@@ -8,7 +8,7 @@ use crate::hash::xxh3::{Checksum64, checksum64};
 use crate::md5::reference::md5_reference;
 use crate::md5::{Md5, finish_many, md5, update_many};
 
-/// The checksum of two parts equals that of the whole.
+/// The checksum of two parts equals the checksum of the whole.
 ///
 /// # Panics
 /// If they differ.

@@ -23,13 +23,13 @@ pub struct Costs {
     pub switch: Distribution,
     /// The time from a decision to the start on a worker that spins.
     pub wake_spinning: Distribution,
-    /// The time from a decision to the start on a worker that has just gone to sleep (napping): its
-    /// processor is hardly idle yet, for instance because a hypervisor still polls for it.
+    /// The same for a worker that has just gone to sleep (napping): its processor is hardly idle
+    /// yet, for instance because a hypervisor still polls for it.
     pub wake_napping: Distribution,
-    /// The time from a decision to the start on a worker that has slept for a short time (dozing):
-    /// its processor is not in a deep idle state yet.
+    /// The same for a worker that has slept for a short time (dozing): its processor is not in a
+    /// deep idle state yet.
     pub wake_dozing: Distribution,
-    /// The time from a decision to the start on a worker that has slept for longer (parked).
+    /// The same for a worker that has slept for longer (parked).
     pub wake_parked: Distribution,
     /// The longest spin of a worker before it parks. The actual length follows from recent
     /// wake-ups, as in the pool.

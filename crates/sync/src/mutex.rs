@@ -286,7 +286,7 @@ impl Condvar {
         time_max: Option<Duration>,
     ) -> MutexGuard<'a, T> {
         let mutex = guard.mutex;
-        // Under the lock: whoever changes the value after this sees that somebody waits.
+        // Under the lock: a thread that changes the value after this sees that somebody waits.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let news = self.news.word.load(Ordering::SeqCst);
         drop(guard);

@@ -272,7 +272,7 @@ fn put_chunk(
     }
     let records = record_bytes(&chunk.records, dialect, width, crc);
     let base = archive.len();
-    // The offsets at which the position of each stream's next block is to be written.
+    // The offsets at which to write the position of each stream's next block.
     let mut patch = [0; 2];
     for offset in &mut patch {
         put_block_header(archive, header_width, 3, [0; 2]);

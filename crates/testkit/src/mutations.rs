@@ -258,7 +258,7 @@ fn forge_packed_section(frame: &mut [u8], rng: &mut Rng) -> String {
     let at = rng.length(0, data.len() - 1);
     data[at] = *rng.choose(&EDGE_VALUES) as u8;
     let value = data[at];
-    // Uncoded blocks and extents have no checksum of their own.
+    // Uncoded blocks and extents have no separate checksum.
     if frame_kind == FrameKind::Entries {
         let checksum = checksum64(data);
         let numbers = head.iter().enumerate().filter(|(_, byte)| **byte < 0x80);

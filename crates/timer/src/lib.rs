@@ -6,7 +6,7 @@
 //! with a change of the caller's own state. Per-worker timers with explicit migration are FreeBSD's
 //! callouts (callout(9)).
 //!
-//! The system has no thread: whoever calls [`TimerSystem::expire`] drives it. `refrain-pool` does
+//! The system has no thread: the callers of [`TimerSystem::expire`] drive it. `refrain-pool` does
 //! so for its workers, and has a `TimerThread` for programs without a pool.
 //!
 //! `README.md` explains the states, the protocols and why they are correct.

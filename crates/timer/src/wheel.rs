@@ -148,7 +148,7 @@ impl Wheel {
         let index = self.occupied[level].trailing_zeros() as usize;
         let shift = level as u32 * DIGIT_BITS;
         let span_mask = (1u64 << shift) - 1;
-        // The digits above the bucket's own equal those of the wheel.
+        // The digits above the bucket's own equal the wheel's.
         let above = self.tick & !((span_mask << DIGIT_BITS) | (BUCKETS_PER_LEVEL as u64 - 1));
         let first_tick = above | (index as u64) << shift;
         Some(FirstBucket {

@@ -23,7 +23,6 @@ impl CodecId {
 
 #[derive(Default)]
 pub(crate) struct DeflateState {
-    /// The encoder and its level.
     encoder: Option<(u32, Compress)>,
     decoder: Option<Decompress>,
 }

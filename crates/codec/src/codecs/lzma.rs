@@ -14,9 +14,7 @@ use crate::raw_length::{MAX_RAW_LENGTH_BYTES, window_limit_bytes};
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// log2 of the smallest dictionary, bytes.
 const DICTIONARY_LOG_MIN: u32 = 12;
-/// log2 of the largest dictionary used, bytes.
 const DICTIONARY_LOG_MAX: u32 = 30;
 const _: () = assert!(1 << DICTIONARY_LOG_MAX == MAX_RAW_LENGTH_BYTES);
 
@@ -156,7 +154,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// The largest code used; its size is that of `DICTIONARY_LOG_MAX`.
+    /// The largest code used; its size is `1 << DICTIONARY_LOG_MAX`.
     const CODE_MAX: u8 = (DICTIONARY_LOG_MAX - DICTIONARY_LOG_MIN) as u8 * 2;
     /// The largest code of the xz format.
     const CODE_STATED_MAX: u8 = 40;
@@ -244,7 +242,6 @@ fn options(level: i32, settings: &Settings, dictionary: Dictionary) -> Result<Lz
     Ok(options)
 }
 
-/// lc, lp, pb.
 fn checked_bits(settings: &Settings) -> Result<(u32, u32, u32)> {
     let context = settings.literal_context_bits.unwrap_or(3);
     let position = settings.literal_position_bits.unwrap_or(0);

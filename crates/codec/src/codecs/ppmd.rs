@@ -21,7 +21,6 @@ use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
-/// The smallest model memory used, bytes.
 const MEMORY_MIN_BYTES: u32 = 1 << 16;
 /// The largest model memory used, bytes; also the most that an archive may require of a reader.
 const MEMORY_MAX_BYTES: u32 = 256 << 20;

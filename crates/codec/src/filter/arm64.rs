@@ -1,5 +1,5 @@
-//! Branch filter for ARM64, after the description of the ARM64 filter in xz 5.4. The offset of BL
-//! becomes an absolute word target, that of ADRP an absolute page if the page is within 512 MiB.
+//! Branch filter for ARM64, after the description of the ARM64 filter in xz 5.4. BL's offset
+//! becomes an absolute word target, ADRP's an absolute page if the page is within 512 MiB.
 //! Positions count from the first instruction of the block, at offset `phase`: blocks start at any
 //! byte.
 

@@ -224,8 +224,8 @@ impl Owners {
     }
 }
 
-/// Parses the beginning of `window`. `globals` holds the values of global headers, and receives
-/// those of a global header here.
+/// Parses the beginning of `window`. `globals` holds the values of global headers, and receives a
+/// global header's values here.
 pub(crate) fn parse(window: &[u8], globals: &mut Overrides, owners: &mut Owners) -> Parsed {
     let Some(first) = record_at(window, 0) else {
         return Parsed::NeedBytes(RECORD_BYTES);

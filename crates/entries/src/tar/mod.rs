@@ -5,11 +5,11 @@
 //! sparse files.
 //!
 //! - [`TarView`] gives, entry by entry, the header group, the range of the content and the length
-//!   of the padding, the same bytes each time. The *canonical* view, of trees that were read from
+//!   of the padding, the same bytes each time. The *canonical* view, for trees that were read from
 //!   a directory, is POSIX.1-2001 pax with the records of GNU tar and star for what pax lacks. The
 //!   *recorded* view gives back a tar stream that was taken apart.
 //! - [`TarSplitter`] takes a tar stream apart. Every input comes back through the recorded view,
-//!   also one that is no tar: what belongs to no entry becomes entries of kind
+//!   even one that is not tar: bytes outside of entries become entries of kind
 //!   [`Raw`](crate::EntryKind::Raw) whose bytes are content.
 //!
 //! Paths are kept as the tar has them, but a directory has no `/` at its end, so `./` is `.`. A

@@ -48,7 +48,7 @@ pub struct SplitItem {
 }
 
 /// Takes a tar stream apart. The caller holds the stream and its position; it shows the splitter
-/// what is there and passes over the parts of each item:
+/// what is there and skips the parts of each item:
 ///
 /// ```
 /// use refrain_entries::tar::{SplitStep, TarSplitter};
@@ -233,7 +233,7 @@ pub fn is_global_header(part: &[u8]) -> bool {
 }
 
 /// The number of data bytes that an entry's header states, if the stream ended before them. Such an
-/// entry is the last one; its size is that of the data present.
+/// entry is the last one; its size counts only the data present.
 #[must_use]
 pub fn cut_from(entry: &Entry) -> Option<u64> {
     let header = recipe::unpadded_group(&entry.header_recipe)?;

@@ -229,7 +229,7 @@ fn too_high(what: &'static str, number: u32) -> FormatError {
     FormatError::Value {
         what,
         value: u64::from(number),
-        rule: "at most the number of those defined before",
+        rule: "at most the number of earlier definitions",
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) fn check_attributes(attributes: &[ExtendedAttribute]) -> Result<()> {
             return Err(FormatError::Value {
                 what: "bytes of an attribute name",
                 value: attribute.name.len() as u64,
-                rule: "not empty, and above the name before",
+                rule: "not empty, and above the previous name",
             });
         }
         previous = &attribute.name;

@@ -7,8 +7,8 @@ use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trail {
     pub class: u32,
-    /// How far its content is behind that of its reference (modulo 2^64); if it has the same
-    /// content, how far that is behind the previous content.
+    /// How far its content is behind its reference's (modulo 2^64); if it has the same content, how
+    /// far that is behind the previous content.
     pub step: u64,
 }
 
@@ -273,8 +273,8 @@ impl Model {
     }
 }
 
-/// The replacement of the shortest prefix that turns the path of `reference` into that of `entry`:
-/// the rests are equal.
+/// The replacement of the shortest prefix that turns the path of `reference` into the path of
+/// `entry`: the rests are equal.
 fn replacement(entries: &[Entry], entry: usize, reference: usize) -> Replacement {
     let path = |at: usize| entries.get(at).map_or(&[][..], |entry| &entry.path);
     let (new, old) = (path(entry), path(reference));

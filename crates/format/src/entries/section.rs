@@ -90,7 +90,7 @@ impl<'a> ColumnReaders<'a> {
                 return Err(FormatError::Value {
                     what: "column of entries",
                     value: id,
-                    rule: "not empty, and of a higher id than the one before",
+                    rule: "not empty, and of a higher id than the previous one",
                 });
             }
             previous_id = id;

@@ -14,7 +14,7 @@ pub(super) enum ReferenceState {
     Stated,
 }
 
-/// How a time is coded. The *latest own* time is that of the latest entry that does not have its
+/// How a time is coded. The *latest own* time belongs to the latest entry that does not have its
 /// reference's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum TimeState {

@@ -43,7 +43,7 @@ pub fn unpack_entries_within(
         Err(FormatError::Value {
             what: "bytes of the first path of a frame of entries",
             value: header.first_path.len() as u64,
-            rule: "those of the path of the first entry",
+            rule: "equal to those of the first entry's path",
         })
     }
 }
@@ -141,7 +141,7 @@ impl Unpacker<'_> {
             return Err(FormatError::Value {
                 what: "shape number",
                 value: number,
-                rule: "at most the number of shapes before",
+                rule: "at most the number of earlier shapes",
             });
         }
         let shape = Shape::from_code(self.columns.column(Column::ShapeCodes)?.u16()?)?;
@@ -172,7 +172,7 @@ impl Unpacker<'_> {
                     None => Err(FormatError::Value {
                         what: "number of a reference",
                         value: at,
-                        rule: "below that of the entry",
+                        rule: "below the entry's number",
                     }),
                 }
             }
@@ -258,7 +258,7 @@ impl Fields<'_, '_> {
             return Err(FormatError::Value {
                 what: "shared bytes of a path",
                 value: prefix.saturating_add(suffix),
-                rule: "at most those of the previous path and of the reference's",
+                rule: "at most the length of the previous path and of the reference's",
             });
         };
         let path = [first, own, last].concat();

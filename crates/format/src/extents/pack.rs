@@ -41,8 +41,8 @@ pub struct PackedExtents {
 }
 
 impl PackedExtents {
-    /// Returns the header of a frame with these extents, those of epoch `epoch_id`, which begins at
-    /// these offsets in the content and in the store.
+    /// Returns the header of a frame with these extents, which make up epoch `epoch_id`; it begins
+    /// at these offsets in the content and in the store.
     #[must_use]
     pub fn header(
         &self,

@@ -240,7 +240,7 @@ impl RowCoder {
             return Err(FormatError::Value {
                 what: "shared bytes of a path of a slice",
                 value: shared as u64,
-                rule: "at most the path before it",
+                rule: "at most the previous path",
             });
         };
         let mut separator = shared_bytes.to_vec();
@@ -432,7 +432,7 @@ fn members_after(member_id: u64, before: u64) -> Result<u64> {
     member_id.checked_sub(before).ok_or(FormatError::Value {
         what: "member id of a frame of entries",
         value: member_id,
-        rule: "at least that of the frame of entries before",
+        rule: "at least the previous frame's",
     })
 }
 

@@ -353,7 +353,7 @@ pub(crate) fn parse_roots(data: &[u8]) -> Result<Vec<IndexNode>> {
             return Err(FormatError::Value {
                 what: "list of a root of the index",
                 value: id,
-                rule: "above that of the root before",
+                rule: "above the previous root's",
             });
         }
         previous_id = id;

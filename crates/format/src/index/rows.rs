@@ -158,7 +158,7 @@ impl IndexSlice {
             Err(FormatError::Value {
                 what: "bytes of a path of a slice of entries in the index",
                 value: self.separator.len() as u64,
-                rule: "above the path before it",
+                rule: "above the previous path",
             })
         }
     }
@@ -210,7 +210,7 @@ impl IndexName {
             Err(FormatError::Value {
                 what: "checksum of a name in the index",
                 value: self.checksum,
-                rule: "above the one before it (or the member id is)",
+                rule: "above the previous one (or the member id is)",
             })
         }
     }

@@ -1,5 +1,5 @@
 //! Finds the slices of a member that may hold a path. The member is identified by the numbers of
-//! its frames of entries, which follow those of earlier members.
+//! its frames of entries, which follow earlier members' frames.
 
 use std::ops::Range;
 

@@ -380,7 +380,7 @@ impl StreamChecker {
         self.index.observe_slices(member_id, slices);
     }
 
-    /// Compares the observed slices with those of the index, after the index was fed.
+    /// Compares the observed slices with the index's, after the index was fed.
     ///
     /// # Errors
     /// They differ.

@@ -52,7 +52,6 @@ impl Counts {
     }
 }
 
-/// The counts of one thread, which only that thread changes.
 pub(super) struct ThreadCounters(Arc<Counts>);
 
 /// Adds to a count that no other thread changes: cheaper than `fetch_add`.

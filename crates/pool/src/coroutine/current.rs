@@ -38,7 +38,6 @@ impl Current {
     }
 }
 
-/// Restores the previous current coroutine, also when unwinding.
 struct Restore(Option<Current>);
 
 impl Drop for Restore {

@@ -20,7 +20,6 @@ const REFUSED: *const Waker = ptr::without_provenance(1);
 unsafe impl Send for TurnStart {}
 
 impl TurnStart {
-    /// The suspension was refused; the turn continues.
     pub(super) const REFUSED: TurnStart = TurnStart { waker: REFUSED };
 
     /// Another turn. The waker remains where it is until the turn ends.

@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Mappings that are left for the rest of the process.
 const RESERVED_MAPPINGS: u64 = 5_000;
 
 /// The kernel's default, where its setting cannot be read.
@@ -12,7 +11,6 @@ const MAPPINGS_MAX_DEFAULT: u64 = 65_530;
 /// The smallest limit: a batch of stacks.
 const STACKS_MAX_LEAST: u64 = 128;
 
-/// How many stacks exist, in use or not.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn stacks_max() -> u64 {

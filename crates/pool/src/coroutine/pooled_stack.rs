@@ -12,7 +12,6 @@ use super::error::CreateError;
 use super::stack::{StackMemory, StackSize};
 use super::stack_pool;
 
-/// A stack in use. Dropping it returns its memory to the pool.
 pub(super) struct PooledStack {
     memory: ManuallyDrop<StackMemory>,
 }

@@ -11,7 +11,6 @@ use crate::lock::Lock;
 
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// Set when it is taken out of the queue.
     is_chosen: AtomicBool,
     waker: Lock<Option<Waker>>,
 }
@@ -40,7 +39,6 @@ impl Waiting {
         }
     }
 
-    /// Suspends until it is chosen.
     pub(super) fn wait(&self, yielder: &Yielder<'_>) -> Result<(), HoldsLock> {
         loop {
             {

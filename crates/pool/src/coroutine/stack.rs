@@ -19,7 +19,6 @@ pub enum StackSize {
 }
 
 impl StackSize {
-    /// All sizes, in the order of their index.
     pub(super) const ALL: [StackSize; 3] = [StackSize::Small, StackSize::Medium, StackSize::Large];
 
     /// The bytes of the stack, without the guard page.

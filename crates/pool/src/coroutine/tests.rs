@@ -369,7 +369,6 @@ fn run_all(coroutines: Vec<MovableCoroutine<()>>) -> usize {
     slots.iter().filter(|slot| slot.is_some()).count()
 }
 
-/// Suspends once, and is woken at once.
 fn pass(yielder: &Yielder<'_>) {
     if let Some(waker) = yielder.waker() {
         waker.wake();

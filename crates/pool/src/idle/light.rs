@@ -13,7 +13,6 @@
 
 use refrain_sync::atomic::{AtomicU32, Ordering};
 
-/// The light sleep of this processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LightSleep {
     /// UMWAIT.
@@ -46,7 +45,6 @@ impl LightSleep {
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 impl LightSleep {
-    /// The light sleep that CPUID reports.
     pub(super) fn detect() -> Option<LightSleep> {
         // 0 means "not detected yet". Threads that race detect and store the same.
         static DETECTED: AtomicU32 = AtomicU32::new(0);

@@ -2,7 +2,6 @@
 
 use refrain_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The time between two readings of the number of runnable threads.
 const READING_NS: u64 = 10_000_000;
 /// The smallest of this many readings counts: a thread that was runnable for a moment does not stop
 /// the spinning.

@@ -216,7 +216,6 @@ mod tests {
         assert_eq!(woken, WakeReason::Awake);
     }
 
-    /// Two threads that wake each other `rounds` times.
     fn ping_pong(limits: SpinLimits, rounds: u64) -> [WakeCounts; 2] {
         let sleepers: Arc<[Sleeper; 2]> = Arc::default();
         let turn = Arc::new(AtomicU64::new(0));

@@ -30,7 +30,6 @@ pub(crate) struct BorrowedJobs<'env> {
     borrow: PhantomData<&'env mut &'env ()>,
 }
 
-/// Counts one job until it is dropped.
 struct Token(Arc<Outstanding>);
 
 impl Drop for Token {
@@ -84,7 +83,7 @@ impl<'env> BorrowedJobs<'env> {
         *lock(&self.outstanding.count) += 1;
         let token = Token(Arc::clone(&self.outstanding));
         // SAFETY: only the lifetime changes. The closure is in a `CountedBody` beside a token that
-        // is dropped after it. Every holder of `&BorrowedJobs<'env>` is inside of
+        // is dropped after it. Every holder of `&BorrowedJobs<'env>` is inside
         // `with_borrowed_jobs`, which returns only when all tokens are dropped, so the closure is
         // gone before `'env` can end.
         let body: JobBody = unsafe { std::mem::transmute::<BorrowingBody<'env>, JobBody>(job) };

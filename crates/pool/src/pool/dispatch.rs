@@ -16,7 +16,6 @@ use super::state::requests::PREEMPT;
 use super::state::view::View;
 
 impl Domain {
-    /// Whether a queued entry precedes a running flow with the key `running`.
     pub(crate) fn is_preceded(&self, running: Key) -> bool {
         let best = self.stripes.iter().map(|stripe| stripe.best_key());
         let mut waiting = best.filter(|key| key.is_some()).peekable();
@@ -177,7 +176,6 @@ impl Flow {
 }
 
 impl WorkerContext {
-    /// Takes the next entry, in the order of the policy.
     pub(crate) fn take(&self, before: Option<Key>) -> Option<QueueEntry> {
         self.requeue_next();
         let view = self.domain.view_at(self.last_ns());

@@ -75,7 +75,6 @@ impl FutureState {
         true
     }
 
-    /// The future has ended.
     pub(crate) fn finish(&self) {
         self.0.store(DONE, Ordering::Release);
     }

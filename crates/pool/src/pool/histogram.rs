@@ -105,7 +105,6 @@ impl TimeHistogram {
         self.counts[..buckets].iter().sum()
     }
 
-    /// Counts one time.
     pub(crate) fn count_ns(&mut self, time_ns: u64) {
         self.counts.resize(BUCKETS, 0);
         self.counts[bucket_of(time_ns)] += 1;

@@ -197,7 +197,6 @@ pub(crate) fn body_of(job: impl FnOnce() + Send + 'static) -> JobBody {
     })
 }
 
-/// A job that calls `job` once, with the handle for its result.
 pub(crate) fn once<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> (JobBody, JobHandle<T>) {

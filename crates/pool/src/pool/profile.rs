@@ -84,7 +84,7 @@ impl WorkerProfile {
 /// The counts of a pool's workers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// One entry for each worker; those of the idle class follow the others.
+    /// One entry for each worker; the idle class comes last.
     pub workers: Vec<WorkerProfile>,
 }
 

@@ -22,7 +22,6 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 #[derive(Default)]
 struct ScopeState {
-    /// The first panic of a job.
     panic: Mutex<Option<Panic>>,
     cancellation: Cancellation,
 }

@@ -31,7 +31,6 @@ enum Found {
     Nothing,
 }
 
-/// The ticker's thread: runs until the domain closes.
 pub(crate) fn run(domain: &Domain) {
     kernel::shorten_slice(SLICE_NS);
     kernel::set_exact_wakeups();

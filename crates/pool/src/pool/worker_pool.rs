@@ -52,12 +52,10 @@ impl Options {
 ///
 /// Dropping a pool finishes the running jobs, drops all others and joins the threads.
 pub struct Pool {
-    /// Workers of the kernel's normal class.
     pub(super) normal: Arc<Domain>,
     /// Workers that the kernel runs when a processor has nothing else to do; made with the first
     /// flow of the idle class.
     idle: OnceLock<Arc<Domain>>,
-    /// The state of the threads of the normal class.
     settings: ThreadSettings,
     options: Options,
 }

@@ -37,7 +37,6 @@ pub(super) struct RequestId {
 struct Request<T> {
     end: u64,
     access: Access,
-    /// The earlier conflicting requests that remain.
     blockers: usize,
     payload: T,
 }
@@ -60,13 +59,11 @@ impl<T> Default for Arrivals<T> {
     }
 }
 
-/// The number of bits of a length, which is at least 1.
 fn class_of(length: u64) -> u32 {
     u64::BITS - length.leading_zeros()
 }
 
 impl<T> Arrivals<T> {
-    /// Adds a request for a non-empty range.
     pub(super) fn arrive(&mut self, range: Range<u64>, access: Access, payload: T) -> RequestId {
         let mut blockers = 0;
         self.for_each_conflict(&range, access, |_, _| blockers += 1);
@@ -94,7 +91,6 @@ impl<T> Arrivals<T> {
         is_free
     }
 
-    /// Whether the request is granted.
     pub(super) fn is_granted(&self, id: RequestId) -> bool {
         let request = self.requests.get(&id);
         request.is_none_or(|request| request.blockers == 0)
@@ -131,13 +127,11 @@ impl<T> Arrivals<T> {
         });
     }
 
-    /// The number of requests, granted or not.
     #[cfg(all(test, not(loom)))]
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether there are no requests.
     #[cfg(all(test, not(loom)))]
     pub(super) fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.of_class == [0; CLASSES]

@@ -45,7 +45,6 @@ impl Pages {
         })
     }
 
-    /// Fills both pages with a number, one after the other.
     fn fill(&self, number: u64) {
         let guard = self.lock.write(0..2);
         self.enter(guard.arrival());

@@ -64,7 +64,6 @@ fn every_place_has_readers_or_one_writer() {
     }
 }
 
-/// Waits until this many requests are there, held or waiting.
 fn await_arrivals(lock: &RangeLock, count: usize) {
     let arrived = || lock.arrivals.lock().len();
     while arrived() < count {

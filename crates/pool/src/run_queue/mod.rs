@@ -80,7 +80,6 @@ impl<T> Default for RunQueueState<T> {
 }
 
 impl<T> RunQueueState<T> {
-    /// The heap whose first entry has the lowest rank, and that rank.
     fn first(&self, rank: &impl Fn(Key) -> Rank) -> Option<(usize, Rank)> {
         if let [heap] = &self.heaps[..] {
             return Some((0, rank(heap.entries.peek()?.key)));

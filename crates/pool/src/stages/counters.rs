@@ -99,7 +99,6 @@ impl Usage {
     }
 }
 
-/// The resources that the calling thread has used so far.
 pub(super) fn of_thread() -> Usage {
     system::of_thread()
 }
@@ -152,7 +151,6 @@ mod system {
 
     const _: () = assert!(size_of::<EventAttr>() == 64);
 
-    /// A counter of the calling thread; `None` where the system refuses it.
     pub(super) fn open(kind: u32, config: u64) -> Option<File> {
         let attr = EventAttr {
             kind,

@@ -3,7 +3,6 @@
 /// The kernel's number of a thread; 0 where threads have no numbers.
 pub(crate) type ThreadId = i32;
 
-/// How the kernel schedules a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KernelClass {
     /// The process's class: `SCHED_OTHER`, unless its user chose another one

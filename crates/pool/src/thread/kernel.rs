@@ -7,7 +7,6 @@ use super::linux as system;
 
 use super::class::{KernelClass, ThreadId};
 
-/// The calling thread.
 pub(crate) fn this_thread() -> ThreadId {
     system::this_thread()
 }
@@ -19,12 +18,10 @@ pub(crate) fn set_class(thread: ThreadId, class: KernelClass) -> bool {
     system::set_class(thread, class)
 }
 
-/// Whether `thread` is in the class `SCHED_IDLE`.
 pub(crate) fn is_idle_class(thread: ThreadId) -> bool {
     system::is_idle_class(thread)
 }
 
-/// The class of the calling thread.
 pub(crate) fn current_class() -> KernelClass {
     if is_idle_class(this_thread()) {
         KernelClass::Idle

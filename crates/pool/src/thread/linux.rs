@@ -90,7 +90,6 @@ fn policy_number(class: KernelClass, is_batch: bool) -> libc::c_int {
     }
 }
 
-/// The nice value of `thread`.
 pub(super) fn nice_of(thread: ThreadId) -> Option<i32> {
     attributes(thread).map(|attr| attr.nice)
 }
@@ -135,7 +134,6 @@ pub(super) fn set_exact_wakeups() -> bool {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) == 0 }
 }
 
-/// The processors that `thread` may use.
 pub(super) fn processors_of(thread: ThreadId) -> Option<Processors> {
     // SAFETY: a structure of bits, for which zero is a value.
     let mut processors: Processors = unsafe { std::mem::zeroed() };
@@ -150,7 +148,6 @@ pub(super) fn processors_of(thread: ThreadId) -> Option<Processors> {
     (result == 0).then_some(processors)
 }
 
-/// Confines the calling thread to `processors`.
 pub(super) fn set_processors(processors: &Processors) -> bool {
     // SAFETY: the kernel reads the given number of bytes of `processors`.
     let result = unsafe {

@@ -2,13 +2,13 @@
 //!
 //! | state | value |
 //! |---|---|
-//! | scheduling policy | that of the process: `SCHED_OTHER`; of the idle class `SCHED_IDLE` |
-//! | nice | that of the process: 0, or what `nice(1)` set |
-//! | processors | those that the process may use (`taskset(1)`, control groups) |
-//! | signals | blocked, except those that a thread causes itself, and those of profilers |
+//! | scheduling policy | the process's: `SCHED_OTHER`; in the idle class `SCHED_IDLE` |
+//! | nice | the process's: 0, or what `nice(1)` set |
+//! | processors | the process's (`taskset(1)`, control groups) |
+//! | signals | blocked, except signals that a thread causes itself, and profilers' |
 //!
-//! "That of the process" means: that of its first thread, when the pool is made (for other threads:
-//! when they are started). It is what the user of the program chose. A process that was started as
+//! "The process's" is the value of its first thread when the pool is made (for other threads: when
+//! they are started): what the user of the program chose. A process that was started as
 //! `SCHED_BATCH` or `SCHED_IDLE` (`chrt(1)`) stays so with all its threads; real-time policies are
 //! not passed on.
 //!
@@ -29,7 +29,6 @@ use super::elsewhere as system;
 #[cfg(target_os = "linux")]
 use super::linux as system;
 
-/// Set when the whole process runs in the background.
 static IS_BACKGROUND_PROCESS: AtomicBool = AtomicBool::new(false);
 
 /// The state of a thread. See the head of the file.

@@ -10,9 +10,9 @@
 //! - I(b, c, d) = c ^ (b | !d): or, xor, add, rotate, add: 5.
 //!
 //! This yields 16 * (5 + 4 + 4 + 5) = 288 dependent operations for 64 bytes. The sum for G is a
-//! known technique; the steps, their functions and constants are those of RFC 1321. Two
-//! alternatives were slower by 1 to 6 % for one word: F as a sum, and I as a difference ((c ^ (!b &
-//! d)) is its complement).
+//! known technique; the steps, their functions and constants come from RFC 1321. Two alternatives
+//! were slower by 1 to 6 % for one word: F as a sum, and I as a difference ((c ^ (!b & d)) is its
+//! complement).
 //!
 //! The chain is this short only if the constants are not added at its end, where the compiler moves
 //! them when it reorders sums (one fifth slower). Therefore the caller passes the constants in a

@@ -18,10 +18,8 @@ use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
 const LANES: usize = CHAINS_MAX;
 /// Log2 of the entries of the index into a pair directory.
 const DIRECTORY_LOG: u32 = 16;
-/// The number of pairs of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// The memory of the inverse transform, reused from block to block.
 #[derive(Default)]
 pub(super) struct Inverse {
     /// For each row, the row of the suffix that is two bytes shorter.
@@ -32,7 +30,6 @@ pub(super) struct Inverse {
 }
 
 impl Inverse {
-    /// The memory for a transform of `length_bytes`, bytes.
     pub(super) const fn memory_bytes(length_bytes: u64) -> u64 {
         // Links; pair rows; first rows, bytes and index of the directory.
         4 * (length_bytes + 1) + (4 + 4 + 2) * (PAIRS as u64 + 2) + (2 << DIRECTORY_LOG) + 64
@@ -133,7 +130,6 @@ impl Matrix<'_> {
         self.transform.first().copied().unwrap_or(0)
     }
 
-    /// The first row that begins with each byte.
     fn first_rows(&self) -> [ChainRow; 256] {
         let mut next = 1;
         histogram(self.transform).map(|count| {
@@ -207,7 +203,6 @@ fn histogram(bytes: &[u8]) -> [u32; 256] {
     counts.map(|lanes| lanes.iter().sum())
 }
 
-/// Finds the two bytes that a row begins with.
 #[derive(Default)]
 struct PairDirectory {
     /// The first row of each pair that occurs, and of the suffix of one byte, rising; then the
@@ -266,7 +261,6 @@ impl PairDirectory {
         }
     }
 
-    /// The bytes of a row; undefined for row 0.
     #[inline(always)]
     fn bytes_of(&self, row: ChainRow) -> [u8; 2] {
         let mut index = usize::from(self.index[(row >> self.shift) as usize]);

@@ -21,7 +21,7 @@ pub(super) const INPUTS_MAX: usize = 4;
 pub(super) struct Weights([i16; INPUTS_MAX]);
 
 impl Weights {
-    /// Inputs are correlated, so the initial weights add up to twice those of an average.
+    /// Inputs are correlated, so the initial weights add up to twice the weights of an average.
     pub(super) const fn start(inputs: usize) -> Self {
         Self([(2 << WEIGHT_BITS) / (inputs as i16 + 2); INPUTS_MAX])
     }

@@ -37,7 +37,6 @@ use crate::workspace::Workspace;
 
 /// Repeats are removed only if that saves 1/32 of a block: restoring them takes time at each read.
 const REPEATS_SAVING_LOG: u32 = 5;
-/// The size of a row in the payload.
 const ROW_BYTES: usize = size_of::<ChainRow>();
 
 pub(crate) struct Bwt;
@@ -171,7 +170,6 @@ impl Codec for Bwt {
     }
 }
 
-/// Returns the model, creating it at the first call.
 fn model(cached: &mut Option<RunModel>) -> Result<&mut RunModel> {
     if cached.is_none() {
         *cached = RunModel::new();
@@ -181,7 +179,6 @@ fn model(cached: &mut Option<RunModel>) -> Result<&mut RunModel> {
         .ok_or_else(|| out_of_memory(model_memory_bytes()))
 }
 
-/// The memory of predictors, trees and chains.
 fn model_memory_bytes() -> u64 {
     RunModel::MEMORY_BYTES as u64 + (64 << 10)
 }

@@ -10,7 +10,6 @@ use crate::arithmetic::{BinaryCoder, PROBABILITY_BITS};
 
 /// The counters of one context, indexed by a `u16`, so no index can be out of bounds.
 type Counters = [Counter; 1 << 16];
-/// Even odds.
 const COUNTER_START: Counter = 0;
 
 /// Without the maps, source code becomes 0.3 % larger and decodes in 0.92 of the time. They have a

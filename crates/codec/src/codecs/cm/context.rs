@@ -9,7 +9,6 @@ use super::profile::Profile;
 /// The state that the contexts are computed from.
 #[derive(Default)]
 pub(crate) struct ContextState {
-    /// The last eight bytes, newest lowest.
     pub(crate) last: u64,
     /// The hash of the current word (letters, digits, `_`, bytes above 127); 0 outside a word.
     word: u32,
@@ -22,14 +21,11 @@ pub(crate) struct ContextState {
     line_above: usize,
     /// The byte of the line above in the next column, 0 when that line is shorter.
     above: u32,
-    /// The first four bytes of the line.
     line_head: u32,
-    /// The number of bytes so far.
     position: usize,
 }
 
 impl ContextState {
-    /// Updates the state with the last byte of `history`.
     #[inline(always)]
     pub(crate) fn next_byte(&mut self, history: &[u8]) {
         let position = history.len();
@@ -159,7 +155,6 @@ impl ContextState {
     }
 }
 
-/// The number of contexts of every profile.
 pub(crate) const CONTEXTS_MAX: usize = 16;
 
 /// The multiplicative hash of a context value; it depends on the context, too.

@@ -8,12 +8,10 @@
 /// The bits that products lose before they are added.
 pub(crate) const PRODUCT_SHIFT: u32 = 10;
 
-/// The parameters of an update of weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// The bits that products of input and step lose.
     pub(crate) shift: u32,
-    /// The largest magnitude of a weight.
     pub(crate) weight_max: i32,
 }
 

@@ -14,7 +14,6 @@ pub(crate) const LOGIT_LIMIT: i32 = 12 * LOGIT_ONE - 1;
 /// The largest magnitude of the input of a mixer.
 pub(crate) const INPUT_LIMIT: i32 = 8 * LOGIT_ONE - 1;
 
-/// The number of entries of the table of `squash`.
 const SQUASH_ENTRIES: usize = (LOGIT_LIMIT as usize + 1) * 2;
 /// `stretch` uses the upper 12 of 16 bits.
 const STRETCH_ENTRIES: usize = 1 << 12;

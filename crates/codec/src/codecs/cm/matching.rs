@@ -15,7 +15,6 @@ const LENGTH_MAX: u32 = 65_535;
 const VERIFY_MAX: usize = 48;
 /// The slots of a line, log2. The last byte alone selects the slot.
 const SLOTS_LOG: u32 = 4;
-/// The number of length classes.
 pub(crate) const LENGTH_CLASSES: usize = 16;
 /// The contexts of a match, for either predicted bit.
 pub(crate) const MATCH_CONTEXTS: usize = LENGTH_CLASSES << MISS_BITS;
@@ -28,7 +27,6 @@ const MISSES_MAX: u32 = 8;
 #[derive(Clone, Copy)]
 pub(crate) struct PredictedByte {
     pub(crate) byte: u8,
-    /// The class of the length matched.
     pub(crate) class: usize,
     /// The context: length and misses.
     pub(crate) context: usize,
@@ -55,7 +53,6 @@ pub(crate) struct MatchModel {
     class: usize,
     length_start: usize,
     byte_start: usize,
-    /// The indices of the counters for this bit.
     length_index: usize,
     byte_index: usize,
 }
@@ -82,7 +79,6 @@ impl MatchModel {
         }
     }
 
-    /// The class of the length matched, 0 without a prediction: a context of mixers.
     #[inline(always)]
     pub(crate) fn class(&self) -> usize {
         match self.predicted {

@@ -6,7 +6,6 @@
 use super::lanes::{Lanes, Limits, PRODUCT_SHIFT};
 use super::logistic::{INPUT_LIMIT, LOGIT_LIMIT, squash};
 
-/// A weight of one.
 pub(crate) const WEIGHT_ONE: i32 = 1 << 16;
 /// The largest magnitude of a weight. `INPUT_LIMIT * WEIGHT_LIMIT` fits in 31 bits.
 const WEIGHT_LIMIT: i32 = 8 * WEIGHT_ONE - 1;
@@ -21,9 +20,7 @@ const _: () = assert!(65_535 * (RATE_MAX as i64) * (INPUT_LIMIT as i64) < 1 << 3
 pub(crate) struct Mixer<L, const INPUTS: usize, const SETS: usize> {
     lanes: L,
     weights: Vec<[i32; INPUTS]>,
-    /// First row of each group.
     starts: [usize; SETS],
-    /// Rows in use for this bit.
     rows: [usize; SETS],
     /// The estimate of each group, log odds.
     logits: [i32; SETS],
@@ -101,7 +98,6 @@ impl<const SETS: usize> FinalMixer<SETS> {
         }
     }
 
-    /// The final log odds.
     #[inline(always)]
     pub(crate) fn mix(&mut self, estimates: &[i32; SETS], context: usize) -> i32 {
         self.row = context;
@@ -114,7 +110,6 @@ impl<const SETS: usize> FinalMixer<SETS> {
         self.logit
     }
 
-    /// Trains the weights with the bit.
     #[inline(always)]
     pub(crate) fn update(&mut self, estimates: &[i32; SETS], bit: u32, rate: i32) {
         let step = i64::from(error(self.logit, bit) * rate);

@@ -94,13 +94,11 @@ impl Model {
         &LEVEL_SETTINGS[row]
     }
 
-    /// The number of lines of the table of histories, log2.
     pub(crate) fn lines_log(self) -> u32 {
         (self.raw_length_log() + LINES_PER_BYTE_LOG)
             .clamp(LINES_LOG_MIN, self.level_settings().lines_log_max)
     }
 
-    /// The number of positions in each match model, log2.
     pub(crate) fn positions_log(self) -> u32 {
         self.raw_length_log()
             .clamp(POSITIONS_LOG_MIN, POSITIONS_LOG_MAX)

@@ -15,7 +15,7 @@ use super::model::Model;
 use super::profile::Profile;
 use super::table::{BucketOffset, Table};
 
-/// The inputs beside those of hashed contexts and matches: orders 0 and 1, and a constant.
+/// The inputs besides hashed contexts and matches: orders 0 and 1, and a constant.
 pub(crate) const OTHER_INPUTS: usize = 1 + 2 + 1;
 /// The rate of the probability of a bit history, log2 of its inverse.
 const MAP_SHIFT: u32 = 7;
@@ -61,7 +61,6 @@ pub(crate) struct Predictor<
     direct_mask: usize,
     /// The first of the sixteen rows of this nibble in the second map.
     apm_row: usize,
-    /// The match length from which bytes are coded by one flag.
     flag_match_bytes: u32,
     predicted_byte: Option<PredictedByte>,
     byte_flag: ByteFlag,
@@ -218,7 +217,6 @@ impl<
         self.predicted_byte.map(|predicted| predicted.byte)
     }
 
-    /// The probability that the prediction is right, 16 bits, 1..=65535.
     #[inline(always)]
     pub(crate) fn predict_flag(&mut self) -> u32 {
         match self.predicted_byte {
@@ -296,7 +294,6 @@ impl<
         }
     }
 
-    /// Prefetches the lines of the buckets of the next nibble.
     #[inline(always)]
     fn prefetch_buckets(&self, nibble: u32) {
         for &hash in &self.hashes {
@@ -324,7 +321,6 @@ fn apm_row(last: u64, nibble: u32) -> usize {
     (hash((last & 0xFF_FFFF) << 8 | u64::from(nibble), 0) as usize >> 24) << 4
 }
 
-/// The node in the tree of the bits of a nibble.
 #[inline(always)]
 fn nibble_node(partial: u32, count: u32) -> usize {
     let bits = count & 3;

@@ -14,8 +14,7 @@ const WAYS: usize = 4;
 pub(crate) const NODES: usize = 15;
 const _: () = assert!(WAYS * (1 + NODES) == LINE_BYTES);
 
-/// The line of the second nibble differs from that of the first one only in these bits: both are in
-/// one page.
+/// The lines of the two nibbles differ only in these bits: both are in one page.
 const NIBBLE_SPREAD_MASK: usize = 63;
 
 /// The smallest and the largest size, log2 of lines.
@@ -65,7 +64,6 @@ impl Table<'_> {
         (hash >> self.shift) as usize ^ ((nibble as usize * 2) & NIBBLE_SPREAD_MASK)
     }
 
-    /// Prefetches the line that `bucket` will access.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32, nibble: u32) {
         prefetch(&self.bytes[self.line(hash, nibble) * LINE_BYTES]);
@@ -99,7 +97,6 @@ impl Table<'_> {
         self.bytes[slot.0 as usize + node]
     }
 
-    /// Replaces the history at a node.
     #[inline(always)]
     pub(crate) fn set_state(&mut self, slot: BucketOffset, node: usize, state: HistoryState) {
         self.bytes[slot.0 as usize + node] = state;

@@ -2,7 +2,6 @@
 //! with one byte of lazy evaluation (levels 2 to 9, 2^level candidates). Words are read in
 //! little-endian order on every machine, so the bytes are the same everywhere.
 
-/// The shortest match of the format.
 const MIN_MATCH_BYTES: usize = 4;
 /// End rules of the format: the last match starts at least this many bytes before the end,
 const MATCH_START_MARGIN_BYTES: usize = 12;
@@ -13,7 +12,6 @@ const MAX_DISTANCE: usize = 65_535;
 
 /// log2 of the entries of the fast table: 32 KiB, fits first-level caches.
 const FAST_LOG: u32 = 13;
-/// log2 of the entries of the chain heads.
 const HEAD_LOG: u32 = 15;
 /// The entries of the chain: one per position of the window.
 const CHAIN_ENTRIES: usize = 1 << 16;
@@ -259,7 +257,6 @@ fn hash5(word: u64, log: u32) -> usize {
     ((word << 24).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - log)) as usize
 }
 
-/// Fibonacci hashing of four bytes.
 #[inline]
 fn hash4(word: u32, log: u32) -> usize {
     (word.wrapping_mul(0x9E37_79B1) >> (32 - log)) as usize

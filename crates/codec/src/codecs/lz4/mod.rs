@@ -25,7 +25,6 @@ impl CodecId {
     pub const LZ4: Self = Self(1);
 }
 
-/// The first level that searches hash chains.
 const FIRST_CHAIN_LEVEL: i32 = 2;
 
 impl Codec for Lz4 {

@@ -98,7 +98,7 @@ fn handicap_bytes(level: i32, own_bytes: usize) -> usize {
     }
 }
 
-/// The finder of the level. Its tables are at least as large as those of [`others`].
+/// The finder of the level. Its tables are at least as large as in [`others`].
 ///
 /// Table sizes: the defaults of zstd are 2^14, 2^16 and 2^17. Two kernel trees and 490 MB of
 /// programs at level 1, without long-distance mode, MB and processor time of both: 217.0 and 143.8

@@ -24,7 +24,6 @@ pub(crate) struct Frame {
     pub(crate) nice: Nice,
     pub(crate) slice_end_ns: u64,
     pub(crate) started_ns: u64,
-    /// The time of the flows that ran on top of it.
     pub(crate) nested_ns: u64,
 }
 

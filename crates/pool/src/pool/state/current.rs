@@ -29,7 +29,6 @@ impl Drop for ClearOnDrop {
     }
 }
 
-/// Runs `body` as the worker `context`.
 pub(crate) fn run_as<R>(context: &WorkerContext, body: impl FnOnce() -> R) -> R {
     CURRENT.set(context);
     let _clear = ClearOnDrop;

@@ -42,13 +42,11 @@ use crate::run_queue::RunQueue;
 use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
 
-/// See the head of the file.
 pub(crate) struct Domain {
     pub(crate) policy: Scheme,
     pub(crate) topology: Topology,
     pub(crate) ledger: Ledger,
     pub(crate) stripes: Box<[RunQueue<QueueEntry>]>,
-    /// The stripe of each worker.
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<WorkerStatus>>,
     pub(crate) idle: IdleSet,
@@ -240,7 +238,6 @@ impl Flow {
         self.shared.number
     }
 
-    /// Calls `change` with the entity, under the flow's lock.
     pub(crate) fn with_entity<R>(&self, change: impl FnOnce(&mut Entity) -> R) -> R {
         change(&mut self.shared.state.lock().entity)
     }

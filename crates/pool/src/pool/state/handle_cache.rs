@@ -35,7 +35,6 @@ impl HandleCache {
         self.slot(&flow).set(Some(flow));
     }
 
-    /// The cached handle of `flow`, or a new one.
     pub(crate) fn take_or_clone(&self, flow: &Flow) -> Flow {
         let slot = self.slot(flow);
         match slot.take() {

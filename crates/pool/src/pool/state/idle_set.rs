@@ -19,7 +19,6 @@ use refrain_sync::atomic::{AtomicU64, Ordering};
 use refrain_sync::fence;
 
 pub(crate) struct IdleSet {
-    /// The words of a [`CpuMask`], as many as the workers need.
     words: Box<[AtomicU64]>,
 }
 

@@ -38,7 +38,6 @@ impl LockOwnerId {
         self.0
     }
 
-    /// The worker, if it still exists.
     pub(crate) fn worker(self) -> Option<Arc<WorkerStatus>> {
         let index = usize::try_from(self.0).ok()?.checked_sub(1)?;
         let owners = OWNERS.lock();

@@ -39,7 +39,6 @@ impl SharedTask {
 #[derive(Default)]
 struct TaskList {
     tasks: VecDeque<SharedTask>,
-    /// Sleeping joiners of this flow.
     joiners: Vec<CpuId>,
 }
 
@@ -75,12 +74,10 @@ impl SharedTasks {
         self.length.load(Ordering::SeqCst) == 0
     }
 
-    /// Adds a joiner that is about to sleep until there is a task.
     pub(crate) fn add_joiner(&self, cpu: CpuId) {
         self.list.lock().joiners.push(cpu);
     }
 
-    /// Removes a joiner that no longer sleeps.
     pub(crate) fn remove_joiner(&self, cpu: CpuId) {
         self.list.lock().joiners.retain(|&joiner| joiner != cpu);
     }

@@ -43,7 +43,6 @@ impl Ticker {
         !self.is_watching.swap(true, Ordering::SeqCst)
     }
 
-    /// For the ticker itself: sets whether it watches.
     pub(crate) fn set_watching(&self, is_watching: bool) {
         self.is_watching.store(is_watching, Ordering::SeqCst);
     }

@@ -25,7 +25,6 @@ impl<P> Timers<P> {
         (next_ns != NEVER_NS).then(|| Duration::from_nanos(next_ns.saturating_sub(now_ns)))
     }
 
-    /// Calls `fire` with each timer that is due at `now_ns`.
     pub(crate) fn expire(&self, now_ns: u64, fire: impl Fn(P)) {
         for worker in 0..self.system.workers() {
             if self.system.next_ns(worker) <= now_ns {

@@ -54,9 +54,7 @@ pub(crate) struct WorkerStatus {
     running_nice: AtomicU32,
     /// When the slice of the running flow ends; `u64::MAX` when its end needs no request.
     pub(crate) slice_end_ns: AtomicU64,
-    /// Whether it has begun to join since the last heartbeat.
     pub(crate) is_forking: AtomicBool,
-    /// The kernel's number of its thread, once it runs.
     pub(crate) kernel_thread: AtomicU32,
     pub(crate) counters: Counters,
     pub(crate) gaps: Histogram,

@@ -85,7 +85,7 @@ fn a_future_without_wakers_is_freed() {
     });
     eventually(|| gate.waker.lock().unwrap().is_some());
     assert_eq!(Arc::strong_count(&alive), 2);
-    // After the last waker is dropped, nothing can wake the future any more.
+    // After the last waker is dropped, nothing can wake the future.
     eventually(|| {
         gate.waker.lock().unwrap().take();
         Arc::strong_count(&alive) == 1

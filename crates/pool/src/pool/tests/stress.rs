@@ -44,7 +44,6 @@ fn entity(random: &mut Rng, workers: usize) -> Entity {
     entity
 }
 
-/// The data that the jobs of one run share.
 struct StressRun {
     flows: Vec<Flow>,
     remaining: AtomicU64,

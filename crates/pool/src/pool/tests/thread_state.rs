@@ -15,7 +15,6 @@ use crate::thread::class::KernelClass;
 use crate::thread::kernel;
 use crate::{Lane, SignalDelivery, TimerThread, crew, start_detached};
 
-/// The state of one thread, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ThreadState {
     policy: u32,
@@ -85,7 +84,6 @@ fn change_state() {
     }
 }
 
-/// Starts every kind of thread; called by a job of the idle class.
 fn start_everything(pool: &Pool, record: &(impl Fn() + Clone + Send + Sync + 'static)) {
     let (sender, receiver) = channel();
     // Both normal workers at once, so that the second one starts.

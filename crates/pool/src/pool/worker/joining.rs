@@ -51,7 +51,6 @@ impl WorkerContext {
         }
     }
 
-    /// Whether there is a request that a waiting joiner can handle.
     fn has_request_for_joiner(&self) -> bool {
         self.status.requests.bits() & (PREEMPT | HEARTBEAT) != 0 && locks_held() == 0
     }
