@@ -462,7 +462,10 @@ impl PreparedMembers {
 
     /// Adds a directory as a tar stream.
     fn add_directory_as_tar(&mut self, directory: DirectoryContent) -> io::Result<()> {
+        let log = RereadLog::new(self.log_memory());
+        let again = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
         let tar = DirectoryTar {
+            log,
             walker: directory.walker()?,
             root: FileRoot::open(&directory.path)?,
             paths: directory.paths,
@@ -471,7 +474,7 @@ impl PreparedMembers {
             member: self.members.len(),
             problems: self.problems.clone(),
         };
-        self.add_stream(Box::new(tar.into_reader()), None);
+        self.add_stream(Box::new(tar.into_reader()), Some(Arc::new(again)));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use refrain_filesystem::{FileRoot, OpenedFile, Prefetcher, Problem, ProblemKind,
 use crate::write::tree::batch_bytes::BatchBytes;
 use crate::write::tree::feed::Problems;
 use crate::write::tree::file_data::{self, Piece, WHOLE_BYTES_MAX, pieces, read_piece, read_whole};
+use crate::write::tree::reread::{DataLocation, RereadLog};
 
 /// The entries that are listed at once, whose files are prefetched.
 const LISTED: usize = 1024;
@@ -23,6 +24,8 @@ pub(crate) struct DirectoryTar {
     pub walker: Walker,
     pub root: FileRoot,
     pub root_path: PathBuf,
+    /// What is in the stream, for reading it again.
+    pub log: RereadLog,
     /// Paths relative to the root, if only these are in the stream, without the directories above.
     pub paths: Option<Vec<Vec<u8>>>,
     /// Whether a file that cannot be read is an error.
@@ -42,6 +45,8 @@ pub(crate) struct DirectoryTarReader {
     /// The bytes to return next.
     ready: Cursor<Vec<u8>>,
     large: Option<LargeFile>,
+    /// The bytes of the stream before the next entry.
+    offset: u64,
     /// The paths of files that are not in the stream, in case hard links to them follow.
     left_out: BTreeSet<Vec<u8>>,
     has_ended: bool,
@@ -67,6 +72,7 @@ impl DirectoryTar {
             prefetcher: None,
             ready: Cursor::default(),
             large: None,
+            offset: 0,
             left_out: BTreeSet::new(),
             has_ended: false,
         }
@@ -98,8 +104,9 @@ impl DirectoryTarReader {
                 self.add(entry)?;
             } else {
                 self.has_ended = true;
-                let end_bytes = self.view.end().padding_bytes as usize;
-                self.ready = Cursor::new(vec![0; end_bytes]);
+                let end_mark = vec![0; self.view.end().padding_bytes as usize];
+                self.directory.log.add_bytes(self.offset, &end_mark);
+                self.ready = Cursor::new(end_mark);
             }
         }
         Ok(())
@@ -155,6 +162,27 @@ impl DirectoryTarReader {
     /// Begins an entry with its header. Returns the length of the padding behind its data.
     fn begin(&mut self, entry: &Entry) -> io::Result<u64> {
         let item = self.view.entry(entry).map_err(io::Error::other)?;
+        self.directory.log.add_bytes(self.offset, &item.header);
+        self.offset += item.header.len() as u64;
+        let all = 0..entry.size_bytes;
+        let ranges = match &entry.data_ranges {
+            _ if entry.kind != EntryKind::File => &[],
+            Some(ranges) => &ranges[..],
+            None => std::slice::from_ref(&all),
+        };
+        for (index, data) in ranges.iter().enumerate() {
+            // What follows the data in the file, its end or a hole, reads as zeros: the padding.
+            let is_last = index + 1 == ranges.len();
+            let padding_bytes = if is_last { item.padding_bytes } else { 0 };
+            let location = DataLocation {
+                start: self.offset,
+                length_bytes: data.end - data.start + padding_bytes,
+                path: &entry.path,
+                offset_in_file: data.start,
+            };
+            self.directory.log.add(&location);
+            self.offset += location.length_bytes;
+        }
         self.ready = Cursor::new(item.header);
         Ok(item.padding_bytes)
     }
@@ -275,6 +303,9 @@ mod tests {
 
     use refrain_entries::tar::{SplitStep, TarSplitter};
     use refrain_filesystem::WalkOptions;
+    use refrain_storage::Source;
+
+    use crate::write::log_memory::LogMemory;
 
     const LARGE_BYTES: usize = 9 << 20;
 
@@ -291,6 +322,7 @@ mod tests {
             walker: walker.unwrap(),
             root: FileRoot::open(root).unwrap(),
             root_path: root.to_path_buf(),
+            log: RereadLog::new(LogMemory::new(1 << 20)),
             paths,
             is_strict: false,
             member: 3,
@@ -347,8 +379,15 @@ mod tests {
         fs::write(root.path().join("d/large"), &large).unwrap();
         fs::write(root.path().join("d!"), "small").unwrap();
         fs::hard_link(root.path().join("d!"), root.path().join("e")).unwrap();
-        let (reader, problems) = reader_of(root.path(), None);
-        let found = read_all(reader);
+        let (mut reader, problems) = reader_of(root.path(), None);
+        let log = reader.directory.log.clone();
+        let mut stream = Vec::new();
+        reader.read_to_end(&mut stream).unwrap();
+        let found = entries_of(&stream);
+        let source = log.source_of_files(FileRoot::open(root.path()).unwrap(), Path::new("name"));
+        let mut again = vec![0x55; stream.len() + 9];
+        assert_eq!(source.read_at(0, &mut again).unwrap(), stream.len());
+        assert!(again[..stream.len()] == stream);
         assert_eq!(
             paths(&found),
             ["name", "name/d", "name/d/large", "name/d!", "name/e"]

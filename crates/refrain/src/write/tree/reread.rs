@@ -36,6 +36,8 @@ struct Record {
     /// The offset of the path in the log's text.
     path_start: u64,
     path_bytes: u32,
+    /// Whether the text is no path, but the bytes of the content themselves.
+    is_content: bool,
 }
 
 struct Log {
@@ -58,20 +60,38 @@ impl Log {
             last.length_bytes += location.length_bytes;
             return Some(());
         }
+        self.push(Record {
+            start: location.start,
+            length_bytes: location.length_bytes,
+            offset_in_file: location.offset_in_file,
+            path_start: self.paths.length_bytes(),
+            path_bytes: u32::try_from(location.path.len()).ok()?,
+            is_content: false,
+        })?;
+        self.paths.append(location.path)
+    }
+
+    fn try_add_bytes(&mut self, start: u64, bytes: &[u8]) -> Option<()> {
+        self.push(Record {
+            start,
+            length_bytes: bytes.len() as u64,
+            offset_in_file: 0,
+            path_start: self.paths.length_bytes(),
+            path_bytes: u32::try_from(bytes.len()).ok()?,
+            is_content: true,
+        })?;
+        self.paths.append(bytes)
+    }
+
+    fn push(&mut self, record: Record) -> Option<()> {
         if self.records.len() == self.records.capacity() {
             let more = (self.records.len() / 2).max(RECORDS_MIN);
             let bytes = (more * size_of::<Record>()) as u64;
             self.memory.reserve(bytes).then_some(())?;
             self.records.try_reserve_exact(more).ok()?;
         }
-        self.records.push(Record {
-            start: location.start,
-            length_bytes: location.length_bytes,
-            offset_in_file: location.offset_in_file,
-            path_start: self.paths.length_bytes(),
-            path_bytes: u32::try_from(location.path.len()).ok()?,
-        });
-        self.paths.append(location.path)
+        self.records.push(record);
+        Some(())
     }
 
     /// The record that holds `offset`, and its path.
@@ -125,6 +145,14 @@ impl RereadLog {
         let mut log = self.0.lock();
         if log.end.is_none() && log.try_add(location).is_none() {
             log.end = Some(location.start);
+        }
+    }
+
+    /// Records bytes of the content that no file has.
+    pub(crate) fn add_bytes(&self, start: u64, bytes: &[u8]) {
+        let mut log = self.0.lock();
+        if log.end.is_none() && log.try_add_bytes(start, bytes).is_none() {
+            log.end = Some(start);
         }
     }
 
@@ -186,7 +214,14 @@ impl Source for TreeContentSource {
             let rest = buffer.len() - done;
             let count = usize::try_from(record.length_bytes - inside).unwrap_or(rest);
             let part = &mut buffer[done..done + count.min(rest)];
-            let read = self.read_record(&path, record.offset_in_file + inside, part)?;
+            let read = if record.is_content {
+                let bytes = path.get(inside as usize..).unwrap_or_default();
+                let count = bytes.len().min(part.len());
+                part[..count].copy_from_slice(&bytes[..count]);
+                count
+            } else {
+                self.read_record(&path, record.offset_in_file + inside, part)?
+            };
             // A file that is shorter now differs from what was stored, and so do zeros.
             part[read..].fill(0);
             done += part.len();
