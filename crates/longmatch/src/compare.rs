@@ -5,7 +5,6 @@
 /// instructions.
 const WIDE: usize = 32;
 
-/// Returns the length of the longest common prefix of `a` and `b`.
 #[inline]
 pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
     let wide = a
@@ -23,7 +22,6 @@ pub(crate) fn equal_forward(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
-/// Returns the length of the longest common suffix of `a` and `b`.
 #[inline]
 pub(crate) fn equal_backward(a: &[u8], b: &[u8]) -> usize {
     let (left, right) = (a.as_rchunks::<WIDE>().1, b.as_rchunks::<WIDE>().1);

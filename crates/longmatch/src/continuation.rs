@@ -13,7 +13,6 @@ use crate::prefetch::prefetch;
 /// the bytes decide which.
 pub(crate) const CONTINUATION_KEY_BYTES: usize = 8;
 
-/// The number of buckets of the first table.
 const BUCKETS_MIN: usize = 1 << 8;
 
 /// The passage that followed, or came before, a range of the store.
@@ -32,7 +31,6 @@ pub(crate) enum Direction {
     Backward,
 }
 
-/// A continuation in the table.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ContinuationSlot {
     /// Part of the key's hash, which also selects the bucket; 0 in an empty slot.
@@ -136,7 +134,6 @@ impl Continuations {
         self.put(slot);
     }
 
-    /// Makes `slot` the latest of its bucket.
     fn put(&mut self, slot: ContinuationSlot) {
         let number = self.bucket_of(slot.tag);
         if let Some(Bucket(bucket)) = number.and_then(|number| self.buckets.get_mut(number)) {

@@ -41,7 +41,6 @@ pub enum MatchSource {
 }
 
 impl MatchSource {
-    /// Returns the source `length` bytes further on.
     fn after(self, length: u32) -> MatchSource {
         match self {
             MatchSource::Store(offset) => MatchSource::Store(offset + u64::from(length)),

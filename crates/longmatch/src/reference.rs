@@ -38,14 +38,12 @@ impl Default for ReferenceMatcher {
     }
 }
 
-/// The origin of a content byte.
 #[derive(Clone, Copy, PartialEq)]
 enum ByteOrigin {
     Store(usize),
     Fill(Pattern),
 }
 
-/// A repeat or run: a content range and its source.
 struct Repeat {
     start: usize,
     end: usize,

@@ -98,7 +98,6 @@ impl Default for X86Decoder {
     }
 }
 
-/// The size of an opcode with its operand.
 const INSTRUCTION_BYTES: u32 = 5;
 
 /// Whether an instruction may be converted, indexed by the opcodes among the three preceding bytes.

@@ -8,7 +8,6 @@ use crate::stage::{Progress, Stage, damaged};
 use refrain_codec::CodecId;
 use refrain_codec::{Error, Result};
 
-/// One bzip2 stream.
 pub(crate) struct Bzip2Stage {
     stream: Bzip2Decompress,
     has_ended: bool,
@@ -49,7 +48,6 @@ impl Stage for Bzip2Stage {
     }
 }
 
-/// One zlib stream.
 pub(crate) struct ZlibStage {
     stream: ZlibDecompress,
     has_ended: bool,

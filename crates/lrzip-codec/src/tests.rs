@@ -11,7 +11,6 @@ use crate::property::decode::{codec, decode_in_chunks};
 use refrain_codec::Result;
 use refrain_codec::property::{random_bytes, text};
 
-/// The sizes of the chunks of input and output.
 const CHUNK_BYTES: [usize; 4] = [1, 13, 5000, 1 << 30];
 
 fn assert_decodes(codec: LrzipCodec, data: &[u8], raw: &[u8]) {

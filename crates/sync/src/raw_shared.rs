@@ -11,7 +11,6 @@ use super::futex::Futex;
 use super::raw_mutex::spin;
 
 const WRITING: u32 = 1 << 31;
-/// Sleeping threads have to be woken.
 const AWAITED: u32 = 1 << 30;
 /// A writer waits: no more readers.
 const CLOSED: u32 = 1 << 29;

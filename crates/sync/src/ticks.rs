@@ -30,7 +30,6 @@ const DISTANCE_NS_MAX: u64 = 1_000_000_000;
 /// (It usually takes about 100. An error of this size makes the rate wrong by a few thousandths and
 /// a reading by a few µs.)
 const READING_TICKS_MAX: u64 = 1000;
-/// The number of fractional bits of a rate.
 const RATE_BITS: u32 = 32;
 
 /// The counter and the system's clock at a common moment, and the rate between them. For one

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The names of the program.
 const PROGRAMS: [&str; 2] = ["chromium", "chromium-browser"];
 
 /// How much page time, in milliseconds, passes before the page is examined: timers and frames run,

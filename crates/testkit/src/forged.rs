@@ -17,7 +17,6 @@ pub fn uncoded(raw: &[u8]) -> (Coding, Vec<u8>) {
     (Coding::none(), raw.to_vec())
 }
 
-/// The size of the pieces that have checksums.
 const PIECE_BYTES: usize = 65_536;
 
 /// The most entries of a frame here.

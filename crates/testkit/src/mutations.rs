@@ -276,7 +276,6 @@ fn fix_checksums(frame: &mut [u8], sequence: u64) {
     finish_header(frame, archive_id(frame), sequence);
 }
 
-/// Archives of later versions, and bytes after the end.
 fn later_versions(archive: &[u8]) -> impl Iterator<Item = Mutation> {
     let frames = frames_of(archive);
     let frame_count = frames.len() as u64;

@@ -15,7 +15,6 @@ struct Resolved {
 #[derive(Debug, Clone, Default)]
 pub struct ResolvedExtents {
     extents: Vec<Resolved>,
-    /// The number of extents before each epoch.
     epochs: Vec<usize>,
     store_bytes: u64,
 }
@@ -74,7 +73,6 @@ impl ResolvedExtents {
         *at += extent.length();
     }
 
-    /// The extents of earlier content, and their depths.
     fn parts(
         &self,
         start: u64,

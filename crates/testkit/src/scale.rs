@@ -19,7 +19,6 @@ pub fn scaled(cases: u32) -> u32 {
     scaled_by(cases, factor)
 }
 
-/// Parses the variable's value.
 fn scale_factor(value: &str) -> Result<f64, String> {
     match value.trim().parse::<f64>() {
         Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),

@@ -189,7 +189,6 @@ fn root() -> PathBuf {
         .to_path_buf()
 }
 
-/// Returns the names and directories of all crates, sorted.
 fn crates() -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(root().join("crates")).expect("the directory crates exists");
     let mut found: Vec<(String, PathBuf)> = entries
@@ -206,7 +205,6 @@ fn crates() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Returns all Rust files below `directory`, sorted.
 fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_path_buf()];
@@ -300,7 +298,6 @@ fn import_paths(prefix: &str, tree: &str) -> Vec<String> {
         .collect()
 }
 
-/// Removes the unit tests, which are at the end of a file.
 fn without_unit_tests(code: &str) -> String {
     let mut remaining = String::new();
     let mut lines = code.lines().peekable();
@@ -409,7 +406,6 @@ fn quoted_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Returns whether `line` contains `word` as a whole word.
 fn holds_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

@@ -110,7 +110,6 @@ impl Blocks {
         index
     }
 
-    /// Frees a block and returns the one after it.
     fn free(&mut self, index: u32) -> u32 {
         let next_free = self.first_free;
         self.first_free = index;

@@ -8,7 +8,6 @@ pub(crate) struct RecordKey {
     pub(crate) sequence: u64,
 }
 
-/// The status of the timer that a key identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordStatus {
     Pending,
@@ -18,7 +17,6 @@ pub(crate) enum RecordStatus {
     Gone,
 }
 
-/// The content of a pending timer's record.
 pub(crate) struct PendingTimer<P> {
     pub(crate) deadline_ns: u64,
     /// Whether the timer migrated here from another worker.
@@ -44,10 +42,8 @@ const RECORDS_PER_CHUNK: usize = 1024;
 /// See the head of this file. Takes as much memory as the most simultaneous timers so far needed.
 pub(crate) struct Records<P> {
     chunks: Vec<Vec<Record<P>>>,
-    /// The number of slots ever used.
     count: usize,
     first_free: Option<usize>,
-    /// The last sequence number assigned.
     sequence: u64,
     pending: usize,
 }
@@ -164,7 +160,6 @@ impl<P> Records<P> {
         Some(timer)
     }
 
-    /// Frees the record of a timer that had migrated.
     pub(crate) fn free_migrated(&mut self, key: RecordKey) {
         let next = self.first_free;
         if let Some(state @ RecordState::Migrated) = self.state_mut(key) {

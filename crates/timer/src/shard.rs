@@ -11,7 +11,6 @@ use crate::reminder::Reminder;
 use crate::timer_id::{Expired, TimerId};
 use crate::wheel::Wheel;
 
-/// What a shard knows about a timer whose record it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// The timer is pending here.
@@ -32,7 +31,6 @@ pub(crate) struct Shard<P> {
     migrated: BTreeMap<usize, TimerId>,
 }
 
-/// A timer that was removed.
 pub(crate) struct Taken<P> {
     pub(crate) deadline_ns: u64,
     pub(crate) payload: P,

@@ -5,7 +5,6 @@ use crate::records::RecordKey;
 /// Identifies one timer of one [`TimerSystem`](crate::TimerSystem). Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
-    /// The worker whose shard holds the timer's record.
     pub(crate) worker: usize,
     pub(crate) key: RecordKey,
 }

@@ -211,7 +211,6 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         Ok(locations)
     }
 
-    /// The ids that the additions will get.
     fn upcoming_ids(&self, locked: &LockedShards<'a, P>) -> Vec<TimerId> {
         let mut upcoming: Vec<_> = locked.shards().map(Shard::upcoming).collect();
         let workers = self.additions.iter().map(|request| request.worker);

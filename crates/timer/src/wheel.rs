@@ -41,7 +41,6 @@ pub(crate) struct Wheel {
     blocks: Blocks,
 }
 
-/// Where a reminder is stored.
 enum Location {
     CurrentTick,
     Bucket { level: usize, index: usize },

@@ -80,7 +80,6 @@ struct Child<'a> {
 #[derive(Debug, Clone, Copy)]
 struct VersionChild<'a> {
     child: Child<'a>,
-    /// Which of the directories it is in.
     version: usize,
 }
 

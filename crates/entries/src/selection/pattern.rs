@@ -49,11 +49,8 @@ const ESCAPES_START: u32 = 0xF_FE00;
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) glob: Glob,
-    /// Whether it begins with `!`.
     pub(super) takes_back: bool,
-    /// Whether it ends with `/`.
     pub(super) is_directory_only: bool,
-    /// Whether bytes that are not UTF-8 were escaped.
     pub(super) is_escaped: bool,
     /// The names without wildcards with which all its paths begin; `None` for patterns that match
     /// at any depth.

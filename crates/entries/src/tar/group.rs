@@ -16,7 +16,6 @@ use crate::tar::sparse::{self, MapBlock};
 pub(crate) const EXTENSION_BYTES_MAX: usize = 1 << 20;
 /// The limit for the number of extended headers before a main header.
 const EXTENSIONS_MAX: usize = 6;
-/// The limit for a header group in bytes.
 pub(crate) const GROUP_BYTES_MAX: usize =
     (EXTENSIONS_MAX + 1) * (EXTENSION_BYTES_MAX + 2 * RECORD_BYTES);
 
@@ -425,7 +424,6 @@ fn is_name(text: &[u8]) -> bool {
 }
 
 struct Tail {
-    /// The length of the map after the main header.
     header_bytes: usize,
     size_bytes: u64,
     data_ranges: Option<Vec<Range<u64>>>,

@@ -36,7 +36,6 @@ const EDITS: u8 = 4;
 const SECTIONS_VALUES: u64 = 1;
 /// Added to the number of sections that follow.
 const SECTIONS_LISTED: u64 = 2;
-/// The most sections that are listed.
 const SECTIONS_MAX: u64 = 8;
 /// Shorter runs of equal bytes cost less inside a patch than another patch.
 const PATCH_GAP_MIN: usize = 3;

@@ -156,7 +156,6 @@ impl<W: IndexWords> FingerprintIndex<W> {
         }
     }
 
-    /// Moves all entries into the buckets.
     #[cold]
     fn move_to_buckets(&mut self) {
         let entries = self

@@ -17,7 +17,6 @@ struct IndexSlot {
 
 /// The number of words per entry: a slot has two, and at most half of the slots are in use.
 const WORDS_PER_ENTRY: usize = 4;
-/// The initial number of slots.
 const SLOTS_MIN: usize = 1 << 10;
 
 /// A map from fingerprints to store offsets for few entries. Linear probing; at most half of the

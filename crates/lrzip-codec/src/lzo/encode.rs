@@ -5,7 +5,6 @@
 //! The instructions and their limits follow the Linux kernel's description
 //! (`Documentation/staging/lzo.rst`).
 
-/// log2 of the number of entries of the table.
 const TABLE_LOG: u32 = 15;
 
 /// The memory that the encoder allocates, in bytes.
@@ -23,7 +22,6 @@ const SHORT_MAX: usize = 8;
 /// log2 of the number of misses after which the steps grow by one.
 const SKIP_LOG: u32 = 5;
 
-/// Encodes `raw` and appends the result to `out`.
 pub(crate) fn encode(raw: &[u8], out: &mut Vec<u8>) {
     let mut writer = InstructionWriter {
         out,

@@ -35,7 +35,6 @@ fn compare(data: &[u8], decoded: Result<Vec<u8>>, length_bytes: usize) {
     }
 }
 
-/// The reference implementation decodes an encoded block.
 pub(crate) fn reference_decodes(data: &[u8], raw: &[u8]) {
     let length = raw.len().min(REFERENCE_BYTES_MAX);
     let decoded = reference::decode(data, length);
@@ -46,7 +45,6 @@ pub(crate) fn reference_decodes(data: &[u8], raw: &[u8]) {
     );
 }
 
-/// Bytes from which a model is derived.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

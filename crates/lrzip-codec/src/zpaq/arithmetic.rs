@@ -39,7 +39,6 @@ impl InputBuffer {
     }
 }
 
-/// The interval of the arithmetic decoder and its position in it.
 pub(crate) struct ArithmeticDecoder {
     pub(crate) input: InputBuffer,
     low: u32,

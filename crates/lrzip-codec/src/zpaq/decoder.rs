@@ -14,7 +14,6 @@ const TAG: [u8; 13] = [
     0x37, 0x6B, 0x53, 0x74, 0xA0, 0x31, 0x83, 0xD3, 0x8C, 0xB2, 0x28, 0xB0, 0xD3,
 ];
 
-/// Returns `bytes` without a leading tag.
 pub(crate) fn without_tag(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(&TAG).unwrap_or(bytes)
 }
@@ -60,7 +59,6 @@ enum NextPart {
     SegmentEnd,
 }
 
-/// The processing of decoded bytes.
 enum Postprocessing {
     /// The first decoded byte selects it.
     Unknown,
@@ -79,7 +77,6 @@ struct BlockDecoder {
     post_memory_bits: u8,
 }
 
-/// A streaming decoder of one or more successive ZPAQ blocks.
 pub(crate) struct ZpaqStage {
     coder: ArithmeticDecoder,
     next: NextPart,

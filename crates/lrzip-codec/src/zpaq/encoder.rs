@@ -18,7 +18,6 @@ pub(crate) fn memory_bytes(level: u8) -> u64 {
     }
 }
 
-/// Encodes `raw` and appends the result to `out`.
 pub(crate) fn encode(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let block_header = block_header(level);
     let parsed = Header::parse(&block_header)?;

@@ -22,7 +22,6 @@ mod op {
     pub const A_SHIFT_LEFT: u8 = 207;
 }
 
-/// The kinds of components.
 const ICM: u8 = 3;
 const MATCH: u8 = 4;
 const MIX: u8 = 7;

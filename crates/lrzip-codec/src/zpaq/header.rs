@@ -150,7 +150,6 @@ impl Component {
     }
 }
 
-/// The description of a decoder in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// log2 of the sizes of H and M of HCOMP, then of PCOMP.
@@ -163,7 +162,6 @@ pub(crate) struct Header {
     pub program: Vec<u8>,
 }
 
-/// The length of magic number, level, kind and length.
 const FIXED_BYTES: usize = 7;
 
 impl Header {
@@ -222,7 +220,6 @@ impl Header {
         Ok(Some((header, FIXED_BYTES + length)))
     }
 
-    /// Returns the memory of a decoder in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let machine = |hash: u8, memory: u8| (4u64 << hash) + (1u64 << memory);
         let tables: u64 = self

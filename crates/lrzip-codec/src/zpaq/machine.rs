@@ -4,7 +4,6 @@ use super::error::damaged;
 use super::table::allocate;
 use refrain_codec::Result;
 
-/// Why the machine stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     /// It executed HALT.
@@ -34,7 +33,6 @@ mod op {
 }
 
 impl Instruction {
-    /// Parses the instruction at the beginning of `bytes`.
     fn new(bytes: &[u8]) -> Instruction {
         let opcode = bytes.first().copied().unwrap_or(op::INVALID);
         match (bytes.get(1..length(opcode)), opcode) {
@@ -53,7 +51,6 @@ impl Instruction {
     }
 }
 
-/// One program with its registers and memories.
 pub(crate) struct Machine {
     program: Vec<Instruction>,
     registers: Registers,
@@ -126,7 +123,6 @@ impl Machine {
         })
     }
 
-    /// Allows the program to execute `steps` more instructions.
     pub(crate) fn allow_steps(&mut self, steps: u64) {
         self.registers.steps_remaining = self.registers.steps_remaining.saturating_add(steps);
     }
@@ -147,7 +143,6 @@ impl Machine {
         self.resume(out, out_max)
     }
 
-    /// Resumes the program after [`RunEnd::OutputFull`].
     pub(crate) fn resume(&mut self, out: &mut Vec<u8>, out_max: usize) -> Result<RunEnd> {
         let cpu = Cpu {
             registers: self.registers,
@@ -375,7 +370,6 @@ impl Cpu<'_> {
     }
 }
 
-/// The hash step of the standard.
 #[inline(always)]
 fn hash(value: u32, input: u32) -> u32 {
     value

@@ -44,13 +44,11 @@ impl Tables {
         i32::from(self.squash[(x + 2048) as usize & 4095])
     }
 
-    /// The inverse of `squash`.
     #[inline]
     pub(crate) fn stretch(&self, probability: u32) -> i32 {
         i32::from(self.stretch[probability as usize & 32767])
     }
 
-    /// Returns the bit history that follows `state` after `bit`.
     #[inline]
     pub(crate) fn next(&self, state: u8, bit: usize) -> u8 {
         self.states[usize::from(state)][bit]
@@ -64,7 +62,6 @@ impl Tables {
     }
 }
 
-/// Clamps `x` to the logistic domain.
 #[inline]
 pub(crate) fn clamp_stretched(x: i32) -> i32 {
     x.clamp(-STRETCHED_MAX - 1, STRETCHED_MAX)
@@ -99,7 +96,6 @@ fn discounted(count: i32) -> i32 {
         .sum()
 }
 
-/// Returns the counts of zeros and ones after `bit`.
 fn next_counts(zeros: i32, ones: i32, bit: usize) -> (i32, i32) {
     if zeros < ones {
         let (ones, zeros) = next_counts(ones, zeros, 1 - bit);

@@ -449,7 +449,6 @@ impl Block {
     }
 }
 
-/// The postprocessing of decoded bytes.
 enum Post {
     Unknown,
     Pass,
@@ -540,7 +539,6 @@ impl Decoder<'_> {
         Ok(y)
     }
 
-    /// Decodes a byte, or the end of the segment.
     fn decompress(&mut self, predictor: Option<&mut Predictor>) -> Result<Option<u8>, Damage> {
         let Some(predictor) = predictor else {
             // Stored runs, each after its length. `curr` is the rest of the length; a run of length

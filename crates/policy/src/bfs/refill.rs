@@ -41,7 +41,6 @@ impl Bfs {
         if self.has_tenants { entity.tenant } else { TenantId::default() }
     }
 
-    /// The current virtual time of the flow's tenant and class.
     fn virtual_now_ns(&self, entity: &Entity, view: &impl View) -> u64 {
         match self.base {
             Base::Now => view.now_ns(),

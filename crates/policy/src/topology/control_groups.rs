@@ -10,7 +10,6 @@ use super::sources::Sources;
 
 const DEPTH_MAX: usize = 64;
 
-/// The control groups of this process, from its own group up to the root.
 pub(super) struct ControlGroups {
     /// Directories with the version 2 files, or with the files of version 1's `cpuset` and `cpu`
     /// controllers.

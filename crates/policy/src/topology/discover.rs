@@ -121,7 +121,6 @@ fn usable_numbers(sources: &Sources, groups: &ControlGroups) -> Vec<u32> {
     numbers
 }
 
-/// The topology of these CPUs according to sysfs.
 fn topology(sys: &Path, numbers: &[u32]) -> Topology {
     let nodes = nodes(sys);
     let capacities = capacities(sys, numbers);
@@ -176,7 +175,6 @@ impl Groups {
     }
 }
 
-/// The CPUs that share the last-level cache of the CPU in `directory`.
 fn last_level_cache(directory: &Path) -> Option<Vec<u32>> {
     let indices = (0..CACHE_INDICES).map(|index| directory.join(format!("cache/index{index}")));
     let levels = indices.filter_map(|directory| {

@@ -195,7 +195,6 @@ mod tests {
     use super::*;
     use crate::topology::{CpuId, Locality, Sharing};
 
-    /// The numbers of CPUs, cores, caches and nodes.
     fn counts(spec: &str) -> [usize; 4] {
         let topology = Topology::from_spec(spec).unwrap();
         let stripes = |sharing| topology.stripes(sharing).iter().max().unwrap().index() + 1;

@@ -7,7 +7,6 @@ pub const INTERACTIVE_BELOW: u32 = 30;
 const SCORE_HALF: u64 = 50;
 const SCORE_MAX: u32 = 100;
 
-/// The length of the run and sleep history.
 const HISTORY_MAX_NS: u64 = 5_000_000_000;
 
 /// The score from 0 (only sleeps) to 100 (only runs), from voluntary sleep and run time.

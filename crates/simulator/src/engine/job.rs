@@ -1,6 +1,5 @@
 //! A job of a simulated flow.
 
-/// A unit of work that arrived for a flow.
 #[derive(Debug)]
 pub(super) struct SimulatedJob {
     pub arrived_ns: u64,

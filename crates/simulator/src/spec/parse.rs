@@ -10,7 +10,6 @@ use super::settings;
 use crate::costs::Costs;
 use crate::simulation::Simulation;
 
-/// The largest length of a specification, bytes.
 const LENGTH_MAX: usize = 1 << 20;
 
 /// Why a specification is invalid.

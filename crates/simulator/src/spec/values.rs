@@ -54,7 +54,6 @@ pub(super) fn distribution(text: &str) -> Option<Distribution> {
     time_ns(text).map(Distribution::Fixed)
 }
 
-/// The inverse of [`time_ns`], with the largest unit that is exact.
 pub(super) fn format_ns(time_ns: u64) -> String {
     let units = [
         (1_000_000_000, "s"),

@@ -49,7 +49,6 @@ struct Carrier {
     record: Record,
     /// How its name follows from the entry's path; `None` for a fixed name.
     inserted: Option<Inserted>,
-    /// The fields that have the values of the main header.
     follows: Vec<Followed>,
 }
 

@@ -35,7 +35,6 @@ pub(super) fn set_checksum(record: &mut Record) {
 
 #[derive(Debug, Clone, Copy)]
 struct NumberForm {
-    /// The number of digits with padding.
     width: usize,
     pad: u8,
     /// Whether the field is octal, so that its end is kept.

@@ -13,7 +13,6 @@ pub(crate) type Predictions = [i32; PREDICTIONS];
 /// The contexts of all components for one byte.
 pub(crate) type Contexts = [u32; 256];
 
-/// The position of a bit in its byte, with the bits before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BitPosition {
     /// The known bits of this byte, after a leading one.

@@ -78,7 +78,6 @@ pub(crate) struct Sse {
     counters: Counters,
 }
 
-/// The number of steps of the prediction.
 const STEPS: usize = 32;
 
 impl Sse {

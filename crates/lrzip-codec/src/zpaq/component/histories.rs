@@ -18,7 +18,6 @@ type NibbleHistories = [u8; ROW_BYTES];
 #[repr(align(64))]
 struct Line([NibbleHistories; LINE_ROWS]);
 
-/// A hash table of bit histories.
 pub(crate) struct HistoryTable {
     lines: Vec<Line>,
     /// The number of bits by which a context is shifted right to obtain its check byte.
@@ -209,7 +208,6 @@ impl Chain {
         None
     }
 
-    /// Returns the links, each with its context.
     #[inline(always)]
     fn with_contexts<'a>(
         &'a mut self,

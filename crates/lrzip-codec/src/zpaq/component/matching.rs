@@ -18,7 +18,6 @@ pub(crate) struct Match {
     /// The length of the match in bytes; 0 without a match, and after a mispredicted bit.
     length: usize,
     distance: u32,
-    /// The expected byte.
     expected: u8,
     predicted: usize,
     /// The position of the current byte in the ring.
@@ -81,7 +80,6 @@ impl Match {
         }
     }
 
-    /// Updates the model with a complete byte and its context.
     pub(crate) fn end_byte(&mut self, byte: u8, context: u32) {
         let mask = self.buffer.len() - 1;
         self.buffer[self.position as usize & mask] = byte;

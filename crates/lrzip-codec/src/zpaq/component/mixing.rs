@@ -93,7 +93,6 @@ pub(crate) struct Mix {
     first: u8,
     count: usize,
     settings: MixerSettings,
-    /// The mask of the index of a set.
     mask: usize,
     /// Sets of `count` weights. Padding follows the last set, because the last group of lanes may
     /// exceed it.
@@ -124,7 +123,6 @@ impl Mix {
         })
     }
 
-    /// Prefetches the weights of the next bit.
     #[inline(always)]
     fn prefetch(&self, position: BitPosition, context: u32) {
         let next = self.settings.set_index(context, position.partial * 2) & self.mask;

@@ -9,7 +9,6 @@ use crate::zpaq::header::Component;
 use crate::zpaq::tables::Tables;
 use refrain_codec::Result;
 
-/// The largest number of components of a model.
 pub(crate) const COMPONENTS_MAX: usize = 255;
 
 /// A component, or a chain of adjacent ISSE components. A constant has no unit: its prediction
@@ -131,7 +130,6 @@ impl ModelUnit {
         }
     }
 
-    /// Prepares for the nibble after the bits `partial`.
     #[inline(always)]
     pub(crate) fn begin_nibble(&mut self, contexts: &Contexts, partial: u32) {
         let context = |index: u8| contexts[usize::from(index)];
@@ -176,7 +174,6 @@ impl ModelUnit {
         predictions[usize::from(index)] = prediction;
     }
 
-    /// Updates the component with the value of the bit.
     #[inline(always)]
     pub(crate) fn learn(
         &mut self,
@@ -197,7 +194,6 @@ impl ModelUnit {
         }
     }
 
-    /// Updates the component with a complete byte.
     #[inline(always)]
     pub(crate) fn end_byte(&mut self, byte: u8, contexts: &Contexts) {
         if let ModelUnit::Match(model) = self {
