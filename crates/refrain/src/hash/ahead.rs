@@ -1,5 +1,5 @@
-//! A single input, read ahead on a thread of its own while it is hashed. BLAKE3 is a tree and is
-//! hashed by all threads.
+//! Reads a single input ahead on a separate thread while it is hashed. BLAKE3, a tree, is hashed by
+//! all threads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -48,14 +48,13 @@ impl Input {
 
 /// The result of a job.
 enum HashJobResult {
-    /// The next piece, in the order of the input; after the end they are empty.
+    /// The next piece, in order of the input; empty after the end.
     Piece(io::Result<Vec<u8>>),
-    /// A segment of BLAKE3, in any order; and its buffer.
+    /// A segment of BLAKE3, in any order, and its buffer.
     Segment(Result<SegmentHash>, Vec<u8>),
 }
 
-/// Hashes a single input with `threads` threads, where 0 has the meaning that it has for
-/// [`hash`](super::hash).
+/// Hashes a single input with `threads` threads; 0 as for [`hash`](super::hash).
 pub(super) fn hash_one(
     inputs: &dyn HashInputs,
     threads: usize,
@@ -95,7 +94,6 @@ pub(super) fn hash_one(
     delivery.result(0, result)
 }
 
-/// The digest while it is computed.
 enum Hash {
     Serial(DigestHasher),
     Tree {
@@ -207,7 +205,7 @@ impl Ahead<'_, '_, '_> {
         Ok(())
     }
 
-    /// Adds a hashed segment and joins all that follow each other without a gap.
+    /// Adds a hashed segment and joins all that follow without a gap.
     fn segment(&mut self, segment: SegmentHash) -> Result<()> {
         let Hash::Tree { hasher, waiting } = &mut self.hash else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Several inputs, hashed side by side on one thread.
+//! Hashes several inputs side by side on one thread.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,26 +10,25 @@ use refrain_protect::{DigestHasher, DigestValue};
 use super::inputs::HashInputs;
 use crate::store::exact_read::read_full;
 
-/// The bytes of all pieces in memory: together with the pages that the kernel copies them from they
-/// fit in the cache of a core.
+/// The bytes of all pieces in memory: they and the kernel's pages that they are copied from fit
+/// into a core's cache.
 const BUFFER_BYTES: usize = 512 << 10;
 
 /// The bytes of a piece: large enough that system calls do not cost more than the copies, small
-/// enough that the copies remain in the cache.
+/// enough that the copies stay in the cache.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 const PIECE_BYTES_MAX: usize = 128 << 10;
 
 /// The length of a cache line, and of a block of MD5 and SHA-256.
 const LINE_BYTES: usize = 64;
 
-/// The cost of opening an input, as the approximate number of bytes that could be hashed in the
-/// same time.
+/// The cost of opening an input, as the number of bytes that could be hashed in the same time.
 const OPEN_COST_BYTES: u64 = 16 << 10;
 
-/// The distance between pieces of `count` bytes. Each begins at a cache line, close to the one
-/// before, so that small pieces share pages of memory. One line is left out between them: otherwise
-/// the same offset of all long pieces would fall into one set of the first-level cache, which has
-/// fewer lines than there are pieces.
+/// The distance between pieces of `count` bytes. Each starts at a cache line, close to the previous
+/// one, so that small pieces share pages of memory. One line is left out in between: otherwise the
+/// same offset in all long pieces would map to one set of the first-level cache, which has fewer
+/// lines than there are pieces.
 fn room_bytes(count: usize) -> usize {
     count.next_multiple_of(LINE_BYTES) + LINE_BYTES
 }
@@ -40,20 +39,18 @@ fn piece_bytes(slots_max: usize) -> usize {
     piece_bytes.next_multiple_of(LINE_BYTES)
 }
 
-/// An input that is being read.
 struct ReadInput {
     index: usize,
     reader: Box<dyn Read + Send>,
     hasher: DigestHasher,
 }
 
-/// The result of reading a piece.
 type PieceRead = io::Result<usize>;
 
-/// The inputs that one thread works on.
+/// The inputs of one thread.
 pub(super) struct Batch<'a> {
     inputs: &'a dyn HashInputs,
-    /// The number of the next input that no batch has taken.
+    /// The next input that no batch has taken.
     next: &'a AtomicUsize,
     slots: Vec<ReadInput>,
     slots_max: usize,
@@ -106,7 +103,7 @@ impl<'a> Batch<'a> {
         std::mem::take(&mut self.results)
     }
 
-    /// Reads and hashes until about `quantum_bytes` are done, all inputs are done, or the run is
+    /// Reads and hashes until about `quantum_bytes` or all inputs are done, or the run is
     /// cancelled.
     pub(super) fn run(&mut self, quantum_bytes: u64, cancel_flag: Option<&AtomicBool>) {
         let mut stage = stage("read and hash", 0);
@@ -145,7 +142,7 @@ impl<'a> Batch<'a> {
         cost_bytes
     }
 
-    /// Reads a piece of every input, hashes all pieces, and closes the inputs that ended.
+    /// Reads a piece of every input, hashes all pieces, and closes inputs that ended.
     fn round(&mut self) {
         let pieces_max = self.slots_max.max(self.slots.len());
         let buffer_bytes = pieces_max * room_bytes(self.piece_bytes) + LINE_BYTES;

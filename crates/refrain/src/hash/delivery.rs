@@ -1,4 +1,4 @@
-//! Delivery of the results in the order of the inputs.
+//! Delivers the results in the order of the inputs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,7 +47,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Counts bytes that were read, and reports the progress.
+    /// Counts bytes, and reports the progress.
     pub(super) fn read(&mut self, bytes: u64) -> Result<()> {
         self.bytes_done += bytes;
         if is_cancelled(self.watch) {
@@ -61,7 +61,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Delivers the result of an input, once all before it were delivered.
+    /// Delivers the result of an input after all before it.
     pub(super) fn result(&mut self, index: usize, result: io::Result<DigestValue>) -> Result<()> {
         self.waiting.insert(index, result);
         while let Some(result) = self.waiting.remove(&self.next) {

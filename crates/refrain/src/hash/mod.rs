@@ -1,9 +1,8 @@
-//! Hash: digests of many inputs, as md5sum, sha256sum and b3sum make them.
+//! Hashes many inputs, like md5sum, sha256sum and b3sum.
 //!
 //! A thread takes several inputs at once, reads a piece of each, and hashes the pieces side by side
-//! (`batch.rs`). A single long input is read by one thread ahead of the thread that hashes it;
-//! BLAKE3 is hashed by all threads (`ahead.rs`). Small inputs are hashed before any thread is
-//! started.
+//! (`batch.rs`). A single long input is read ahead by a second thread; BLAKE3 is hashed by all
+//! threads (`ahead.rs`). Small inputs are hashed before any thread is started.
 
 mod ahead;
 mod batch;

@@ -1,4 +1,4 @@
-//! The verb `hash`: batches of inputs side by side, or one long input that is read ahead.
+//! The verb `hash`: batches of inputs side by side, or one long input read ahead.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -15,10 +15,10 @@ use super::threads::resolved;
 use crate::error::Result;
 use crate::progress::Watch;
 
-/// The most threads that hash several inputs each: each has up to [`LANES_MAX`] inputs open.
+/// The maximum number of threads that hash several inputs: each has up to [`LANES_MAX`] open.
 const BATCHES_MAX: usize = 16;
 
-/// The work on the calling thread before other threads are started, in bytes, including the cost of
+/// The work of the calling thread before others are started, in bytes, including the cost of
 /// opening inputs.
 const FIRST_QUANTUM_BYTES: u64 = 4 << 20;
 
@@ -27,10 +27,10 @@ const FIRST_QUANTUM_BYTES: u64 = 4 << 20;
 const QUANTUM_BYTES: u64 = 32 << 20;
 
 /// Hashes all inputs with up to `threads` threads, and passes each result to `done` in the order of
-/// the inputs. 0 means one thread for each processor. The processors are counted only where threads
-/// help, because the system call takes longer than a small input.
+/// the inputs. 0 means one thread per processor. Processors are counted only where threads help,
+/// because the system call takes longer than a small input.
 ///
-/// The memory is half a MiB for each thread, or a few MiB for one long input, for any sizes.
+/// Memory is half a MiB per thread, or a few MiB for one long input, for any sizes.
 ///
 /// # Errors
 /// Any error of `done`, which ends the run; `Cancelled` if the watch cancelled it.
@@ -82,8 +82,7 @@ fn submit<'env>(
     });
 }
 
-/// The number of inputs that each of `batches` threads hashes side by side. Only MD5 is faster that
-/// way.
+/// How many inputs each of `batches` threads hashes side by side. Only MD5 benefits.
 fn slots(inputs: &dyn HashInputs, batches: usize) -> usize {
     let count = inputs.count();
     if (0..count).any(|index| inputs.algorithm(index) == DigestAlgorithm::Md5) {

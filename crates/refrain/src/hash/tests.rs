@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 const SEGMENT: usize = refrain_protect::SEGMENT_BYTES;
 
-/// Inputs by length; every third comes in small reads, and those of length `MISSING` or `BROKEN`
-/// fail.
+/// Inputs by length; every third comes in small reads, and lengths `MISSING` and `BROKEN` fail.
 struct Lengths {
     lengths: Vec<usize>,
     algorithms: Vec<DigestAlgorithm>,
@@ -39,7 +38,7 @@ fn incompressible(length: usize) -> Vec<u8> {
     refrain_testkit::data::random(length, 1)
 }
 
-/// Gives at most so many bytes a time.
+/// Returns at most this many bytes at a time.
 struct Sips(io::Cursor<Vec<u8>>, usize);
 
 impl Read for Sips {

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-/// The number of threads; 0 means one for each processor.
+/// The number of threads; 0 means one per processor.
 pub(super) fn resolved(threads: usize) -> usize {
     match threads {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),

@@ -1,4 +1,4 @@
-//! The verb for archives of lrzip: one content in, one `.lrz` out.
+//! The verb for lrzip archives: one content in, one `.lrz` out.
 
 use std::sync::Arc;
 
@@ -46,22 +46,22 @@ pub struct LrzipSummary {
     pub blocks: u64,
     /// MD5 of the content, as stored at the end of the archive.
     pub md5: DigestValue,
-    /// Number of files that are missing in the archive, or were not stored as they were at one
-    /// moment. [`Watch::problem`] named each.
+    /// Number of files that the archive lacks, or has not as they were at one moment.
+    /// [`Watch::problem`] named each.
     pub problems: u64,
 }
 
-/// Compresses one content into an archive of version 6 of the format, that of lrzip 0.6, and
+/// Compresses one content into an archive of version 6 of the format, as lrzip 0.6 does, and
 /// publishes `sink`. A directory is stored as a tar stream. Name, mode and time of the member are
-/// not stored, because the format has no field for them.
+/// not stored, because the format has no fields for them.
 ///
-/// The same content and options (except for `threads`) give the same bytes, except for the random
-/// numbers of encryption. Memory remains within the options' budget for any length.
+/// The same content and options (except `threads`) give the same bytes, except for the random
+/// numbers of encryption. Memory stays within the options' budget for any length.
 ///
 /// # Errors
-/// `Usage` for invalid options, `Io` for failed reads and writes and for a file that changes its
-/// length while it is read, `Limit` if the memory budget is too small, `Cancelled` if the watch
-/// cancelled the run. The sink is then not published.
+/// `Usage` for invalid options, `Io` for failed reads and writes and for a file whose length
+/// changes while it is read, `Limit` if the memory budget is too small, `Cancelled` if the watch
+/// cancelled the run. Then the sink is not published.
 pub fn compress_lrzip(
     member: MemberInput,
     sink: &mut dyn Sink,
@@ -98,9 +98,9 @@ pub fn compress_lrzip(
     })
 }
 
-/// Where store bytes are read again. A directory is read from its log alone. A copy of each ZPAQ
-/// block in another form is retained in memory instead, because decoding ZPAQ takes as long as
-/// encoding it, and encrypted blocks are not read back.
+/// Where store bytes are read again. A directory is read only from its log. ZPAQ blocks are instead
+/// kept in memory as a copy in another form, because decoding ZPAQ takes as long as encoding it,
+/// and encrypted blocks are not read back.
 fn history_policy(
     prepared: &PreparedMembers,
     sink: &dyn Sink,
@@ -118,8 +118,8 @@ fn history_policy(
     })
 }
 
-/// How far back extents may refer where blocks are retained in memory: a quarter of the memory is
-/// for that.
+/// How far back extents may refer if blocks are kept in memory, which may take 1/4 of the memory
+/// budget.
 fn retained_reach_bytes(history: HistoryPolicy, memory_bytes: u64) -> Option<u64> {
     history.retains_frames().then_some(memory_bytes / 4)
 }
@@ -218,9 +218,9 @@ fn header(plan: LrzipPlan) -> Header {
     }
 }
 
-/// The rounds of the first cipher's key derivation, as the salt states them: a number and how far
-/// it is shifted. They are 2^24, about what lrzip 0.6 uses in 2028; lrzip derives its number from
-/// the clock, Refrain does not.
+/// The rounds of the first cipher's key derivation, as the salt states them: a number and its
+/// shift. They are 2^24, about what lrzip 0.6 uses in 2028; lrzip derives its number from the
+/// clock, Refrain does not.
 const CBC_ROUNDS: (u8, u8) = (128, 17);
 /// The iterations of the second cipher's key derivation, as in lrzip 0.7.
 const GCM_ITERATIONS: u32 = 600_000;
@@ -229,7 +229,7 @@ const GCM_ITERATIONS: u32 = 600_000;
 const CBC_NOTICE: &str = "AES-128-CBC as in lrzip 0.6 is WEAK protection: changes are not detected, and trying a password takes \
      about a second; choose a long random password, or encrypt with another program";
 
-/// The encryption of the items, which is also stated in `header`.
+/// The encryption of the items, also recorded in `header`.
 fn item_encryption(
     encryption: &LrzipEncryption,
     header: &mut Header,

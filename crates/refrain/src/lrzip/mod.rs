@@ -1,8 +1,8 @@
 #![cfg(feature = "lrzip")]
-//! Archives of lrzip: how to write them, and what their headers state.
+//! Writes lrzip archives, and describes their headers.
 //!
 //! Reading does not need this module: [`Archive`](crate::Archive), [`extract`](crate::extract())
-//! and [`verify`](crate::verify) recognize the dialect of an archive.
+//! and [`verify`](crate::verify) recognize an archive's dialect.
 
 mod compress;
 mod options;

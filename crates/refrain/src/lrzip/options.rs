@@ -1,4 +1,4 @@
-//! The options for an archive of lrzip, and the tuning that a run derives from them.
+//! Options for lrzip archives, and the tuning derived from them.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The back end that compresses the blocks of an archive of lrzip.
+/// The back end that compresses an lrzip archive's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipBackEnd {
     /// No compression of blocks; far repeats are still removed.
@@ -44,7 +44,7 @@ impl LrzipBackEnd {
         Self::Zpaq,
     ];
 
-    /// The name that lrzip uses.
+    /// lrzip's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -70,27 +70,27 @@ impl FromStr for LrzipBackEnd {
     }
 }
 
-/// The cipher of an encrypted archive of lrzip.
+/// The cipher of an encrypted lrzip archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LrzipCipher {
     /// AES-128-CBC, as in lrzip 0.6. Changes of encrypted bytes are not detected, and trying a
     /// password takes about a second on one core: only a long random password is safe.
     #[default]
     Aes128Cbc,
-    /// AES-256-GCM with a key from PBKDF2, which lrzip reads since 0.7.1.
+    /// AES-256-GCM with a key from PBKDF2, which lrzip supports since 0.7.1.
     Aes256Gcm,
 }
 
-/// Encryption of an archive of lrzip.
+/// Encryption of an lrzip archive.
 #[derive(Debug, Clone)]
 pub struct LrzipEncryption {
     /// The cipher.
     pub cipher: LrzipCipher,
-    /// The source of the password, of 1 to 503 bytes. It is called once, when the run begins.
+    /// The source of the password, of 1 to 503 bytes. It is called once, when the run starts.
     pub password: PasswordSource,
 }
 
-/// How to write an archive of lrzip. `threads` changes only the time; every other option may change
+/// How to write an lrzip archive. `threads` changes only the time; every other option may change
 /// the archive's bytes.
 #[derive(Debug, Clone)]
 pub struct LrzipOptions {
@@ -98,11 +98,10 @@ pub struct LrzipOptions {
     pub back_end: LrzipBackEnd,
     /// 1 is the fastest, 9 the densest; the back end's own level.
     pub level: Level,
-    /// The most content bytes of a chunk, which matches do not cross. Rounded down to a multiple of
-    /// 16 MiB, at least one. `None`: one chunk holds everything.
+    /// The maximum content bytes of a chunk, which matches do not cross. Rounded down to a multiple
+    /// of 16 MiB, at least one. `None`: one chunk holds everything.
     pub chunk_bytes: Option<u64>,
-    /// Whether a sample of each block is analyzed first, and blocks that look incompressible are
-    /// stored.
+    /// Whether to analyze a sample of each block, and store blocks that look incompressible.
     pub tries_sample: bool,
     /// Encryption, if any. The bytes then also depend on random numbers.
     pub encryption: Option<LrzipEncryption>,
@@ -126,21 +125,20 @@ impl Default for LrzipOptions {
     }
 }
 
-/// The settings that a run works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LrzipTuning {
     pub tuning: Tuning,
     pub cut: CutPlan,
-    /// The most memory for encoded blocks that wait for the offset of the next one, and for the
+    /// The maximum memory for encoded blocks that wait for the offset of the next one, and for the
     /// lists that records are made from.
     pub waiting_bytes: u64,
 }
 
-/// A group of blocks may take one in so many bytes of the memory, and two groups may wait.
+/// A group of blocks may take 1/16 of the memory budget, and two groups may wait.
 const GROUP_SHARE: u64 = 16;
 
-/// The list of first occurrences may take one in so many bytes of the memory; what it has no room
-/// for is no longer matched. Two kernel trees need 45 MB with zlib, 9 with LZMA.
+/// The list of first occurrences may take 1/8 of the memory budget; what does not fit is no longer
+/// matched. Two kernel trees need 45 MB with zlib, 9 with LZMA.
 const RECORDS_SHARE: u64 = 8;
 
 impl LrzipTuning {
@@ -185,7 +183,7 @@ impl LrzipTuning {
                 rules,
                 plan: BlockPlan::plain(CodecId::NONE, 0),
                 near_one_in: None,
-                // Extents of repeats of repeats would become many short records.
+                // Extents that repeat repeats would become many short records.
                 continuations_bytes: 0,
                 memory_bytes,
             },
@@ -203,10 +201,10 @@ impl LrzipTuning {
 }
 
 impl LrzipOptions {
-    /// The memory budget where [`memory_bytes`](LrzipOptions::memory_bytes) states none, in bytes.
+    /// The memory budget if [`memory_bytes`](LrzipOptions::memory_bytes) is `None`, in bytes.
     pub fn default_memory_bytes(&self) -> u64 {
         match (self.back_end, self.level.0) {
-            // Two blocks at the same time, with their encoders.
+            // Two blocks at once, with their encoders.
             (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, 8..) => 4 << 30,
             (LrzipBackEnd::Lzma | LrzipBackEnd::Zpaq, _) => 2 << 30,
             _ => 1 << 30,
@@ -214,7 +212,7 @@ impl LrzipOptions {
     }
 }
 
-/// The most store bytes in one block, which the back end compresses at once.
+/// The maximum store bytes in one block, which the back end compresses at once.
 fn block_bytes(back_end: LrzipBackEnd, level: u8) -> u64 {
     match back_end {
         LrzipBackEnd::Lzma => match level {
@@ -275,7 +273,7 @@ fn anchor_bits(back_end: LrzipBackEnd, level: u8) -> u32 {
     }
 }
 
-/// How far back a back end finds repeats by itself, in bytes.
+/// How far back a back end itself finds repeats, in bytes.
 fn window_bytes(plan: LrzipPlan) -> u64 {
     match plan {
         LrzipPlan::Stored => 0,

@@ -1,5 +1,5 @@
 #![cfg(feature = "lrzip")]
-//! Properties of archives of lrzip.
+//! Properties of lrzip archives.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::lrzip::{LrzipBackEnd, LrzipLayout, LrzipOptions, compress_lrzip};
 use crate::storage::{MemorySink, MemorySource, Sink};
 use crate::{Content, Level, MemberInput, ReadOptions, Unwatched};
 
-/// The layout of arbitrary bytes, read as an archive of lrzip, is listed or refused.
+/// Arbitrary bytes, read as an lrzip archive, are listed or refused.
 ///
 /// # Panics
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn layout_survives(bytes: &[u8]) {
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     drop(LrzipLayout::read(source, &SMALL));
@@ -35,11 +35,12 @@ impl Sink for Pipe {
     }
 }
 
-/// Content that arbitrary bytes describe is equal after compression into an archive of lrzip and
-/// extraction, from a file and from a stream, and neither the number of threads nor a second run
-/// changes a byte of the archive.
+/// Content described by arbitrary bytes survives compression into an lrzip archive and extraction,
+/// from a file and from a stream, and neither the number of threads nor a second run changes a byte
+/// of the archive.
 ///
 /// # Panics
+/// If the property does not hold.
 /// When the property does not hold.
 pub fn lrzip_round_trips(bytes: &[u8]) {
     let mut instructions = Instructions(bytes);
@@ -51,7 +52,7 @@ pub fn lrzip_round_trips(bytes: &[u8]) {
     }
     let back_end = LrzipBackEnd::ALL[usize::from(choice) % LrzipBackEnd::ALL.len()];
     if back_end == LrzipBackEnd::Zpaq {
-        // It would take seconds.
+        // More would take seconds.
         content.truncate(100_000);
     }
     let options = LrzipOptions {
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // Few cases, because each allocates models of ZPAQ and dictionaries of LZMA three times.
+    // Few cases, because each allocates ZPAQ models and LZMA dictionaries three times.
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 

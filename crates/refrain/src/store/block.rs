@@ -1,4 +1,4 @@
-//! Blocks of the native dialect, encoded from pages into frames.
+//! Encodes blocks of the native dialect from pages into frames.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::store::workspaces::{CodecScratch, Workspaces};
 // The checksum of a block is joined from the checksums of its pages.
 const _: () = assert!(PAGE_BYTES == CHECKSUM_CHUNK_BYTES);
 
-/// A block whose pages are complete, before it is encoded.
+/// A block with complete pages, before encoding.
 pub(crate) struct UnencodedBlock {
     pub block_id: u64,
     pub store_start: u64,
@@ -32,25 +32,23 @@ pub(crate) struct UnencodedBlock {
     pub has_near_repeats: bool,
 }
 
-/// The frame of a block: in one piece, or, for a block that is stored uncompressed, its headers and
-/// its pages.
+/// The frame of a block: in one piece, or, for a block stored uncompressed, its headers and its
+/// pages.
 pub(crate) struct BlockFrame {
     pub bytes: Vec<u8>,
     /// The pages of a stored block, which follow `bytes`.
     pub stored: Vec<Page>,
     /// The checksums of the pages of the raw block.
     pub page_checksums: Vec<u64>,
-    /// Whether the data contains the sync word of frames.
+    /// Whether the data contains the frames' sync word.
     pub has_sync: bool,
 }
 
 impl BlockFrame {
-    /// The number of bytes in the pages.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.stored.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// The number of bytes in the whole frame.
     pub(crate) fn frame_bytes(&self) -> u64 {
         self.bytes.len() as u64 + self.stored_bytes()
     }
@@ -77,16 +75,14 @@ impl BlockFrame {
     }
 }
 
-/// A block that was encoded.
 pub(crate) struct EncodedBlock {
     pub frame: BlockFrame,
     pub header: BlockHeader,
-    /// A compressed copy that decodes quickly, if one was requested and the block itself decodes
-    /// slowly.
+    /// A compressed copy that decodes quickly, if requested and the block itself decodes slowly.
     pub copy: Option<CompressedCopy>,
 }
 
-/// The stage in which a codec encodes.
+/// The stage of a codec's encoder.
 fn stage_of(codec: CodecId) -> &'static str {
     match codec {
         CodecId::LZ4 => "codec lz4",
@@ -107,8 +103,8 @@ impl UnencodedBlock {
         self.pages.iter().map(|page| page.len() as u64).sum()
     }
 
-    /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy` a
-    /// compressed copy is made as well if the block decodes slowly.
+    /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy`,
+    /// also makes a compressed copy if the block decodes slowly.
     pub(crate) fn encode(
         self,
         workspaces: &Workspaces,
@@ -170,8 +166,8 @@ impl UnencodedBlock {
         plan
     }
 
-    /// Whether no codec would make the block smaller. The match stage has examined the whole block,
-    /// so a sample of it is enough here. Pages of a stored block are neither joined nor copied.
+    /// Whether no codec would shrink the block. The match stage has examined all of it, so a sample
+    /// is enough here. Pages of a stored block are neither joined nor copied.
     fn is_incompressible(&self, workspaces: &Workspaces, plan: &BlockPlan) -> Result<bool> {
         if self.has_repeats {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! Translation between the two forms of a section's coding, the codec's and the archive's, and the
-//! decoding of sections.
+//! Translates between the codec's and the archive's description of a section's coding, and decodes
+//! sections.
 
 use refrain_codec::{BlockDescription, UntrustedBlockDescription, Workspace, decode};
 use refrain_format::{Coding, EntriesHeader, Entry, Limits, unpack_entries_within};
@@ -9,7 +9,7 @@ use crate::error::Result;
 /// The zstd level of extents and entries. They are small, and every random read decodes some.
 pub(crate) const METADATA_LEVEL: i32 = 9;
 
-/// The archive's form of what the codec states of a block.
+/// The archive's form of a codec's description of a block.
 pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     let filters: Vec<_> = description
         .filters
@@ -25,7 +25,7 @@ pub(crate) fn coding(description: &BlockDescription) -> Result<Coding> {
     )?)
 }
 
-/// The codec's form of what the archive states of a block, checked.
+/// The codec's form of the archive's description of a block, checked.
 pub(crate) fn description(
     coding: &Coding,
     raw_bytes: u64,

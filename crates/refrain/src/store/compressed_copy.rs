@@ -1,5 +1,5 @@
 //! A compressed copy of a block in memory, in pages: several times smaller than the raw block, and
-//! a short read of it decodes one page only.
+//! a short read decodes only one page.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use refrain_pool::Lock;
 
 use crate::store::page::PAGE_BYTES;
 
-/// The level of each codec that makes copies. What does not fit in memory is decoded again by the
-/// slow codec, so size matters as well as speed; zstd is the default.
+/// The level of each codec for copies. What does not fit into memory is decoded again by the slow
+/// codec, so size matters as well as speed; zstd is the default.
 const COPY_LEVEL: i32 = 1;
 
 /// A block, compressed page by page.
@@ -22,7 +22,7 @@ pub(crate) struct CompressedCopy {
 
 struct CompressedPage {
     description: BlockDescription,
-    /// The end of the page's data; the data begins where that of the page before ends.
+    /// The end of the page's data, which starts where the previous page's ends.
     data_end: usize,
     raw_bytes: u32,
 }
@@ -45,7 +45,7 @@ impl CompressedCopy {
         CompressedCopy::compress(workspace, block.chunks(PAGE_BYTES), codec, data)
     }
 
-    /// Compresses a block that is given as pages, of which all but the last are full.
+    /// Compresses a block given as pages, all full except the last.
     pub(crate) fn of_pages<'a>(
         workspace: &mut Workspace,
         pages: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -75,13 +75,13 @@ impl CompressedCopy {
         Ok(CompressedCopy { pages, data })
     }
 
-    /// The memory of the copy, in bytes.
+    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.data.len() + self.pages.capacity() * size_of::<CompressedPage>()) as u64
     }
 
-    /// Fills `out` with the block's bytes from `offset` on. Returns `None` if the block is shorter
-    /// or a page cannot be decoded.
+    /// Fills `out` with the block's bytes at `offset`. `None` if the block is shorter or a page
+    /// cannot be decoded.
     pub(crate) fn read(
         &self,
         workspace: &mut Workspace,
@@ -100,8 +100,8 @@ impl CompressedCopy {
         })
     }
 
-    /// The same for block `block`, of which `pages` may hold decoded pages. Returns the number of
-    /// bytes that were decoded.
+    /// As [`read`](CompressedCopy::read), for block `block`, whose decoded pages may be in `pages`.
+    /// Returns the number of bytes decoded.
     pub(crate) fn read_through(
         &self,
         pages: &DecodedPages,
@@ -131,8 +131,8 @@ impl CompressedCopy {
         Some(decoded_bytes)
     }
 
-    /// Calls `read` for each page that overlaps `out`, with the number and the length of the page,
-    /// the offset in it, and the part of `out` to fill.
+    /// Calls `read` for each page that overlaps `out`, with the page's number and length, the
+    /// offset in it, and the part of `out` to fill.
     fn read_pages(
         &self,
         offset: usize,
@@ -166,11 +166,11 @@ impl CompressedCopy {
     }
 }
 
-/// The number of a block and of a page in it.
+/// A block's number and a page in it.
 type PageKey = (u64, usize);
 
-/// The pages of compressed copies that were decoded last. Repeats follow each other as their
-/// sources do, and most are smaller than a page.
+/// The most recently decoded pages of compressed copies. Repeats follow each other like their
+/// sources, and most are smaller than a page.
 #[derive(Default)]
 pub(crate) struct DecodedPages(Lock<RecentPages>);
 
@@ -180,7 +180,7 @@ struct RecentPages {
     pages: Vec<(PageKey, Arc<Vec<u8>>)>,
 }
 
-/// The number of decoded pages that are retained: 1 MiB.
+/// How many decoded pages are kept: 1 MiB.
 const DECODED_PAGES_MAX: usize = 16;
 
 impl DecodedPages {

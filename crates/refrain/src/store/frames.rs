@@ -1,4 +1,4 @@
-//! Frame input: frames are read and checked one at a time.
+//! Frame input: reads and checks frames one at a time.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub(crate) struct CheckedFrame {
     pub offset: u64,
     pub header: FrameHeader,
     pub payload: Arc<Vec<u8>>,
-    /// Whether the payload is damaged in the file, and was mended by its parity.
+    /// Whether the payload is damaged in the file, and was repaired with its parity.
     pub is_mended: bool,
-    /// The bytes after the End frame, if this is it and it was read from front to back.
+    /// The bytes after the End frame, if this is it and it was read in a forward pass.
     pub tail: Option<[u8; TAIL_BYTES]>,
 }
 
-/// The limits of a reader with `memory_bytes` of memory.
+/// The limits of a reader with this memory.
 pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
     let extent_bytes = size_of::<refrain_format::Extent>() as u64;
     Limits {
@@ -43,16 +43,16 @@ pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
     }
 }
 
-/// The bytes of an archive that is read from front to back.
+/// The bytes of an archive read from front to back.
 pub(crate) enum ArchiveFeed {
-    /// An archive that can be read at any offset.
+    /// An archive readable at any offset.
     Source(Arc<dyn Source>),
     /// A non-seekable stream.
     Stream(Box<dyn Read + Send>),
 }
 
 impl ArchiveFeed {
-    /// The source, if the archive can be read at any offset.
+    /// The source, if the archive is readable at any offset.
     pub(crate) fn source(&self) -> Option<Arc<dyn Source>> {
         match self {
             ArchiveFeed::Source(source) => Some(source.clone()),
@@ -61,22 +61,22 @@ impl ArchiveFeed {
     }
 }
 
-/// Reads the frames of archives that stand one behind the other, in file order.
+/// Reads the frames of concatenated archives, in file order.
 pub(crate) struct FrameReader {
     feed: ArchiveFeed,
     limits: Limits,
     offset: u64,
     size_bytes: Option<u64>,
-    /// Where the archive begins whose frames are read.
+    /// Where the present archive begins.
     archive_start: u64,
     next: Next,
-    /// The last frame of the archive, after it was read.
+    /// The last frame of the archive, once read.
     last: LastFrame,
     /// The header of the next frame, if it was read ahead.
     header: Option<Vec<u8>>,
 }
 
-/// What comes next in the file.
+/// What comes next in the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// A frame of the archive.
@@ -89,7 +89,7 @@ enum Next {
     Nothing,
 }
 
-/// What the frames of an appendix agree with: the End or Whole frame of their archive.
+/// What the frames of an appendix must agree with: their archive's End or Whole frame.
 #[derive(Clone, Copy, Default)]
 struct LastFrame {
     offset: u64,
@@ -121,17 +121,17 @@ impl FrameReader {
         Ok(reader)
     }
 
-    /// Where the archive begins whose frames are read, in the file.
+    /// Where the present archive begins in the input.
     pub(crate) fn archive_start(&self) -> u64 {
         self.archive_start
     }
 
-    /// The number of bytes of the input that were read or skipped.
+    /// The number of input bytes read or skipped.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Goes on with the next archive, after the last frame of one. Returns whether there is one.
+    /// Continues with the next archive, after the last frame of one. Returns whether there is one.
     pub(crate) fn begin_next_archive(&mut self) -> bool {
         let begins = self.next == Next::Archive;
         if begins {
@@ -141,7 +141,7 @@ impl FrameReader {
         begins
     }
 
-    /// Returns the next frame of the archive, or `None` at its end or at the end of the input.
+    /// The next frame of the archive; `None` at its end or the end of the input.
     pub(crate) fn next(&mut self) -> Result<Option<CheckedFrame>> {
         let offset = self.offset;
         let mut stage = stage("read", 0);
@@ -201,7 +201,7 @@ impl FrameReader {
         }))
     }
 
-    /// The header of the next frame, as far as it is there. The offset remains before it.
+    /// The header of the next frame, as far as available. Does not advance.
     fn next_header(&mut self) -> Result<Vec<u8>> {
         if let Some(header) = self.header.take() {
             return Ok(header);
@@ -212,13 +212,13 @@ impl FrameReader {
         Ok(header)
     }
 
-    /// Returns the ordinary form of the archive that begins here and the number of bytes of its
-    /// own form, if it is a Whole frame; it is then read to its end.
+    /// If the archive that begins here is a Whole frame, reads it to its end. Returns its ordinary
+    /// form and the number of bytes of its own form.
     pub(crate) fn take_whole(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
         let header = self.next_header()?;
         let parsed = UntrustedFrameHeader::parse(&header);
         let checked = parsed.and_then(|header| header.check(&self.limits, None));
-        // Whatever is wrong with the header is found when the frame is read.
+        // Anything wrong with the header is found when the frame is read.
         let is_whole = checked.is_ok_and(|header| header.kind == FrameKind::Whole);
         self.header = Some(header);
         if !is_whole {
@@ -242,8 +242,8 @@ impl FrameReader {
         Ok(Some(expanded))
     }
 
-    /// Reads as far as it takes to know what follows the last frame of an archive: another archive,
-    /// or nothing. An appendix, skippable frames and a tail, belongs to the archive before it.
+    /// Reads enough to know what follows the last frame of an archive: another archive, or nothing.
+    /// An appendix (skippable frames and a tail) belongs to the archive before it.
     fn after_archive(&mut self) -> Result<Next> {
         let mut is_in_appendix = false;
         loop {
@@ -307,8 +307,7 @@ impl FrameReader {
         self.skip_payload(&header)
     }
 
-    /// Reads the payload of a frame that is skipped, which may be larger than memory, and compares
-    /// its checksum.
+    /// Reads the payload of a skipped frame, which may exceed memory, and checks its checksum.
     fn skip_payload(&mut self, header: &FrameHeader) -> Result<()> {
         check_skipped_payload(header, |buffer| {
             let count = self.fill(buffer)?;
@@ -343,7 +342,7 @@ impl FrameReader {
         Ok(payload)
     }
 
-    /// Fills `buffer` from the current offset on, as far as the input goes. Does not advance the
+    /// Fills `buffer` at the current offset, up to the end of the input. Does not advance the
     /// offset of a source.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         Ok(match &mut self.feed {
@@ -353,7 +352,6 @@ impl FrameReader {
     }
 }
 
-/// The error for an archive that ends too early.
 fn cut_off(at: u64) -> Error {
     Error::new(ErrorKind::Damaged, CutOff { at })
 }
@@ -383,14 +381,13 @@ pub(crate) fn read_frame_at(
     if frame.header.kind != kind || frame_bytes.is_some_and(|bytes| bytes != found) {
         let found_kind = frame.header.kind;
         let expected = frame_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
-        let message =
-            format!("a frame {kind}{expected} was expected, {found_kind} of {found} is there");
+        let message = format!("expected a frame {kind}{expected}, found {found_kind} of {found}");
         return Err(Error::damaged(message).at_offset(offset));
     }
     Ok(frame)
 }
 
-/// The frame of this kind and size, of which only the header is damaged: its parity shows that.
+/// The frame of this kind and size with a damaged header only: its parity shows that.
 fn frame_without_header(
     source: &dyn Source,
     offset: u64,
@@ -418,7 +415,7 @@ fn frame_without_header(
     }))
 }
 
-/// Reads the frame at `offset`, of any kind. Mends damage of its payload that its parity can mend.
+/// Reads the frame at `offset`, of any kind. Repairs payload damage if its parity can.
 pub(crate) fn read_any_frame_at(
     source: &dyn Source,
     offset: u64,
@@ -441,7 +438,7 @@ pub(crate) fn read_any_frame_at(
             };
             check_skipped_payload(&header, read).map(|()| Vec::new())?
         } else {
-            // At most what is left of the file: the header was checked against that.
+            // At most the rest of the file: the header was checked against that.
             let mut payload = vec![0; header.payload_bytes as usize];
             let count = source.read_at(after, &mut payload)?;
             if let Err(error) = header.check_payload(&payload[..count]) {
@@ -461,8 +458,8 @@ pub(crate) fn read_any_frame_at(
     read().map_err(|error: Error| error.at_offset(offset))
 }
 
-/// Compares the checksum of a payload that may be larger than memory. `read` fills a buffer with
-/// its next bytes and returns how many there are, fewer only at the end of the input.
+/// Verifies the checksum of a payload that may exceed memory. `read` fills a buffer with its next
+/// bytes and returns their number, fewer only at the end of the input.
 fn check_skipped_payload(
     header: &FrameHeader,
     mut read: impl FnMut(&mut [u8]) -> Result<usize>,

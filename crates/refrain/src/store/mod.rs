@@ -1,4 +1,4 @@
-//! What writing and reading share: pages, compressed copies of blocks, workspaces, the coding of
+//! Shared by writing and reading: pages, compressed copies of blocks, workspaces, the coding of
 //! blocks, frame input.
 
 pub(crate) mod block;

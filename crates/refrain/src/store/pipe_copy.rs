@@ -1,5 +1,5 @@
-//! A copy of what was read from a pipe, in a temporary file: what stands behind damage refers to
-//! what stands before it.
+//! Copies what is read from a pipe to a temporary file, because data after damage refers to data
+//! before it.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,10 +11,10 @@ use refrain_storage::{ScratchFile, Source, is_in_memory};
 
 use crate::error::Result;
 
-/// After so many bytes the free space is looked at again.
+/// How often, in bytes, the free space is checked again.
 const MEASURE_BYTES: u64 = 64 << 20;
 
-/// The bytes that are read at once of what remains.
+/// How much is read at once of the rest.
 const REST_BYTES: usize = 1 << 20;
 
 /// A pipe, and the copy of what was read from it.
@@ -28,13 +28,13 @@ pub(crate) struct PipeCopy {
 struct Copied {
     stream: Box<dyn Read + Send>,
     bytes: u64,
-    /// Up to where the free space is known to suffice.
+    /// The free space is known to suffice up to here.
     measured_bytes: u64,
 }
 
 impl PipeCopy {
-    /// Returns the stream, of which a copy is made in `directory`, and the copy; the stream alone
-    /// if there is no place for one: no directory, or one in memory.
+    /// Returns the stream, which is copied to `directory`, and the copy. Only the stream if there
+    /// is no place for a copy: no directory, or one in memory.
     pub(crate) fn of(
         stream: Box<dyn Read + Send>,
         directory: Option<&Path>,
@@ -55,12 +55,12 @@ impl PipeCopy {
         (Box::new(CopiedStream(copy.clone())), Some(copy))
     }
 
-    /// Whether there is a copy of all that was read so far.
+    /// Whether the copy has everything read so far.
     pub(crate) fn is_there(&self) -> bool {
         !self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// Reads the rest of the pipe. Returns all of it; `None` if it is not there.
+    /// Reads the rest of the pipe. Returns the complete copy; `None` if there is none.
     ///
     /// # Errors
     /// `Io`: the pipe cannot be read.
@@ -88,7 +88,7 @@ impl PipeCopy {
         Ok(count)
     }
 
-    /// Adds to the copy, which takes at most half of what is free.
+    /// Extends the copy, which takes at most half of the free space.
     fn add(&self, copied: &mut Copied, bytes: &[u8]) -> io::Result<()> {
         if copied.bytes >= copied.measured_bytes {
             if self.file.free_bytes()? / 2 < MEASURE_BYTES.max(copied.bytes) {

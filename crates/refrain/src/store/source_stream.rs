@@ -1,4 +1,4 @@
-//! Sources that are read from front to back, as streams or piece by piece.
+//! Sources read from front to back, as streams or piece by piece.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -12,7 +12,6 @@ pub(crate) struct SourceStream {
 }
 
 impl SourceStream {
-    /// Reads `source` from `offset` on.
     pub(crate) fn new(source: Arc<dyn Source>, offset: u64) -> SourceStream {
         SourceStream { source, offset }
     }
@@ -26,7 +25,7 @@ impl Read for SourceStream {
     }
 }
 
-/// Fills `buffer` from `offset` on, as far as the source goes. Holes are not read: the system takes
+/// Fills `buffer` from `offset`, up to the source's end. Holes are not read: the system takes
 /// longer for the zeros of a hole than hashing and matching them takes (4.5 of 5.1 s of processor
 /// time for 4 GiB).
 pub(crate) fn read_source(
@@ -76,7 +75,7 @@ mod tests {
             assert_eq!(count, source.read_at(offset, &mut expected).unwrap());
             assert!(read == expected, "{offset}");
         }
-        // What a hole covers may be gone.
+        // A hole may reach past the present end.
         file.set_len(3 << 20).unwrap();
         let count = read_source(&source, (3 << 20) - 100, &mut [0; 500]).unwrap();
         assert_eq!(count, 100);

@@ -1,4 +1,4 @@
-//! Codec workspaces and buffers that workers use again.
+//! Reusable codec workspaces and buffers for workers.
 
 use refrain_codec::Workspace;
 use refrain_pool::Lock;
@@ -9,23 +9,22 @@ pub(crate) struct CodecScratch {
     pub codec: Workspace,
     /// The pages of a block in one piece.
     pub joined: Vec<u8>,
-    /// The compressed copy of a block while it is made.
+    /// The compressed copy of a block, while it is made.
     pub copy: Vec<u8>,
 }
 
-/// Scratch memory and frame buffers that no job uses at the moment: as many as jobs ever ran at
-/// once.
+/// Free scratch memory and frame buffers: as many as jobs ever ran at once.
 #[derive(Default)]
 pub(crate) struct Workspaces {
     idle: Lock<Vec<CodecScratch>>,
     frames: Lock<Vec<Vec<u8>>>,
 }
 
-/// The number of buffers of written frames that are retained for the next frames.
+/// How many buffers of written frames are kept for the next frames.
 const FRAME_BUFFERS_MAX: usize = 2;
 
 impl Workspaces {
-    /// Calls `body` with scratch memory of its own.
+    /// Calls `body` with scratch memory to itself.
     pub(crate) fn with<R>(&self, body: impl FnOnce(&mut CodecScratch) -> R) -> R {
         let mut space = self.idle.lock().pop().unwrap_or_default();
         let result = body(&mut space);
@@ -33,7 +32,7 @@ impl Workspaces {
         result
     }
 
-    /// Takes the buffer of a frame that was written back for the next one.
+    /// Takes a written frame's buffer back for the next one.
     pub(crate) fn recycle_frame(&self, frame: Vec<u8>) {
         let mut frames = self.frames.lock();
         if frames.len() < FRAME_BUFFERS_MAX {
@@ -41,7 +40,6 @@ impl Workspaces {
         }
     }
 
-    /// A buffer for a frame.
     pub(crate) fn frame_buffer(&self) -> Vec<u8> {
         self.frames.lock().pop().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Members that end where they cannot be read, so that the others are stored.
+//! Members that end where they become unreadable, so that the others are stored.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use refrain_storage::Source;
 
 use crate::write::tree::feed::Problems;
 
-/// The bytes of one of several members. An error is their end; the first one is a problem.
+/// The bytes of one of several members. An error ends them; the first one is a problem.
 pub(crate) struct EndingEarly<T> {
     inner: T,
     member: usize,
@@ -68,7 +68,7 @@ impl<S: Source> Source for EndingEarly<S> {
 
 impl<R: Read> Read for EndingEarly<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Nothing is read behind an error.
+        // Nothing is read after an error.
         if self.has_failed.load(Ordering::Relaxed) {
             return Ok(0);
         }

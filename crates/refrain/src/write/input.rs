@@ -1,4 +1,4 @@
-//! The members of a run: where their bytes come from and what is known of them before they are
+//! The members of a run: where their bytes come from, and what is known about them before they are
 //! read.
 
 use std::io::{self, Read};
@@ -36,11 +36,11 @@ use crate::write::tree::tar_reader::TarReader;
 
 /// A member to be written into an archive.
 pub struct MemberInput {
-    /// Its name in the archive: at most 4096 bytes, without NUL, by custom UTF-8.
+    /// Its name in the archive: at most 4096 bytes, without NUL, by convention UTF-8.
     pub name: Vec<u8>,
     /// Permission bits to store.
     pub mode: Option<u32>,
-    /// Time of last modification to store.
+    /// The modification time to store.
     pub modified: Option<Timestamp>,
     /// Where its bytes come from.
     pub content: Content,
@@ -48,19 +48,19 @@ pub struct MemberInput {
 
 /// Where a member's bytes come from.
 pub enum Content {
-    /// A source that can be read at any offset, and again: a file. Its size when the run begins
-    /// counts, unless it proves wrong: then all that can be read does. If it changes during the
-    /// run, the archive holds what was read, and [`Watch::problem`] says so.
+    /// A source that can be read at any offset, and again: a file. Its size at the start of the run
+    /// counts, unless it proves wrong: then everything readable does. If it changes during the run,
+    /// the archive has what was read, and [`Watch::problem`] reports it.
     Source(Arc<dyn Source>),
-    /// A non-seekable stream. It is read when the members before it are complete.
+    /// A non-seekable stream. It is read once the members before it are complete.
     Stream(Box<dyn Read + Send>),
-    /// A stream that does not depend on the other members: a pipe with a writer of its own. It is
-    /// read before its turn, as far as there is memory for that, while the members before it are
-    /// silent. Its bytes in the archive are those of a `Stream`.
+    /// A stream independent of the other members: a pipe with its own writer. It is read before its
+    /// turn, as far as memory allows, while the members before it are silent. Its bytes in the
+    /// archive are the same as with `Stream`.
     ///
     /// Its reader waits by [`suspend_until_readable`](refrain_pool::suspend_until_readable), as
-    /// [`DescriptorReader`](refrain_storage::DescriptorReader) does. Otherwise it keeps the other
-    /// members from being read while it waits.
+    /// [`DescriptorReader`](refrain_storage::DescriptorReader) does. Otherwise other members cannot
+    /// be read while it waits.
     Pipe(Box<dyn Read + Send>),
     /// A directory: its entries, and the data of its files.
     Directory(Box<DirectoryContent>),
@@ -73,22 +73,22 @@ impl Content {
     }
 }
 
-/// A directory to be stored.
+/// A directory to store.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryContent {
     /// The directory.
     pub path: PathBuf,
-    /// A relative path without `..`, with which the path of every entry begins; may be empty.
+    /// A relative path without `..`, the prefix of every entry's path; may be empty.
     pub name: PathBuf,
     /// What is stored of it.
     pub walk: WalkOptions,
-    /// Paths below the directory, if only these are stored. The directories above them are entries,
-    /// too, but not in archives of lrzip.
+    /// Paths below the directory, if only these are stored. The directories above them become
+    /// entries too, except in lrzip archives.
     pub paths: Option<Vec<Vec<u8>>>,
 }
 
 impl DirectoryContent {
-    /// All of the directory `path`.
+    /// Everything in the directory `path`.
     pub fn all(path: impl Into<PathBuf>) -> DirectoryContent {
         DirectoryContent {
             path: path.into(),
@@ -118,7 +118,7 @@ impl DirectoryContent {
 
     fn walker(&self) -> io::Result<Walker> {
         let walk = WalkOptions {
-            // Those of files are read when the files are.
+            // Files' attributes are read along with the files.
             attributes_when_opened: true,
             ..self.walk.clone()
         };
@@ -129,7 +129,7 @@ impl DirectoryContent {
     }
 }
 
-/// Passes the problems to the watch. Returns their number without those that are no failures.
+/// Reports the problems to the watch. Returns the number of failures among them.
 pub(crate) fn send_problems(problems: &Problems, watch: &dyn Watch) -> u64 {
     let problems = std::mem::take(&mut *problems.lock());
     for (member, problem) in &problems {
@@ -151,26 +151,25 @@ pub(crate) struct PreparedMembers {
     has_unknown_length: bool,
     /// The size of the largest sparse member.
     pub sparse_bytes: u64,
-    /// Whether a member that cannot be read to its end ends there, for the sake of the others.
+    /// Whether a member that becomes unreadable ends there, for the sake of the others.
     is_one_of_many: bool,
-    /// What is asked after the run whether it changed, with the numbers of the members.
+    /// Sources to check for changes after the run, with the members' numbers.
     read_sources: Vec<(usize, ReadSource)>,
-    /// The memory budget of the run.
     memory_bytes: u64,
-    /// Entries are written at least every so many bytes of content.
+    /// Entries are written at least this often, in bytes of content.
     run_bytes_max: u64,
     digests: Vec<DigestAlgorithm>,
     log_memory: Option<LogMemory>,
-    /// Whether files are named when they are written.
+    /// Whether files are named as they are written.
     pub names_files: bool,
     /// Whether a member is a directory, or a stream that may be a tar stream.
     may_have_entries: bool,
-    /// Whether members are bytes only, because the dialect has neither entries nor holes:
+    /// Whether the dialect has neither entries nor holes, so that members are plain bytes and
     /// directories become tar streams.
     is_flat: bool,
-    /// The bytes of files that were found equal to others.
+    /// The bytes of files found equal to others.
     pub duplicate_bytes: Arc<AtomicU64>,
-    /// What could not be read, or changed meanwhile.
+    /// What could not be read, or changed while it was read.
     pub problems: Problems,
 }
 
@@ -180,25 +179,24 @@ pub(crate) struct MemberPlan {
     pub entries: Option<SharedEntries>,
 }
 
-/// One in so many bytes of the memory is for the logs of directories: in 1 GiB enough for a million
-/// entries like those of a kernel tree. Later entries are history only where blocks can be decoded
-/// again.
+/// Logs of directories may take 1/16 of the memory budget: in 1 GiB enough for a million entries
+/// like a kernel tree's. Later entries are history only if blocks can be decoded again.
 const LOG_SHARE: u64 = 16;
 
-/// One in so many bytes of the memory is for the entries whose files are being read, and as much
-/// for the next ones.
+/// Entries whose files are being read may take 1/16 of the memory budget, and the next ones as
+/// much.
 const WINDOW_SHARE: u64 = 16;
 
-/// One in so many bytes of the memory is for the entries of a tar stream that are packed together,
-/// as the format counts them. In memory they take three to four times as much.
+/// Entries of a tar stream that are packed together may take 1/64 of the memory budget, as the
+/// format counts them. In memory they take three to four times as much.
 const TAR_WINDOW_SHARE: u64 = 64;
 
-/// One in so many bytes of the memory is for the hashes of contents: in 1 GiB enough for half a
-/// million distinct files.
+/// Hashes of contents may take 1/32 of the memory budget: in 1 GiB enough for half a million
+/// distinct files.
 const KNOWN_SHARE: u64 = 32;
 
 impl PreparedMembers {
-    /// `digests` are made of every member. `is_flat`: the dialect has neither entries nor
+    /// `digests` are computed for every member. `is_flat`: the dialect has neither entries nor
     /// holes, so directories become tar streams.
     pub(crate) fn new(
         memory_bytes: u64,
@@ -216,15 +214,15 @@ impl PreparedMembers {
         }
     }
 
-    /// Makes members of all these. One of several that cannot be read to its end ends there, and
-    /// that is a problem and no error.
+    /// Turns all inputs into members. If one of several becomes unreadable it ends there, which is
+    /// a problem but not an error.
     pub(crate) fn add_all(&mut self, members: Vec<MemberInput>) -> Result<()> {
         self.is_one_of_many = members.len() > 1;
         members.into_iter().try_for_each(|member| self.add(member))
     }
 
-    /// The memory that directories and tar streams take, in bytes: logs, entries, hashes, and one
-    /// large file that is read whole.
+    /// The memory for directories and tar streams, in bytes: logs, entries, hashes, and one large
+    /// file that is read whole.
     pub(crate) fn tree_bytes(&self) -> u64 {
         let of_logs = match self.log_memory {
             None => 0,
@@ -240,7 +238,7 @@ impl PreparedMembers {
         of_logs + of_entries
     }
 
-    /// The memory of the logs of all directories together.
+    /// The memory shared by the logs of all directories.
     fn log_memory(&mut self) -> LogMemory {
         let bytes = self.memory_bytes / LOG_SHARE;
         self.log_memory
@@ -248,7 +246,7 @@ impl PreparedMembers {
             .clone()
     }
 
-    /// The sources that are asked after the run whether they changed.
+    /// The sources to check for changes after the run.
     pub(crate) fn take_read_sources(&mut self) -> ReadSources {
         ReadSources {
             sources: std::mem::take(&mut self.read_sources),
@@ -256,7 +254,7 @@ impl PreparedMembers {
         }
     }
 
-    /// Whether there are members that may be read before their turn.
+    /// Whether some members may be read before their turn.
     pub(crate) fn reads_later_members(&self) -> bool {
         self.intake
             .iter()
@@ -273,13 +271,12 @@ impl PreparedMembers {
         }
     }
 
-    /// The bytes of all contents, if they are known.
+    /// The bytes of all contents, if known.
     pub(crate) fn content_bytes_total(&self) -> Option<u64> {
         self.content_bytes_total
             .filter(|_| !self.has_unknown_length)
     }
 
-    /// Adds a member.
     pub(crate) fn add(&mut self, input: MemberInput) -> Result<()> {
         let MemberInput {
             name,
@@ -332,14 +329,14 @@ impl PreparedMembers {
                 self.add_stream(stream, None);
             }
             Content::Stream(stream) | Content::Pipe(stream) => {
-                // It becomes a tar member if it begins like one.
+                // It becomes a tar member if it starts like one.
                 start.kind = FormatKind::Stream;
                 let list = EntryList::new(start.member_id, ViewKind::Recorded, self.names_files);
                 entries = Some(list.shared());
                 self.has_unknown_length = true;
                 self.add_tar(stream, RereadLog::none(), list, None);
                 if let Some(member) = self.intake.last_mut() {
-                    // Its log is empty, so nothing of it depends on what is read meanwhile.
+                    // Its log is empty, so nothing in it depends on other members.
                     member.is_independent = is_independent;
                 }
             }
@@ -363,7 +360,7 @@ impl PreparedMembers {
         Ok(())
     }
 
-    /// Content whose errors are its end, and problems.
+    /// Content that ends at its first error, which becomes a problem.
     fn ending_early(&self, content: Content) -> Content {
         let (member, problems) = (self.members.len(), self.problems.clone());
         match content {
@@ -405,7 +402,8 @@ impl PreparedMembers {
         self.add_tar(Box::new(stream), log, list, Some(Arc::new(again)));
     }
 
-    /// Adds a stream that is taken apart if it is a tar stream. `again` reads its content again.
+    /// Adds a stream, which is taken apart if it is a tar stream. `again` can read its content
+    /// again.
     fn add_tar(
         &mut self,
         stream: Box<dyn Read + Send>,
@@ -478,7 +476,7 @@ impl PreparedMembers {
         Ok(())
     }
 
-    /// Adds a stream; `source` can read it again.
+    /// Adds a stream, which `source` can read again.
     fn add_stream(&mut self, stream: Box<dyn Read + Send>, source: Option<Arc<dyn Source>>) {
         self.has_unknown_length = true;
         self.sources.push(source);
@@ -491,16 +489,16 @@ impl PreparedMembers {
     }
 }
 
-/// A source that is a member's content.
+/// A source used as a member's content.
 struct ReadSource {
     source: Arc<dyn Source>,
-    /// Its size when the run began; `None` if what it states is wrong.
+    /// Its size at the start of the run; `None` if the stated size is wrong.
     size_bytes: Option<u64>,
 }
 
 impl ReadSource {
-    /// Compares the size that a source states with what can be read: files of `/proc` state 0, and
-    /// file systems that make contents up may state anything.
+    /// Compares a source's stated size with what can be read: files of `/proc` state 0, and file
+    /// systems that compute contents may state anything.
     fn new(source: Arc<dyn Source>) -> io::Result<ReadSource> {
         let is_readable = |offset| Ok::<_, io::Error>(source.read_at(offset, &mut [0])? > 0);
         let mut stated_bytes = source.size_bytes()?;
@@ -534,14 +532,13 @@ impl ReadSource {
     }
 }
 
-/// The sources of a run.
 pub(crate) struct ReadSources {
     sources: Vec<(usize, ReadSource)>,
     problems: Problems,
 }
 
 impl ReadSources {
-    /// Reports those that changed while they were read.
+    /// Reports sources that changed while they were read.
     pub(crate) fn report_changes(&self) {
         for (member, read) in &self.sources {
             let (kind, text) = match read.change() {
@@ -556,7 +553,7 @@ impl ReadSources {
     }
 }
 
-/// Whether a source begins like a tar stream.
+/// Whether a source starts like a tar stream.
 fn is_tar(source: &dyn Source) -> Result<bool> {
     let mut first = [0; RECORD_BYTES];
     let count = read_full(0, &mut first, |at, part| source.read_at(at, part))?;

@@ -1,4 +1,4 @@
-//! The memory limit of the logs by which directories are read again.
+//! The memory limit of the logs with which directories are read again.
 
 use std::sync::Arc;
 

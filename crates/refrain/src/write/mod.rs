@@ -1,4 +1,4 @@
-//! From content to archive bytes: see README.md.
+//! Turns content into archive bytes: see README.md.
 
 mod ending_early;
 pub(crate) mod input;

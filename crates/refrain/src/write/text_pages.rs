@@ -1,4 +1,4 @@
-//! Text that is kept in compressed pages: what the logs of directories remember of each entry.
+//! Text in compressed pages: what the logs of directories remember of each entry.
 
 use refrain_codec::Workspace;
 
@@ -11,7 +11,7 @@ pub(crate) struct TextPages {
     packed: Vec<CompressedCopy>,
     /// The end of the text, shorter than a page and not compressed.
     last_page: Vec<u8>,
-    /// The number and the bytes of the page that was decompressed last.
+    /// The number and bytes of the latest decompressed page.
     decompressed: Option<(usize, Vec<u8>)>,
     workspace: Workspace,
     memory: LogMemory,
@@ -28,12 +28,11 @@ impl TextPages {
         }
     }
 
-    /// The length of the text.
     pub(crate) fn length_bytes(&self) -> u64 {
         (self.packed.len() * PAGE_BYTES + self.last_page.len()) as u64
     }
 
-    /// Appends `text`. Returns `None` if no memory is left for it.
+    /// Appends `text`. `None` if no memory is left for it.
     pub(crate) fn append(&mut self, text: &[u8]) -> Option<()> {
         self.last_page.extend_from_slice(text);
         while self.last_page.len() >= PAGE_BYTES {

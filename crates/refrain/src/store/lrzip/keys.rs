@@ -1,4 +1,4 @@
-//! ArchiveKeys from passwords.
+//! Derives archive keys from passwords.
 
 use refrain_format::lrzip::{Cipher, Version};
 use refrain_protect::lrzip::{ArchiveKeys, PASSWORD_BYTES_MAX};
@@ -6,7 +6,7 @@ use refrain_protect::lrzip::{ArchiveKeys, PASSWORD_BYTES_MAX};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::PasswordSource;
 
-/// The keys of a cipher, from the password that `source` returns.
+/// A cipher's keys, from the password that `source` returns.
 pub(crate) fn make_keys(
     cipher: &Cipher,
     version: Version,
@@ -19,7 +19,7 @@ pub(crate) fn make_keys(
         return Err(refuse("the archive is encrypted and the password is empty"));
     }
     if password.len() > PASSWORD_BYTES_MAX {
-        return Err(refuse("the password is longer than any that lrzip takes"));
+        return Err(refuse("the password is longer than lrzip allows"));
     }
     let keys = match *cipher {
         Cipher::Cbc { salt, loops } => Some(ArchiveKeys::cbc(salt, loops, &password)),

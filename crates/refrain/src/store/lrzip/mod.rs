@@ -1,4 +1,4 @@
 #![cfg(feature = "lrzip")]
-//! What reading and writing archives of lrzip share.
+//! Shared by reading and writing lrzip archives.
 
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-//! The assembly of an archive of lrzip: chunks, their records, and blocks of both streams.
+//! Assembles an lrzip archive: chunks, their records, and blocks of both streams.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,27 +27,26 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
 
-/// The most bytes of records in one block.
+/// The maximum bytes of records in one block.
 const RECORDS_BLOCK_BYTES: usize = 4 << 20;
 
 /// How content is divided into chunks and blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CutPlan {
     pub plan: LrzipPlan,
-    /// The most store bytes in one block of literals.
+    /// The maximum store bytes in a block of literals.
     pub block_bytes: u64,
-    /// The number of blocks of literals after which a block of records follows.
+    /// How many blocks of literals precede a block of records.
     pub blocks_per_group: usize,
-    /// The most content of a chunk, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds
+    /// The maximum content of a chunk, a multiple of [`EPOCH_BYTES`]; `None`: one chunk holds
     /// everything.
     pub chunk_bytes: Option<u64>,
-    /// The most memory for the first occurrences of store bytes.
+    /// The maximum memory for the first occurrences of store bytes.
     pub records_memory_bytes: usize,
     /// Whether blocks are stored if a sample of them is incompressible.
     pub tries_sample: bool,
 }
 
-/// The totals of an archive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub content_bytes: u64,
@@ -58,13 +57,12 @@ pub(crate) struct Totals {
     pub blocks: u64,
 }
 
-/// Blocks that are decoded again, and how far back extents may refer to them.
+/// Blocks that can be decoded again, and how far back extents may refer to them.
 pub(crate) struct BlockHistory {
     pub blocks: Arc<RetainedBlocks>,
     pub reach: ReachFloors,
 }
 
-/// The chunk that is being filled.
 struct OpenChunk {
     records: Records,
     raw_records: Vec<u8>,
@@ -75,7 +73,6 @@ struct OpenChunk {
     is_last: bool,
 }
 
-/// The block of literals that is being filled.
 #[derive(Default)]
 struct OpenBlock {
     store_start: u64,
@@ -86,13 +83,12 @@ struct OpenBlock {
     has_repeats: bool,
 }
 
-/// Builds the archive.
 pub(crate) struct LrzipAssembler<'a> {
     sink: &'a mut dyn Sink,
     header: Header,
     cut: CutPlan,
     watch: &'a dyn Watch,
-    /// Length of the content, if it is known.
+    /// The length of the content, if known.
     content_bytes_total: Option<u64>,
     layout: Layout,
     /// The history of content that cannot be read again from its source.
@@ -101,18 +97,17 @@ pub(crate) struct LrzipAssembler<'a> {
     hashes: Option<Box<ContentDigests>>,
     chunk: Option<OpenChunk>,
     block: OpenBlock,
-    /// Literals that are not in the store and not yet in a block.
+    /// Literals outside of the store, not yet in a block.
     insertions: VecDeque<Insertion>,
-    /// Whether the last epoch and the one before it had repeats.
+    /// Whether the last two epochs had repeats.
     repeats: [bool; 2],
     encoded: Vec<EncodedPages>,
-    /// Bytes to be written.
     buffer: Vec<u8>,
     content_read: u64,
-    /// The last epoch that was committed.
+    /// The last committed epoch.
     epoch: u64,
     literal_blocks: u64,
-    /// The blocks of literals that were written, and their bytes.
+    /// The number of written blocks of literals, and their bytes.
     written_blocks: (u64, u64),
     last_chunk_is_written: bool,
     totals: Totals,
@@ -152,7 +147,7 @@ impl<'a> LrzipAssembler<'a> {
         }
     }
 
-    /// The chunk that is being filled; begins one if there is none.
+    /// The chunk being filled; begins one if needed.
     fn open_chunk(&mut self) -> Result<&mut OpenChunk> {
         let chunk = match self.chunk.take() {
             Some(chunk) => chunk,
@@ -263,12 +258,12 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Ends a block of records; the next one follows all blocks so far. Does nothing if there are
-    /// no records, because readers treat an empty block as damage.
+    /// Ends a block of records; the next one follows all blocks so far. Does nothing without
+    /// records, because readers treat an empty block as damage.
     fn close_records(&mut self, start: &mut dyn FnMut(LrzipEncodeJob)) -> Result<()> {
         let chunk = self.open_chunk()?;
         if chunk.raw_records.is_empty() {
-            // Content without repeats is a single record, however long.
+            // Content without repeats is a single record of any length.
             chunk.records.flush(&mut chunk.raw_records)?;
         }
         if chunk.raw_records.is_empty() {
@@ -283,7 +278,7 @@ impl<'a> LrzipAssembler<'a> {
         Ok(())
     }
 
-    /// Reports a block of literals that was written, as its reader will.
+    /// Reports a written block of literals, in the form that its reader will report.
     fn report_block(&mut self, block: &CodedBlock) {
         let (number, raw_bytes) = self.written_blocks;
         let stored_bytes = (self.layout.encryption()).stored_bytes(block.coded.len() as u64);
@@ -370,10 +365,10 @@ impl<'a> LrzipAssembler<'a> {
     }
 }
 
-/// The width of the numbers in a chunk of unknown length: enough for every address.
+/// The width of numbers in a chunk of unknown length: enough for every address.
 const UNKNOWN_WIDTH_BYTES: u8 = 6;
 
-/// The width of the numbers in a chunk with so much content. Incompressible blocks are longer than
+/// The width of numbers in a chunk with this much content. Incompressible blocks are longer than
 /// their content by headers and records.
 fn chunk_width_bytes(content_bytes: u64) -> u8 {
     const HEADS_BYTES: u64 = 4096;
@@ -452,7 +447,7 @@ impl Assembly for LrzipAssembler<'_> {
         if self.chunk.is_some() {
             self.close_chunk(last, start)?;
         }
-        // A stream may end together with a chunk, which was not known when the chunk began.
+        // If a stream ends together with a chunk, that was not known when the chunk began.
         if !self.last_chunk_is_written {
             self.content_bytes_total = Some(self.totals.content_bytes);
             self.close_chunk(None, start)?;

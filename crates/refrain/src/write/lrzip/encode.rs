@@ -1,4 +1,4 @@
-//! Encode jobs: literals and records become coded blocks.
+//! Encode jobs: turn literals and records into coded blocks.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::write::pipeline::segments::EpochData;
 /// lrzip does not compress blocks shorter than this, in bytes.
 const COMPRESSED_BYTES_MIN: usize = 64;
 
-/// The work of encoders for an archive of lrzip.
+/// The work of encoders for lrzip archives.
 pub(crate) struct LrzipEncoding;
 
 /// The literals of a block: pages of the store, and bytes inserted between them.
 pub(crate) struct UnencodedLiterals {
-    /// The number of the block among the blocks of literals.
+    /// Its number among the blocks of literals.
     pub number: u64,
     pub store_start: u64,
     pub first_page: u64,
@@ -36,17 +36,15 @@ pub(crate) struct UnencodedLiterals {
     /// Whether the match stage found repeats in the block's epochs, some of which may be left to
     /// the codec.
     pub has_repeats: bool,
-    /// Whether the block has to be decoded again later, because its content cannot be read again.
+    /// Whether the block must be decoded again later, because its content cannot be read again.
     pub is_retained: bool,
 }
 
-/// The content of a block.
 pub(crate) enum BlockContent {
     Literals(UnencodedLiterals),
     Records(Vec<u8>),
 }
 
-/// A block to be encoded.
 pub(crate) struct LrzipEncodeJob {
     pub slot: BlockSlot,
     pub content: BlockContent,
@@ -59,20 +57,20 @@ pub(crate) struct LrzipEncodeJob {
 pub(crate) struct LrzipEncoded {
     pub slot: BlockSlot,
     pub block: CodedBlock,
-    /// The pages of a block of literals.
+    /// The pages, for a block of literals.
     pub pages: Option<EncodedPages>,
-    /// The block's number and the block in a form that can be decoded again, if it is retained.
+    /// If the block is retained: its number, and a form that can be decoded again.
     pub retained: Option<(u64, RetainedBlock)>,
 }
 
-/// The digests that an archive states.
+/// The digests stored in an archive.
 pub(crate) struct ContentDigests {
     pub md5: DigestHasher,
     /// The CRC-32 of the chunk so far.
     pub crc: crc32fast::Hasher,
 }
 
-/// lrzip's CRC-32 begins with 0 and is not inverted at the end; the library's begins with all ones
+/// lrzip's CRC-32 starts with 0 and is not inverted at the end; the library's starts with all ones
 /// and is inverted.
 const CRC_START: u32 = u32::MAX;
 
@@ -84,7 +82,7 @@ impl ContentDigests {
         }
     }
 
-    /// Returns the CRC-32 of the chunk in the format's form and begins the next chunk.
+    /// The CRC-32 of the chunk in the format's form. Begins the next chunk.
     pub(crate) fn take_crc(&mut self) -> u32 {
         let fresh = crc32fast::Hasher::new_with_initial(CRC_START);
         !std::mem::replace(&mut self.crc, fresh).finalize()
@@ -149,7 +147,7 @@ impl Encoding for LrzipEncoding {
 }
 
 impl UnencodedLiterals {
-    /// Whether no codec would make the block smaller: see
+    /// Whether no codec would shrink the block: see
     /// [`UnencodedBlock`](crate::store::block::UnencodedBlock).
     fn is_incompressible(&self, context: &PipelineContext) -> Result<bool> {
         if self.has_repeats {
@@ -205,7 +203,7 @@ impl UnencodedLiterals {
     }
 }
 
-/// Compresses a block, or stores it if that is not smaller.
+/// Compresses a block, or stores it if that does not shrink it.
 fn encode_block(
     plan: LrzipPlan,
     raw: &Arc<Vec<u8>>,

@@ -1,11 +1,10 @@
-//! Encryption of the items of an archive, in the order of the archive.
+//! Encrypts the items of an archive, in order.
 
 use refrain_format::lrzip::{Cipher, EncryptionOverhead};
 use refrain_protect::lrzip::{ArchiveKeys, ItemKind, SeededRandom};
 
 use crate::error::{Error, Result};
 
-/// Encrypts items, if the archive is encrypted.
 pub(crate) struct ItemEncryption {
     overhead: EncryptionOverhead,
     secret: Option<(ArchiveKeys, SeededRandom)>,
@@ -15,7 +14,6 @@ pub(crate) struct ItemEncryption {
 const ENCRYPTED_WIDTH_BYTES: u8 = 8;
 
 impl ItemEncryption {
-    /// No encryption.
     pub(crate) fn none() -> ItemEncryption {
         ItemEncryption {
             overhead: EncryptionOverhead::of(None),
@@ -23,7 +21,7 @@ impl ItemEncryption {
         }
     }
 
-    /// Encryption with the keys of a cipher.
+    /// Encrypts with the keys of a cipher.
     pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, random: SeededRandom) -> ItemEncryption {
         ItemEncryption {
             overhead: EncryptionOverhead::of(Some(cipher)),
@@ -31,7 +29,7 @@ impl ItemEncryption {
         }
     }
 
-    /// The width of the numbers in headers of a chunk whose own width is `width_bytes`.
+    /// The width of numbers in headers of a chunk whose own width is `width_bytes`.
     pub(crate) fn number_width_bytes(&self, width_bytes: u8) -> u8 {
         match self.secret {
             None => width_bytes,
@@ -39,7 +37,7 @@ impl ItemEncryption {
         }
     }
 
-    /// The bytes of an item in the archive.
+    /// The bytes that an item takes in the archive.
     pub(crate) fn stored_bytes(&self, length_bytes: u64) -> u64 {
         self.overhead.stored_bytes(length_bytes)
     }
@@ -47,7 +45,7 @@ impl ItemEncryption {
     /// Appends an item to `out`, encrypted if the archive is.
     ///
     /// # Errors
-    /// `Limit` for an item that the cipher cannot hold.
+    /// `Limit` for an item that exceeds what the cipher can hold.
     pub(crate) fn encrypt(
         &mut self,
         item: ItemKind,

@@ -1,9 +1,9 @@
-//! The layout of a chunk: its blocks in the order of the archive.
+//! The layout of a chunk: its blocks in archive order.
 //!
-//! The header of a block states the offset of the next header of its stream. That offset is known
-//! once every block between the two is encoded, so a block is written when the next block of its
-//! stream has its offset, or when its stream has ended. The caller must alternate the two streams
-//! often enough for the waiting blocks to fit in memory.
+//! A block's header states the offset of the next header in its stream. That offset is known once
+//! every block in between is encoded, so a block is written when the next block of its stream has
+//! its offset, or its stream has ended. The caller must alternate the two streams often enough for
+//! the waiting blocks to fit into memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,28 +14,27 @@ use refrain_protect::lrzip::ItemKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::encryption::ItemEncryption;
 
-/// A block as it will be written, without its header.
+/// A block to be written, without its header.
 pub(crate) struct CodedBlock {
     pub back_end: BackEnd,
     pub raw_bytes: u64,
     pub coded: Arc<Vec<u8>>,
-    /// The number of the first page of the store, for literals.
+    /// The first page of the store, for literals.
     pub first_page: Option<u64>,
 }
 
-/// The item that was written.
 pub(crate) enum WrittenItem {
-    /// None: the next offset is not known yet.
+    /// Nothing: the next offset is not known yet.
     Nothing,
     /// An item other than a block.
     Other,
-    /// A block; its coded bytes, perhaps encrypted, are the last bytes that were appended.
+    /// A block; its coded bytes, perhaps encrypted, were appended last.
     Block(CodedBlock),
 }
 
 /// A part of the archive, in order.
 enum LayoutItem {
-    /// A new chunk begins.
+    /// Begins a chunk.
     ChunkStart {
         /// The bytes before its first header.
         bytes: Vec<u8>,
@@ -50,22 +49,21 @@ enum LayoutItem {
     ChunkEnd,
 }
 
-/// The state of a block.
 enum SlotState {
-    /// Its position in the order is fixed, its content is not complete.
+    /// Its position in the order is fixed, but its content is not complete.
     Reserved,
     Encoding,
     Coded(CodedBlock),
 }
 
-/// The position of a block in the order of the archive.
+/// The position of a block in archive order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockSlot(u64);
 
-/// The items that wait to be written, in order.
+/// The items waiting to be written, in order.
 pub(crate) struct Layout {
     items: VecDeque<LayoutItem>,
-    /// Number of the first item.
+    /// The number of the first item.
     first: u64,
     /// The offset of the first item, relative to the first root of its chunk.
     position: u64,
@@ -84,7 +82,6 @@ impl Layout {
         }
     }
 
-    /// The encryption of the archive's items.
     pub(crate) fn encryption(&mut self) -> &mut ItemEncryption {
         &mut self.encryption
     }
@@ -138,8 +135,8 @@ impl Layout {
         }
     }
 
-    /// The number of items from the first block on that is being encoded: all of them have to wait
-    /// in memory.
+    /// The number of items starting with the first block still being encoded: all of them wait in
+    /// memory.
     pub(crate) fn blocks_in_flight(&self) -> usize {
         let is_open = |item: &LayoutItem| {
             matches!(
@@ -160,7 +157,7 @@ impl Layout {
         self.encryption.stored_bytes(plain as u64)
     }
 
-    /// The bytes of an item from its first header on; `None` until they are known.
+    /// The bytes of an item from its first header on; `None` until known.
     fn stored_bytes(&self, item: &LayoutItem) -> Option<u64> {
         match item {
             LayoutItem::ChunkStart { .. } | LayoutItem::ChunkEnd => Some(0),
@@ -176,8 +173,8 @@ impl Layout {
         }
     }
 
-    /// The offset of the next header of the first item's stream: 0 if there is none, `None` until
-    /// it is known.
+    /// The offset of the next header in the first item's stream: 0 if there is none, `None` until
+    /// known.
     fn next_offset(&self, of: Stream) -> Option<u64> {
         let mut offset = self.position + self.stored_bytes(self.items.front()?)?;
         for item in self.items.iter().skip(1) {
@@ -190,7 +187,7 @@ impl Layout {
         None
     }
 
-    /// Appends the bytes of the first item to `out`, if they are known.
+    /// Appends the bytes of the first item to `out`, if known.
     pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> Result<WrittenItem> {
         let stream = match self.items.front() {
             None => return Ok(WrittenItem::Nothing),
@@ -256,7 +253,7 @@ mod tests {
         while !matches!(layout.next(out).unwrap(), WrittenItem::Nothing) {}
     }
 
-    /// The blocks of a chunk in the order of the archive.
+    /// The blocks of a chunk in archive order.
     fn blocks(chunk: &[u8], width: u8) -> Vec<(Stream, Vec<u8>)> {
         let length = BlockHeader::length_bytes(width);
         let head = |at: usize| BlockHeader::parse(&chunk[at..], width).unwrap();

@@ -1,14 +1,14 @@
 #![cfg(feature = "lrzip")]
-//! Writing archives of lrzip: the same match stage, another shape.
+//! Writes lrzip archives: the same match stage, another shape.
 //!
-//! Refrain's extents point into the store, lrzip's matches back into earlier content of their
-//! chunk. The store is, except for the patterns of runs, lrzip's stream of literals. [`records`]
+//! Refrain's extents point into the store; lrzip's matches point back into earlier content of their
+//! chunk. Except for the patterns of runs, the store is lrzip's stream of literals. [`records`]
 //! turns extents into records, using the positions at which store bytes occur in the content
 //! ([`occurrences`]). Literals and records are divided into blocks, encoded in parallel
-//! ([`encode`]), encrypted on request ([`encryption`]), and ordered ([`layout`]) such that the
-//! offset of the next block of the same stream is known when a block is written. Nothing is patched
-//! later, so the output need not be seekable. Old bytes of non-seekable streams are read again from
-//! the blocks ([`retained_blocks`]).
+//! ([`encode`]), encrypted on request ([`encryption`]), and ordered ([`layout`]) so that when a
+//! block is written, the offset of the next block of its stream is known. Nothing is patched later,
+//! so the output need not be seekable. Old bytes of non-seekable streams are read again from the
+//! blocks ([`retained_blocks`]).
 //!
 //! ```text
 //!  extents ── records ──────────────┐

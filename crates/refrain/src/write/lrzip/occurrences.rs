@@ -1,20 +1,20 @@
-//! Where the bytes of the store occur in the content of a chunk.
+//! Where the bytes of the store occur in a chunk's content.
 //!
-//! A byte of the store occurs in the content where it came first, and again at every copy. Both are
-//! recorded: the first occurrences in the order of the store, to find any byte, and all occurrences
-//! in the order of the content, to follow a longer repeat. Two versions of a file repeat each other
-//! over long ranges, but the store holds the older one in pieces where it repeats other files.
-//! Copying each piece from its first occurrence takes one record per piece; copying from the older
-//! version takes one record.
+//! A store byte occurs in the content where it first appeared, and again at every copy. Both are
+//! recorded: first occurrences in store order, to find any byte, and all occurrences in content
+//! order, to follow a longer repeat. Two versions of a file repeat each other over long ranges, but
+//! the store holds the older one in pieces where it repeats other files. Copying each piece from
+//! its first occurrence takes one record per piece; copying from the older version takes one
+//! record.
 
 use std::cmp::Reverse;
 
 use crate::write::lrzip::runs::{Position, Runs, StoredRange};
 
-/// Marks content that is not in the store: the patterns of runs.
+/// Marks content outside of the store: the patterns of runs.
 const NOT_IN_STORE: u64 = u64::MAX;
 
-/// The number of runs on each side of the expected position that are searched for a repeat.
+/// How many runs on each side of the expected position are searched for a repeat.
 const SEARCHED_RUNS: usize = 8;
 
 /// A content range from which a repeat can be copied.
@@ -28,7 +28,7 @@ pub(super) struct CopySource {
 /// The occurrences in one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Occurrences {
-    /// The first occurrence of each byte; ascending in both fields.
+    /// The first occurrence of each byte, ascending in both fields.
     first: Runs,
     /// All occurrences, ascending in `content`.
     all: Runs,
@@ -37,7 +37,7 @@ pub(super) struct Occurrences {
 }
 
 impl Occurrences {
-    /// For a chunk whose literals begin at this offset in the store.
+    /// For a chunk whose literals start at this offset in the store.
     pub(super) fn new(store_start: u64) -> Occurrences {
         Occurrences {
             store_end: store_start,
@@ -45,7 +45,7 @@ impl Occurrences {
         }
     }
 
-    /// The number of content bytes of the chunk so far.
+    /// The length of the chunk's content so far.
     pub(super) fn content_end(&self) -> u64 {
         self.content_end
     }
@@ -55,7 +55,7 @@ impl Occurrences {
         self.store_end
     }
 
-    /// Appends content that is new in the store.
+    /// Appends content new to the store.
     pub(super) fn push_fresh(&mut self, length: u64) {
         let here = StoredRange {
             store: self.store_end,
@@ -66,7 +66,7 @@ impl Occurrences {
         self.push_copied(length, here.store);
     }
 
-    /// Appends content that is in the store at `offset`.
+    /// Appends content that the store has at `offset`.
     pub(super) fn push_copied(&mut self, length: u64, offset: u64) {
         let here = StoredRange {
             store: offset,
@@ -76,24 +76,23 @@ impl Occurrences {
         self.content_end += length;
     }
 
-    /// Appends content that is not in the store.
+    /// Appends content outside of the store.
     pub(super) fn push_pattern(&mut self, length: u64) {
         self.push_copied(length, NOT_IN_STORE);
     }
 
-    /// Evicts the oldest occurrences until the list of first occurrences takes at most
-    /// `memory_bytes` and that of all occurrences half as much. Returns the store offset from which
-    /// on the first occurrences are known.
+    /// Evicts the oldest occurrences until first occurrences take at most `memory_bytes` and all
+    /// occurrences half as much. Returns the store offset above which first occurrences are known.
     pub(super) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
         self.first.shrink_to(memory_bytes);
         self.all.shrink_to(memory_bytes / 2);
         self.first.first().map_or(self.store_end, |run| run.store)
     }
 
-    /// Finds where `length` bytes of the store from `offset` on, or the first of them, can be
-    /// copied from. `expected` is their position in the content if the last repeat continues; with
-    /// `is_continuing` it is preferred to a longer range elsewhere. Returns `None` if the
-    /// occurrences were evicted.
+    /// Finds where `length` bytes of the store at `offset`, or the first of them, can be copied
+    /// from. `expected` is their position in the content if the last repeat continues; with
+    /// `is_continuing` it is preferred to a longer range elsewhere. `None` if the occurrences were
+    /// evicted.
     pub(super) fn find(
         &self,
         offset: u64,
@@ -117,8 +116,8 @@ impl Occurrences {
         }
     }
 
-    /// The longest range around the expected position, which is in this run; of two equally long
-    /// ones the nearer one.
+    /// The longest range near the expected position, which is in this run; of two equally long ones
+    /// the nearer one.
     fn nearby(&self, at: Position, expected: u64, offset: u64, length: u64) -> Option<CopySource> {
         let back = std::iter::successors(Some(at), |&at| self.all.previous(at));
         let start = back.take(1 + SEARCHED_RUNS).last()?;
@@ -154,12 +153,12 @@ impl Occurrences {
         })
     }
 
-    /// The run that contains a position of the content.
+    /// The run that contains a content position.
     fn run_at(&self, content: u64) -> Option<Position> {
         self.all.last_at(|run| run.content <= content)
     }
 
-    /// Measures how much of the repeat is at `content`, which belongs to this run.
+    /// Measures how much of the repeat is at `content`, which is in this run.
     fn measured(&self, at: Position, content: u64, offset: u64, length: u64) -> Option<CopySource> {
         let (mut at, mut measured) = (Some(at), 0);
         while measured < length
@@ -197,7 +196,7 @@ fn push(runs: &mut Runs, here: StoredRange) {
     }
 }
 
-/// The longer one, or the first of two equally long ones.
+/// The longer one; the first of two equally long ones.
 fn longer(a: Option<CopySource>, b: Option<CopySource>) -> Option<CopySource> {
     match (a, b) {
         (Some(one), Some(other)) if other.length_bytes > one.length_bytes => b,
@@ -213,7 +212,7 @@ mod tests {
 
     const LENGTH_MAX: u64 = 60;
 
-    /// The reference implementation, on the store offset of each byte of the content.
+    /// The reference implementation, given the store offset of each content byte.
     fn agreeing(content: &[u64], at: u64, offset: u64, length: u64) -> u64 {
         let there = content[at as usize..].iter().zip(offset..offset + length);
         there.take_while(|(a, b)| **a == *b).count() as u64

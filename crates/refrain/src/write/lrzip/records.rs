@@ -1,5 +1,4 @@
-//! The translation of extents into records: references to the store become distances in the
-//! content.
+//! Translates extents into records: references to the store become distances in the content.
 
 use std::collections::VecDeque;
 
@@ -10,20 +9,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::write::lrzip::occurrences::Occurrences;
 
 /// lrzip 0.651 writes a match that overlaps its own source period by period, with one system call
-/// for each. Therefore patterns are repeated at distances that grow to this many bytes (the first
-/// multiple of their period from there on), and records then copy at most as many bytes.
+/// each. Therefore patterns are repeated at distances that grow to this many bytes (rounded up to a
+/// multiple of the period), and records then copy at most this many bytes.
 const REPEAT_BYTES: u64 = 65_535;
-/// While the distance of a repeated pattern grows, one record copies at most so many times its
+/// While the distance of a repeated pattern grows, one record copies at most this many times its
 /// distance.
 const GROWTH: u64 = 15;
 
-/// Literal bytes that are not in the store. In the literals they precede the store's byte
+/// Literal bytes outside of the store. Among the literals they precede the store byte
 /// `store_offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Insertion {
     pub store_offset: u64,
     pub pattern: Pattern,
-    /// The number of bytes of the pattern, at most one period.
+    /// The length of the pattern, at most one period.
     pub length_bytes: usize,
 }
 
@@ -34,25 +33,23 @@ impl Insertion {
     }
 }
 
-/// The last record, which is not written yet.
+/// The last record, not written yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PendingRecord {
     Literals(u64),
     Match { length: u64, distance: u64 },
 }
 
-/// Writes the records of one chunk.
 pub(crate) struct Records {
     writer: RecordWriter,
     pending: PendingRecord,
     occurrences: Occurrences,
-    /// Distance of the last match.
     distance: Option<u64>,
     matched_bytes: u64,
 }
 
 impl Records {
-    /// For a chunk whose literals begin at this offset in the store.
+    /// For a chunk whose literals start at this offset in the store.
     pub(crate) fn new(writer: RecordWriter, store_start: u64) -> Records {
         Records {
             writer,
@@ -63,23 +60,23 @@ impl Records {
         }
     }
 
-    /// The number of content bytes of the chunk so far.
+    /// The length of the chunk's content so far.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.occurrences.content_end()
     }
 
-    /// The number of content bytes that records copy.
+    /// How much content is copied by records.
     pub(crate) fn matched_bytes(&self) -> u64 {
         self.matched_bytes
     }
 
     /// Evicts the oldest occurrences until they take at most one and a half times `memory_bytes`.
-    /// Returns the store offset from which on all occurrences are known.
+    /// Returns the store offset above which all occurrences are known.
     pub(crate) fn shrink_to(&mut self, memory_bytes: usize) -> u64 {
         self.occurrences.shrink_to(memory_bytes)
     }
 
-    /// Appends an extent. Records go to `out`, literals that are not in the store to `insertions`.
+    /// Appends an extent. Records go to `out`, literals outside of the store to `insertions`.
     pub(crate) fn push(
         &mut self,
         extent: &Extent,
@@ -188,14 +185,13 @@ impl Records {
         Ok(())
     }
 
-    /// Writes the last record as it is; what follows becomes another record.
+    /// Writes the last record unchanged; what follows becomes another record.
     pub(crate) fn flush(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.write_pending(out)?;
         self.pending = PendingRecord::Literals(0);
         Ok(())
     }
 
-    /// Ends the chunk.
     pub(crate) fn end(self, crc: u32, out: &mut Vec<u8>) -> Result<()> {
         self.write_pending(out)?;
         self.writer.end(crc, out);
@@ -210,7 +206,7 @@ mod tests {
     use refrain_longmatch::replay;
     use refrain_testkit::Rng;
 
-    /// The literals of a chunk, with what is inserted between the bytes of the store.
+    /// The literals of a chunk, with the insertions between store bytes.
     fn literals(store: &[u8], insertions: &VecDeque<Insertion>) -> Vec<u8> {
         let mut all = Vec::new();
         let mut from = 0;
@@ -223,7 +219,7 @@ mod tests {
         all
     }
 
-    /// What the records say, byte by byte, and the longest overlap: length over distance.
+    /// The content from the records, byte by byte, and the greatest overlap: length over distance.
     fn followed(records: &[u8], width: u8, mut literals: &[u8]) -> (Vec<u8>, u64) {
         let mut parser = RecordParser::new(Version::V6, width);
         let (mut input, mut content, mut overlap) = (records, Vec::new(), 0);

@@ -1,9 +1,9 @@
-//! Blocks of literals that are decoded again: the history of content that cannot be read again from
-//! its source.
+//! Blocks of literals that can be decoded again: the history of content that cannot be read again
+//! from its source.
 //!
-//! They remain in memory as they were encoded, or are read back from the output if that is possible
-//! and the output is not encrypted. Decoding ZPAQ takes as long as encoding it, so a copy in LZO is
-//! retained of its blocks.
+//! They stay in memory as encoded, or are read back from the output if that is possible and the
+//! output is not encrypted. Decoding ZPAQ takes as long as encoding it, so its blocks are kept as
+//! an LZO copy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,19 +22,14 @@ pub(crate) struct RetainedBlock {
     pub raw_bytes: u64,
     pub store_start: u64,
     pub insertions: Vec<Insertion>,
-    /// The number of its first page of the store, and the number of its pages.
+    /// Its first page of the store, and the number of pages.
     pub first_page: u64,
     pub pages: u64,
 }
 
-/// The location of a block's coded bytes.
 enum CodedLocation {
     Memory(Arc<Vec<u8>>),
-    /// In the archive.
-    Archive {
-        offset: u64,
-        coded_bytes: usize,
-    },
+    Archive { offset: u64, coded_bytes: usize },
 }
 
 struct PlacedBlock {
@@ -42,7 +37,7 @@ struct PlacedBlock {
     location: CodedLocation,
 }
 
-/// The blocks that extents may still refer to.
+/// The blocks to which extents may still refer.
 pub(crate) struct RetainedBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<PlacedBlock>>,
@@ -57,7 +52,7 @@ impl RetainedBlocks {
         }
     }
 
-    /// Adds a block that was encoded. Blocks are added in any order.
+    /// Adds an encoded block, in any order.
     pub(crate) fn add(&self, mut block: RetainedBlock) {
         let location = CodedLocation::Memory(std::mem::take(&mut block.coded));
         let mut blocks = self.blocks.lock();
@@ -65,8 +60,8 @@ impl RetainedBlocks {
         blocks.insert(at, PlacedBlock { block, location });
     }
 
-    /// A block was written: its coded bytes are at `offset` of the archive. A block that is
-    /// retained in another form keeps its copy.
+    /// A block was written: its coded bytes are at `offset` of the archive. If it has a copy in
+    /// another form, it keeps that.
     pub(crate) fn written(&self, first_page: u64, offset: u64, coded: &Arc<Vec<u8>>) {
         if self.archive.is_none() {
             return;
@@ -83,8 +78,7 @@ impl RetainedBlocks {
         }
     }
 
-    /// Decodes the block with this page. Returns the number of its first page and its bytes of the
-    /// store.
+    /// Decodes the block with this page. Returns its first page and its store bytes.
     fn decode(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|entry| entry.block.first_page <= page);
@@ -132,7 +126,7 @@ fn decoded(codec: LrzipCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
     Some(raw)
 }
 
-/// The bytes of the store in a block, without those that were inserted between them.
+/// The store bytes of a block, without insertions.
 fn without_insertions(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<Vec<u8>> {
     if insertions.is_empty() {
         return Some(raw);

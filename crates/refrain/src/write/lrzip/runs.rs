@@ -1,13 +1,12 @@
-//! A long list of runs that grows at one end and is evicted at the other, in chunks of one size, so
-//! that growing never doubles its memory.
+//! A long list of runs that grows at one end and is evicted at the other, in equal chunks, so that
+//! growing never doubles its memory.
 
 use std::collections::VecDeque;
 
 /// The number of runs in one chunk of the list.
 const CHUNK_RUNS: usize = 4096;
 
-/// The store bytes from `store` on are in the content from `content` on, up to the start of the
-/// next run.
+/// Content starting at `content` has the store bytes starting at `store`, up to the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredRange {
     pub store: u64,
@@ -58,7 +57,6 @@ pub(super) struct Position {
 }
 
 impl Runs {
-    /// Appends a run.
     pub(super) fn push(&mut self, run: StoredRange) {
         let inside = |piece: &RunChunk| u32::try_from(run.content - piece.content_start).ok();
         let has_room = |piece: &RunChunk| piece.runs.len() < CHUNK_RUNS && inside(piece).is_some();
@@ -86,7 +84,7 @@ impl Runs {
         self.pieces.get(at.piece)?.get(at.index)
     }
 
-    /// The position after this one, if there is a run.
+    /// The position of the next run, if there is one.
     pub(super) fn next(&self, at: Position) -> Option<Position> {
         let index = at.index + 1;
         let next = if index < self.pieces.get(at.piece)?.runs.len() {
@@ -100,7 +98,6 @@ impl Runs {
         (next.piece < self.pieces.len()).then_some(next)
     }
 
-    /// The position before this one.
     pub(super) fn previous(&self, at: Position) -> Option<Position> {
         if let Some(index) = at.index.checked_sub(1) {
             return Some(Position { index, ..at });

@@ -1,20 +1,20 @@
-//! The bytes of an archive on their way to its sink.
+//! Archive bytes on their way to the sink.
 //!
-//! The first bytes are retained, because a small archive is rewritten as a single Whole frame when
-//! it is complete.
+//! The first bytes are held back, because a small archive is rewritten as a single Whole frame once
+//! complete.
 
 use refrain_storage::Sink;
 
 use crate::error::Result;
 
-/// The most bytes of an archive that may become a Whole frame. The data of such a frame is at most
-/// an eighth: frame headers, index and tail disappear.
+/// The maximum size of an archive that may become a Whole frame. Such a frame has at most an eighth
+/// of that: frame headers, index and tail disappear.
 const RETAINED_BYTES_MAX: usize = 128 << 10;
 
-/// Bytes that are retained at first and written to the sink when they are too many.
+/// Bytes held back at first, and written to the sink when there are too many.
 pub(crate) struct ArchiveBytes<'a> {
     sink: &'a mut dyn Sink,
-    /// Everything so far; `None` when it was written to the sink.
+    /// Everything so far; `None` once written to the sink.
     retained: Option<Vec<u8>>,
 }
 
@@ -44,8 +44,8 @@ impl<'a> ArchiveBytes<'a> {
         Ok(self.sink.write_all(bytes)?)
     }
 
-    /// Completes the output. What was retained is the whole archive: `smaller` may return another
-    /// form of it. Returns the number of bytes that the sink has, if it is that form.
+    /// Completes the output. If it was held back, it is the whole archive, and `smaller` may return
+    /// another form of it. Returns the number of bytes in the sink, if it has that form.
     pub(crate) fn publish(
         self,
         smaller: impl FnOnce(&[u8]) -> Option<Vec<u8>>,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::storage::MemorySink;
 
-    /// What the sink has when pieces of these lengths were written.
+    /// What the sink has after writing pieces of these lengths.
     fn published(lengths: &[usize], becomes: Option<&[u8]>) -> (Vec<u8>, Option<u64>) {
         let mut sink = MemorySink::new();
         let output = sink.output();

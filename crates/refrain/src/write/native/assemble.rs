@@ -1,9 +1,9 @@
-//! The assembly of a native archive: which frame comes where.
+//! Assembles a native archive: decides the order of frames.
 //!
-//! The extents of an epoch come before the blocks with its fresh bytes, so that an archive that is
-//! cut off can be read up to the cut. A reader that cannot seek holds them back until the epoch is
-//! complete, that is, until its last fresh byte has come; how much it must hold back is limited. A
-//! member begins before the extents of its first byte and ends after those of its last.
+//! The extents of an epoch precede the blocks with its fresh bytes, so that a truncated archive is
+//! readable up to the cut. A reader that cannot seek holds them back until the epoch is complete,
+//! when its last fresh byte has arrived; how much it must hold back is limited. A member begins
+//! before the extents of its first byte and ends after the extents of its last.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -32,29 +32,28 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::EpochData;
 
-/// The most epochs that wait for a block to be complete. A reader that cannot seek outputs nothing
-/// of them until then.
+/// The maximum number of epochs waiting for a block to be complete. A reader that cannot seek
+/// outputs none of them until that.
 const EPOCHS_WAITING_MAX: usize = 64;
 
-/// The most bytes of the frames that wait for a block to be complete, before the frames of one more
-/// epoch come: half of what the format permits.
+/// The maximum bytes of frames waiting for a block to be complete, before the frames of one more
+/// epoch: half of what the format permits.
 const WAITING_BYTES_MAX: u64 = HELD_BYTES_MAX / 2;
 
-/// An upper bound of the size of an Extents frame without its section.
+/// An upper bound on the size of an Extents frame without its section.
 const EXTENTS_HEADS_BYTES_MAX: u64 = 4096;
 
-/// The same of the frame of a hole: it has one extent, and there may be many in an epoch.
+/// As above for the frame of a hole: it has one extent, and an epoch may have many.
 const HOLE_HEADS_BYTES_MAX: u64 = 256;
 
-/// An epoch that is not complete.
 struct WaitingEpoch {
     /// The end of its fresh bytes in the store.
     store_end: u64,
-    /// An upper bound of the size of its frames, and of those of members before the next epoch.
+    /// An upper bound on the size of its frames, and of members' frames before the next epoch.
     frames_bytes_max: u64,
 }
 
-/// The frames that a reader holds back because a block is not complete.
+/// The frames that a reader holds back because a block is incomplete.
 #[derive(Default)]
 struct WaitingFrames {
     epochs: VecDeque<WaitingEpoch>,
@@ -62,7 +61,7 @@ struct WaitingFrames {
 }
 
 impl WaitingFrames {
-    /// The store is in closed blocks up to this offset.
+    /// Closed blocks have the store up to this offset.
     fn closed_up_to(&mut self, store_end: u64) {
         let is_complete = |epoch: &mut WaitingEpoch| epoch.store_end <= store_end;
         while let Some(epoch) = self.epochs.pop_front_if(is_complete) {
@@ -70,7 +69,7 @@ impl WaitingFrames {
         }
     }
 
-    /// Frames of at most so many bytes are added.
+    /// Adds frames of at most `bytes_max` in total.
     fn add(&mut self, bytes_max: u64) {
         if let Some(epoch) = self.epochs.back_mut() {
             epoch.frames_bytes_max += bytes_max;
@@ -79,7 +78,6 @@ impl WaitingFrames {
     }
 }
 
-/// The block that is being filled.
 #[derive(Default)]
 struct OpenBlock {
     store_start: u64,
@@ -90,13 +88,12 @@ struct OpenBlock {
     has_near_repeats: bool,
 }
 
-/// What is recorded of a block between encoding and writing.
+/// What is recorded about a block between encoding and writing.
 struct UnwrittenBlock {
     first_page: u64,
     copy: Option<CompressedCopy>,
 }
 
-/// An encode job of a native archive.
 pub(crate) enum NativeEncodeJob {
     Block {
         ticket: Ticket,
@@ -109,7 +106,6 @@ pub(crate) enum NativeEncodeJob {
     },
 }
 
-/// The result of an encode job.
 pub(crate) enum NativeEncoded {
     Block {
         ticket: Ticket,
@@ -122,7 +118,7 @@ pub(crate) enum NativeEncoded {
     },
 }
 
-/// The work of encoders for a native archive.
+/// The work of encoders for native archives.
 pub(crate) struct NativeEncoding;
 
 impl Encoding for NativeEncoding {
@@ -144,7 +140,7 @@ impl Encoding for NativeEncoding {
                     &context.tuning.plan,
                     context.history.makes_copies(),
                 )?;
-                // Pages of a block that is stored as it is are read from its frame.
+                // Pages of a block stored uncompressed are read from its frame.
                 if let (Some(spill), Some(pages)) = (&context.spill, pages)
                     && block.frame.stored.is_empty()
                 {
@@ -180,15 +176,14 @@ impl Encoding for NativeEncoding {
     fn digest(_digests: &mut (), _data: &EpochData) {}
 }
 
-/// What the progress of a run refers to, besides its content.
+/// Context for a run's progress, besides its content.
 pub(crate) struct ProgressCounts {
-    /// The bytes of all members, if they are known.
+    /// The bytes of all members, if known.
     pub content_bytes_total: Option<u64>,
-    /// The bytes of files that were found equal to others, which are no content.
+    /// The bytes of files found equal to others, which are not content.
     pub duplicate_bytes: Arc<AtomicU64>,
 }
 
-/// Builds the archive.
 pub(crate) struct Assembler<'a> {
     pub output: Output<'a>,
     members: Vec<MemberWriter>,
@@ -200,30 +195,29 @@ pub(crate) struct Assembler<'a> {
     reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
-    /// Whether the last epoch and the one before it, whose end may be in the same page, had
-    /// references.
+    /// Whether the last two epochs, the first of which may end in the same page, had references.
     has_repeats: [bool; 2],
     /// Whether the last epoch had near repeats.
     near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
-    /// What earlier epochs have of the extents to be written.
+    /// Finds extents that earlier epochs already have.
     references: ReferenceFinder,
-    /// The number of Extents frames so far, which is the id of the archive's next epoch.
+    /// The number of Extents frames so far: the id of the archive's next epoch.
     extents_frames: u64,
     blocks_in_flight: usize,
     waiting: WaitingFrames,
     waiting_bytes_max: u64,
     unwritten: HashMap<u64, UnwrittenBlock>,
-    /// Bytes of content committed so far.
+    /// Content bytes committed so far.
     content_committed: u64,
-    /// Bytes of the store that committed epochs have introduced.
+    /// Store bytes introduced by committed epochs.
     store_committed: u64,
-    /// Bytes of content read so far, where the next member may begin.
+    /// Content bytes read so far, where the next member may begin.
     content_read: u64,
     /// The last member with content.
     last_member: usize,
-    /// The holes of the epoch that was read last.
+    /// The holes of the latest epoch.
     holes: Vec<Hole>,
 }
 
@@ -269,7 +263,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// The number of files of the members that have ended.
+    /// The number of files in members that have ended.
     pub(crate) fn file_count(&self) -> u64 {
         self.members.iter().map(|member| member.file_count).sum()
     }
@@ -279,13 +273,12 @@ impl<'a> Assembler<'a> {
         self.output.push(frame);
     }
 
-    /// Frames other than blocks come next, of at most so many bytes.
+    /// Frames other than blocks come next, of at most `bytes_max`.
     fn frames_added(&mut self, bytes_max: u64) {
         self.reach.frames_added(bytes_max);
         self.waiting.add(bytes_max);
     }
 
-    /// Begins every member up to and including `member`.
     fn start_members(&mut self, member: usize) {
         while self.members_started <= member {
             let member = &mut self.members[self.members_started];
@@ -295,7 +288,6 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// The frames that end every member below `member`.
     fn member_ends(&mut self, member: usize) -> Vec<Frame> {
         let mut frames = vec![];
         while self.members_ended < member {
@@ -305,13 +297,13 @@ impl<'a> Assembler<'a> {
         frames
     }
 
-    /// Whether frames of so many bytes more may wait for a block.
+    /// Whether `bytes_max` more bytes of frames may wait for a block.
     fn may_wait(&self, bytes_max: u64) -> bool {
         self.waiting.epochs.len() <= EPOCHS_WAITING_MAX
             && self.waiting.bytes_max + bytes_max <= self.waiting_bytes_max
     }
 
-    /// Adds frames if they may wait for a block; returns them otherwise.
+    /// Adds frames if they may wait for a block; otherwise returns them.
     fn push_if_they_may_wait(&mut self, frames: Vec<Frame>) -> Vec<Frame> {
         let bytes_max = frames.iter().map(Frame::bytes_max).sum();
         if !self.may_wait(bytes_max) {
@@ -321,7 +313,7 @@ impl<'a> Assembler<'a> {
         vec![]
     }
 
-    /// Writes the extents of an epoch, and its holes.
+    /// Writes an epoch's extents and holes.
     fn write_extents(&mut self, epoch: EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
         let store_end = epoch.store_start + epoch.fresh_bytes;
         if store_end > self.open_block.store_start {

@@ -1,4 +1,4 @@
-//! Extents of an epoch, divided into frames and encoded.
+//! Divides the extents of an epoch into frames and encodes them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::store::coding::{METADATA_LEVEL, coding};
 use crate::write::native::references::{Item, ReferenceFinder};
 
-/// The most extents in one frame. A read of any content that a frame describes decodes all of its
-/// extents; so many take less than 1 MiB however dense they are.
+/// The maximum number of extents in one frame. Reading any content that a frame describes decodes
+/// all its extents; this many take less than 1 MiB however dense they are.
 const EXTENTS_PER_FRAME: usize = 1 << 14;
 
 /// The extents of an epoch of the pipeline, or of a part of it.
@@ -25,7 +25,7 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
-    /// The frame of a hole, the only extent. No reference refers to it, and it is not one.
+    /// The frame of a hole, its only extent. No reference refers to it, and it is not one.
     pub(crate) fn hole_frame(
         self,
         references: &mut ReferenceFinder,
@@ -46,8 +46,7 @@ impl EpochExtents {
         job
     }
 
-    /// Divides the extents into frames, each of which is an epoch of the archive. `next_epoch_id`
-    /// counts them.
+    /// Divides the extents into frames, each an epoch of the archive, numbered by `next_epoch_id`.
     pub(crate) fn frames(
         &self,
         references: &mut ReferenceFinder,
@@ -78,7 +77,7 @@ impl EpochExtents {
     }
 }
 
-/// The extents of a frame, before they are encoded.
+/// The extents of a frame before encoding.
 pub(crate) struct UnencodedExtents {
     pub epoch_id: u64,
     pub content_start: u64,
@@ -88,11 +87,10 @@ pub(crate) struct UnencodedExtents {
     /// All extents of the pipeline's epoch, and which of them this frame describes.
     epoch: Arc<Vec<Extent>>,
     range: Range<usize>,
-    /// What the frame has in their place.
+    /// What the frame stores for them.
     items: Vec<Item>,
 }
 
-/// Encoded extents.
 pub(crate) struct EncodedExtents {
     pub frame: Vec<u8>,
     pub header: ExtentsHeader,
@@ -112,12 +110,12 @@ fn extents_level(blocks: CodecId) -> i32 {
 }
 
 impl UnencodedExtents {
-    /// The extents of the frame, references resolved.
+    /// The extents of the frame, with references resolved.
     fn extents(&self) -> &[Extent] {
         &self.epoch[self.range.clone()]
     }
 
-    /// An upper bound of the size of the section, before and after coding.
+    /// An upper bound on the size of the section, before and after coding.
     pub(crate) fn section_bytes_max(&self) -> u64 {
         let of_item = |item: &Item| match item {
             Item::Direct(range) => self.epoch[range.clone()].iter().map(extent_bytes_max).sum(),
@@ -178,18 +176,18 @@ impl UnencodedExtents {
     }
 }
 
-/// The most bytes of a varint.
+/// The maximum bytes of a varint.
 const VARINT_BYTES_MAX: u64 = 10;
 
-/// The most bytes of a copy or a reference: its kind, a length below 2^35, and a distance.
+/// The maximum bytes of a copy or reference: its kind, a length below 2^35, and a distance.
 const COPY_BYTES_MAX: u64 = 1 + 5 + VARINT_BYTES_MAX;
 
-/// The most bytes of a packed extent.
+/// The maximum bytes of a packed extent.
 fn extent_bytes_max(extent: &Extent) -> u64 {
     match extent {
         Extent::Fresh { .. } => 1 + 5,
         Extent::Copy { .. } => COPY_BYTES_MAX,
-        // That of a hole may be longer.
+        // A hole's length may take more.
         Extent::Fill { length, pattern } => {
             let length_bytes = if length >> 35 == 0 { 5 } else { VARINT_BYTES_MAX };
             1 + length_bytes + 1 + pattern.bytes().len() as u64
@@ -198,7 +196,7 @@ fn extent_bytes_max(extent: &Extent) -> u64 {
 }
 
 /// The format's form of an extent. The match stage and the format do not depend on each other and
-/// have a type each.
+/// each have their own type.
 fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
     Ok(match extent {
         &Extent::Fresh { length } => refrain_format::Extent::Fresh { length },

@@ -1,6 +1,6 @@
-//! The extents of an epoch whose segments have holes between them: each hole becomes a fill.
+//! Inserts the holes between an epoch's segments into its extents: each becomes a fill.
 //!
-//! The pipeline knows nothing of holes: to it, the segments of a sparse member follow one another.
+//! The pipeline knows nothing of holes: the segments of a sparse member appear to be adjacent.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub(crate) struct Hole {
     pub length_bytes: u64,
 }
 
-/// A hole of this length has a frame of its own. Others are among the extents of their epoch, so
-/// that a repeat of it has them, too.
+/// A hole of this length gets its own frame. Others are among the extents of their epoch, so that
+/// repeats of it include them.
 const LONE_BYTES_MIN: u64 = 64 << 20;
 
-/// The extents of an epoch are divided where they have this much content: references are found by
-/// offsets of 32 bits.
+/// The extents of an epoch are divided when they have this much content: references are found by
+/// 32-bit offsets.
 const PART_BYTES: u64 = 1 << 31;
 
 /// A part of an epoch with holes.
@@ -33,7 +33,7 @@ pub(crate) enum EpochPart {
 }
 
 /// The largest epoch of an archive whose epochs are full with `epoch_bytes`, and whose largest
-/// sparse member has so many bytes.
+/// sparse member has `sparse_bytes`.
 pub(crate) fn epoch_bytes_max(epoch_bytes: u64, sparse_bytes: u64) -> u64 {
     match sparse_bytes {
         0 => epoch_bytes,
@@ -41,7 +41,7 @@ pub(crate) fn epoch_bytes_max(epoch_bytes: u64, sparse_bytes: u64) -> u64 {
     }
 }
 
-/// Inserts the holes, which are in order, into the extents of an epoch.
+/// Inserts the holes, in order, into the extents of an epoch.
 pub(crate) fn with_holes(epoch: EpochExtents, holes: &[Hole]) -> Vec<EpochPart> {
     if holes.is_empty() {
         return vec![EpochPart::Extents(epoch)];
@@ -77,7 +77,7 @@ struct Parts {
     content_at: u64,
     store_at: u64,
     complete: Vec<EpochPart>,
-    /// Those of the part that is not complete, and their content.
+    /// The extents of the incomplete part, and their content.
     extents: Vec<Extent>,
     content_bytes: u64,
 }
@@ -135,7 +135,7 @@ fn zeros(length: u64) -> Extent {
     }
 }
 
-/// Divides an extent after `at` bytes, which it is longer than.
+/// Divides an extent after `at` bytes, less than its length.
 fn split(extent: &Extent, at: u64) -> (Extent, Extent) {
     match extent {
         Extent::Fresh { length } => (
@@ -174,8 +174,8 @@ fn split(extent: &Extent, at: u64) -> (Extent, Extent) {
 mod tests {
     use super::*;
 
-    /// The bytes that extents stand for: those of the store by their offset, short fills by their
-    /// bytes. A hole is one.
+    /// The bytes that extents stand for: store bytes by their offset, short fills by their bytes. A
+    /// hole is one item.
     fn bytes(extents: &[Extent], mut store_at: u64) -> Vec<String> {
         let mut all = vec![];
         for extent in extents {

@@ -1,4 +1,4 @@
-//! Frames whose data looks like the start of a frame of their own archive are masked.
+//! Masks frames whose data looks like the start of a frame of their own archive.
 
 use refrain_format::{
     BlockHeader, Coding, ExtentsHeader, FRAME_HEADER_BYTES, FrameKind, SplitPayload,
@@ -10,7 +10,7 @@ use crate::store::block::BlockFrame;
 use crate::write::native::output::Frame;
 
 impl Frame {
-    /// The frame with a mask if its data contains the start of a frame of this archive.
+    /// The frame, masked if its data contains the start of a frame of this archive.
     pub(crate) fn masked_for(self, archive_id: u32) -> Result<Frame> {
         Ok(match self {
             Frame::Block(header, frame) if frame.has_sync => {
@@ -54,7 +54,7 @@ fn masked_block(mut header: BlockHeader, frame: BlockFrame, mask: u8) -> Result<
     Ok(Frame::Block(header, masked))
 }
 
-/// The data of a frame with the mask that it needs, if it needs one, which `coding` then states.
+/// The data of a frame, with a mask if it needs one, which `coding` then states.
 fn masked_data(frame: &[u8], coding: &mut Coding, archive_id: u32) -> Option<Vec<u8>> {
     let data = SplitPayload::new(frame.get(FRAME_HEADER_BYTES..)?)
         .ok()?
@@ -92,8 +92,8 @@ mod tests {
         bytes
     }
 
-    /// Checks that the frame begins like a frame of the archive and nothing in it does, and that
-    /// its data, without the mask, is `data`.
+    /// Checks that the frame begins like a frame of the archive, that nothing inside does, and that
+    /// its data without the mask is `data`.
     fn check(frame: Frame, mask: u8, data: &[u8]) {
         let bytes = bytes_of(frame.masked_for(ID).unwrap());
         let start = own_start();

@@ -1,4 +1,4 @@
-//! The members of a native archive while it is written: their hashes, entries and ends.
+//! Writes the members of a native archive: their hashes, entries and ends.
 
 use refrain_format::{MemberEnd, MemberKind, MemberStart};
 use refrain_protect::{DigestAlgorithm, DigestHasher, MemberHasher, MemberSegment};
@@ -12,12 +12,11 @@ use crate::write::native::output::Frame;
 use crate::write::tree::entry_list::{SharedEntries, StreamKind};
 use crate::write::tree::order::EntriesFrame;
 
-/// A member that is being written.
+/// A member being written.
 pub(crate) struct MemberWriter {
     pub start: MemberStart,
     hasher: MemberHasher,
     entries: Option<SharedEntries>,
-    /// Hashers of further digests.
     digests: Vec<DigestHasher>,
     /// The number of its files, once it has ended.
     pub file_count: u64,
@@ -28,8 +27,8 @@ impl MemberWriter {
         MemberWriter {
             hasher: MemberHasher::new(plan.start.hash_kind()),
             start: plan.start,
-            // The digests of a stream are made where it is read, because what is taken apart is not
-            // its content.
+            // A stream is digested where it is read, because what is taken apart is not its
+            // content.
             digests: match plan.entries {
                 Some(_) => Vec::new(),
                 None => digests::hashers(digests),
@@ -39,7 +38,7 @@ impl MemberWriter {
         }
     }
 
-    /// The start, when the first content of the member was read.
+    /// The start frame, at the member's first content.
     pub(crate) fn begin(&mut self, content_start: u64) -> MemberStart {
         self.start.content_start = content_start;
         let kind = self.entries.as_ref().and_then(SharedEntries::stream_kind);
@@ -59,7 +58,7 @@ impl MemberWriter {
             .map_err(|error| Error::new(ErrorKind::Internal, error))
     }
 
-    /// Appends a hole. Its zeros cost time if they are digested.
+    /// Appends a hole. Its zeros take time only if digests are computed.
     pub(crate) fn push_hole(&mut self, length_bytes: u64) -> Result<()> {
         for hasher in &mut self.digests {
             in_zero_pieces(length_bytes, |zeros| {
@@ -98,7 +97,7 @@ impl MemberWriter {
         matches!(self.start.kind, MemberKind::Tree | MemberKind::Tar)
     }
 
-    /// The frames that follow the member's content: the rest of its entries, if it is a tree, and
+    /// The frames after the member's content: the rest of its entries, if it is a tree, and
     /// MemberEnd.
     pub(crate) fn end(&mut self, watch: &dyn Watch) -> Vec<Frame> {
         let content_bytes = self.hasher.content_bytes();
@@ -138,7 +137,7 @@ impl MemberWriter {
 }
 
 impl Frame {
-    /// An upper bound of the frame's size, for the reach.
+    /// An upper bound on the frame's size, for the reach.
     pub(crate) fn bytes_max(&self) -> u64 {
         const HEADS: u64 = 512;
         match self {

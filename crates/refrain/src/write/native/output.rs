@@ -1,5 +1,5 @@
-//! Frame output: frames are encoded in any order and written in the order in which their tickets
-//! were reserved.
+//! Frame output: frames are encoded in any order and written in the order their tickets were
+//! reserved.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,26 +15,24 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
 use crate::write::native::archive_bytes::ArchiveBytes;
 
-/// A frame to be written. It gets its sequence number when it is written.
+/// A frame to write. It gets its sequence number when written.
 pub(crate) enum Frame {
     MemberStart(MemberStart),
     Entries(EntriesHeader, Vec<u8>),
-    /// With the path order of its entries, if its frames of entries are not in it.
+    /// With its entries' path order, if its frames of entries are in another.
     MemberEnd(MemberEnd, Vec<IndexSlice>),
     Block(BlockHeader, BlockFrame),
     Extents(ExtentsHeader, EpochSums, Vec<u8>),
 }
 
-/// A block that was written.
 pub(crate) struct WrittenBlock {
     pub header: BlockHeader,
     pub offset: u64,
     pub frame: BlockFrame,
-    /// Whether the sink does not have it yet.
+    /// Whether it is still held back from the sink.
     pub is_retained: bool,
 }
 
-/// The frame that was written.
 pub(crate) enum Written {
     Block(Box<WrittenBlock>),
     Extents,
@@ -45,20 +43,19 @@ pub(crate) enum Written {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket(u64);
 
-/// The most bytes of frames that wait for the first block.
+/// The maximum bytes of frames that wait for the first block.
 const EARLY_BYTES_MAX: u64 = 16 << 20;
 
 /// Writes frames in the order of their tickets.
 ///
-/// The id of the archive, which all frames state, depends on the first block. So the frames before
-/// it are retained until it is encoded.
+/// The archive's id, which is in all frames, depends on the first block. So the frames before it
+/// wait until it is encoded.
 pub(crate) struct Output<'a> {
     bytes: ArchiveBytes<'a>,
     header: ArchiveHeader,
     /// `None` until the id is known.
     archive: Option<ArchiveAssembler>,
     archive_id: u32,
-    /// Frames before the first block.
     early: Vec<Frame>,
     early_bytes: u64,
     order: VecDeque<Ticket>,
@@ -67,7 +64,6 @@ pub(crate) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Writes an archive with these settings.
     pub(crate) fn new(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Output<'a> {
         Output {
             bytes: ArchiveBytes::new(sink),
@@ -87,12 +83,11 @@ impl<'a> Output<'a> {
         (self.archive.as_ref()).map_or(0, ArchiveAssembler::archive_bytes)
     }
 
-    /// The number of content bytes that the extents so far cover.
+    /// The number of content bytes covered by the extents so far.
     pub(crate) fn content_bytes(&self) -> u64 {
         (self.archive.as_ref()).map_or(0, ArchiveAssembler::content_bytes)
     }
 
-    /// Reserves the next position.
     pub(crate) fn reserve(&mut self) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
@@ -100,12 +95,10 @@ impl<'a> Output<'a> {
         ticket
     }
 
-    /// Sets the frame of a ticket.
     pub(crate) fn fill(&mut self, ticket: Ticket, frame: Frame) {
         self.done.insert(ticket, frame);
     }
 
-    /// Adds a frame at the next position.
     pub(crate) fn push(&mut self, frame: Frame) {
         let ticket = self.reserve();
         self.fill(ticket, frame);
@@ -211,7 +204,7 @@ impl<'a> Output<'a> {
         Ok(Written::Other)
     }
 
-    /// Writes the index and the end, and publishes the archive. Returns its length and its sums.
+    /// Writes the index and the end, and publishes the archive. Returns its length and sums.
     pub(crate) fn publish(mut self) -> Result<(u64, FinishedArchive)> {
         if self.archive.is_none() {
             self.begin(None)?;

@@ -1,8 +1,8 @@
-//! Finds the extents of an epoch that earlier content has too, in the same order. A reference to
-//! that content takes their place in the archive.
+//! Finds sequences of an epoch's extents that earlier content also has. In the archive, a reference
+//! to that content replaces them.
 //!
-//! Unchanged files of the fiftieth version of a tree have all the fragments that the versions
-//! before have left of them. With references a version costs what it changes.
+//! Unchanged files of a tree's fiftieth version have all the fragments left of them by previous
+//! versions. With references a version costs only its changes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,24 +14,24 @@ use refrain_longmatch::Extent;
 /// of pairs.
 const WINDOW_EXTENT_BYTES: u64 = 24;
 
-/// The part of the memory for the window of references: one in so many bytes.
+/// The window of references may take 1/64 of the memory budget.
 const WINDOW_SHARE: u64 = 64;
 
-/// The most extents of a window: more take a reader that cannot seek more memory than they save.
+/// The maximum number of extents in a window: with more, a reader that cannot seek needs more
+/// memory than they save.
 const WINDOW_MAX: u64 = REFERENCE_WINDOW_MAX / 2;
 
-/// How many of the latest extents references may refer to, in an archive written with so much
-/// memory.
+/// How many of the latest extents references may refer to, in an archive written with this memory.
 pub(crate) fn reference_window(memory_bytes: u64) -> u64 {
     (memory_bytes / WINDOW_SHARE / WINDOW_EXTENT_BYTES).min(WINDOW_MAX)
 }
 
-/// The most memory that finding references takes, in bytes.
+/// The maximum memory for finding references, in bytes.
 pub(crate) fn references_bytes(memory_bytes: u64) -> u64 {
     reference_window(memory_bytes) * WINDOW_EXTENT_BYTES
 }
 
-/// What a frame has in the place of a range of extents.
+/// What a frame stores for a range of extents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     /// The extents themselves, by their numbers in the epoch.
@@ -40,12 +40,12 @@ pub(crate) enum Item {
     Reference { length: u64, offset_in_content: u64 },
 }
 
-/// The source of an extent; equal for equal ones only.
+/// The source of an extent; equal only for equal extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExtentSource {
     Store(u64),
     Zeros,
-    /// Another fill, which is not compared.
+    /// Another fill, which is never equal.
     Other,
 }
 
@@ -74,12 +74,11 @@ impl ExtentSource {
 /// The extents of an earlier epoch.
 struct Described {
     content_start: u64,
-    /// The number of its first extent.
     first: u64,
     origins: Vec<u64>,
-    /// Where each begins, relative to the epoch; then the length of the epoch.
+    /// The start of each, relative to the epoch; then the length of the epoch.
     starts: Vec<u32>,
-    /// How many references lead to it.
+    /// The depth of references to reach each.
     depths: Vec<u8>,
 }
 
@@ -100,7 +99,7 @@ impl Described {
         self.content_start + u64::from(self.starts[index])
     }
 
-    /// The hash of the extents `index` and the one after it.
+    /// The hash of the extent at `index` and the next one.
     fn pair_hash(&self, index: usize) -> Option<u64> {
         (index + 1 < self.len()).then(|| {
             let one = |index: usize| {
@@ -119,13 +118,12 @@ pub(crate) struct ReferenceFinder {
     epochs: VecDeque<Described>,
     /// The number of the next extent.
     next: u64,
-    /// For a pair of extents by its hash: the number of its latest first one, plus 1.
+    /// By the hash of a pair of extents: the number of its latest first one, plus 1.
     pairs: Vec<u32>,
     /// Where the extents after the last reference are expected.
     expected: u64,
 }
 
-/// A candidate for a reference.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
     number: u64,
@@ -133,7 +131,7 @@ struct Candidate {
 }
 
 impl ReferenceFinder {
-    /// For a window of so many extents; 0 finds nothing.
+    /// For a window of this many extents; 0 finds nothing.
     pub(crate) fn new(window: u64) -> ReferenceFinder {
         let pairs = match window {
             0 => 0,
@@ -149,7 +147,7 @@ impl ReferenceFinder {
     }
 
     /// Describes the extents of the next epoch by items, one list for each frame of up to
-    /// `per_frame` extents. `store_start` is where its fresh bytes begin.
+    /// `per_frame` extents. `store_start` is where its fresh bytes start.
     pub(crate) fn items(
         &mut self,
         content_start: u64,
@@ -158,7 +156,7 @@ impl ReferenceFinder {
         per_frame: usize,
     ) -> Vec<Vec<Item>> {
         let mut described = self.describe(content_start, store_start, extents);
-        // A source must be in the window of the last frame of the epoch too.
+        // A source must also be in the window of the epoch's last frame.
         self.evict(extents.len() as u64);
         let frames = (0..extents.len()).step_by(per_frame);
         let frames = frames
@@ -171,8 +169,8 @@ impl ReferenceFinder {
         frames
     }
 
-    /// An epoch with one extent follows, which repeats nothing and is not repeated. It counts in
-    /// the window all the same.
+    /// Records an epoch with one extent, which neither repeats nor is repeated but counts in the
+    /// window.
     pub(crate) fn skip_one(&mut self, content_start: u64) {
         self.add(Described {
             content_start,
@@ -215,7 +213,7 @@ impl ReferenceFinder {
         described
     }
 
-    /// Forgets the oldest epochs until `more` extents have room.
+    /// Evicts the oldest epochs until `more` extents fit.
     fn evict(&mut self, more: u64) {
         while let Some(oldest) = self.epochs.front()
             && self.next - oldest.first + more > self.window
@@ -255,7 +253,7 @@ impl ReferenceFinder {
         items
     }
 
-    /// The longest reference of the extents from `at` on.
+    /// The longest reference for the extents starting at `at`.
     fn best(&self, here: &Described, at: usize, end: usize) -> Candidate {
         let expected = self.candidate(here, at..end, self.expected);
         let pair = here
@@ -267,7 +265,7 @@ impl ReferenceFinder {
             .map_or(Candidate::default(), |number| {
                 self.candidate(here, at..end, number)
             });
-        // A reference where it is expected takes a few bytes less, but one that is deep soon ends.
+        // A reference where expected takes a few bytes less, but a deep one soon ends.
         let is_longer = pair.count > expected.count
             || (pair.count == expected.count && self.is_deep(expected) && !self.is_deep(pair));
         if pair.count >= PAIR_MIN && is_longer { pair } else { expected }
@@ -284,14 +282,14 @@ impl ReferenceFinder {
         (hash >> 32) as usize & self.pairs.len().wrapping_sub(1)
     }
 
-    /// The extent that an entry of the table stands for: the latest one with these low bits.
+    /// The extent that a table entry stands for: the latest one with these low bits.
     fn number_of(&self, entry: u32) -> Option<u64> {
         let low = entry.checked_sub(1)?;
         let back = (self.next as u32).wrapping_sub(low);
         self.next.checked_sub(u64::from(back))
     }
 
-    /// How many extents of `range` are those from `number` on.
+    /// How many extents of `range` equal those starting at `number`.
     fn candidate(&self, here: &Described, range: Range<usize>, number: u64) -> Candidate {
         let Some((epoch, first)) = self.source(Candidate { number, count: 1 }) else {
             return Candidate::default();
@@ -307,7 +305,7 @@ impl ReferenceFinder {
         Candidate { number, count }
     }
 
-    /// The epoch of a candidate that has extents, and the index of its first one there.
+    /// A candidate's epoch, and the index of its first extent there.
     fn source(&self, candidate: Candidate) -> Option<(&Described, usize)> {
         if candidate.count == 0 || candidate.number >= self.next {
             return None;
@@ -336,7 +334,7 @@ impl ReferenceFinder {
     }
 }
 
-/// The fewest extents of a reference at an address that is not expected.
+/// The minimum number of extents in a reference to an unexpected address.
 const PAIR_MIN: usize = 2;
 
 #[cfg(test)]
@@ -364,7 +362,7 @@ mod tests {
         }
     }
 
-    /// Writes epochs and reads them by the reference implementation.
+    /// Writes epochs and reads them with the reference implementation.
     struct Writer {
         finder: ReferenceFinder,
         naive: ResolvedExtents,
@@ -384,7 +382,7 @@ mod tests {
             }
         }
 
-        /// Returns the number of extents that are written.
+        /// Returns the number of written extents.
         fn epoch(&mut self, extents: &[Extent], per_frame: usize) -> usize {
             let (content_start, store_start) = (self.content_bytes, self.store_bytes);
             let frames = self
@@ -445,7 +443,7 @@ mod tests {
         }
     }
 
-    /// The extents of a version that equals an earlier one: what was fresh is a copy.
+    /// The extents of a version equal to an earlier one: fresh ones become copies.
     fn as_copies(extents: &[Extent], mut store_start: u64) -> Vec<Extent> {
         let copy = |extent: &Extent| match *extent {
             Extent::Fresh { length } => {

@@ -1,5 +1,5 @@
-//! Blocks of the archive that is being written, decoded again: the history of content that cannot
-//! be read again from its source.
+//! Decodes blocks of the archive being written: the history of content that cannot be read again
+//! from its source.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,20 +15,16 @@ use crate::store::page::PAGE_BYTES;
 use crate::store::workspaces::Workspaces;
 use crate::write::pipeline::history::BlockReader;
 
-/// One in so many bytes of the memory is for blocks that are decoded at the same time; a single
-/// larger block is decoded alone.
+/// Blocks being decoded at once may take 1/16 of the memory budget; a single larger block is
+/// decoded alone.
 const DECODE_SHARE: u64 = 16;
 
-/// The location of a block's frame.
 #[derive(Clone)]
 enum FrameLocation {
-    /// In memory.
     Memory(Arc<[u8]>),
-    /// In the archive.
     Archive { offset: u64, frame_bytes: u64 },
 }
 
-/// A block that was written.
 struct LocatedBlock {
     first_page: u64,
     pages: u64,
@@ -36,17 +32,17 @@ struct LocatedBlock {
     location: FrameLocation,
 }
 
-/// The written blocks that extents may still refer to.
+/// The written blocks to which extents may still refer.
 pub(crate) struct WrittenBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<LocatedBlock>>,
     workspaces: Workspaces,
-    /// Raw bytes of blocks that may be decoded at the same time.
+    /// Limits the raw bytes of blocks decoded at the same time.
     decoding: Permits,
 }
 
 impl WrittenBlocks {
-    /// `archive` reads back what was written. Without it, frames remain in memory.
+    /// `archive` reads back what was written. Without it, frames stay in memory.
     pub(crate) fn new(archive: Option<Arc<dyn Source>>, memory_bytes: u64) -> WrittenBlocks {
         WrittenBlocks {
             archive,
@@ -70,7 +66,7 @@ impl WrittenBlocks {
                 offset,
                 frame_bytes: frame.frame_bytes(),
             },
-            // A copy of its own length: the encoder's buffer has room for a raw block.
+            // A copy of exact length: the encoder's buffer has room for a raw block.
             None => FrameLocation::Memory(frame.joined()),
         };
         self.blocks.lock().push_back(LocatedBlock {
@@ -81,7 +77,7 @@ impl WrittenBlocks {
         });
     }
 
-    /// The first page and the header of the block with this page, and the location of its frame.
+    /// The block with this page: its first page, header, and the location of its frame.
     fn find(&self, page: u64) -> Option<(u64, BlockHeader, FrameLocation)> {
         let blocks = self.blocks.lock();
         let after = blocks.partition_point(|block| block.first_page <= page);

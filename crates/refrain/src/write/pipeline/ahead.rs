@@ -1,4 +1,4 @@
-//! A member that is read before its turn: its segments wait.
+//! A member read before its turn: its segments wait.
 
 use std::collections::VecDeque;
 
@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 
-/// The least memory for a member that is read before its turn, in bytes: its reader, and some
-/// segments. If there is less for each, later members are not begun.
+/// The minimum memory for a member read before its turn, in bytes: its reader, and some segments.
+/// With less for each, later members are not begun.
 pub(crate) const MEMBER_BYTES_MIN: u64 = 4 << 20;
 
 /// The memory of a feed that was begun, besides what it has read, in bytes: its reader's buffer,
@@ -19,9 +19,9 @@ const FEED_BYTES: u64 = (1 << 20) + (512 << 10);
 pub(crate) struct Ahead {
     segments: VecDeque<(u64, Vec<u8>)>,
     held_bytes: u64,
-    /// What its feed has read, also when the feed is gone.
+    /// What its feed has read, even when the feed is gone.
     read_bytes: u64,
-    /// Whether it is its turn, and only its segments are before others.
+    /// Whether its turn has come, so that only its segments still wait.
     pub is_in_turn: bool,
 }
 
@@ -30,10 +30,10 @@ impl Ahead {
         !self.segments.is_empty()
     }
 
-    /// The memory of all that was read before its turn.
+    /// The memory of everything read before its turn.
     ///
-    /// All of the stream counts, not only its content: entries are in memory, too. When it is its
-    /// turn, those have other memory.
+    /// The whole stream counts, not only its content: entries are in memory too. Once its turn has
+    /// come, entries have other memory.
     pub(crate) fn taken_bytes(&self) -> u64 {
         if self.is_in_turn {
             self.held_bytes
@@ -42,15 +42,15 @@ impl Ahead {
         }
     }
 
-    /// Takes the next segment, with its offset in the member.
+    /// The next segment, with its offset in the member.
     pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
         let segment = self.segments.pop_front()?;
         self.held_bytes -= segment.1.capacity() as u64;
         Some(segment)
     }
 
-    /// Goes on reading, as long as the member takes no more than `bytes_max`. Returns a job to be
-    /// run, `Wait` or `Done`; keeps the segments.
+    /// Continues reading, while the member takes no more than `bytes_max`. Returns a job to run,
+    /// `Wait` or `Done`; keeps the segments.
     pub(crate) fn read(
         &mut self,
         feed: &mut dyn ContentFeed,

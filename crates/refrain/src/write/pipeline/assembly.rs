@@ -1,4 +1,4 @@
-//! The interface between the pipeline and the writer of a dialect: traits and events.
+//! The interface between the pipeline and a dialect's writer: traits and events.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
-/// The result of a job, which the coordinator receives.
+/// The result of a job, received by the coordinator.
 pub(crate) enum PipelineEvent<C: Encoding> {
     /// A stream was read for a slot of an epoch.
     StreamRead {
@@ -40,7 +40,7 @@ pub(crate) enum PipelineEvent<C: Encoding> {
     },
     /// An epoch was committed.
     Committed(Result<Box<CommittedEpoch>>),
-    /// The content of the epoch that is being matched was digested.
+    /// The content of the epoch being matched was digested.
     Digested(C::Digests),
     /// An encode job was done.
     Encoded(Result<C::Encoded>),
@@ -48,14 +48,13 @@ pub(crate) enum PipelineEvent<C: Encoding> {
 
 /// The work of encoders for one dialect.
 pub(crate) trait Encoding: 'static {
-    /// A block, or anything else, to be encoded.
+    /// A block, or anything else to encode.
     type EncodeJob: Send + 'static;
     /// The result of an encode job.
     type Encoded: Send + 'static;
-    /// Digests of all content so far, if the dialect needs them in the order of content.
+    /// Digests of all content so far, if the dialect needs them in content order.
     type Digests: Send + 'static;
 
-    /// Runs an encode job.
     fn encode(context: &PipelineContext, job: Self::EncodeJob) -> Result<Self::Encoded>;
 
     /// Whether a job needs as much memory as encoding a block.
@@ -63,7 +62,7 @@ pub(crate) trait Encoding: 'static {
         true
     }
 
-    /// Whether the result is that of a large job.
+    /// Whether the result is from a large job.
     fn was_large(_encoded: &Self::Encoded) -> bool {
         true
     }
@@ -72,22 +71,22 @@ pub(crate) trait Encoding: 'static {
     fn digest(digests: &mut Self::Digests, data: &EpochData);
 }
 
-/// Builds an archive of one dialect from committed epochs and encoded parts. Epochs come in the
-/// order of content.
+/// Builds an archive of one dialect from committed epochs and encoded parts. Epochs come in content
+/// order.
 pub(crate) trait Assembly {
     /// The work of its encoders.
     type Encoding: Encoding;
-    /// Whether an epoch may be matched, all segments of which were read: jobs of feeds may have to
-    /// be done before.
+    /// Whether an epoch may be matched once all its segments were read: jobs of feeds may have to
+    /// be done first.
     fn may_begin(&self, _data: &EpochData) -> bool {
         true
     }
-    /// All segments of an epoch were read, and the epoch will be matched next.
+    /// All segments of an epoch were read; it will be matched next.
     fn epoch_read(&mut self, data: &EpochData) -> Result<()>;
     /// Lends out the digests for the next epoch. They return through [`Assembly::digested`] before
     /// the epoch is committed.
     fn take_digests(&mut self) -> Option<<Self::Encoding as Encoding>::Digests>;
-    /// Takes the digests back; the epoch was appended.
+    /// Takes the digests back, with the epoch appended.
     fn digested(&mut self, hashes: <Self::Encoding as Encoding>::Digests);
     /// An epoch was committed. Passes encode jobs to `start`.
     fn epoch_committed(
@@ -103,18 +102,17 @@ pub(crate) trait Assembly {
         last: Option<FilledPage>,
         start: &mut dyn FnMut(<Self::Encoding as Encoding>::EncodeJob),
     ) -> Result<()>;
-    /// An encode job is done.
     fn encoded(&mut self, encoded: <Self::Encoding as Encoding>::Encoded);
     /// Writes all parts that are next in order. Returns the pages whose blocks were written, or
     /// need not be awaited.
     fn write_ready(&mut self) -> Result<Vec<EncodedPages>>;
     /// Whether every part was written.
     fn is_all_written(&self) -> bool;
-    /// The number of blocks that were filled and not yet written.
+    /// The number of filled blocks not yet written.
     fn blocks_in_flight(&self) -> usize;
-    /// The store offset of the block that is being filled.
+    /// The store offset of the block being filled.
     fn block_start(&self) -> u64;
-    /// The store offset below which `epoch`, the next one, must not refer; `None` until it is
-    /// known. The epoch has so much content.
+    /// The store offset below which the next epoch, `epoch` with this much content, must not refer;
+    /// `None` until known.
     fn floor_for(&mut self, epoch: u64, content_bytes: u64) -> Option<u64>;
 }

@@ -1,5 +1,5 @@
-//! How the memory budget is divided. The shares that change an archive's bytes depend on the budget
-//! alone, not on the threads.
+//! Divides the memory budget. The shares that change an archive's bytes depend only on the budget,
+//! not on the threads.
 
 use crate::error::Result;
 use crate::tuning::{Tuning, encoder_bytes, prev_power_of_two};
@@ -8,40 +8,40 @@ use crate::write::pipeline::segments::EPOCH_BYTES;
 use refrain_codec::encode_memory_bytes;
 use refrain_longmatch::SMALL_INDEX_SHARE;
 
-/// The least number of words of the index: a smaller one would miss repeats of small inputs without
+/// The minimum number of index words: a smaller index would miss repeats in small inputs without
 /// saving noticeable memory.
 const INDEX_WORDS_MIN: u64 = 1 << 16;
 
-/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames that
-/// wait to be written.
+/// Bytes for the process itself: code, stacks, lists, tables of repeats inside epochs, frames
+/// waiting to be written.
 const OVERHEAD_BYTES: u64 = 24 << 20;
 
-/// Bytes for the stack and the private buffers of a thread, and of all threads. The latter is
-/// reserved whatever the number of threads, because shares that change the bytes must not depend on
-/// it.
+/// Bytes for the stack and private buffers of a thread, and of all threads. The latter is reserved
+/// for any number of threads, because shares that change the bytes must not depend on it.
 const THREAD_BYTES: u64 = 2 << 20;
 const THREADS_BYTES_MAX: u64 = 16 << 20;
 
-/// The least memory for old pages, in bytes.
+/// The minimum memory for old pages, in bytes.
 const CACHE_BYTES_MIN: u64 = 8 << 20;
 
 /// Bytes for old pages even where other shares leave nothing: without any, a page is read from its
-/// files again for each repeat that is compared with it (86 versions of a package with 128 MiB did
-/// not end in 100 s; with 3 to 6 MiB for pages they took 9 to 14 s, and 4 s with 1 GiB).
+/// files again for each repeat compared with it (86 versions of a package with 128 MiB did not
+/// finish in 100 s; with 3 to 6 MiB for pages they took 9 to 14 s, and 4 s with 1 GiB).
 const CACHE_BYTES_LEAST: u64 = 4 << 20;
 
-/// Bytes for old pages in memory where those that are not in memory are read from a temporary file;
-/// see `REREAD_CACHE_BYTES` in `run.rs`.
+/// Bytes for old pages in memory if the others are read from a temporary file; see
+/// `REREAD_CACHE_BYTES` in `run.rs`.
 const SPILL_CACHE_BYTES: u64 = 64 << 20;
 
-/// The most bytes of pages that wait in memory before they are written to a temporary file: shorter
-/// inputs need none. More would mostly touch fresh memory: a kernel tree and 2 GB of disk images
-/// from a pipe took the same processor time with 64 as with 256 MiB, and a quarter of a GB less.
+/// The maximum bytes of pages that wait in memory before they are written to a temporary file:
+/// shorter inputs need no file. More would mostly touch fresh memory: a kernel tree and 2 GB of
+/// disk images from a pipe took the same processor time with 64 as with 256 MiB, and a quarter of a
+/// GB less.
 const SPILL_WAITING_BYTES_MAX: u64 = 128 << 20;
 
-/// The most epochs to read ahead: each has sixteen segments to scan, and every thread should find
-/// some. With four epochs two threads were no faster, and 256 MiB of incompressible data took a
-/// tenth longer because of fresh memory (a sixteenth of a gigabyte).
+/// The maximum number of epochs to read ahead: each has sixteen segments to scan, and every thread
+/// should find some. With four epochs two threads were no faster, and 256 MiB of incompressible
+/// data took a tenth longer because of fresh memory (a sixteenth of a gigabyte).
 fn epochs_ahead(threads: u64) -> u64 {
     threads.div_ceil(8).clamp(2, 4)
 }
@@ -51,33 +51,32 @@ fn epochs_ahead(threads: u64) -> u64 {
 pub(crate) struct Budget {
     /// Words of the index. Changes the archive's bytes.
     pub index_words: usize,
-    /// The most bytes of the table of continuations, 0 if there is none. Changes the archive's
-    /// bytes.
+    /// Maximum bytes of the table of continuations, 0 for none. Changes the archive's bytes.
     pub continuations_bytes: usize,
-    /// The most bytes for the descriptions of old pages: where they begin, where they can be read
-    /// again. Changes the archive's bytes.
+    /// Maximum bytes for the descriptions of old pages: where they start, and where they can be
+    /// read again. Changes the archive's bytes.
     pub known_bytes_max: usize,
     /// Bytes for old pages in memory.
     pub cache_bytes: u64,
-    /// Bytes for pages that wait to be written to a temporary file, 0 if there is none.
+    /// Bytes for pages waiting to be written to a temporary file, 0 without one.
     pub spill_waiting_bytes: u64,
-    /// Bytes for members that are read before their turn.
+    /// Bytes for members read before their turn.
     pub later_members_bytes: u64,
     /// Where store bytes are read again.
     pub history: HistoryPolicy,
     /// Bytes for compressed copies, 0 if the policy makes none. Changes the archive's bytes.
     pub copies_bytes: u64,
-    /// Content bytes with which an epoch is full. Changes the archive's bytes.
+    /// Content bytes that fill an epoch. Changes the archive's bytes.
     pub epoch_bytes: u64,
-    /// Content bytes that may be read and not yet matched, one epoch at least.
+    /// Content bytes that may be read and not yet matched, at least one epoch.
     pub read_ahead_bytes: u64,
-    /// Blocks that may be filled and not yet written, before reading pauses.
+    /// Blocks that may be filled and not yet written before reading pauses.
     pub blocks_in_flight: usize,
     /// Blocks that may be encoded at once.
     pub encoders: usize,
 }
 
-/// What has to fit into the memory of a run.
+/// What has to fit into a run's memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub memory_bytes: u64,
@@ -85,21 +84,21 @@ pub(crate) struct Load {
     pub block_bytes: u64,
     /// Memory of the codec while it encodes one block.
     pub encode_bytes: u64,
-    /// Bytes that are retained beside the shares: frames of blocks, logs of directories, blocks
-    /// that wait for others.
+    /// Bytes needed besides the shares: frames of blocks, logs of directories, blocks that wait for
+    /// others.
     pub retained_bytes: u64,
-    /// The most bytes of the table of continuations.
+    /// Maximum bytes of the table of continuations.
     pub continuations_bytes: u64,
     pub history: HistoryPolicy,
     /// Whether old pages go to a temporary file.
     pub spills: bool,
-    /// Whether there are members that may be read before their turn.
+    /// Whether some members may be read before their turn.
     pub reads_later_members: bool,
 }
 
 /// Memory for compressed copies: five sixteenths, so that two kernel trees (1.1 GB of store, 0.27
-/// GB compressed) fit the budget of level 8. Less where two blocks of `each` bytes, or at least
-/// one, would not fit in what is `left`.
+/// GB compressed) fit the budget of level 8. Less if two blocks of `each` bytes, or at least one,
+/// would not fit into what is `left`.
 fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     let wanted = memory / 16 * 5;
     let beside = |blocks: u64| left.saturating_sub(blocks * each);
@@ -107,12 +106,12 @@ fn copies_bytes(memory: u64, left: u64, each: u64) -> u64 {
     bytes.clamp(memory / 32, wanted)
 }
 
-/// Memory for members that are read before their turn, in bytes, even where many threads leave
-/// nothing for old pages.
+/// Memory for members read before their turn, in bytes, even if many threads leave nothing for old
+/// pages.
 const LATER_MEMBERS_BYTES_LEAST: u64 = 64 << 20;
 
-/// More memory for members that are read before their turn, of what is `left` for them and old
-/// pages: what old pages do not need, where they go to a temporary file; at least a half, up to a
+/// Additional memory for members read before their turn, out of what is `left` for them and old
+/// pages: what old pages do not need if they go to a temporary file; at least a half, up to a
 /// quarter of the memory.
 fn later_members_bytes(left: u64, memory: u64, spills: bool) -> u64 {
     let of_pages = if spills { SPILL_CACHE_BYTES + SPILL_WAITING_BYTES_MAX } else { left };
@@ -122,7 +121,6 @@ fn later_members_bytes(left: u64, memory: u64, spills: bool) -> u64 {
 }
 
 impl Budget {
-    /// Divides the tuning's memory.
     pub(crate) fn new(
         tuning: &Tuning,
         threads: usize,
@@ -145,7 +143,6 @@ impl Budget {
         Ok(Budget::of(&load, threads))
     }
 
-    /// Divides the memory of a load.
     pub(crate) fn of(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
@@ -155,8 +152,8 @@ impl Budget {
             index_bytes(memory)
         };
         let makes_copies = load.history.makes_copies();
-        // Compressed copies reach only a limited distance back, so few pages have to be described.
-        // The description of a page that no source can supply is small.
+        // Compressed copies reach back only a limited distance, so few pages have to be described.
+        // The description of a page without a source is small.
         let known_bytes = match load.history {
             HistoryPolicy::Copies(_) => memory / 64,
             HistoryPolicy::Blocks(_) => memory / 32,
@@ -164,7 +161,7 @@ impl Budget {
         };
         // Segments come with their anchors: 12 bytes for one position in 128, or in 32 for data
         // that needs it. All of an epoch may be fresh: then its pages are filled before its
-        // segments are given back.
+        // segments are returned.
         let segments_bytes = EPOCH_BYTES + EPOCH_BYTES / 8;
         let fixed = index_bytes
             + index_bytes / SMALL_INDEX_SHARE as u64
@@ -186,7 +183,7 @@ impl Budget {
         };
         let left = left.saturating_sub(copies_bytes);
         // A second epoch lets scanning overlap matching: with one, two kernel trees took 14 %
-        // longer on two threads. But two encoders are worth more than that.
+        // longer on two threads. But two encoders are worth more.
         let two = 2.min(threads) * (encoder + block);
         let ahead_max = left.saturating_sub(two + CACHE_BYTES_MIN);
         let ahead = (left / 3)
@@ -200,7 +197,7 @@ impl Budget {
         };
         let later_least = later_least.min(left / 8).min(LATER_MEMBERS_BYTES_LEAST);
         let left = left - later_least;
-        // Where copies of old blocks have memory of their own, pages need less.
+        // Where copies of old blocks have their own memory, pages need less.
         let for_blocks = if !makes_copies { left / 3 * 2 } else { left / 8 * 7 };
         let for_blocks = for_blocks.max(two.min(left.saturating_sub(CACHE_BYTES_MIN)));
         let encoders = (for_blocks / (encoder + block)).clamp(1, threads);
@@ -208,7 +205,7 @@ impl Budget {
         let blocks = blocks.clamp(encoders, 2 * threads + 2);
         let of_threads = (threads * THREAD_BYTES).min(THREADS_BYTES_MAX);
         let left = left.saturating_sub(encoders * encoder + blocks * block + of_threads);
-        // Pages that are being written to a temporary file are in no other share.
+        // Pages being written to a temporary file are in no other share.
         let left = if !load.spills { left } else { left.saturating_sub(encoders * block) };
         let later_members_bytes = if !load.reads_later_members {
             0
@@ -240,7 +237,7 @@ impl Budget {
     }
 }
 
-/// An eighth of the budget; of a small budget a quarter, if it is not the smallest.
+/// An eighth of the budget; a quarter of a small budget, except the smallest.
 ///
 /// First touch of the index costs more than anything else at the start of a run, and a small one
 /// stays in the cache.
@@ -255,7 +252,6 @@ fn index_bytes(memory: u64) -> u64 {
     index_bytes_of_large(memory).max(small)
 }
 
-/// An eighth of the budget.
 fn index_bytes_of_large(memory: u64) -> u64 {
     prev_power_of_two(memory / 8).max(INDEX_WORDS_MIN * 8)
 }

@@ -1,5 +1,5 @@
-//! The commit of an epoch, the serial step between two epochs: its extents are decided, its fresh
-//! bytes appended to the store, its anchors inserted into the index.
+//! Commits an epoch, the serial step between two epochs: decides its extents, appends its fresh
+//! bytes to the store, and inserts its anchors into the index.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::write::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
 use crate::write::pipeline::segments::EpochData;
 
-/// What matching an epoch reads and committing it changes.
+/// Read while matching an epoch, changed by committing it.
 pub(crate) struct MatchState {
     pub index: FingerprintIndex<IndexMemory>,
     pub continuations: Continuations,
@@ -47,15 +47,14 @@ impl MatchState {
     }
 }
 
-/// The input of a commit.
 pub(crate) struct EpochCommit {
     pub state: MatchState,
     pub data: Arc<EpochData>,
     pub matches: Vec<Vec<Match>>,
-    /// The store offset of the block that is being filled.
+    /// The store offset of the block being filled.
     pub block_start: u64,
     pub rules: Rules,
-    /// The share of near repeats that counts, as one in so many bytes; see
+    /// A share of near repeats of one byte in this many counts; see
     /// [`CommittedEpoch::has_near_repeats`].
     pub near_one_in: Option<u64>,
     /// Pages whose blocks were encoded since the last commit.
@@ -66,7 +65,6 @@ pub(crate) struct EpochCommit {
     pub reach_floor: u64,
 }
 
-/// A committed epoch.
 pub(crate) struct CommittedEpoch {
     pub state: MatchState,
     pub extents: Vec<Extent>,

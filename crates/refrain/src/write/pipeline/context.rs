@@ -1,4 +1,4 @@
-//! The context that all jobs of a run share.
+//! The context shared by all jobs of a run.
 
 use std::sync::Arc;
 
@@ -20,18 +20,17 @@ pub(crate) struct PipelineContext {
     pub buffers: Arc<BufferPool>,
     pub scans: Lock<Vec<SegmentScan>>,
     pub workspaces: Workspaces,
-    /// Workspaces for everything but blocks. A workspace retains the memory of the densest codec
-    /// that used it, so there must not be more workspaces for blocks than blocks in flight: level 8
-    /// with 512 MiB and 7 threads used 0.92 GB when extents were encoded in them, too.
+    /// Workspaces for everything but blocks. A workspace keeps the memory of the densest codec that
+    /// used it, so there must not be more workspaces for blocks than blocks in flight: level 8 with
+    /// 512 MiB and 7 threads used 0.92 GB when extents were encoded in them too.
     pub small_workspaces: Workspaces,
     pub history: HistoryPolicy,
-    /// Where the pages of blocks go that are encoded.
+    /// Where the pages of encoded blocks go.
     pub spill: Option<Arc<PageSpill>>,
 }
 
 impl PipelineContext {
-    /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes that
-    /// were read.
+    /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes read.
     pub(crate) fn read(
         &self,
         length_bytes: usize,
@@ -67,7 +66,7 @@ impl PipelineContext {
         })
     }
 
-    /// Takes the memory of an epoch back for the next ones.
+    /// Takes back the memory of an epoch for the next ones.
     pub(crate) fn recycle(&self, data: EpochData) {
         let mut scans = self.scans.lock();
         for segment in data.segments {

@@ -1,5 +1,5 @@
-//! The coordinator: it receives the results of jobs, decides which jobs start next, and passes
-//! epochs to the assembly in order.
+//! The coordinator: receives the results of jobs, decides which jobs start next, and passes epochs
+//! to the assembly in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,7 +31,6 @@ struct WaitingEpoch {
     candidates: Option<Arc<Vec<Vec<u32>>>>,
 }
 
-/// The state of a run.
 pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     crew: &'c Crew<'scope, 'env, PipelineEvent<A::Encoding>>,
     context: Arc<PipelineContext>,
@@ -41,14 +40,14 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     assembly: A,
     encoders: EncodeQueue<'c, 'scope, 'env, A::Encoding>,
     watch: &'c dyn Watch,
-    /// Epochs being read; the first has number `first_open`.
+    /// Epochs being read, starting with number `first_open`.
     open: VecDeque<OpenEpoch>,
     first_open: u64,
-    /// Number of the next epoch that has content.
+    /// Number of the next epoch with content.
     next_epoch: u64,
     /// Epochs that were read, in order.
     waiting: VecDeque<WaitingEpoch>,
-    /// Bytes of content that are read, or being read, and not committed.
+    /// Content bytes read, or being read, and not committed.
     uncommitted_bytes: u64,
     /// `None` while an epoch is being committed.
     state: Option<Arc<MatchState>>,
@@ -68,7 +67,7 @@ type Finished<'c, 'scope, 'env, A> = (
 struct Matching {
     epoch: WaitingEpoch,
     matches: Vec<Vec<Match>>,
-    /// Jobs that must be done before the commit.
+    /// How many jobs must be done before the commit.
     jobs_left: usize,
     reach_floor: u64,
 }
@@ -108,7 +107,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     /// Runs until all content is committed.
     pub(crate) fn run(mut self) -> Result<Finished<'c, 'scope, 'env, A>> {
         loop {
-            // Writing comes first: it releases memory for the jobs that start next.
+            // Write first: that releases memory for the jobs started next.
             let written = self.assembly.write_ready()?;
             self.encoded.extend(written);
             self.start_reading()?;
@@ -139,7 +138,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok((self.assembly, state, self.encoders))
     }
 
-    /// Records what of the budget is in use.
+    /// Records how much of the budget is in use.
     fn trace_memory(&self) {
         count("bytes read and not yet matched", || self.uncommitted_bytes);
         count("blocks in flight", || {
@@ -148,13 +147,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         count("blocks being encoded", || self.encoders.running() as u64);
     }
 
-    /// Whether the budget, and nothing else, keeps workers from work that is there.
+    /// Whether only the budget keeps workers from available work.
     fn is_short_of_memory(&self) -> bool {
         let has_no_block = self.assembly.blocks_in_flight() >= self.budget.blocks_in_flight;
         (has_no_block && !self.intake_done) || self.encoders.is_held_back(self.crew.threads())
     }
 
-    /// The bytes of content that may be read beyond those that are in segments.
+    /// How many content bytes may be read beyond those in segments.
     fn room_bytes(&self) -> u64 {
         if self.assembly.blocks_in_flight() < self.budget.blocks_in_flight {
             (self.budget.read_ahead_bytes).saturating_sub(self.uncommitted_bytes)
@@ -163,8 +162,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    /// The bytes for members that are read before their turn. Without threads, or without stacks,
-    /// for jobs that wait, nothing is read of a member while the one before it is silent.
+    /// The bytes for members read before their turn. Without threads, or without stacks for waiting
+    /// jobs, no member is read while the one before it is silent.
     fn ahead_bytes(&self) -> u64 {
         if self.crew.suspends_input() { self.budget.later_members_bytes } else { 0 }
     }
@@ -193,7 +192,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok(())
     }
 
-    /// Reserves the place of the next segment: its epoch and its slot there.
+    /// Reserves the place of the next segment: its epoch and slot.
     fn reserve_slot(&mut self, plan: &SegmentPlan) -> (u64, usize) {
         let epoch_bytes = self.budget.epoch_bytes;
         if (self.open.back()).is_none_or(|open| open.is_full(epoch_bytes)) {
@@ -205,7 +204,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         (epoch, slot.unwrap_or_default())
     }
 
-    /// Scans a segment whose bytes are there.
+    /// Scans a segment whose bytes are available.
     fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>) {
         let (epoch, slot) = self.reserve_slot(&plan);
         let context = self.context.clone();
@@ -236,7 +235,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             SegmentFeed::Stream(stream) => {
                 self.crew.submit(Lane::Input, move || {
-                    // No lock is held while it is read: the job may be suspended.
+                    // No lock is held during the read: the job may be suspended.
                     let taken = stream.lock().take();
                     let bytes = context.read(plan.length_bytes, |buffer| {
                         let mut taken = taken.ok_or_else(|| io::Error::other("no stream"))?;
@@ -319,7 +318,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok(())
     }
 
-    /// Moves complete epochs to the list of those that wait to be matched.
+    /// Moves complete epochs to the list of epochs waiting to be matched.
     fn close_epochs(&mut self) {
         let epoch_bytes = self.budget.epoch_bytes;
         while self.open.front().is_some_and(|open| {
@@ -456,7 +455,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         self.matching_job_done()
     }
 
-    /// One of the jobs is done that the commit waits for.
+    /// One of the jobs that the commit waits for is done.
     fn matching_job_done(&mut self) -> Result<()> {
         let Some(matching) = &mut self.matching else {
             return Ok(());

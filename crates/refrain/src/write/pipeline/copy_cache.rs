@@ -1,13 +1,13 @@
-//! Compressed copies of blocks: reading a page from one decodes that page, not the whole block.
+//! Compressed copies of blocks: reading a page decodes only that page, not the whole block.
 //!
 //! Repeats are scattered, so each may need another block. Where blocks are the only history (a
-//! non-seekable stream was compressed), a block that was decoded once is retained as a copy.
-//! Processor time without and with copies: two kernel trees at level 3 32.8 and 20.8 s, 1 GB of
-//! them with 512 MiB of memory 40.5 and 24.2 s; two disk images in LZO for lrzip more than 300 and
-//! 39.7 s, but at level 3 13.3 and 15.1 s. (Making copies that find no room, and leaving only a
-//! quarter of the rest for recent pages, took 75 s where no copies took 44.)
+//! non-seekable stream was compressed), a block is kept as a copy once decoded. Processor time
+//! without and with copies: two kernel trees at level 3 32.8 and 20.8 s, 1 GB of them with 512 MiB
+//! of memory 40.5 and 24.2 s; two disk images in LZO for lrzip more than 300 and 39.7 s, but at
+//! level 3 13.3 and 15.1 s. (Making copies that do not fit, and leaving only a quarter of the rest
+//! for recent pages, took 75 s where no copies took 44.)
 //!
-//! Blocks that decode slowly are copied when they are encoded, and what does not fit is evicted
+//! Blocks that decode slowly are copied when encoded, and what does not fit is evicted
 //! (`reach.rs`). Decoding them again for every scattered repeat made 1 GB of kernel trees at level
 //! 8 with 512 MiB take more than 250 s; copies take 35 s for 0.4 % more bytes. Two kernel trees
 //! with 1 GiB take 106 and 54 s, with the same bytes.
@@ -24,7 +24,7 @@ struct CachedCopy {
     copy: Arc<CompressedCopy>,
 }
 
-/// As many copies as fit in memory; beyond that a fixed sample of all, as in
+/// As many copies as fit into memory; beyond that a fixed sample, as in
 /// [`PageCache`](crate::write::pipeline::page_cache::PageCache) and for the same reason.
 pub(crate) struct CopyCache {
     /// By the number of the block's first page.
@@ -36,7 +36,7 @@ pub(crate) struct CopyCache {
 }
 
 impl CopyCache {
-    /// A cache that takes at most `bytes_max` of memory, whenever [`CopyCache::add`] has returned.
+    /// A cache that takes at most `bytes_max` whenever [`CopyCache::add`] has returned.
     pub(crate) fn new(bytes_max: u64) -> CopyCache {
         CopyCache {
             blocks: BTreeMap::new(),
@@ -46,19 +46,19 @@ impl CopyCache {
         }
     }
 
-    /// The memory of all copies, in bytes.
+    /// In bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The copy of the block with this page, and the offset of the page in the block.
+    /// The copy of the block with this page, and the page's offset in the block.
     pub(crate) fn get(&self, page: u64) -> Option<(Arc<CompressedCopy>, usize)> {
         let (first, entry) = self.blocks.range(..=page).next_back()?;
         let inside = page - first;
         (inside < entry.pages).then(|| (entry.copy.clone(), inside as usize * PAGE_BYTES))
     }
 
-    /// Whether a copy of this block would be retained. Making a copy takes longer than decoding the
+    /// Whether a copy of this block would be kept. Making a copy takes longer than decoding the
     /// block.
     pub(crate) fn has_room_for(&self, first_page: u64) -> bool {
         let is_full = self.bytes + self.bytes / (1 + self.ranks.len() as u64) > self.bytes_max;
@@ -66,8 +66,8 @@ impl CopyCache {
         self.bytes_max > 0 && (!is_full || self.ranks.peek().is_some_and(outranks_one))
     }
 
-    /// Adds the copy of a block with `pages` pages from `first_page` on. Evicts the copies of the
-    /// highest ranks until all fit. Returns whether this copy was retained.
+    /// Adds the copy of a block with `pages` pages starting at `first_page`. Evicts the copies of
+    /// highest rank until all fit. Returns whether this copy was kept.
     pub(crate) fn add(&mut self, first_page: u64, pages: u64, copy: CompressedCopy) -> bool {
         let copy = Arc::new(copy);
         self.bytes += copy.memory_bytes();

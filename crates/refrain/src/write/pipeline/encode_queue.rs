@@ -1,5 +1,5 @@
-//! Blocks that wait for an encoder. The number of blocks encoded at once follows the memory that
-//! the budget has for codecs, not the number of threads.
+//! Blocks that wait for an encoder. The number of blocks encoded at once depends on the budget's
+//! memory for codecs, not on the number of threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use refrain_pool::{Crew, Lane};
 use crate::write::pipeline::assembly::{Encoding, PipelineEvent};
 use crate::write::pipeline::context::PipelineContext;
 
-/// Encode jobs in order: those that wait, and the number of those that run.
+/// Encode jobs in order: the waiting ones, and the number of running ones.
 ///
 /// One epoch may fill more blocks than the budget allows encoders. When each thread encoded one,
 /// level 8 with 512 MiB and 7 threads used 0.93 GB, half of it for codecs. Here blocks wait as
@@ -48,7 +48,7 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         self.start_waiting();
     }
 
-    /// A job is done: the next one may start.
+    /// A job is done: starts the next one.
     pub(crate) fn done(&mut self, encoded: &C::Encoded) {
         if C::was_large(encoded) {
             self.running -= 1;
@@ -56,12 +56,12 @@ impl<'c, 'scope, 'env, C: Encoding> EncodeQueue<'c, 'scope, 'env, C> {
         self.start_waiting();
     }
 
-    /// The number of blocks that are being encoded or wait for a worker.
+    /// The number of blocks being encoded or waiting for a worker.
     pub(crate) fn running(&self) -> usize {
         self.running
     }
 
-    /// Whether blocks wait for memory although one of the threads could encode them.
+    /// Whether blocks wait for memory although a thread could encode them.
     pub(crate) fn is_held_back(&self, threads: usize) -> bool {
         !self.waiting.is_empty() && self.running_max < threads
     }

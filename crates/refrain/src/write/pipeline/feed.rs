@@ -1,4 +1,4 @@
-//! Feeds: members whose content is assembled by jobs of their own before it is scanned, such as the
+//! Feeds: members whose content is assembled by their own jobs before it is scanned, such as the
 //! files of a directory.
 
 use refrain_pool::Lane;
@@ -11,15 +11,15 @@ pub(crate) type FeedJob = Box<dyn FnOnce(&PipelineContext) + Send>;
 
 /// What a feed does next.
 pub(crate) enum FeedStep {
-    /// The next content of the member, which starts at a multiple of a segment. Shorter than a
-    /// segment only at the member's end.
+    /// The next content of the member, starting at a multiple of a segment. Shorter than a segment
+    /// only at the member's end.
     Segment {
         offset_in_member: u64,
         bytes: Vec<u8>,
     },
-    /// A job to be run. The feed is called again when it is done.
+    /// A job to run. The feed is called again when it is done.
     Job(Lane, FeedJob),
-    /// Nothing until one of its jobs is done, or until there is room.
+    /// Nothing until one of its jobs is done, or there is room.
     Wait,
     /// The member is complete.
     Done,
@@ -27,17 +27,17 @@ pub(crate) enum FeedStep {
 
 /// The content of a member, produced in order.
 pub(crate) trait ContentFeed: Send {
-    /// The next step. Starts no job that reads when its jobs have read, or are reading, at least
-    /// `room_bytes` bytes that are in no segment yet. With room for a segment, a feed without jobs
-    /// in flight always has a step.
+    /// The next step. Does not start reading once its jobs have read, or are reading, `room_bytes`
+    /// that are in no segment yet. With room for a segment, a feed without jobs in flight always
+    /// has a step.
     ///
     /// # Errors
-    /// Those of its jobs.
+    /// From its jobs.
     fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep>;
 
-    /// The bytes that its jobs have read so far, with those that are no content.
+    /// The bytes read by its jobs so far, including those that are not content.
     fn read_bytes(&self) -> u64;
 
-    /// The most bytes that its next job reads.
+    /// The maximum bytes that its next job reads.
     fn next_read_bytes_max(&self) -> u64;
 }

@@ -1,12 +1,11 @@
-//! The store while it is written: its latest pages in memory, older ones read again.
+//! The store during writing: its latest pages in memory, older ones read again.
 //!
 //! The match stage verifies every repeat byte by byte, so it must be able to read any byte of the
-//! store that it may refer to, in bounded memory. The store consists of
-//! *pages*. The latest are in memory. An evicted page is read again from the sources, at the
-//! offsets that its recipe names, from a temporary file, or from the archive's own block, which is
-//! decoded again; the [`HistoryPolicy`] says which. All are checked against the page's checksum: a
-//! source that changed while it was read must not lead to references to bytes that the store does
-//! not hold.
+//! store that it may refer to, in bounded memory. The store consists of *pages*. The latest are in
+//! memory. An evicted page is read again from the sources, at the offsets in its recipe, from a
+//! temporary file, or from the archive's own block, which is decoded again; the [`HistoryPolicy`]
+//! says which. All are checked against the page's checksum: a source that changed while it was read
+//! must not lead to references to bytes that the store does not hold.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,18 +25,18 @@ use crate::write::pipeline::page_cache::PageCache;
 use crate::write::pipeline::page_spill::PageSpill;
 use crate::write::pipeline::recipe::{Recipe, SourcePiece, read_sources};
 
-/// Reads pages of the store again by decoding the archive's blocks.
+/// Reads pages of the store by decoding the archive's blocks.
 pub(crate) trait BlockReader: Send + Sync {
-    /// Decodes the block that holds page `page`. Returns the number of its first page and the bytes
-    /// of all its pages, of which all but the last are [`PAGE_BYTES`] long.
+    /// Decodes the block with page `page`. Returns its first page and the bytes of all its pages,
+    /// each [`PAGE_BYTES`] long except the last.
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)>;
 
-    /// Fills `bytes` with page `page`, if its block is stored as it is.
+    /// Fills `bytes` with page `page`, if its block is stored uncompressed.
     fn read_stored_page(&self, _page: u64, _bytes: &mut [u8]) -> Option<()> {
         None
     }
 
-    /// Releases the blocks that end at or before `store_floor`: they are not read again.
+    /// Releases blocks that end at or before `store_floor`: they are not read again.
     fn evict_below(&self, store_floor: u64);
 }
 
@@ -50,17 +49,16 @@ pub(crate) struct ReadAgain {
     pub spill: Option<Arc<PageSpill>>,
 }
 
-/// A page that is complete.
 struct ClosedPage {
     /// The offset of the page in the store.
     start: u64,
     recipe: Recipe,
-    /// Known once the page's block was encoded; until then the page remains in memory.
+    /// Known once the page's block was encoded; the page stays in memory until that.
     checksum: Option<u64>,
 }
 
 impl ClosedPage {
-    /// The memory of this description, without the bytes of the page.
+    /// The memory of this description, without the page's bytes.
     fn memory_bytes(&self) -> usize {
         size_of::<ClosedPage>() + PageCache::BYTES_PER_PAGE + self.recipe.heap_bytes()
     }
@@ -68,16 +66,16 @@ impl ClosedPage {
 
 /// The store as the match stage reads it.
 pub(crate) struct StoreHistory {
-    /// The closed pages from number `first_closed` on. The descriptions of older pages were
-    /// evicted, because they took too much memory or because the pages are out of reach.
+    /// The closed pages starting at number `first_closed`. Older descriptions were evicted, because
+    /// they took too much memory or their pages are out of reach.
     closed: VecDeque<ClosedPage>,
     first_closed: u64,
     /// The memory of `closed`.
     known_bytes: usize,
     known_bytes_max: usize,
-    /// The store offset of the page that is being filled.
+    /// The store offset of the open page.
     open_start: u64,
-    /// The page that is being filled.
+    /// The page being filled.
     open: Page,
     open_pieces: Vec<SourcePiece>,
     cache: Lock<PageCache>,
@@ -86,18 +84,17 @@ pub(crate) struct StoreHistory {
     /// again.
     pages_bytes: u64,
     copies: Lock<CopyCache>,
-    /// Workspaces for compressed copies alone. If the encoders' workspaces were used, every thread
-    /// that reads a copy would leave the memory of a dense codec in one more workspace (1 GB at
-    /// level 8 with 512 MiB and 7 threads: 1.04 GB in use).
+    /// Workspaces for compressed copies only. With the encoders' workspaces, every thread that
+    /// reads a copy would leave the memory of a dense codec in one more workspace (1 GB at level 8
+    /// with 512 MiB and 7 threads: 1.04 GB in use).
     workspaces: Workspaces,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
     spill: Option<Arc<PageSpill>>,
-    /// Buffers for pages: memory that was touched before is cheap.
+    /// Buffers for pages: memory touched before is cheap.
     pool: Arc<BufferPool>,
 }
 
-/// The pages of a block that was encoded.
 pub(crate) struct EncodedPages {
     pub first_page: u64,
     pub checksums: Vec<u64>,
@@ -107,15 +104,13 @@ pub(crate) struct EncodedPages {
     pub copy: Option<CompressedCopy>,
 }
 
-/// A page that was just closed.
 pub(crate) struct FilledPage {
     pub bytes: Page,
 }
 
 impl StoreHistory {
-    /// `cache_bytes` is the memory for pages. Copies that are made when blocks are encoded take
-    /// memory of their own; copies of blocks that were decoded again from `blocks` share the memory
-    /// for pages.
+    /// `cache_bytes` is the memory for pages. Copies made when blocks are encoded have their own
+    /// memory; copies of blocks decoded again from `blocks` share the memory for pages.
     pub(crate) fn new(
         policy: HistoryPolicy,
         cache_bytes: u64,
@@ -131,7 +126,7 @@ impl StoreHistory {
         let copies_bytes_max = match policy {
             HistoryPolicy::Sources => 0,
             HistoryPolicy::SourcesAndBlocks | HistoryPolicy::Blocks(_) => cache_bytes / 4 * 3,
-            // The reach of the copies, which the assembly tracks, evicts what does not fit.
+            // The reach of the copies, tracked by the assembly, evicts what does not fit.
             HistoryPolicy::Copies(_) => u64::MAX,
         };
         Ok(StoreHistory {
@@ -154,7 +149,6 @@ impl StoreHistory {
         })
     }
 
-    /// The number of bytes in the store.
     pub(crate) fn store_bytes(&self) -> u64 {
         self.open_start + self.open.len() as u64
     }
@@ -210,8 +204,8 @@ impl StoreHistory {
         }
     }
 
-    /// Closes the open page before it is full: at the end of the store, or because its block must
-    /// not wait any longer.
+    /// Closes the open page early: at the end of the store, or because its block must not wait
+    /// longer.
     pub(crate) fn take_last_page(&mut self) -> Result<Option<FilledPage>> {
         if self.open.is_empty() {
             return Ok(None);
@@ -236,8 +230,8 @@ impl StoreHistory {
         Ok(FilledPage { bytes })
     }
 
-    /// Evicts the oldest descriptions while all of them take more memory than allowed, and those of
-    /// pages below `floor`. Returns the store offset from which on everything can be read.
+    /// Evicts the oldest descriptions while all of them take too much memory, and those of pages
+    /// below `floor`. Returns the store offset above which everything can be read.
     pub(crate) fn evict_below(&mut self, floor: u64) -> u64 {
         while let Some(oldest) = self.closed.front()
             && (self.known_bytes > self.known_bytes_max || oldest.start < floor)
@@ -282,7 +276,7 @@ impl StoreHistory {
         closed.map_or(self.open_start, |page| page.start)
     }
 
-    /// The closed page that holds this byte of the store, and its number.
+    /// The closed page with this store byte, and its number.
     fn page_at(&self, offset_in_store: u64) -> Option<(u64, &ClosedPage)> {
         let first = self.closed.front()?.start;
         // Nearly all pages are full.
@@ -321,7 +315,6 @@ impl StoreHistory {
         Some(bytes)
     }
 
-    /// A buffer with the length of a closed page.
     fn buffer_for(&self, number: u64) -> Option<PooledBuffer> {
         let index = (number - self.first_closed) as usize;
         let length_bytes = self.start_of(index + 1) - self.start_of(index);
@@ -330,7 +323,7 @@ impl StoreHistory {
         Some(page)
     }
 
-    /// Reads a page from the temporary file, if there is one: not checked yet.
+    /// Reads a page from the temporary file, if there is one, without checking it.
     fn read_spilled(&self, number: u64) -> Option<PooledBuffer> {
         let spill = self.spill.as_ref()?;
         let mut page = self.buffer_for(number)?;
@@ -351,16 +344,14 @@ impl StoreHistory {
         }
     }
 
-    /// Reads the page at `offset` of a compressed copy.
     fn read_copy(&self, copy: &CompressedCopy, offset: usize, number: u64) -> Option<PooledBuffer> {
         let mut page = self.buffer_for(number)?;
         (self.workspaces).with(|space| copy.read(&mut space.codec, offset, &mut page))?;
         Some(page)
     }
 
-    /// Decodes the block of a page and retains a compressed copy of it, because its other pages are
-    /// likely to be read as well. Where there is no room for a copy, the other pages go into the
-    /// cache.
+    /// Decodes the block of a page and keeps a compressed copy of it, because its other pages are
+    /// likely to be read too. If a copy does not fit, the other pages go into the cache.
     fn decode_block(&self, page: u64) -> Option<PooledBuffer> {
         let (first, bytes) = self.blocks.as_ref()?.read_block_of(page)?;
         let copy = |bytes: &[u8]| -> Option<PooledBuffer> {
@@ -381,7 +372,7 @@ impl StoreHistory {
     }
 
     /// Adds a compressed copy of a block, which shares the memory for pages with the cache. Returns
-    /// whether there was room for it.
+    /// whether it fit.
     fn add_copy(&self, first_page: u64, bytes: &[u8]) -> bool {
         if self.policy.makes_copies() || !self.copies.lock().has_room_for(first_page) {
             return false;
@@ -408,8 +399,7 @@ impl History for StoreHistory {
             });
         }
         let (number, closed) = self.page_at(offset_in_store)?;
-        // Whether the page is still in memory depends on the threads, so the result must not depend
-        // on that.
+        // Whether the page is still in memory depends on the threads, so the result must not.
         if matches!(closed.recipe, Recipe::Archive) && self.policy == HistoryPolicy::Sources {
             return None;
         }
@@ -476,7 +466,7 @@ mod tests {
 
     #[test]
     fn hides_pages_that_cannot_be_read_again_even_while_they_are_in_memory() {
-        /// Can read its first two pages again only.
+        /// Can read only its first two pages again.
         struct FirstPages(MemorySource<Vec<u8>>);
         impl Source for FirstPages {
             fn size_bytes(&self) -> std::io::Result<u64> {

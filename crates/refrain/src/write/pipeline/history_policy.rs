@@ -1,17 +1,17 @@
-//! Where the match stage reads bytes of the store again that are no longer in memory.
+//! Where the match stage reads store bytes that are no longer in memory.
 
 /// How the members of a run can be read again. The least readable member decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemberSources {
     /// At any offset, at any time: files.
     Seekable,
-    /// At any offset, as far as the log of a directory had room for its entries.
+    /// At any offset, as far as the directory's log had room for its entries.
     Directories,
     /// Not at all: at least one member is a non-seekable stream.
     Streams,
 }
 
-/// What a policy is decided from.
+/// The inputs to the decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HistoryInputs {
     pub members: MemberSources,
@@ -24,41 +24,40 @@ pub(crate) struct HistoryInputs {
 }
 
 impl HistoryInputs {
-    /// Whether pages of the store go to a temporary file: those that no source can supply.
+    /// Whether store pages without a source go to a temporary file.
     pub(crate) fn spills(self) -> bool {
         self.has_temporary && self.members == MemberSources::Streams
     }
 }
 
-/// Where the frames of blocks are that are decoded again.
+/// Where the frames of blocks to decode again are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockFrames {
     /// In the archive: the sink reads them back, at any distance.
     InArchive,
-    /// In memory: those within the archive's reach are retained.
+    /// In memory: those within the archive's reach are kept.
     InMemory,
 }
 
 /// Where store bytes are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HistoryPolicy {
-    /// From the members' sources. What a source cannot supply is no history.
+    /// From the members' sources. What a source cannot supply is not history.
     Sources,
-    /// From the members' sources, and by decoding blocks of the archive for what no source can
-    /// supply.
+    /// From the members' sources, or by decoding the archive's blocks where no source can supply
+    /// the bytes.
     SourcesAndBlocks,
-    /// From a temporary file if there is one ([`PageSpill`](super::page_spill::PageSpill)), else by
-    /// decoding blocks. Blocks that were decoded once are retained as compressed copies, as far as
-    /// the memory for pages has room.
+    /// From a temporary file if there is one ([`PageSpill`](super::page_spill::PageSpill)),
+    /// otherwise by decoding blocks. Blocks decoded once are kept as compressed copies, as far as
+    /// they fit into the memory for pages.
     Blocks(BlockFrames),
-    /// From compressed copies that are made when blocks are encoded, because the blocks themselves
-    /// decode slowly. Older copies are evicted, which limits how far back extents may refer. A
-    /// block without a copy (a stored one) is decoded from its frame.
+    /// From compressed copies made when blocks are encoded, because the blocks themselves decode
+    /// slowly. Older copies are evicted, which limits how far back extents may refer. A block
+    /// without a copy (a stored one) is decoded from its frame.
     Copies(BlockFrames),
 }
 
 impl HistoryPolicy {
-    /// The policy for a run.
     pub(crate) fn decide(inputs: HistoryInputs) -> HistoryPolicy {
         let frames = if inputs.sink_reads_back {
             BlockFrames::InArchive
@@ -78,7 +77,7 @@ impl HistoryPolicy {
         }
     }
 
-    /// Whether every member has a source to be read from again.
+    /// Whether every member has a source to read again from.
     pub(crate) fn rereads_sources(self) -> bool {
         matches!(
             self,
@@ -95,12 +94,12 @@ impl HistoryPolicy {
         }
     }
 
-    /// Whether the frames of blocks are retained in memory.
+    /// Whether the frames of blocks are kept in memory.
     pub(crate) fn retains_frames(self) -> bool {
         self.block_frames() == Some(BlockFrames::InMemory)
     }
 
-    /// Whether a compressed copy of each block is made when the block is encoded.
+    /// Whether a block gets a compressed copy when it is encoded.
     pub(crate) fn makes_copies(self) -> bool {
         matches!(self, HistoryPolicy::Copies(_))
     }
@@ -115,7 +114,7 @@ mod tests {
         use BlockFrames::{InArchive, InMemory};
         use HistoryPolicy::{Blocks, Copies, Sources, SourcesAndBlocks};
         use MemberSources::{Directories, Seekable, Streams};
-        // Members; then by sink (reads back or not) and codec (decodes quickly, slowly).
+        // Members; then by sink (reads back or not) and codec (decodes quickly or slowly).
         let cases = [
             (Seekable, [[Sources, Sources], [Sources, Sources]]),
             (
@@ -140,7 +139,7 @@ mod tests {
                         has_temporary: false,
                     };
                     assert_eq!(HistoryPolicy::decide(inputs), expected, "{inputs:?}");
-                    // With a temporary file, the speed of the codec does not matter.
+                    // With a temporary file, the codec's speed does not matter.
                     let spilling = HistoryInputs {
                         has_temporary: true,
                         ..inputs

@@ -1,15 +1,14 @@
-//! The holes of a source, found as its segments are planned.
+//! Finds the holes of a source as its segments are planned.
 //!
 //! A file with many holes is a sparse member: its holes are neither read nor hashed nor matched,
-//! and become fills. Which ones are long enough depends on the source alone.
+//! and become fills. Which ones are long enough depends only on the source.
 
 use std::ops::Range;
 
 use refrain_protect::{SEGMENT_BYTES, SPARSE_PIECE_BYTES};
 use refrain_storage::Source;
 
-/// Shorter holes are read as zeros. Each hole that is not costs a segment, and some bytes of the
-/// archive.
+/// Shorter holes are read as zeros. Each longer one costs a segment, and some bytes of the archive.
 const HOLE_BYTES_MIN: u64 = 256 << 10;
 
 /// A member is sparse if its holes have at least this many bytes, and an eighth of its size.
@@ -18,16 +17,15 @@ const SPARSE_SHARE: u64 = 8;
 
 const PIECE: u64 = SPARSE_PIECE_BYTES as u64;
 
-/// Finds what of a source is to be read.
+/// Finds what to read of a source.
 #[derive(Debug, Clone)]
 pub(crate) struct HoleFinder {
     size_bytes: u64,
-    /// The latest data that was found, in whole pieces.
+    /// The latest data found, in whole pieces.
     data: Range<u64>,
 }
 
 impl HoleFinder {
-    /// For a source that has `size_bytes` bytes.
     pub(crate) fn new(size_bytes: u64) -> HoleFinder {
         HoleFinder {
             size_bytes,
@@ -35,9 +33,9 @@ impl HoleFinder {
         }
     }
 
-    /// The next range to be read at or after `offset`, a multiple of a piece before the end: at
-    /// most a segment, in whole pieces. The last piece of the source is always read, so that a
-    /// source that became shorter is noticed.
+    /// The next range to read at or after `offset`, a multiple of a piece before the end: at most a
+    /// segment, in whole pieces. The last piece of the source is always read, so that a shortened
+    /// source is noticed.
     pub(crate) fn next(&mut self, source: &dyn Source, offset: u64) -> Range<u64> {
         let data = self.data_from(source, offset);
         let start = if data.start - offset < HOLE_BYTES_MIN { offset } else { data.start };
@@ -53,8 +51,8 @@ impl HoleFinder {
         start..end.min(end_max)
     }
 
-    /// The first data at or after `offset`, in whole pieces. What cannot be asked is data: reading
-    /// it tells why.
+    /// The first data at or after `offset`, in whole pieces. If the system cannot tell, everything
+    /// is data: reading it reveals why.
     fn data_from(&mut self, source: &dyn Source, offset: u64) -> Range<u64> {
         if offset < self.data.end {
             return self.data.start.max(offset)..self.data.end;
@@ -87,14 +85,14 @@ pub(crate) fn is_sparse(source: &dyn Source, size_bytes: u64) -> bool {
 }
 
 #[cfg(test)]
-// Lists of one range are meant.
+// Lists of one range are intended.
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use std::io;
 
     use super::*;
 
-    /// A source with data in these ranges. Nothing is read of it.
+    /// A source with data in these ranges, which is never read.
     struct Ranges(Vec<Range<u64>>, u64);
 
     impl Source for Ranges {

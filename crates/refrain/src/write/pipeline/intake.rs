@@ -1,13 +1,13 @@
-//! The intake: it plans which segment of which member is read next.
+//! The intake: plans which segment of which member is read next.
 //!
 //! A segment never crosses a member's border and starts at a multiple of [`SEGMENT_BYTES`] of its
-//! member, so that segments are subtrees of the member's BLAKE3 hash. The segments of a member do
-//! not depend on whether it is a file or a stream. Those of a sparse file begin at any piece of its
+//! member, so that segments are subtrees of the member's BLAKE3 hash. The segments of a member are
+//! the same whether it is a file or a stream. Segments of a sparse file start at any piece of its
 //! hash, and leave holes out.
 //!
-//! While the member whose turn it is waits, later members that are independent are read, as far as
-//! there is memory for that. Their segments wait until it is their turn, so the order of segments
-//! does not depend on who was faster.
+//! While the member whose turn it is waits, later independent members are read, as far as memory
+//! allows. Their segments wait for their turn, so the order of segments does not depend on who was
+//! faster.
 
 use std::io::Read;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(crate) enum SegmentFeed {
     Stream(SharedStream),
 }
 
-/// A stream that is taken out while it is read: a job that waits must not hold a lock.
+/// A stream that is taken out while it is read: a waiting job must not hold a lock.
 pub(crate) type SharedStream = Arc<Lock<Option<Box<dyn Read + Send>>>>;
 
 /// Where a member's bytes come from.
@@ -44,10 +44,11 @@ pub(crate) enum MemberFeed {
     Content(Box<dyn ContentFeed>),
 }
 
-/// A member to be read.
+/// A member to read.
 pub(crate) struct IntakeMember {
     pub feed: MemberFeed,
-    /// The number of bytes to read from a source: its size when the run began. Unused for streams.
+    /// The number of bytes to read from a source: its size at the start of the run. Unused for
+    /// streams.
     pub size_bytes: u64,
     /// Whether it is a source whose holes are left out.
     pub is_sparse: bool,
@@ -66,14 +67,14 @@ impl From<IntakeMember> for MemberState {
     }
 }
 
-/// A member that is being read.
+/// A member being read.
 struct MemberState {
-    /// `None` when nothing more is read of it.
+    /// `None` when nothing more is read from it.
     feed: Option<MemberFeed>,
     size_bytes: u64,
-    /// Of a sparse source.
+    /// For a sparse source.
     holes: Option<HoleFinder>,
-    /// What was read before its turn; `None` if that is not done.
+    /// What was read before its turn; `None` if it may not be.
     ahead: Option<Ahead>,
 }
 
@@ -89,11 +90,10 @@ pub(crate) struct Intake {
     expected: (usize, u64),
 }
 
-/// What [`Intake::next`] returns.
 pub(crate) enum NextSegment {
     /// The segment to read.
     Segment(SegmentPlan, SegmentFeed),
-    /// A segment whose bytes are there.
+    /// A segment whose bytes are available.
     Filled(SegmentPlan, Vec<u8>),
     /// A job of a member's feed.
     Job(Lane, FeedJob),
@@ -114,11 +114,11 @@ impl Intake {
         }
     }
 
-    /// The next step. `room_bytes` more bytes of content may be read, and members may be read
-    /// before their turn as far as they take no more than `ahead_bytes`.
+    /// The next step. `room_bytes` more bytes of content may be read, and members before their turn
+    /// as long as they take no more than `ahead_bytes`.
     ///
     /// # Errors
-    /// Those of a member's feed.
+    /// From a member's feed.
     pub(crate) fn next(
         &mut self,
         room_bytes: u64,
@@ -166,8 +166,8 @@ impl Intake {
         Ok(NextSegment::Done)
     }
 
-    /// The next job of a member whose turn comes later, or of the one whose turn it is if segments
-    /// of it still wait. `bytes_max` are for all of them.
+    /// The next job of a member whose turn comes later, or of the present one if some of its
+    /// segments still wait. `bytes_max` is for all of them.
     fn next_of_later(&mut self, bytes_max: u64, context: &PipelineContext) -> Result<NextSegment> {
         let in_turn = self.member;
         let members = self.members.iter_mut().enumerate().skip(in_turn);
@@ -202,7 +202,7 @@ impl Intake {
         Ok(NextSegment::Wait)
     }
 
-    /// Plans the next segment of the member, which is at `range`; `None` if that is empty.
+    /// Plans the next segment of the member, at `range`; `None` if that is empty.
     fn next_segment(
         &mut self,
         feed: SegmentFeed,
@@ -224,7 +224,7 @@ impl Intake {
         Some(NextSegment::Segment(plan, feed))
     }
 
-    /// What the member's feed does next; `None` at its end.
+    /// Turns a step of the member's feed into the next segment; `None` at its end.
     fn fed(&mut self, step: FeedStep) -> Option<NextSegment> {
         match step {
             FeedStep::Segment {
@@ -245,9 +245,9 @@ impl Intake {
         }
     }
 
-    /// Whether a segment belongs to the content; `range` is where it and the hole before it are in
-    /// their member. Segments are planned by the size that a member had, and the member may become
-    /// shorter while it is read. Must be called in the order of content.
+    /// Whether a segment belongs to the content; `range` is its place, with the hole before it, in
+    /// its member. Segments are planned with the member's initial size, and the member may become
+    /// shorter while it is read. Must be called in content order.
     pub(crate) fn accept(&mut self, member: usize, range: Range<u64>) -> bool {
         let (expected_member, expected_offset) = self.expected;
         let follows = member > expected_member && range.start == 0;
@@ -271,8 +271,8 @@ impl Intake {
     }
 }
 
-/// Where the next segment of a member is, at or after `offset`, and how it is hashed. It is empty
-/// at the end of a source.
+/// Where the next segment of a member is, at or after `offset`, and how it is hashed. Empty at the
+/// end of a source.
 fn next_range(
     feed: &SegmentFeed,
     holes: &mut Option<HoleFinder>,
@@ -289,7 +289,7 @@ fn next_range(
     }
 }
 
-/// A segment of a member whose bytes are there.
+/// A segment whose bytes are available.
 fn filled(member: usize, offset_in_member: u64, bytes: Vec<u8>) -> NextSegment {
     let plan = SegmentPlan {
         member,

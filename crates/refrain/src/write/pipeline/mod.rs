@@ -1,4 +1,4 @@
-//! The compressing pipeline that the writers of both dialects share: one coordinator decides,
+//! The compression pipeline shared by the writers of both dialects: one coordinator decides,
 //! workers compute.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //!  write                 in order
 //! ```
 //!
-//! Workers finish in any order. Everything that shapes the archive happens in the order of content,
-//! in the coordinator. It bounds memory by what it starts: content that is read and not committed,
-//! blocks that are filled and not written. See the README beside `write/`.
+//! Workers finish in any order. Everything that shapes the archive happens in content order, in the
+//! coordinator. It bounds memory by what it starts: content read and not committed, blocks filled
+//! and not written. See the README beside `write/`.
 
 pub(crate) mod ahead;
 pub(crate) mod assembly;

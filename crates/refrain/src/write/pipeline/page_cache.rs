@@ -1,22 +1,22 @@
-//! Which pages of the store remain in memory.
+//! Decides which pages of the store stay in memory.
 //!
-//! Pages whose block is not yet encoded always remain. Some of the others remain because they were
-//! used *recently*: repeats come in runs, and neighbouring segments read the same pages. The rest
-//! of the cache holds a *sample* of all pages: those with the lowest hashes of their numbers. When
-//! several versions of something are compressed one after the other, the old pages are read from
-//! front to back once per version. A cache of the most recent pages alone, smaller than a version,
-//! would evict each page shortly before it is read again, while a fixed sample serves its share of
-//! them. (Measured on two kernel trees with 256 MiB for pages: most recently used alone 1.9 GB read
+//! Pages whose block is not yet encoded always stay. Some of the others stay because they were used
+//! *recently*: repeats come in runs, and neighbouring segments read the same pages. The rest of the
+//! cache holds a *sample* of all pages: those with the lowest hashes of their numbers. When several
+//! versions of something are compressed one after the other, the old pages are read from front to
+//! back once per version. A cache of only the most recent pages, smaller than a version, would
+//! evict each page shortly before it is read again, while a fixed sample serves its share of them.
+//! (Measured on two kernel trees with 256 MiB for pages: most recently used alone 1.9 GB read
 //! again, with the sample 1.56 GB.)
 //!
-//! The content of the cache changes how long a run takes, never the bytes of the archive.
+//! The cache changes how long a run takes, never the bytes of the archive.
 
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::store::page::Page;
 
-/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are retained or
-/// evicted together: one long repeat then needs few reads.
+/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are kept or evicted
+/// together: then one long repeat needs few reads.
 const GROUP_LOG: u32 = 4;
 
 /// One page in `2^RECENT_LOG` of the cache is reserved for recently used pages.
@@ -27,7 +27,7 @@ struct CachedPage {
     page: Option<Page>,
     /// Whether the page was read since the clock hand passed it.
     is_used: bool,
-    /// Whether the page is incompressible: it does not enter the sample.
+    /// Whether the page is incompressible: then it does not enter the sample.
     is_incompressible: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct PageCache {
     /// Number of the page in the first slot.
     first: u64,
     slots: VecDeque<CachedPage>,
-    /// The numbers of recently used pages, by age; some of the pages may have been evicted.
+    /// The numbers of recently used pages, by age; some may have been evicted.
     recent: VecDeque<u64>,
     recent_max: usize,
     /// The sample: the pages of lowest rank, as `(rank, number)`.
@@ -45,7 +45,7 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// A cache of `pages_max` pages in addition to those that are pinned.
+    /// A cache of `pages_max` pages in addition to pinned ones.
     pub(crate) fn new(pages_max: usize) -> PageCache {
         let recent_max = pages_max.div_ceil(1 << RECENT_LOG);
         PageCache {
@@ -58,15 +58,15 @@ impl PageCache {
         }
     }
 
-    /// Reduces the cache to `pages_max` recent pages, without a sample: compressed copies serve
-    /// instead of it.
+    /// Reduces the cache to `pages_max` recent pages, without a sample, which compressed copies
+    /// replace.
     pub(crate) fn retain_recent_only(&mut self, pages_max: usize) {
         (self.recent_max, self.sample_max) = (pages_max, 0);
         self.shrink_sample();
         self.shrink();
     }
 
-    /// The memory for each page of the store, whether its bytes are in memory or not.
+    /// The memory per page of the store, whether or not its bytes are in memory.
     pub(crate) const BYTES_PER_PAGE: usize = size_of::<CachedPage>();
 
     /// Adds the next page of the store, pinned until [`PageCache::release`].
@@ -85,7 +85,7 @@ impl PageCache {
     }
 
     /// Unpins the page. An incompressible page that was never read is evicted at once: such pages
-    /// repeat seldom, and filling the cache with them costs more in fresh memory than it saves.
+    /// seldom repeat, and filling the cache with them costs more in fresh memory than it saves.
     /// They never enter the sample.
     pub(crate) fn release(&mut self, number: u64, is_incompressible: bool) {
         if let Some(slot) = self.slot(number) {
@@ -103,7 +103,7 @@ impl PageCache {
         self.shrink();
     }
 
-    /// Puts an evicted page back that was read again.
+    /// Puts back an evicted page that was read again.
     pub(crate) fn put(&mut self, number: u64, page: Page) {
         if let Some(slot) = self.slot(number)
             && slot.page.is_none()
@@ -139,8 +139,7 @@ impl PageCache {
             let Some(slot) = self.slot(number) else {
                 continue;
             };
-            // A second chance for a page that was used meanwhile (the clock algorithm, Corbató
-            // 1968).
+            // A second chance for a page used since (the clock algorithm, Corbató 1968).
             if std::mem::take(&mut slot.is_used) && has_room {
                 self.recent.push_back(number);
             } else if slot.is_incompressible {
@@ -151,7 +150,7 @@ impl PageCache {
         }
     }
 
-    /// Adds the page to the sample and evicts the page of the highest rank if the sample is full.
+    /// Adds the page to the sample and evicts the page of highest rank if the sample is full.
     fn add_to_sample(&mut self, number: u64) {
         self.sample.push((rank(number), number));
         self.shrink_sample();

@@ -3,13 +3,13 @@
 //!
 //! Decoding a block to read one page of it takes a hundred times as long as reading the page from a
 //! file: four kernel trees from a pipe took 384 s with 256 MiB of memory, where reading the sources
-//! again took 15 s. The pages of encoded blocks wait in memory; only those for which there is no
-//! room are written, so short inputs never touch the disk. The file is a ring with a slot for each
-//! of the latest pages.
+//! again took 15 s. The pages of encoded blocks wait in memory and are written only when that is
+//! full, so short inputs never touch the disk. The file is a ring with a slot for each of the
+//! latest pages.
 //!
-//! The spill may lose any page: when the file system is full, or the page's slot has a later one.
+//! The spill may lose any page, when the file system is full or the page's slot was reused.
 //! [`StoreHistory`](super::history::StoreHistory) compares what it reads with the page's checksum,
-//! and decodes the block otherwise. So the archive's bytes do not depend on it.
+//! and otherwise decodes the block. So the archive's bytes do not depend on the spill.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,20 +21,20 @@ use refrain_storage::{ScratchFile, Source};
 
 use crate::store::page::{PAGE_BYTES, Page, pages};
 
-/// The spill ends where the file system has less room than this: its other users, the archive among
-/// them, need that more.
+/// The spill ends when the file system has less free space than this, which its other users,
+/// including the archive, need more.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
-/// The free room is measured again whenever the file has grown by so much.
+/// How often, in bytes of growth, the free space is measured again.
 const GROWTH_BYTES: u64 = 64 << 20;
 
-/// Where temporary pages may be, and how many.
+/// Where temporary pages may go, and how many.
 #[derive(Debug, Clone)]
 pub(crate) struct SpillSpace {
     pub directory: PathBuf,
-    /// The most bytes of the file.
+    /// The maximum size of the file.
     pub bytes_max: u64,
-    /// The most bytes of pages that wait in memory.
+    /// The maximum bytes of pages that wait in memory.
     pub waiting_bytes_max: u64,
 }
 
@@ -47,20 +47,20 @@ pub(crate) struct PageSpill {
 
 #[derive(Default)]
 struct State {
-    /// Blocks whose pages are not in the file, in the order of their pages.
+    /// Blocks whose pages are not in the file, in page order.
     waiting: VecDeque<WaitingBlock>,
     waiting_bytes: u64,
     /// `None` until pages are written.
     file: Option<Arc<ScratchFile>>,
-    /// The length of the file for which the free room was measured.
+    /// The file length for which the free space was measured.
     measured_bytes: u64,
-    /// The number after the latest page that was written, and after the latest one whose slot was
-    /// or is being overwritten.
+    /// The number after the latest written page, and after the latest page whose slot is or was
+    /// being overwritten.
     written_end: u64,
     begun_end: u64,
-    /// The first page that was not written because of the failure.
+    /// The first page not written because of the failure.
     lost_from: Option<u64>,
-    /// Why nothing is written any more.
+    /// Why nothing is written any longer.
     failure: Option<io::Error>,
 }
 
@@ -93,8 +93,8 @@ impl PageSpill {
         }
     }
 
-    /// Adds the pages of a block that was encoded; blocks come in any order. Writes others that
-    /// there is no room for in memory.
+    /// Adds the pages of an encoded block; blocks come in any order. Writes others that do not fit
+    /// into memory.
     pub(crate) fn add(&self, first_page: u64, pages: Vec<Page>) {
         let block = WaitingBlock {
             first_page,
@@ -116,8 +116,8 @@ impl PageSpill {
         }
     }
 
-    /// The oldest block to be written, if there are too many. It remains readable in memory until
-    /// it is in the file.
+    /// The oldest block to write, if there are too many. It stays readable in memory until it is in
+    /// the file.
     fn take_excess(&self) -> Option<(u64, Arc<Vec<Page>>)> {
         let mut state = self.state.lock();
         if state.waiting_bytes <= self.space.waiting_bytes_max {
@@ -127,7 +127,7 @@ impl PageSpill {
         block.is_being_written = true;
         let (first_page, pages) = (block.first_page, block.pages.clone());
         let end = first_page + pages.len() as u64;
-        // What is being written counts no more, or each thread would write all of the rest.
+        // What is being written no longer counts, or each thread would write all of the rest.
         let bytes = block.bytes();
         state.waiting_bytes -= bytes;
         state.begun_end = state.begun_end.max(end);
@@ -143,7 +143,7 @@ impl PageSpill {
         Ok(())
     }
 
-    /// The file, with room for so many bytes.
+    /// The file, with room for this many bytes.
     fn file_of(&self, length_bytes: u64) -> io::Result<Arc<ScratchFile>> {
         let mut state = self.state.lock();
         let file = match &state.file {
@@ -166,7 +166,7 @@ impl PageSpill {
         Ok(file)
     }
 
-    /// The block is in the file, or nothing more is written.
+    /// The block is in the file, or writing has ended.
     fn written(&self, first_page: u64, result: io::Result<()>) {
         let mut state = self.state.lock();
         match result {
@@ -184,14 +184,13 @@ impl PageSpill {
                 let oldest = state.waiting.front().map(|block| block.first_page);
                 let lost = oldest.unwrap_or(first_page).min(first_page);
                 state.lost_from = Some(state.lost_from.unwrap_or(lost).min(lost));
-                // They would never be written. What the file has remains.
+                // They would never be written. What the file has stays.
                 state.waiting.clear();
                 state.waiting_bytes = 0;
             }
         }
     }
 
-    /// Releases the pages below this number.
     pub(crate) fn evict_below(&self, page: u64) {
         let mut state = self.state.lock();
         while let Some(first) = state.waiting.front()
@@ -204,7 +203,7 @@ impl PageSpill {
         }
     }
 
-    /// The page from memory.
+    /// The page, if it waits in memory.
     pub(crate) fn waiting(&self, number: u64) -> Option<Page> {
         let state = self.state.lock();
         let after = (state.waiting).partition_point(|block| block.first_page <= number);
@@ -213,8 +212,8 @@ impl PageSpill {
         page.cloned()
     }
 
-    /// Fills `page` from the file, if its slot has this page and none that came later. The caller
-    /// compares the page with its checksum, as everything that a disk returns.
+    /// Fills `page` from the file, if its slot has this page and no later one. The caller compares
+    /// the page with its checksum, like everything that a disk returns.
     pub(crate) fn read(&self, number: u64, page: &mut [u8]) -> Option<()> {
         let file = {
             let state = self.state.lock();
@@ -222,12 +221,12 @@ impl PageSpill {
         };
         let offset = number % self.slots * PAGE_BYTES as u64;
         let count = file.read_at(offset, page).ok()?;
-        // Meanwhile a later page may have been written to the slot.
+        // A later page may have overwritten the slot during the read.
         let is_still_there = self.state.lock().has(number, self.slots);
         (is_still_there && count == page.len()).then_some(())
     }
 
-    /// Why pages could not be written, if that is so.
+    /// Why pages could not be written, if that happened.
     pub(crate) fn failure(&self) -> Option<String> {
         (self.state.lock().failure.as_ref()).map(ToString::to_string)
     }

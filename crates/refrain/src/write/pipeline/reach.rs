@@ -1,16 +1,15 @@
-//! How far back extents may refer.
+//! Limits how far back extents may refer.
 //!
 //! The archive states its *reach*: how many of its latest bytes a decoder that cannot seek has to
-//! retain. An extent may refer to a block only while the block's frame is within the last `reach`
-//! bytes of the archive when the frame arrives that completes the extent's epoch. The sizes of
-//! blocks are known only when they are encoded, and when that is depends on the threads. Therefore
-//! the blocks of the last few epochs count with their largest possible size, and the sizes of older
-//! blocks are waited for. An epoch always needs the reach for its own bytes, so epochs are smaller
-//! where the reach is small.
+//! keep. An extent may refer to a block only if the block's frame is within the last `reach` bytes
+//! of the archive when the frame that completes the extent's epoch arrives. Block sizes are known
+//! only after encoding, at a time that depends on the threads. Therefore the blocks of the last few
+//! epochs count with their largest possible size, and the sizes of older blocks are waited for. An
+//! epoch always needs the reach for its own bytes, so epochs are smaller if the reach is small.
 //!
-//! The same computation keeps compressed copies of blocks within their memory, where those copies
-//! are the history. Where blocks decode slowly and their pages are in a temporary file, nothing
-//! refers to what is older than that file.
+//! The same computation keeps compressed copies of blocks within their memory, if those copies are
+//! the history. If blocks decode slowly and their pages are in a temporary file, nothing refers to
+//! anything older than that file.
 
 use std::collections::VecDeque;
 
@@ -19,7 +18,7 @@ use refrain_protect::SEGMENT_BYTES;
 
 use crate::write::pipeline::segments::EPOCH_BYTES;
 
-/// The least number of epochs whose blocks count with their largest possible size.
+/// The minimum number of epochs whose blocks count with their largest possible size.
 const LAG_EPOCHS_MIN: u64 = 4;
 
 /// The number of epochs whose blocks count with their largest possible size, for blocks of
@@ -28,8 +27,8 @@ fn lag_epochs(block_bytes: u64, epoch_bytes: u64) -> u64 {
     (1 + 2 * block_bytes.div_ceil(epoch_bytes)).max(LAG_EPOCHS_MIN)
 }
 
-/// The content bytes with which an epoch is full, so that every epoch keeps to a reach of
-/// `reach_bytes` even if it has only fresh bytes, in blocks of `block_bytes`. `None` if none does.
+/// The content bytes that fill an epoch, such that every epoch keeps within a reach of
+/// `reach_bytes` even if it has only fresh bytes, in blocks of `block_bytes`. `None` if impossible.
 pub(crate) fn epoch_bytes_within(reach_bytes: u64, block_bytes: u64) -> Option<u64> {
     let segment = SEGMENT_BYTES as u64;
     let epochs = (1..=EPOCH_BYTES / segment).rev();
@@ -38,31 +37,31 @@ pub(crate) fn epoch_bytes_within(reach_bytes: u64, block_bytes: u64) -> Option<u
         .find(|&epoch| reach_of_epoch(epoch, block_bytes) <= reach_bytes)
 }
 
-/// The smallest reach that the smallest epochs keep to.
+/// The smallest reach that the smallest epochs keep within.
 pub(crate) fn reach_bytes_min(block_bytes: u64) -> u64 {
     reach_of_epoch(SEGMENT_BYTES as u64, block_bytes)
 }
 
-/// The reach that an epoch without references may need: its first byte may be the last one of a
-/// block, and its last byte the first one of another. Its last segment may be one too many.
+/// The reach that an epoch without references may need: its first byte may be the last of a block,
+/// and its last byte the first of another. Its last segment may be one too many.
 fn reach_of_epoch(epoch_bytes: u64, block_bytes: u64) -> u64 {
     let fresh_max = epoch_bytes + SEGMENT_BYTES as u64;
     blocks_bytes_max(block_bytes + fresh_max, block_bytes) + other_frames_max(epoch_bytes)
 }
 
-/// The most bytes of frames that wait for a block to be complete, before the frames of one more
-/// epoch come, where the reach is limited: they are between a block and the epoch that needs it.
+/// With a limited reach, the maximum bytes of frames waiting for a block to be complete, before the
+/// frames of one more epoch: they are between a block and the epoch that needs it.
 fn waiting_frames_max(epoch_bytes: u64) -> u64 {
     epoch_bytes / 8
 }
 
-/// The most bytes of frames other than blocks between a block that an epoch uses and the frame that
-/// completes the epoch: the frames that wait, and as much as one more epoch adds to them.
+/// The maximum bytes of frames other than blocks between a block that an epoch uses and the frame
+/// that completes the epoch: the waiting frames, and what one more epoch adds to them.
 fn other_frames_max(epoch_bytes: u64) -> u64 {
     waiting_frames_max(epoch_bytes) + (1 << 20)
 }
 
-/// The most bytes of the blocks that hold so many raw bytes, from the beginning of a block on.
+/// The maximum bytes of the blocks that hold this many raw bytes, starting at a block.
 fn blocks_bytes_max(raw_bytes: u64, block_bytes: u64) -> u64 {
     raw_bytes.div_ceil(block_bytes) * frame_bytes_max(block_bytes)
 }
@@ -72,7 +71,7 @@ struct TrackedBlock {
     epoch: u64,
     bytes_max: u64,
     bytes: Option<u64>,
-    /// The largest possible size of the other frames that follow this block, before the next one.
+    /// The largest possible size of the other frames between this block and the next.
     others_max: u64,
 }
 
@@ -81,12 +80,12 @@ fn frame_bytes_max(raw_bytes: u64) -> u64 {
     raw_bytes + block_frame_overhead_max(raw_bytes)
 }
 
-/// The store bytes that extents may refer to: within the archive's stated reach, and within the
+/// The store bytes to which extents may refer: within the archive's stated reach, and within the
 /// memory for compressed copies.
 pub(crate) struct ReachFloors {
     stated: ReachTracker,
     copies: ReachTracker,
-    /// The most bytes of the store that can be read again quickly.
+    /// The maximum store bytes that can be read again quickly.
     store_bytes: Option<u64>,
     /// The end of the last filled block in the store.
     store_end: u64,
@@ -98,14 +97,14 @@ pub(crate) struct ReachFloors {
 pub(crate) struct ReachLimits {
     /// In the archive.
     pub stated_bytes: Option<u64>,
-    /// In the compressed copies, which must not take more memory than there is for them.
+    /// In the compressed copies, which must not exceed their memory.
     pub copies_bytes: Option<u64>,
     /// In the store.
     pub store_bytes: Option<u64>,
 }
 
 impl ReachFloors {
-    /// For blocks of at most `block_bytes` and epochs that are full with `epoch_bytes`.
+    /// For blocks of at most `block_bytes` and epochs filled by `epoch_bytes`.
     pub(crate) fn new(limits: ReachLimits, block_bytes: u64, epoch_bytes: u64) -> ReachFloors {
         let lag_epochs = lag_epochs(block_bytes, epoch_bytes);
         ReachFloors {
@@ -118,26 +117,26 @@ impl ReachFloors {
         }
     }
 
-    /// The most bytes of frames that may wait for a block to be complete, if the archive states a
-    /// reach.
+    /// The maximum bytes of frames that may wait for a block to be complete, if the archive states
+    /// a reach.
     pub(crate) fn waiting_frames_max(&self) -> Option<u64> {
         let is_stated = self.stated.reach_bytes.is_some();
         is_stated.then(|| waiting_frames_max(self.epoch_bytes))
     }
 
-    /// A block of so many raw bytes was filled while `epoch` was committed.
+    /// A block of this many raw bytes was filled while `epoch` was committed.
     pub(crate) fn block_filled(&mut self, epoch: u64, store_start: u64, raw_bytes: u64) {
         self.store_end = store_start + raw_bytes;
         self.stated
             .filled(epoch, store_start, frame_bytes_max(raw_bytes));
-        // Most copies are smaller than half of the block. Where the last few are not, memory is
+        // Most copies are smaller than half of the block. If the last few are not, memory is
         // exceeded by the difference. With a quarter instead of a half, and older copies evicted in
         // exchange, 1 GB of kernel trees in 512 MiB took 90 s instead of 35, since those blocks
         // were decoded slowly again.
         self.copies.filled(epoch, store_start, raw_bytes / 2);
     }
 
-    /// Frames other than blocks, of at most so many bytes, follow the last block.
+    /// Frames other than blocks, of at most `bytes_max`, follow the last block.
     pub(crate) fn frames_added(&mut self, bytes_max: u64) {
         self.stated.others(bytes_max);
     }
@@ -148,15 +147,15 @@ impl ReachFloors {
         self.copies.encoded(block, copy_bytes);
     }
 
-    /// The most bytes of the archive from the block that is being filled to the frame that
-    /// completes the next epoch; `open_bytes` are those that are in the block and that the epoch
-    /// has.
+    /// The maximum archive bytes from the block being filled to the frame that completes the next
+    /// epoch; `open_bytes` are in that block and in that epoch.
     pub(crate) fn bytes_to_completion(&self, open_bytes: u64) -> u64 {
         blocks_bytes_max(open_bytes, self.block_bytes) + other_frames_max(self.epoch_bytes)
     }
 
     /// The store offset below which `epoch` must not refer; `None` until every block that it
-    /// depends on was encoded. The epoch is complete so many bytes behind the last filled block.
+    /// depends on was encoded. The epoch is complete `bytes_to_completion` after the last filled
+    /// block.
     pub(crate) fn floor_for(&mut self, epoch: u64, bytes_to_completion: u64) -> Option<u64> {
         let is_ready = self.stated.is_ready_for(epoch) && self.copies.is_ready_for(epoch);
         is_ready.then(|| {
@@ -209,7 +208,6 @@ impl ReachTracker {
         }
     }
 
-    /// The size of a block is known.
     fn encoded(&mut self, block: u64, bytes: u64) {
         let index = block
             .checked_sub(self.first_block)
@@ -219,7 +217,7 @@ impl ReachTracker {
         }
     }
 
-    /// Whether every block whose size `epoch` depends on was encoded.
+    /// Whether every block whose size matters to `epoch` was encoded.
     fn is_ready_for(&self, epoch: u64) -> bool {
         let old = self
             .blocks

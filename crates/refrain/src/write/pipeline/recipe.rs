@@ -1,11 +1,11 @@
-//! Recipes: from which ranges of the sources the bytes of a page can be read again.
+//! Recipes: from which ranges of the sources a page's bytes can be read again.
 
 use std::sync::Arc;
 
 use refrain_pool::{BufferPool, PooledBuffer};
 use refrain_storage::Source;
 
-/// A piece of a page, and the range of a member that holds the same bytes.
+/// A piece of a page, and the range of a member with the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SourcePiece {
     pub member: u32,
@@ -17,7 +17,7 @@ pub(crate) struct SourcePiece {
 pub(crate) enum Recipe {
     /// In the sources: its pieces, encoded by [`encode_pieces`].
     Sources(Box<[u8]>),
-    /// In the archive's blocks only.
+    /// Only in the archive's blocks.
     Archive,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Recipe {
 const ALLOCATION_BYTES: usize = 16;
 
 impl Recipe {
-    /// A recipe from the sources if all pieces can be read again from them.
+    /// Uses the sources if all pieces can be read again from them.
     pub(crate) fn new(pieces: &[SourcePiece], sources: &[Option<Arc<dyn Source>>]) -> Recipe {
         let is_rereadable = |piece: &SourcePiece| {
             let last = piece.offset_in_member + u64::from(piece.length_bytes.saturating_sub(1));
@@ -52,15 +52,15 @@ impl Recipe {
     }
 }
 
-/// Reads the pieces of an encoded recipe. Returns `None` if a source no longer has the bytes.
+/// Reads the pieces of an encoded recipe. `None` if a source no longer has the bytes.
 pub(crate) fn read_sources(
     encoded: &[u8],
     sources: &[Option<Arc<dyn Source>>],
     pool: &Arc<BufferPool>,
 ) -> Option<PooledBuffer> {
     let pieces = decode_pieces(encoded);
-    // The buffer holds old bytes: all of them are overwritten, and clearing the pages that are read
-    // again took 2 % of the match stage.
+    // The buffer holds old bytes, all of which are overwritten: clearing pages that are read again
+    // took 2 % of the match stage.
     let mut page = PooledBuffer::full(pool).ok()?;
     let (mut filled, mut at) = (0, 0);
     while at < pieces.len() {
@@ -72,8 +72,8 @@ pub(crate) fn read_sources(
     Some(page)
 }
 
-/// Reads pieces that are close together with one call, to the front of `page`. Returns the number
-/// of their bytes.
+/// Reads neighbouring pieces with one call, to the front of `page`. Returns the number of their
+/// bytes.
 fn read_run(
     pieces: &[SourcePiece],
     sources: &[Option<Arc<dyn Source>>],
@@ -101,13 +101,13 @@ fn read_run(
     Some(filled)
 }
 
-/// The number of bytes of the member from the first piece to the end of the last.
+/// The number of the member's bytes from the first piece to the end of the last.
 fn span_bytes(first: &SourcePiece, last: &SourcePiece) -> u64 {
     last.offset_in_member + u64::from(last.length_bytes) - first.offset_in_member
 }
 
-/// The number of pieces, from the first on, that are read with one call of at most `span_max`
-/// bytes: reading a gap of a few KiB costs less than another call.
+/// How many pieces, starting with the first, are read with one call of at most `span_max` bytes:
+/// reading a gap of a few KiB costs less than another call.
 fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
     const GAP_BYTES_MAX: u64 = 16 << 10;
     let close = pieces.windows(2).take_while(|pair| {
@@ -121,7 +121,7 @@ fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
 }
 
 /// Encodes pieces as variable-length numbers, 4 to 6 bytes each, so that the recipes of a terabyte
-/// fit in memory.
+/// fit into memory.
 fn encode_pieces(pieces: &[SourcePiece]) -> Box<[u8]> {
     let mut encoded = Vec::with_capacity(pieces.len() * 6);
     let (mut member, mut at) = (0u32, 0u64);

@@ -1,5 +1,4 @@
-//! One run of the pipeline, from the first byte of content to the last block, for an archive of any
-//! dialect.
+//! One run of the pipeline, from the first byte of content to the last block, for any dialect.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
 use crate::write::pipeline::page_spill::PageSpill;
 
-/// The memory for old pages, in bytes, when all of them can be read again from their sources. First
+/// The memory for old pages, in bytes, if all of them can be read again from their sources. First
 /// touch of memory costs more than reading a page again, especially on a virtual machine whose host
 /// reclaims unused memory. Match stage of two kernel trees (1.1 GB of pages), medians of eleven:
 /// 512 MiB 1.77 s, 256 MiB 1.60 s, 128 MiB and 64 MiB 1.47 s; level 1 of them 3.04, 2.96, 2.92,
@@ -53,30 +52,30 @@ pub(crate) fn pipeline_context(
     })
 }
 
-/// The store of a run that begins. `blocks` decodes what `sources` cannot supply, if the policy has
-/// that.
+/// The store at the start of a run. `blocks` decodes what `sources` cannot supply, if the policy
+/// allows.
 pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
     spill: Option<Arc<PageSpill>>,
 ) -> Result<StoreHistory> {
-    // Reading a page again from its source costs little more than a copy; retaining all pages would
+    // Reading a page again from its source costs little more than a copy; keeping all pages would
     // mostly touch fresh memory.
     let cache_bytes = if budget.history.rereads_sources() {
         budget.cache_bytes.min(REREAD_CACHE_BYTES)
     } else {
         budget.cache_bytes
     };
-    // Compressed copies replace pages over time, so the buffers of evicted pages must not be
-    // retained beside them.
+    // Compressed copies replace pages over time, so the buffers of evicted pages must not be kept
+    // in addition.
     let buffers_bytes = match (budget.history, &spill) {
         _ if cache_bytes < SMALL_CACHE_BYTES => 0,
         (HistoryPolicy::Sources, _) => cache_bytes,
         (_, Some(_)) => cache_bytes / 4,
         _ => 0,
     };
-    // A small cache does not pay for many empty buffers.
+    // A small cache cannot afford many empty buffers.
     let buffers_least = if cache_bytes < SMALL_CACHE_BYTES { 32 } else { 128 };
     let buffers = pages(buffers_bytes).max(buffers_least);
     StoreHistory::new(
@@ -92,8 +91,8 @@ pub(crate) fn store_history(
     )
 }
 
-/// Compresses all content. Returns the assembly when all parts are written except for those that
-/// end the archive.
+/// Compresses all content. Returns the assembly when all parts are written except those that end
+/// the archive.
 pub(crate) fn run<A: Assembly>(
     crew: &Crew<'_, '_, PipelineEvent<A::Encoding>>,
     context: &Arc<PipelineContext>,

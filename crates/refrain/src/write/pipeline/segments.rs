@@ -5,52 +5,48 @@ use std::ops::Range;
 use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
 use refrain_protect::{HashKind, MemberSegment};
 
-/// An epoch is full when it holds this much content, in bytes, or less if the archive's reach is
-/// small.
+/// An epoch is full with this much content, in bytes, or less if the archive's reach is small.
 ///
 /// Up to three times as much is in memory when an epoch is committed: its segments, its fresh
-/// pages, and the content that is read ahead. A larger epoch would not fit a small budget, and a
-/// smaller one would leave many cores without work between the commits.
+/// pages, and the content read ahead. A larger epoch would not fit a small budget, and a smaller
+/// one would leave many cores without work between commits.
 pub(crate) const EPOCH_BYTES: u64 = 16 << 20;
 
-/// An epoch is full when it has this many segments, because members may be tiny.
+/// An epoch is full with this many segments, because members may be tiny.
 pub(crate) const EPOCH_SEGMENTS_MAX: usize = 4096;
 
-/// A hole counts as much content of its epoch, in bytes: an epoch with too many of them would have
-/// too many bytes of frames that a reader holds back.
+/// A hole counts as this much content of its epoch, in bytes: with too many holes, an epoch would
+/// have too many bytes of frames that a reader holds back.
 const HOLE_COUNTS_BYTES: u64 = 64 << 10;
 
-/// The next segment to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentPlan {
     pub member: usize,
     pub offset_in_member: u64,
     /// The number of bytes to read; a stream may end earlier.
     pub length_bytes: usize,
-    /// The zeros before it that are not read.
+    /// The length of the unread zeros before it.
     pub hole_bytes: u64,
     /// How its member is hashed.
     pub hash: HashKind,
 }
 
-/// A segment that was read, hashed and scanned.
 pub(crate) struct ReadSegment {
     pub member: usize,
     pub offset_in_member: u64,
-    /// The zeros before it that were not read.
+    /// The length of the unread zeros before it.
     pub hole_bytes: u64,
     pub bytes: Vec<u8>,
     pub scan: SegmentScan,
     pub hash: MemberSegment,
 }
 
-/// An epoch whose segments are being read.
 #[derive(Default)]
 pub(crate) struct OpenEpoch {
     slots: Vec<Option<ReadSegment>>,
     planned_bytes: u64,
     holes: u64,
-    /// Slots whose segment was not read yet.
+    /// How many slots have no segment yet.
     missing: usize,
 }
 
@@ -69,7 +65,6 @@ impl OpenEpoch {
         self.planned_bytes -= bytes as u64;
     }
 
-    /// Fills a slot.
     pub(crate) fn put(&mut self, slot: usize, segment: ReadSegment) {
         if let Some(empty) = self.slots.get_mut(slot) {
             *empty = Some(segment);
@@ -77,7 +72,7 @@ impl OpenEpoch {
         }
     }
 
-    /// Whether no further segment belongs to this epoch, which is full with so much content.
+    /// Whether this epoch, full with `epoch_bytes`, gets no further segment.
     pub(crate) fn is_full(&self, epoch_bytes: u64) -> bool {
         let counted_bytes = self.planned_bytes + self.holes * HOLE_COUNTS_BYTES;
         counted_bytes >= epoch_bytes || self.slots.len() >= EPOCH_SEGMENTS_MAX
@@ -102,7 +97,7 @@ impl OpenEpoch {
     }
 }
 
-/// An epoch whose segments are all in memory.
+/// An epoch with all segments in memory.
 pub(crate) struct EpochData {
     pub segments: Vec<ReadSegment>,
     starts: Vec<u32>,
@@ -138,7 +133,7 @@ impl EpochData {
         u64::from(self.length)
     }
 
-    /// Lends the epoch in the form the match stage works on.
+    /// Lends the epoch in the form used by the match stage.
     pub(crate) fn with<R>(&self, body: impl FnOnce(&Epoch<'_>) -> R) -> R {
         let segments: Vec<_> = self
             .segments
@@ -153,7 +148,7 @@ impl EpochData {
         body(&Epoch::new(&segments))
     }
 
-    /// Ranges of segments with about a mebibyte of content each: a task for one worker.
+    /// Ranges of segments with about 1 MiB of content each: a task for one worker.
     pub(crate) fn batches(&self) -> Vec<Range<usize>> {
         const BATCH_BYTES: usize = 1 << 20;
         let mut batches = vec![];

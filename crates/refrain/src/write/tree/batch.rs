@@ -17,7 +17,7 @@ use crate::write::tree::file_data::{
     Follows, Piece, Read, WHOLE_BYTES_MAX, read_piece, read_whole,
 };
 
-/// Data of files for the member's content.
+/// File data for the member's content.
 #[derive(Default)]
 pub(crate) struct ReadBatch {
     pub bytes: BatchBytes,
@@ -32,13 +32,13 @@ pub(crate) struct ReadObject {
     pub outcome: Outcome,
 }
 
-/// What became of a file.
+/// The result of reading a file.
 pub(crate) enum Outcome {
     /// All of its data.
     Whole {
         range: Range<usize>,
         hash: [u8; HASH_BYTES],
-        /// The entry, if it is not as listed.
+        /// The entry, if it differs from the listing.
         changed: Option<Box<Entry>>,
     },
     /// A piece of a file that is too large for one batch.
@@ -51,12 +51,12 @@ pub(crate) enum Outcome {
     },
     /// The rest of a large file cannot be read.
     Unreadable(Problem),
-    /// A large file: its entry, and the file, which remains open. Its pieces follow.
+    /// A large file that stays open, with its entry. Its pieces follow.
     Large {
         entry: Box<Entry>,
         file: Arc<OpenedFile>,
     },
-    /// It has more data than was listed, and is read by a batch of its own at the end.
+    /// It has more data than listed, and is read by a separate batch at the end.
     Later,
     /// It could not be read.
     Gone,
@@ -66,15 +66,15 @@ pub(crate) enum Outcome {
 pub(crate) struct FileReading {
     pub root: Arc<FileRoot>,
     pub window: Arc<Vec<Entry>>,
-    /// The name before every path of the window.
+    /// The prefix of every path in the window.
     pub name: PathBuf,
-    /// Whether a file that cannot be read ends the run.
+    /// Whether an unreadable file ends the run.
     pub is_strict: bool,
-    /// Requests readahead while files come slowly.
+    /// Requests readahead while files are slow.
     pub prefetcher: Prefetcher,
 }
 
-/// The time of reading a file tells whether the disk is slow only if the file is small.
+/// Only for small files does the reading time tell whether the disk is slow.
 const TIMED_BYTES_MAX: u64 = 64 << 10;
 
 impl FileReading {
@@ -102,7 +102,7 @@ impl FileReading {
             ..ReadBatch::default()
         };
         for &index in indices {
-            // Sizes may be anything by now, and the batch must have room in memory.
+            // Sizes may have changed arbitrarily, and the batch must fit into memory.
             let outcome = if batch.bytes.len() as u64 > WHOLE_BYTES_MAX {
                 Outcome::Later
             } else {
@@ -171,7 +171,7 @@ impl FileReading {
         }
     }
 
-    /// The problem of a file that cannot be read.
+    /// The problem of an unreadable file.
     fn problem_of(&self, entry: &Entry, error: io::Error) -> Result<Problem> {
         let problem = Problem::of_error(&entry.path, &error);
         if self.is_strict && problem.kind != ProblemKind::Vanished {

@@ -1,17 +1,17 @@
-//! The bytes that a read job gathers.
+//! The bytes collected by a read job.
 
 use std::ops::Range;
 
 use refrain_protect::SEGMENT_BYTES;
 
-/// The first capacity of a batch's buffer: most batches are a little larger than a segment.
+/// The initial capacity of a batch's buffer: most batches are a little larger than a segment.
 const TYPICAL_BYTES: usize = SEGMENT_BYTES + SEGMENT_BYTES / 4;
 
-/// The largest capacity of a buffer that is used again.
+/// The largest capacity of a reused buffer.
 const SPARE_BYTES_MAX: usize = 2 * SEGMENT_BYTES;
 
-/// The bytes of a batch, in a buffer that is used again: clearing it for each batch would take as
-/// long as reading.
+/// The bytes of a batch, in a reused buffer: clearing it for each batch would take as long as
+/// reading.
 #[derive(Default)]
 pub(crate) struct BatchBytes {
     buffer: Vec<u8>,
@@ -38,7 +38,7 @@ impl BatchBytes {
         &self.buffer[range]
     }
 
-    /// Appends `count` bytes with any content, to be overwritten.
+    /// Appends `count` arbitrary bytes, to be overwritten.
     pub(crate) fn extend(&mut self, count: usize) -> &mut [u8] {
         let start = self.filled;
         self.filled += count;

@@ -1,4 +1,4 @@
-//! The content of a tree while it is written: distinct file contents, one after the other, cut into
+//! The content of a tree during writing: distinct file contents, concatenated and cut into
 //! segments.
 
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::{DataLocation, RereadLog};
 
-/// Appends contents, finds those that are there already, and cuts segments.
+/// Appends contents, finds those already stored, and cuts segments.
 pub(crate) struct ContentWriter {
     known: KnownContents,
     log: RereadLog,
-    /// The segment that is being filled, and its offset in the member's content.
+    /// The segment being filled, and its offset in the member's content.
     open: Vec<u8>,
     open_start: u64,
     complete: VecDeque<(u64, Vec<u8>)>,
     complete_bytes: u64,
-    /// The bytes of files that were found equal to others, in all members.
+    /// The bytes of files found equal to others, in all members.
     duplicate_bytes: Arc<AtomicU64>,
 }
 
@@ -48,8 +48,8 @@ impl ContentWriter {
         self.open_start + self.open.len() as u64
     }
 
-    /// Adds the whole data of a file, or finds equal data. Returns its offset. `ranges` are the
-    /// ranges of a sparse file that hold the data.
+    /// Adds a file's complete data, or finds equal data. Returns its offset. `ranges` are the data
+    /// ranges of a sparse file.
     pub(crate) fn add_whole(
         &mut self,
         bytes: &[u8],
@@ -120,7 +120,7 @@ impl ContentWriter {
         Ok(())
     }
 
-    /// Adds a whole segment of content that has no entries; shorter only at the end.
+    /// Adds a whole segment of content without entries; shorter only at the end.
     pub(crate) fn add_segment(&mut self, bytes: Vec<u8>) {
         self.open = bytes;
         self.finish();
@@ -144,7 +144,7 @@ impl ContentWriter {
         Some(segment)
     }
 
-    /// The bytes that are in no segment yet, or in one that was not taken.
+    /// The bytes in no segment yet, or in one that was not taken.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.complete_bytes + self.open.len() as u64
     }

@@ -1,5 +1,5 @@
 //! A directory as a tar stream, for archives without entries: the canonical view of what a walk
-//! finds. The only place where a tree is read by one thread, in path order.
+//! finds. Only here is a tree read by one thread, in path order.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,10 +16,10 @@ use crate::write::tree::feed::Problems;
 use crate::write::tree::file_data::{self, Piece, WHOLE_BYTES_MAX, pieces, read_piece, read_whole};
 use crate::write::tree::reread::{DataLocation, RereadLog};
 
-/// The entries that are listed at once, whose files are prefetched.
+/// How many entries are listed at once and their files prefetched.
 const LISTED: usize = 1024;
 
-/// A directory that is read as a tar stream.
+/// A directory read as a tar stream.
 pub(crate) struct DirectoryTar {
     pub walker: Walker,
     pub root: FileRoot,
@@ -28,14 +28,14 @@ pub(crate) struct DirectoryTar {
     pub log: RereadLog,
     /// Paths relative to the root, if only these are in the stream, without the directories above.
     pub paths: Option<Vec<Vec<u8>>>,
-    /// Whether a file that cannot be read is an error.
+    /// Whether an unreadable file is an error.
     pub is_strict: bool,
     pub member: usize,
     pub problems: Problems,
 }
 
-/// The reader of a [`DirectoryTar`]. Memory: the entries that are listed at once, one file of at
-/// most [`WHOLE_BYTES_MAX`], and the paths of files that could not be read.
+/// The reader of a [`DirectoryTar`]. Memory: the entries listed at once, one file of at most
+/// [`WHOLE_BYTES_MAX`], and the paths of unreadable files.
 pub(crate) struct DirectoryTarReader {
     directory: DirectoryTar,
     view: TarView,
@@ -52,11 +52,11 @@ pub(crate) struct DirectoryTarReader {
     has_ended: bool,
 }
 
-/// A file that is read piece by piece.
+/// A file read piece by piece.
 struct LargeFile {
     entry: Entry,
     file: OpenedFile,
-    /// The pieces to be read, the first one last.
+    /// The pieces to read, the first one last.
     pieces: Vec<Piece>,
     padding_bytes: u64,
     /// Why the rest is zeros.
@@ -95,7 +95,7 @@ impl DirectoryTar {
 }
 
 impl DirectoryTarReader {
-    /// Makes the next bytes ready; none at the end of the stream.
+    /// Prepares the next bytes; none at the end of the stream.
     fn advance(&mut self) -> io::Result<()> {
         while self.ready.get_ref().is_empty() && !self.has_ended {
             if let Some(large) = self.large.take() {
@@ -159,7 +159,7 @@ impl DirectoryTarReader {
             .is_some_and(|target| self.left_out.contains(target))
     }
 
-    /// Begins an entry with its header. Returns the length of the padding behind its data.
+    /// Begins an entry with its header. Returns the length of the padding after its data.
     fn begin(&mut self, entry: &Entry) -> io::Result<u64> {
         let item = self.view.entry(entry).map_err(io::Error::other)?;
         self.directory.log.add_bytes(self.offset, &item.header);
@@ -245,8 +245,8 @@ impl DirectoryTarReader {
         Ok(())
     }
 
-    /// Makes the next piece of a large file ready, or the padding behind it. The header has stated
-    /// the size, so what is missing is zeros, and what has been added is cut off.
+    /// Prepares the next piece of a large file, or the padding after it. The header has stated the
+    /// size, so missing data becomes zeros, and additional data is cut off.
     fn add_piece(&mut self, mut large: LargeFile) -> io::Result<()> {
         let Some(piece) = large.pieces.pop() else {
             self.ready = Cursor::new(vec![0; large.padding_bytes as usize]);
@@ -331,7 +331,7 @@ mod tests {
         (tar.into_reader(), problems)
     }
 
-    /// Path, kind and data of the entries of a tar stream, whose end mark is checked.
+    /// Path, kind and data of the entries of a tar stream. Checks its end mark.
     fn entries_of(mut stream: &[u8]) -> Vec<(String, EntryKind, Vec<u8>)> {
         assert_eq!(stream.len() % 512, 0);
         let (mut found, mut splitter) = (Vec::new(), TarSplitter::new());

@@ -1,5 +1,5 @@
-//! The entry list of a tree while it is written: packed run by run, so that memory holds the packed
-//! form only, and written along with the content.
+//! A tree's list of entries during writing: packed run by run, so that memory holds only the packed
+//! form, and written along with the content.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::store::coding::coding;
 use crate::write::tree::order::{EntriesFrame, PackedFrame, RunSlice, slices};
 use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
 
-/// The level of zstd for entries. Compared with level 9 it takes a tenth off the entries of many
+/// The zstd level of entries. Compared with level 9 it takes a tenth off the entries of many
 /// versions of a tree, at 0.2 µs for each; decoding is as fast.
 const ENTRIES_LEVEL: i32 = 15;
 
-/// Entries that are packed together, and written when the content up to `content_end` is.
+/// Entries packed together, and written with the content up to `content_end`.
 struct EntryRun {
     content_end: u64,
     /// `None` while a job packs them.
@@ -34,12 +34,12 @@ struct EntryRun {
 /// The packed entries of a member.
 #[derive(Default)]
 struct PackedList {
-    /// The runs that were not taken, in order.
+    /// The runs not taken yet, in order.
     runs: VecDeque<EntryRun>,
     runs_taken: u64,
-    /// What slices need to know of each frame of the runs that were taken.
+    /// What slices need to know about each frame of the taken runs.
     taken: Vec<Vec<PackedFrame>>,
-    /// The order of the entries of a tree by path.
+    /// The order of a tree's entries by path.
     order: Vec<RunSlice>,
     entry_count: u64,
     file_count: u64,
@@ -50,7 +50,6 @@ struct PackedList {
     digests: Vec<DigestHasher>,
 }
 
-/// What a stream turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamKind {
     /// A tar stream.
@@ -62,9 +61,9 @@ pub(crate) enum StreamKind {
 /// Whose headers the member's tar view has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ViewKind {
-    /// The canonical ones: a directory.
+    /// Canonical headers: a directory.
     Canonical,
-    /// Those of the tar stream that was taken apart.
+    /// The headers of the tar stream that was taken apart.
     Recorded,
 }
 
@@ -83,7 +82,6 @@ pub(crate) struct EntryList {
     view: ViewKind,
     entry_count: u64,
     next_run: u32,
-    /// The last path of the runs so far.
     last_path: Vec<u8>,
     /// The last path of a tree's complete windows, in path order.
     last_in_order: Vec<u8>,
@@ -91,17 +89,16 @@ pub(crate) struct EntryList {
     names_files: bool,
 }
 
-/// The packed entries, for the writer of the member's end.
+/// The packed entries, shared with the writer of the member's end.
 #[derive(Clone, Default)]
 pub(crate) struct SharedEntries(Arc<Lock<PackedList>>);
 
-/// All entries of a member.
 pub(crate) struct CompleteList {
     pub frames: Vec<EntriesFrame>,
     pub entry_count: u64,
-    /// The number of those that are no directories.
+    /// The number of entries other than directories.
     pub file_count: u64,
-    /// The path order of a tree whose frames are not in it.
+    /// The path order of a tree whose frames are in another order.
     pub slices: Vec<IndexSlice>,
     /// Whether all paths ascend, frame by frame.
     pub is_sorted: bool,
@@ -114,25 +111,25 @@ pub(crate) struct CompleteList {
 }
 
 impl SharedEntries {
-    /// What the stream turned out to be; `None` for a directory, or if it is not known yet.
+    /// What the stream turned out to be; `None` for a directory, or if unknown.
     pub(crate) fn stream_kind(&self) -> Option<StreamKind> {
         self.0.lock().kind
     }
 
-    /// Whether all runs are packed whose content ends before `content_end`. More content has been
-    /// passed on only after they were added.
+    /// Whether all runs with content before `content_end` are packed. They are added before later
+    /// content is passed on.
     pub(crate) fn is_packed_up_to(&self, content_end: u64) -> bool {
         let list = self.0.lock();
         let mut runs = list.runs.iter();
         runs.all(|run| run.frames.is_some() || run.content_end >= content_end)
     }
 
-    /// Takes the next frames, those whose content ends before `content_end`. They are packed.
+    /// Takes the next frames, those with content before `content_end`, which are packed.
     pub(crate) fn take_up_to(&self, content_end: u64) -> Vec<EntriesFrame> {
         self.0.lock().take_up_to(content_end)
     }
 
-    /// Takes the rest of the list. All runs have been packed.
+    /// Takes the rest of the list. All runs must be packed.
     pub(crate) fn take(&self) -> CompleteList {
         let mut list = std::mem::take(&mut *self.0.lock());
         let frames = list.take_up_to(u64::MAX);
@@ -162,7 +159,7 @@ impl PackedList {
         frames
     }
 
-    /// The place of a run that was not taken.
+    /// The place of a run not taken yet.
     fn run(&mut self, number: u64) -> Option<&mut EntryRun> {
         let at = number.checked_sub(self.runs_taken)?;
         self.runs.get_mut(usize::try_from(at).ok()?)
@@ -198,13 +195,12 @@ impl EntryList {
         self.packed.0.lock().kind = Some(kind);
     }
 
-    /// Records the digests of the stream.
     pub(crate) fn set_digests(&self, digests: Vec<DigestHasher>) {
         self.packed.0.lock().digests = digests;
     }
 
-    /// Adds the next entries of a stream, whose content ends before `content_end`. Returns the job
-    /// that packs them.
+    /// Adds the next entries of a stream, with content before `content_end`. Returns the job that
+    /// packs them.
     pub(crate) fn add(&mut self, entries: Vec<Entry>, content_end: u64) -> PackJob {
         let named = entries.iter().filter(|entry| entry.kind != EntryKind::Raw);
         let paths = named.map(|entry| &entry.path[..]).collect::<Vec<_>>();
@@ -219,7 +215,7 @@ impl EntryList {
         self.next_run
     }
 
-    /// Adds some entries of a window of a tree, in path order, before the others are complete.
+    /// Adds some entries of a tree's window, in path order, before the others are complete.
     pub(crate) fn add_picked(&mut self, picked: PickedEntries, content_end: u64) -> PackJob {
         let path = |pick: Option<&Pick>| {
             let entry = pick.and_then(|pick| picked.listed.get(pick.index as usize));
@@ -229,7 +225,7 @@ impl EntryList {
         self.job(RunEntries::Picked(picked), content_end)
     }
 
-    /// Adds the entries of a window of a tree that are in no run yet, and records the order of all.
+    /// Adds the entries of a tree's window that are in no run yet, and records the order of all.
     pub(crate) fn add_rest(&mut self, window: CompleteWindow, content_end: u64) -> Option<PackJob> {
         let CompleteWindow { entries, runs } = window;
         let run = self.next_run;

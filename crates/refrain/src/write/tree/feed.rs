@@ -1,5 +1,5 @@
-//! The content of a directory: its files are read in batches by any thread, and taken in an order
-//! that the entries alone decide.
+//! The content of a directory: any thread reads its files in batches, which are taken in an order
+//! decided only by the entries.
 //!
 //! Equal files are stored once: the entry of a file whose BLAKE3 hash is known refers to the
 //! content that is there already. New contents are appended to the member's content, in which
@@ -32,15 +32,14 @@ use crate::write::tree::window::{ListedWindow, Window};
 
 /// The data of one batch, in bytes, unless a single file is larger.
 const BATCH_BYTES: u64 = 1 << 20;
-/// The most files of a batch.
+/// The maximum number of files in a batch.
 const BATCH_FILES_MAX: usize = 512;
 /// The memory of an entry in a window, in bytes: an estimate.
 const ENTRY_BYTES: u64 = 256;
 
-/// What could not be read, or changed meanwhile, with the numbers of the members.
+/// What could not be read, or changed while it was read, with the members' numbers.
 pub(crate) type Problems = Arc<Lock<Vec<(usize, Problem)>>>;
 
-/// What a job has done.
 enum JobResult {
     Listed {
         walker: Box<Walker>,
@@ -59,7 +58,7 @@ enum JobResult {
 #[derive(Clone)]
 struct LargeFile {
     index: u32,
-    /// What was opened.
+    /// As opened.
     entry: Arc<Entry>,
     file: Arc<OpenedFile>,
 }
@@ -68,10 +67,10 @@ struct LargeFile {
 struct OpenWindow {
     window: Window,
     reading: Arc<FileReading>,
-    /// The numbers of the files in the order of their contents, from `next` on not planned yet.
+    /// The files in the order of their contents; unplanned starting at `next`.
     order: Vec<u32>,
     next: usize,
-    /// The number of its batches that are planned and not taken.
+    /// The number of its batches planned and not taken.
     batches_left: u64,
 }
 
@@ -86,14 +85,14 @@ pub(crate) struct DirectoryFeed {
     is_listed: bool,
     entries_per_window: usize,
     window: Option<OpenWindow>,
-    /// Large files of which pieces are not planned yet. They come before the next batch.
+    /// Large files with unplanned pieces. They precede the next batch.
     large: VecDeque<(LargeFile, VecDeque<Piece>)>,
-    /// The large files whose end was not taken yet, by the numbers of their entries.
+    /// Large files whose end was not taken yet, by the numbers of their entries.
     open_files: BTreeMap<u32, LargeFile>,
-    /// Files that have more data than was listed. They come last in the window, so that the order
-    /// does not depend on when that was found.
+    /// Files that have more data than listed. They come last in the window, so that the order does
+    /// not depend on when that was found.
     later: VecDeque<u32>,
-    /// Whether a batch in flight may turn out to be a large file, whose pieces come before all
+    /// Whether a batch in flight may turn out to be a large file, whose pieces precede everything
     /// else.
     may_be_large: bool,
     next_batch: u64,
@@ -101,14 +100,14 @@ pub(crate) struct DirectoryFeed {
     read: BTreeMap<u64, ReadBatch>,
     bytes_in_flight: u64,
     jobs: Jobs<JobResult>,
-    /// Buffers of batches that were taken.
+    /// Buffers of taken batches.
     spare: Arc<Lock<Vec<Vec<u8>>>>,
     content: ContentWriter,
     list: EntryList,
     schedule: RunSchedule,
-    /// Runs of entries to be packed.
+    /// Runs of entries to pack.
     runs: VecDeque<PackJob>,
-    /// The paths of the entries that could not be read: each is among the problems, too.
+    /// The paths of unreadable entries, which are also among the problems.
     lost: BTreeSet<Vec<u8>>,
     problems: Problems,
 }
@@ -118,12 +117,12 @@ pub(crate) struct DirectoryInput {
     pub walker: Walker,
     pub root: FileRoot,
     pub root_path: PathBuf,
-    /// The name before every path.
+    /// The prefix of every path.
     pub name: PathBuf,
     pub is_strict: bool,
     /// The memory for entries, in bytes.
     pub window_bytes: u64,
-    /// Entries are written at least every so many bytes of content.
+    /// Entries are written at least this often, in bytes of content.
     pub run_bytes_max: u64,
 }
 
@@ -243,7 +242,7 @@ impl DirectoryFeed {
         });
     }
 
-    /// Takes a batch: the next one in order.
+    /// Takes the next batch in order.
     fn take(&mut self, mut batch: ReadBatch, context: &PipelineContext) -> Result<()> {
         self.bytes_in_flight -= batch.bytes.len() as u64;
         self.report(std::mem::take(&mut batch.problems));
@@ -302,7 +301,7 @@ impl DirectoryFeed {
                 self.open_window_mut()?.window.replace(index, None);
                 self.end_file(index);
             }
-            // Behind the end of its file.
+            // Past the end of its file.
             Outcome::Piece { .. } | Outcome::Unreadable(_) => {}
             Outcome::Large { entry, file } => {
                 let window = &mut self.open_window_mut()?.window;
@@ -378,7 +377,7 @@ impl DirectoryFeed {
         }
     }
 
-    /// The job that reads the next batch; `None` if all of the window is planned.
+    /// The job that reads the next batch; `None` if the whole window is planned.
     fn plan_batch(&mut self) -> Option<FeedStep> {
         if !self.large.is_empty() {
             return self.plan_piece();
@@ -432,8 +431,8 @@ impl DirectoryFeed {
         }))
     }
 
-    /// The job that reads the next file that has more data than was listed, when all others of the
-    /// window were taken.
+    /// The job that reads the next file with more data than listed, once all others of the window
+    /// were taken.
     fn plan_later(&mut self) -> Option<FeedStep> {
         let open = self.window.as_mut()?;
         if open.batches_left > 0 {
@@ -483,7 +482,7 @@ impl DirectoryFeed {
         })
     }
 
-    /// The bytes that are read, or being read, and are in no segment yet.
+    /// The bytes read, or being read, that are in no segment yet.
     fn bytes_ahead(&self) -> u64 {
         self.bytes_in_flight + self.content.pending_bytes()
     }
@@ -512,7 +511,6 @@ impl DirectoryFeed {
             .extend(self.list.add_rest(complete, content_bytes));
     }
 
-    /// The job that packs the next run of entries.
     fn pack_job(&mut self) -> Option<FeedStep> {
         let pack = self.runs.pop_front()?;
         let packed = move |_: &PipelineContext| JobResult::Packed(pack.run());
@@ -523,7 +521,7 @@ impl DirectoryFeed {
 impl ContentFeed for DirectoryFeed {
     fn next(&mut self, room_bytes: u64, context: &PipelineContext) -> Result<FeedStep> {
         self.collect(context)?;
-        // Before the content that follows is passed on, which their frames precede.
+        // Packed before the content that follows is passed on, which their frames precede.
         if self.is_window_complete() {
             self.close_window();
         }
@@ -560,7 +558,7 @@ impl ContentFeed for DirectoryFeed {
         Ok(FeedStep::Wait)
     }
 
-    // Directories are read in their turn alone: their log shares its memory with others.
+    // Directories are read only in their turn: their logs share memory.
     fn read_bytes(&self) -> u64 {
         self.bytes_in_flight
     }

@@ -14,7 +14,7 @@ use crate::write::tree::entry_list::{SharedEntries, ViewKind};
 use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::RereadLog;
 
-/// The length of the large file of most tests: nine pieces, of which the last is shorter.
+/// The length of the large file in most tests: nine pieces, the last one shorter.
 const LARGE_BYTES: usize = WHOLE_BYTES_MAX as usize + 300_000;
 
 fn feed_of(root: &Path, walker: Walker) -> (DirectoryFeed, SharedEntries) {
@@ -47,7 +47,7 @@ fn run(feed: &mut DirectoryFeed, room_bytes: u64) -> Vec<u8> {
     run_between(feed, room_bytes, |_| {})
 }
 
-/// Runs a feed, and calls `before` with the number of each job before it is run.
+/// Runs a feed, and calls `before` with the number of each job before running it.
 fn run_between(
     feed: &mut DirectoryFeed,
     room_bytes: u64,
@@ -84,7 +84,7 @@ fn large(seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// Writes a file whose time of modification lies so far back that any change shows.
+/// Writes a file with a modification time so long ago that any change shows.
 fn write_old(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
     let old = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -194,10 +194,10 @@ fn files_that_state_no_size_are_read_to_their_end() {
     assert_eq!(problems(&feed), []);
 }
 
-/// What is done to a file: for each, its content afterwards is returned.
+/// Changes a file in one of several ways. Returns its content afterwards.
 fn mutate(path: &Path, kind: u64, at: u64) -> Option<Vec<u8>> {
     let open = || File::options().write(true).open(path).ok();
-    // No holes: they are no content.
+    // No holes: they are not content.
     let at = at.min(fs::metadata(path).map_or(0, |found| found.len()));
     match kind {
         0 => open()?.set_len(at).unwrap(),
@@ -227,7 +227,7 @@ fn what_is_stored_was_there_or_is_named() {
     };
     let mut named = 0;
     for round in 0..40 {
-        // The file is the only one that is walked.
+        // The file is the only one walked.
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         let length = match round % 4 {

@@ -1,8 +1,8 @@
-//! The data of one open file, as it is read: what was read counts, not the size that was stated.
+//! Reads the data of one open file: what was read counts, not the stated size.
 //!
-//! A file is opened once. What is stored of it is what its descriptor gave; whether it was changed
-//! meanwhile is asked of the same descriptor at the end. So a file that is replaced or deleted
-//! while it is read is stored as it was, and one that is changed in place is named.
+//! A file is opened once. What its descriptor yields is stored, and the same descriptor is asked at
+//! the end whether the file changed. So a file that is replaced or deleted while it is read is
+//! stored as it was, and one that is changed in place is reported.
 
 use std::io;
 use std::ops::Range;
@@ -15,11 +15,10 @@ use refrain_filesystem::{OpenedFile, Problem, ProblemKind};
 
 use crate::write::tree::batch_bytes::BatchBytes;
 
-/// Files with more data than this are read in pieces, in bytes. Equal ones are found by the match
-/// stage.
+/// Files with more data than this are read in pieces, in bytes. The match stage finds equal ones.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 8 << 20;
 
-/// The bytes that are asked for at once behind the stated end of a file.
+/// How much is requested at once past the stated end of a file.
 const STEP_BYTES: usize = 64 << 10;
 
 /// The result of reading a file at once.
@@ -43,7 +42,7 @@ pub(crate) fn read_whole(
     bytes: &mut BatchBytes,
 ) -> io::Result<Read> {
     let mut entry = listed.clone();
-    // A file whose attributes cannot be read is stored without them.
+    // A file with unreadable attributes is stored without them.
     let attributes = file.refresh(&mut entry).err();
     let problem = attributes.map(|error| Problem::of_error(&listed.path, &error));
     entry.data_ranges = file.data_ranges()?;
@@ -97,9 +96,9 @@ pub(crate) fn changed_problem(entry: &Entry, text: &str) -> Problem {
 /// Reads all of a file that states `size_bytes`. Returns whether that is no more than
 /// [`WHOLE_BYTES_MAX`].
 ///
-/// Files of `/proc` state 0, those of `/sys` 4096, and a file system that makes contents up may
-/// state anything. One byte more than stated is asked for: what gives exactly the stated number
-/// has ended there, and all else is read until nothing comes.
+/// Files of `/proc` state 0, files of `/sys` 4096, and a file system that computes contents may
+/// state anything. One byte more than stated is requested: a file that yields exactly the stated
+/// number has ended there, and any other is read until nothing comes.
 fn read_dense(file: &OpenedFile, size_bytes: u64, bytes: &mut BatchBytes) -> io::Result<bool> {
     let start = bytes.len();
     if size_bytes > 0 {
@@ -116,7 +115,7 @@ fn read_dense(file: &OpenedFile, size_bytes: u64, bytes: &mut BatchBytes) -> io:
         if read_bytes > WHOLE_BYTES_MAX {
             return Ok(false);
         }
-        // What grows need not be followed.
+        // A growing file need not be followed.
         let is_beyond = size_bytes > 0 && read_bytes > size_bytes;
         if is_beyond && file.changed_to()?.is_some_and(|now| now > size_bytes) {
             return Ok(true);
@@ -130,7 +129,7 @@ fn read_dense(file: &OpenedFile, size_bytes: u64, bytes: &mut BatchBytes) -> io:
     }
 }
 
-/// Reads the data `ranges` of a sparse file. If it ends early, ranges and size of the entry become
+/// Reads the data `ranges` of a sparse file. If it ends early, the entry's ranges and size become
 /// those of what was read.
 fn read_ranges(
     file: &OpenedFile,
@@ -161,7 +160,7 @@ fn cut(entry: &mut Entry, ranges: &mut Vec<Range<u64>>, end_bytes: u64) {
     }
 }
 
-/// Shortens, or lengthens, the entry of a file that ended at `end_bytes`.
+/// Adjusts the entry of a file that ended at `end_bytes`.
 pub(crate) fn end_at(entry: &mut Entry, end_bytes: u64) {
     match entry.data_ranges.take() {
         None => entry.size_bytes = end_bytes,
@@ -172,7 +171,7 @@ pub(crate) fn end_at(entry: &mut Entry, end_bytes: u64) {
     }
 }
 
-/// A range of a large file that is read by one job.
+/// A range of a large file, read by one job.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     pub range: Range<u64>,
@@ -186,14 +185,14 @@ pub(crate) struct Piece {
 pub(crate) enum Follows {
     /// The next piece.
     Next,
-    /// More than the file stated.
+    /// More than the file's stated size.
     More,
-    /// Nothing: the file is complete, or it ended before what it stated.
+    /// Nothing: the file is complete, or ended before its stated size.
     End,
 }
 
-/// Reads a piece of a large file to the end of `bytes`. Returns what follows it, and the problem of
-/// the file if it is known here.
+/// Appends a piece of a large file to `bytes`. Returns what follows it, and the file's problem if
+/// known here.
 pub(crate) fn read_piece(
     file: &OpenedFile,
     piece: &Piece,
@@ -263,7 +262,7 @@ pub(crate) fn pieces(entry: &Entry) -> Vec<Piece> {
     pieces
 }
 
-/// The piece behind the stated end of a file.
+/// The piece after the stated end of a file.
 pub(crate) fn piece_behind(end_bytes: u64) -> Piece {
     Piece {
         range: end_bytes..end_bytes + SEGMENT_BYTES as u64,

@@ -8,7 +8,7 @@ use refrain_pool::{Lane, Lock};
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::FeedStep;
 
-/// The jobs of a feed that are in flight, and the results that it has not taken.
+/// A feed's jobs in flight, and the results that it has not taken.
 pub(crate) struct Jobs<T> {
     results: Arc<Lock<VecDeque<T>>>,
     in_flight: usize,
@@ -37,7 +37,7 @@ impl<T: Send + 'static> Jobs<T> {
         FeedStep::Job(lane, Box::new(job))
     }
 
-    /// Takes the result of a job that is done, in the order of completion.
+    /// Takes the result of a finished job, in order of completion.
     pub(crate) fn take(&mut self) -> Option<T> {
         let result = self.results.lock().pop_front()?;
         self.in_flight -= 1;

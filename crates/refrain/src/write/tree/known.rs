@@ -1,17 +1,17 @@
-//! The contents of files that the member already holds, by their hash.
+//! The file contents that the member already has, by their hash.
 
 use std::collections::HashMap;
 
 use refrain_protect::HASH_BYTES;
 
-/// The memory of one entry of the tables, with the share of empty slots.
+/// The memory of one table entry, with its share of empty slots.
 const ENTRY_BYTES: u64 = 64;
 
 /// Where in the member's content a file's data is, by its BLAKE3 hash.
 ///
-/// Two generations bound the memory: when the younger table is full, it replaces the older one. A
-/// content that is found in the older table moves to the younger one. The order of contents decides
-/// what is forgotten, so the archive does not depend on the machine.
+/// Two generations bound the memory: when the younger table is full, it replaces the older one.
+/// Content found in the older table moves to the younger one. The order of contents decides what is
+/// forgotten, so the archive does not depend on the machine.
 pub(crate) struct KnownContents {
     young: HashMap<[u8; HASH_BYTES], u64>,
     old: HashMap<[u8; HASH_BYTES], u64>,
@@ -27,7 +27,7 @@ impl KnownContents {
         }
     }
 
-    /// The offset of equal content, if it is known.
+    /// The offset of equal content, if known.
     pub(crate) fn find(&mut self, hash: &[u8; HASH_BYTES]) -> Option<u64> {
         if let Some(&offset) = self.young.get(hash) {
             return Some(offset);
@@ -37,7 +37,7 @@ impl KnownContents {
         Some(offset)
     }
 
-    /// Records content that was added at `offset`.
+    /// Records content added at `offset`.
     pub(crate) fn insert(&mut self, hash: [u8; HASH_BYTES], offset: u64) {
         if self.young.len() >= self.young_max {
             self.old = std::mem::take(&mut self.young);

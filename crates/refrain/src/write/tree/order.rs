@@ -2,7 +2,6 @@
 
 use refrain_format::{EntriesHeader, IndexSlice};
 
-/// An encoded Entries frame.
 pub(crate) struct EntriesFrame {
     pub header: EntriesHeader,
     pub bytes: Vec<u8>,
@@ -12,19 +11,19 @@ pub(crate) struct EntriesFrame {
     pub named: Vec<Vec<u8>>,
 }
 
-/// Consecutive entries of a run that are consecutive in path order, too.
+/// Entries consecutive both in a run and in path order.
 pub(crate) struct RunSlice {
     pub run: u32,
-    /// The number of the first of them in the run.
+    /// The number in the run of the first of them.
     pub first_entry: u64,
     pub entry_count: u64,
     pub separator: Vec<u8>,
 }
 
-/// What slices need to know of a frame.
+/// What slices need to know about a frame.
 pub(crate) struct PackedFrame {
     entry_count: u64,
-    /// At most as many bytes as a separator may have.
+    /// At most the length of a separator.
     first_path: Vec<u8>,
     last_path: Vec<u8>,
 }
@@ -39,7 +38,7 @@ impl PackedFrame {
     }
 }
 
-/// The slices of the frames of all runs. They name frames by their numbers in the member.
+/// The slices of the frames of all runs. They refer to frames by their numbers in the member.
 pub(crate) fn slices(order: &[RunSlice], runs: &[Vec<PackedFrame>]) -> Vec<IndexSlice> {
     let mut next_frame = 0;
     let mut frames_before = Vec::with_capacity(runs.len());

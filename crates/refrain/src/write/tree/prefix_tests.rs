@@ -1,4 +1,4 @@
-//! Archives that are cut off: what stands before the cut is listed and restored.
+//! Truncated archives: what precedes the cut is listed and restored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,12 +121,12 @@ fn content_of(archive: &Archive, entry: &Entry) -> crate::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where frames end, and what frames of entries and blocks end there.
+/// Where frames end, and which frames of entries and blocks end there.
 struct Frames {
     ends: Vec<usize>,
-    /// Ends of frames of entries, with the numbers of entries up to there.
+    /// Ends of frames of entries, with the number of entries so far.
     entries: Vec<(usize, u64)>,
-    /// Ends of the frames after which content is complete up to an offset.
+    /// Ends of frames after which content is complete up to an offset.
     complete: Vec<(usize, u64)>,
 }
 
@@ -161,8 +161,8 @@ fn frames_of(archive: &[u8]) -> Frames {
     frames
 }
 
-/// Cuts an archive everywhere: each entry whose frame and content are before the cut is listed as
-/// it was, and its content is right; nothing that is listed or read is wrong.
+/// Cuts an archive everywhere: each entry whose frame and content precede the cut is listed
+/// unchanged, and its content is right; nothing that is listed or read is wrong.
 fn check_cuts(archive: &[u8], seed: u64) {
     let whole = open(archive);
     let entries = whole.entries(0).unwrap();
@@ -195,11 +195,11 @@ fn check_cuts(archive: &[u8], seed: u64) {
             found.push(entry.clone());
             Ok(())
         });
-        // A list without its end says so.
+        // A list without its end is an error.
         let is_whole = ended.is_ok();
         assert!(!is_whole || found.len() == expected.len(), "cut at {cut}");
         assert!(ended.is_ok() || ended.is_err_and(|error| error.kind == ErrorKind::Damaged));
-        // The end mark of a tar stream has no path.
+        // A tar stream's end mark has no path.
         let listed = listed.min(expected.len() as u64);
         assert_eq!(found.len() as u64, listed, "cut at {cut}");
         for (number, entry) in found.into_iter().enumerate() {
@@ -222,7 +222,7 @@ fn check_cuts(archive: &[u8], seed: u64) {
     assert!(most > 8 << 20);
 }
 
-/// The slices of an archive, and the frames of entries.
+/// The numbers of slices and of frames of entries in an archive.
 fn slices_and_frames(archive: &[u8]) -> (usize, usize) {
     let (mut slices, mut frames) = (0, 0);
     walk_archive(archive, &Limits::default(), |_, _, payload| {

@@ -1,7 +1,8 @@
-//! Reads the content of a tree a second time, for the match stage.
+//! Reads the content of a tree again, for the match stage.
 //!
 //! While content is written, a log records where its data came from. The files may have changed
-//! meanwhile, so the caller must compare, as the match stage does with a checksum for each page.
+//! since, so the caller must verify what it gets, as the match stage does with a checksum for each
+//! page.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(crate) struct DataLocation<'a> {
     /// Its offset in the content.
     pub start: u64,
     pub length_bytes: u64,
-    /// The path of the entry whose file holds it; empty in a tar stream.
+    /// The path of the entry whose file has it; empty in a tar stream.
     pub path: &'a [u8],
     /// Its offset in the file, or in the tar stream.
     pub offset_in_file: u64,
@@ -45,7 +46,7 @@ struct Log {
     records: Vec<Record>,
     paths: TextPages,
     memory: LogMemory,
-    /// The content offset from which on nothing is recorded, because the memory was exhausted.
+    /// The content offset at which recording stopped because the memory was exhausted.
     end: Option<u64>,
 }
 
@@ -94,7 +95,7 @@ impl Log {
         Some(())
     }
 
-    /// The record that holds `offset`, and its path.
+    /// The record of `offset`, and its path.
     fn find(&mut self, offset: u64) -> Option<(Record, Vec<u8>)> {
         if self.end.is_some_and(|end| offset >= end) {
             return None;
@@ -119,7 +120,7 @@ enum RereadFrom {
     Tar(Arc<dyn Source>),
 }
 
-/// The log of a member's content while it is written.
+/// The log of a member's content during writing.
 #[derive(Clone)]
 pub(crate) struct RereadLog(Arc<Lock<Log>>);
 
@@ -140,7 +141,6 @@ impl RereadLog {
         log
     }
 
-    /// Records the next range of the content.
     pub(crate) fn add(&self, location: &DataLocation<'_>) {
         let mut log = self.0.lock();
         if log.end.is_none() && log.try_add(location).is_none() {

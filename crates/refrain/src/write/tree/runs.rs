@@ -1,11 +1,11 @@
-//! When entries are written: along with their content, so that the beginning of an archive has the
-//! names and attributes of the files in it.
+//! Decides when entries are written: along with their content, so that the beginning of an archive
+//! has the names and attributes of its files.
 
-/// The first run has one in so many bytes of the others.
+/// The first run has 1/8 of the content of the others.
 const FIRST_RUN_SHARE: u64 = 8;
 
 /// Decides where a run of entries ends. The first ones are shorter, because a small archive may be
-/// cut off, too: a run is due when there is as much content since the last one as before it.
+/// truncated too: a run is due when there is as much content since the last one as before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunSchedule {
     bytes_max: u64,
@@ -14,7 +14,7 @@ pub(crate) struct RunSchedule {
 }
 
 impl RunSchedule {
-    /// A run has at most about so many bytes of content.
+    /// A run has at most about this many bytes of content.
     pub(crate) fn new(bytes_max: u64) -> RunSchedule {
         RunSchedule {
             bytes_max: bytes_max.max(FIRST_RUN_SHARE),
@@ -22,13 +22,12 @@ impl RunSchedule {
         }
     }
 
-    /// Whether a run is due when there is so much content.
+    /// Whether a run is due at this much content.
     pub(crate) fn is_due(&self, content_bytes: u64) -> bool {
         let step = (self.last_end).clamp(self.bytes_max / FIRST_RUN_SHARE, self.bytes_max);
         content_bytes >= self.last_end.saturating_add(step)
     }
 
-    /// A run ends here.
     pub(crate) fn end_run(&mut self, content_bytes: u64) {
         self.last_end = content_bytes;
     }

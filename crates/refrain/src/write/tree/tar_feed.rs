@@ -1,5 +1,5 @@
-//! The content of a tar stream that is taken apart: one thread reads and splits it, others hash the
-//! data of its entries, and it is taken in the order of the stream.
+//! The content of a tar stream that is taken apart: one thread reads and splits it, others hash its
+//! entries' data, and it is taken in stream order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +20,6 @@ use crate::write::tree::tar_runs::{RunEnd, TarRuns};
 /// The length of a tar record, by which a tar stream is recognized.
 const RECORD_BYTES: usize = 512;
 
-/// What a job has done.
 enum JobResult {
     Recognized {
         reader: Box<TarReader>,
@@ -53,7 +52,7 @@ pub(crate) struct TarFeed {
     next_taken: u64,
     hashed: BTreeMap<u64, TarBatch>,
     bytes_in_flight: u64,
-    /// The bytes of the stream that were passed over.
+    /// The bytes of the stream that were used.
     read_bytes: u64,
     jobs: Jobs<JobResult>,
     spare: Vec<Vec<u8>>,
@@ -61,7 +60,7 @@ pub(crate) struct TarFeed {
     list: EntryList,
     /// The entries of the window so far.
     entries: Vec<Entry>,
-    /// Complete windows, to be packed, and where their content ends.
+    /// Complete windows to pack, and where their content ends.
     windows: VecDeque<(Vec<Entry>, u64)>,
     runs: TarRuns,
     /// The offset of the first piece of a large entry.
@@ -69,7 +68,7 @@ pub(crate) struct TarFeed {
 }
 
 impl TarFeed {
-    /// `run_bytes_max`: entries are written at least every so many bytes of content.
+    /// `run_bytes_max`: entries are written at least this often, in bytes of content.
     pub(crate) fn new(
         reader: TarReader,
         content: ContentWriter,
@@ -96,7 +95,7 @@ impl TarFeed {
         }
     }
 
-    /// Takes the results of jobs. Returns the batches to be hashed.
+    /// Takes the results of jobs. Returns the batches to hash.
     fn collect(&mut self, context: &PipelineContext) -> Result<Option<FeedStep>> {
         while let Some(result) = self.jobs.take() {
             match result {
@@ -155,7 +154,7 @@ impl TarFeed {
         })
     }
 
-    /// Takes a batch: the next one in the stream.
+    /// Takes the next batch in the stream.
     fn take(&mut self, batch: TarBatch, context: &PipelineContext) -> Result<()> {
         self.bytes_in_flight -= batch.bytes.len() as u64;
         for item in batch.items {
@@ -250,7 +249,7 @@ impl TarFeed {
         })
     }
 
-    /// The bytes that are read, or being read, and are in no segment yet.
+    /// The bytes read, or being read, that are in no segment yet.
     fn bytes_ahead(&self) -> u64 {
         self.bytes_in_flight + self.content.pending_bytes()
     }

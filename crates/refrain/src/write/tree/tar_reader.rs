@@ -14,13 +14,13 @@ use crate::write::tree::file_data::WHOLE_BYTES_MAX;
 
 /// The data of a batch, in bytes, unless a single entry has more.
 const BATCH_BYTES: usize = 1 << 20;
-/// The most bytes of data that a batch may have.
+/// The maximum data bytes of a batch.
 pub(crate) const BATCH_BYTES_MAX: u64 = BATCH_BYTES as u64 + WHOLE_BYTES_MAX;
-/// The most items of a batch.
+/// The maximum number of items in a batch.
 const BATCH_ITEMS_MAX: usize = 4096;
-/// The most bytes of the entries of a window, as the format counts them.
+/// The maximum bytes of a window's entries, as the format counts them.
 const WINDOW_ENTRY_BYTES_MAX: u64 = 16 << 20;
-/// The bytes that are read from the stream at once.
+/// How much is read from the stream at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// A part of a tar stream.
@@ -32,19 +32,19 @@ pub(crate) enum TarItem {
         offset_in_stream: u64,
         hash: [u8; HASH_BYTES],
     },
-    /// A piece of the data of the next entry, which is too large for one batch.
+    /// A piece of the next entry's data, which is too large for one batch.
     Piece {
         data: Range<usize>,
         offset_in_stream: u64,
         is_first: bool,
     },
-    /// An entry whose data are the pieces before it.
+    /// An entry whose data is in the pieces before it.
     LargeEntry(Entry),
-    /// The entries before are a window: the view restarts after them.
+    /// The entries before it form a window: the view restarts here.
     WindowEnd,
 }
 
-/// Parts of a tar stream, one after the other.
+/// Consecutive parts of a tar stream.
 #[derive(Default)]
 pub(crate) struct TarBatch {
     pub bytes: BatchBytes,
@@ -54,7 +54,6 @@ pub(crate) struct TarBatch {
 }
 
 impl TarBatch {
-    /// Hashes the data of all entries.
     pub(crate) fn hash(&mut self) {
         for item in &mut self.items {
             if let TarItem::Entry { data, hash, .. } = item
@@ -66,7 +65,7 @@ impl TarBatch {
     }
 }
 
-/// An entry of which data is still to be read.
+/// An entry with data still to be read.
 struct LargeEntry {
     entry: Entry,
     left: u64,
@@ -74,13 +73,12 @@ struct LargeEntry {
     is_first: bool,
 }
 
-/// A stream with the bytes that were read and not passed over yet.
+/// A stream with the bytes that were read and not used yet.
 struct Window {
     stream: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Whether the stream has ended.
     is_end: bool,
     /// The offset of `start` in the stream.
     offset: u64,
@@ -123,7 +121,7 @@ impl Window {
         Ok(())
     }
 
-    /// Passes over `count` visible bytes.
+    /// Skips `count` visible bytes.
     fn skip(&mut self, count: usize) {
         let passed = &self.buffer[self.start..self.start + count];
         self.digests
@@ -133,8 +131,8 @@ impl Window {
         self.offset += count as u64;
     }
 
-    /// Fills `target` with the next bytes. Returns their number, which is less only at the end of
-    /// the stream.
+    /// Fills `target` with the next bytes. Returns their number, less only at the end of the
+    /// stream.
     fn take(&mut self, target: &mut [u8]) -> io::Result<usize> {
         let mut done = target.len().min(self.end - self.start);
         target[..done].copy_from_slice(&self.visible()[..done]);
@@ -202,7 +200,7 @@ impl TarReader {
         std::mem::take(&mut self.window.digests)
     }
 
-    /// The bytes of the stream that were passed over.
+    /// The bytes of the stream that were used.
     pub(crate) fn passed_bytes(&self) -> u64 {
         self.window.offset
     }
@@ -314,7 +312,7 @@ impl TarReader {
         Ok(())
     }
 
-    /// Passes over the padding, if it is as expected.
+    /// Skips the padding, if it is as expected.
     fn pass_padding(&mut self, entry: &mut Entry, padding_bytes: u64) -> io::Result<()> {
         let count = padding_bytes as usize;
         self.window.show(count)?;
@@ -332,7 +330,7 @@ impl TarReader {
         self.bytes_in_window += entry_bytes(entry);
     }
 
-    /// Ends the window if it is full, or if it is to end.
+    /// Ends the window if it is full, or was requested to end.
     fn end_window(&mut self, batch: &mut TarBatch) {
         if self.entries_in_window >= ENTRIES_PER_BATCH
             || self.bytes_in_window as u64 >= self.window_bytes

@@ -1,18 +1,18 @@
-//! Where the entries of a tar stream are cut into runs.
+//! Decides where the entries of a tar stream are cut into runs.
 //!
 //! The thread that reads the stream must know the end of a run, because the predictions of headers
-//! begin anew there, but how much of the stream is content is known only when the files before were
-//! hashed and taken. So it is decided at checkpoints of the stream, by what was content at the
-//! checkpoint before: that does not depend on the threads.
+//! restart there. But how much of the stream is content is known only when the files before were
+//! hashed and taken. So the decision is made at checkpoints of the stream, from the content at the
+//! previous checkpoint: that does not depend on the threads.
 
 use std::collections::VecDeque;
 
 use crate::write::tree::runs::RunSchedule;
 
-/// A run of a tar stream has at most half of the content that a run may have, before it is decided
-/// that it ends: what is read meanwhile may all be content.
+/// A run of a tar stream gets half of the content that a run may have before its end is decided:
+/// everything read until then may be content.
 const RUN_SHARE: u64 = 2;
-/// There are so many checkpoints in the bytes of a run.
+/// How many checkpoints there are in a run's bytes.
 const CHECKPOINTS: u64 = 8;
 
 /// What the next read must do.
@@ -20,9 +20,7 @@ const CHECKPOINTS: u64 = 8;
 pub(crate) enum RunEnd {
     /// Wait until further batches were taken.
     Unknown,
-    /// Go on.
     No,
-    /// End the run.
     Yes,
 }
 
@@ -30,7 +28,7 @@ pub(crate) enum RunEnd {
 pub(crate) struct TarRuns {
     schedule: RunSchedule,
     step_bytes: u64,
-    /// The number of the last checkpoint that was decided.
+    /// The number of the last decided checkpoint.
     decided: u64,
     /// Where batches end in the stream, and how much content there was when each was taken.
     batches: VecDeque<(u64, Option<u64>)>,
@@ -38,7 +36,7 @@ pub(crate) struct TarRuns {
 }
 
 impl TarRuns {
-    /// A run has at most about so many bytes of content.
+    /// A run has at most about this many bytes of content.
     pub(crate) fn new(bytes_max: u64) -> TarRuns {
         TarRuns {
             schedule: RunSchedule::new(bytes_max / RUN_SHARE),
@@ -54,7 +52,7 @@ impl TarRuns {
         self.batches.push_back((offset_in_stream, None));
     }
 
-    /// The next batch was taken; there is so much content.
+    /// The next batch was taken, at this much content.
     pub(crate) fn batch_taken(&mut self, content_bytes: u64) {
         if let Some((_, content)) = self.batches.get_mut(self.next_taken) {
             *content = Some(content_bytes);

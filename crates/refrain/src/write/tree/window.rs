@@ -1,7 +1,7 @@
-//! A window: consecutive entries of a tree whose files are read in an order of their own.
+//! A window: consecutive entries of a tree whose files are read in their own order.
 //!
-//! While they are read, the entries of the files whose content is complete are picked for a run,
-//! with the directories above them, and with what has no content and stands before them.
+//! While they are read, entries of files with complete content are picked for a run, together with
+//! the directories above them and preceding entries without content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use refrain_format::check_storable;
 
 use refrain_filesystem::{Problem, ProblemKind};
 
-/// Entries of a tree as they were listed.
+/// Entries of a tree as listed.
 pub(crate) struct ListedWindow {
     entries: Vec<Entry>,
     /// The position of the nearest directory above each, if it is in the window.
@@ -35,7 +35,6 @@ impl ListedWindow {
     }
 }
 
-/// The position of the nearest directory above each entry.
 fn parents(entries: &[Entry]) -> Vec<Option<u32>> {
     let mut open: Vec<u32> = vec![];
     let mut parents = Vec::with_capacity(entries.len());
@@ -55,32 +54,32 @@ fn parents(entries: &[Entry]) -> Vec<Option<u32>> {
     parents
 }
 
-/// Whether a path is below that of a directory; `.` is the root.
+/// Whether a path is below a directory's; `.` is the root.
 fn is_below(path: &[u8], directory: &[u8]) -> bool {
     let rest = path.strip_prefix(directory);
     directory == b"." || rest.is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// What is known of an entry besides what was listed.
+/// What is known about an entry besides its listing.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     /// Whether it is a file whose content is read.
     has_content: bool,
     /// Whether all of its content was taken, or it could not be read.
     is_settled: bool,
-    /// The run that it was picked for.
+    /// The run for which it was picked.
     run: Option<u32>,
 }
 
-/// Entries of a tree, and what is known of them while their files are read.
+/// Entries of a tree, and what is known about them while their files are read.
 pub(crate) struct Window {
-    /// As they were listed. Jobs share them.
+    /// As listed. Jobs share them.
     entries: Arc<Vec<Entry>>,
     parents: Vec<Option<u32>>,
     states: Vec<State>,
-    /// The offset in the member's content of each.
+    /// The offset of each in the member's content.
     offsets: Vec<u64>,
-    /// Entries that were different when they were read; `None`: they could not be read.
+    /// Entries that differed when read; `None`: they could not be read.
     changed: BTreeMap<u32, Option<Box<Entry>>>,
 }
 
@@ -89,7 +88,7 @@ pub(crate) struct Pick {
     /// Its position in the window.
     pub index: u32,
     offset: u64,
-    /// The entry, if it is not as listed.
+    /// The entry, if it differs from the listing.
     changed: Option<Box<Entry>>,
 }
 
@@ -118,7 +117,7 @@ pub(crate) struct CompleteWindow {
     pub runs: Vec<Option<u32>>,
 }
 
-/// An entry whose content begins at this offset.
+/// An entry whose content starts at this offset.
 fn placed(mut entry: Entry, offset: u64) -> Entry {
     entry.content_offset = match entry.stored_bytes() {
         0 => 0,
@@ -160,7 +159,7 @@ impl Window {
         }
     }
 
-    /// The entry was different when it was read.
+    /// The entry differed when it was read.
     pub(crate) fn replace(&mut self, index: u32, entry: Option<Box<Entry>>) {
         self.changed.insert(index, entry);
     }
@@ -172,10 +171,10 @@ impl Window {
         }
     }
 
-    /// Picks for a run the files that are complete and were not picked, the directories above them,
-    /// and what has no content and is followed by a complete file: then most of what is picked is
-    /// consecutive in path order. Hard links are picked after their files. `lost` are the files of
-    /// earlier windows that could not be read.
+    /// Picks for a run the complete files not picked before, the directories above them, and
+    /// entries without content that precede a complete file: then most of what is picked is
+    /// consecutive in path order. Hard links are picked after their files. `lost` are unreadable
+    /// files of earlier windows.
     pub(crate) fn pick(&mut self, run: u32, lost: &BTreeSet<Vec<u8>>) -> PickedEntries {
         let mut picked = vec![];
         let mut is_followed = false;
@@ -248,9 +247,9 @@ impl Window {
         }
     }
 
-    /// The entries with their offsets, without those that could not be read, and those that the
-    /// format cannot hold, which are reported. Their paths are added to `lost`. Further names of
-    /// files that are lost, in this window or an earlier one, are left out, too, and reported.
+    /// The entries with their offsets, without unreadable ones and those that the format cannot
+    /// hold, which are reported. Their paths are added to `lost`. Further names of files lost in
+    /// this window or an earlier one are also left out and reported.
     pub(crate) fn finish(self, lost: &mut BTreeSet<Vec<u8>>) -> (CompleteWindow, Vec<Problem>) {
         let Window {
             entries: listed,
