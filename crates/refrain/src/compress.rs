@@ -1,4 +1,4 @@
-//! Compress: members in, one archive out.
+//! The verb compress: members in, one archive out.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use crate::write::pipeline::run::{pipeline_context, run, store_history};
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressSummary {
-    /// Bytes of all members, of directories as tar streams.
+    /// Bytes of all members; a directory counts as a tar stream.
     pub content_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
@@ -45,28 +45,28 @@ pub struct CompressSummary {
     pub run_bytes: u64,
     /// Number of members.
     pub members: usize,
-    /// Number of members that are files, and of entries that are no directories.
+    /// Number of members that are files, and of entries other than directories.
     pub files: u64,
     /// Number of blocks.
     pub blocks: usize,
     /// Blocks that were not encoded as planned.
     pub fallbacks: u64,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
     pub reach_bytes: u64,
-    /// Number of files that are missing in the archive, or were not stored as they were at one
-    /// moment. [`Watch::problem`] named each.
+    /// Number of files that the archive lacks, or has not as they were at one moment.
+    /// [`Watch::problem`] named each.
     pub problems: u64,
 }
 
 /// Compresses `members`, in this order, into one archive, and publishes `sink`.
 ///
-/// The same contents and options (except for `threads`) give the same bytes. Memory remains within
-/// the options' budget for any input size. Members that are read from streams have no known length
+/// The same contents and options (except `threads`) give the same bytes. Memory stays within the
+/// options' budget for any input size. The length of members read from streams need not be known
 /// beforehand.
 ///
 /// # Errors
 /// `Usage` for invalid options, `Io` for failed reads and writes, `Limit` if the memory budget is
-/// too small, `Cancelled` if the watch cancelled the run. The sink is then not published.
+/// too small, `Cancelled` if the watch cancelled the run. Then the sink is not published.
 pub fn compress(
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
@@ -76,7 +76,7 @@ pub fn compress(
     compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch)
 }
 
-/// [`compress`], which writes entries at least every so many bytes of content.
+/// As [`compress`], writing entries at least every `run_bytes_max` bytes of content.
 pub(crate) fn compress_in_runs(
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
@@ -134,20 +134,19 @@ pub(crate) fn compress_in_runs(
     })
 }
 
-/// How far extents may refer.
 struct Reach {
-    /// The number of the archive's latest bytes that a decoder which cannot seek has to retain.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
     reach_bytes: u64,
-    /// The content bytes with which an epoch is full, so that its own bytes are within that.
+    /// The content bytes that fill an epoch, so that its own bytes are within that.
     epoch_bytes: u64,
 }
 
 /// Decides how far extents may refer.
 ///
-/// What this side can read again, from its sources or its own output, it may refer to at any
-/// distance. From a stream to a sink that cannot be read back both sides keep to the memory they
-/// were given. A directory written to such a sink is limited in the same way although it can be
-/// read again, because it is often restored at the other end of a pipe.
+/// What this side can read again, from its sources or its own output, can be referred to at any
+/// distance. From a stream to a sink that cannot be read back, both sides stay within their memory.
+/// A directory written to such a sink is limited in the same way although it can be read again,
+/// because it is often restored at the other end of a pipe.
 fn reach(
     options: &CompressOptions,
     tuning: &Tuning,
@@ -186,10 +185,10 @@ fn reach(
     })
 }
 
-/// The default reach from pipe to pipe, where both sides retain as much of the archive in memory:
+/// The default reach from pipe to pipe, where both sides keep that much of the archive in memory:
 /// three eighths of an ordinary budget, a quarter of a small one, which has less left for the rest.
 ///
-/// A reader with its default memory retains up to half a GiB. With 384 MiB, four kernel trees (233
+/// A reader with its default memory keeps up to half a GiB. With 384 MiB, four kernel trees (233
 /// MB) and two copies of a disk image (352 MB each) are no larger than from a file; with 256 MiB
 /// the copies were not found. Half of the memory would leave too little to encode with.
 fn piped_reach_bytes(memory_bytes: u64) -> u64 {

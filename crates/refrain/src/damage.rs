@@ -1,12 +1,12 @@
-//! What of an archive is damaged or missing, and which files that concerns.
+//! Describes what is damaged or missing in an archive, and which files are affected.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Files that are named, with the ranges that are missing; further ones are only counted.
+/// How many damaged files are listed with their missing ranges; further ones are only counted.
 pub(crate) const FILES_MAX: usize = 100_000;
 
-/// What a damaged place of an archive held.
+/// What a damaged part of an archive contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamagedPart {
@@ -14,66 +14,66 @@ pub enum DamagedPart {
     Settings,
     /// The block of the store with this number.
     Block(u64),
-    /// A map of content to the store.
+    /// A map from content to the store.
     Extents,
-    /// A part of the list of a directory's or tar stream's entries.
+    /// A part of the list of entries of a directory or tar stream.
     Entries,
     /// The start or the end of a member.
     Member,
     /// A part of the index.
     Index,
-    /// The archive's end: sums, the roots of the index.
+    /// The archive's end: sums and the roots of the index.
     End,
     /// All of an archive that is a single frame.
     Whole,
-    /// So many frames, of unknown kinds; 0: bytes that belong to no frame.
+    /// This many frames, of unknown kinds; 0: bytes that belong to no frame.
     Frames(u64),
-    /// The rest of an archive that is cut off, which is not there.
+    /// The missing rest of a truncated archive.
     CutOff,
 }
 
-/// A place of an archive that is damaged or missing.
+/// A part of an archive that is damaged or missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPlace {
     /// What was there.
     pub part: DamagedPart,
-    /// The bytes in the archive. Empty where frames are missing and nothing is in their place.
+    /// The bytes in the archive. Empty if frames are missing with nothing in their place.
     pub bytes: Range<u64>,
 }
 
-/// A file that is not whole.
+/// An incomplete or wrong file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedFile {
     /// The number of its member.
     pub member: usize,
     /// The name of the member.
     pub member_name: Vec<u8>,
-    /// The path in the member, as the archive has it; `None` if the member itself is the file, or
-    /// is delivered as a tar stream.
+    /// The path in the member, as in the archive; `None` if the member itself is the file, or is
+    /// delivered as a tar stream.
     pub path: Option<Vec<u8>>,
-    /// The length of the file, or of the stream, in bytes, as far as it is known.
+    /// The length of the file or stream in bytes, as far as known.
     pub size_bytes: u64,
-    /// The ranges that are missing, ascending. Empty if all of it could be read, but is not what
-    /// the archive's hash says.
+    /// The missing ranges, ascending. Empty if all of it could be read, but contradicts the
+    /// archive's hash.
     pub missing: Vec<Range<u64>>,
-    /// Whether it was delivered all the same: zeros are in the place of what is missing.
+    /// Whether it was still delivered, with zeros for what is missing.
     pub is_kept: bool,
-    /// The bytes that were delivered of a single file or stream before the first missing ones.
+    /// How many bytes of a single file or stream were delivered before the first missing ones.
     pub delivered_bytes: u64,
 }
 
-/// What of an archive is damaged or missing, and what could not be delivered because of it.
+/// What is damaged or missing in an archive, and what could not be delivered because of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// The places in the archive, by their offsets.
+    /// The damaged places, by their offsets.
     pub places: Vec<DamagedPlace>,
-    /// The files that are not whole. There may be more: see [`Damage::file_count`].
+    /// The damaged files. There may be more: see [`Damage::file_count`].
     pub files: Vec<DamagedFile>,
-    /// The number of files that are not whole.
+    /// The number of damaged files.
     pub file_count: u64,
-    /// The number of entries that are lost with their names, as far as it is known.
+    /// The number of entries lost with their names, as far as known.
     pub lost_entries: u64,
-    /// The number of lists of entries of which a part is lost.
+    /// The number of incomplete lists of entries.
     pub incomplete_lists: u64,
 }
 
@@ -83,12 +83,12 @@ impl Damage {
         self.places.is_empty() && !self.has_losses()
     }
 
-    /// Whether something could not be delivered as it was.
+    /// Whether something could not be delivered correctly.
     pub fn has_losses(&self) -> bool {
         self.file_count > 0 || self.incomplete_lists > 0
     }
 
-    /// Where the archive is cut off, if it is: its length in bytes.
+    /// Where the archive is truncated, if it is: its length in bytes.
     pub fn cut_off_at(&self) -> Option<u64> {
         let mut places = self.places.iter();
         let cut = places.find(|place| place.part == DamagedPart::CutOff);
@@ -96,7 +96,7 @@ impl Damage {
     }
 
     pub(crate) fn add_file(&mut self, mut file: DamagedFile) {
-        // What is missing may be known from the start of a member whose end is lost.
+        // The start of a member with a lost end may tell what is missing.
         let ends = file.missing.last().map(|last| last.end);
         let known = ends.filter(|&end| end < u64::MAX).unwrap_or(0);
         file.size_bytes = file.size_bytes.max(known);
@@ -106,14 +106,14 @@ impl Damage {
         }
     }
 
-    /// Adds places; of those that overlap, the ones that say more remain.
+    /// Adds places; of overlapping ones, the more specific remain.
     pub(crate) fn add_places(&mut self, places: impl IntoIterator<Item = DamagedPlace>) {
         self.places.extend(places);
         self.places = distinct(std::mem::take(&mut self.places));
     }
 }
 
-/// Places by their offset, without those of unknown parts that others overlap.
+/// Sorts places by offset and drops unknown parts that overlap others.
 pub(crate) fn distinct(mut places: Vec<DamagedPlace>) -> Vec<DamagedPlace> {
     places.sort_by_key(|place| (place.bytes.start, place.bytes.end));
     places.dedup();
@@ -133,10 +133,10 @@ pub(crate) fn distinct(mut places: Vec<DamagedPlace>) -> Vec<DamagedPlace> {
     places
 }
 
-/// The cause of an error: the archive is cut off.
+/// The cause of an error: the archive is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutOff {
-    /// The length of what is there, in bytes.
+    /// The present length in bytes.
     pub at: u64,
 }
 
@@ -148,7 +148,7 @@ impl fmt::Display for CutOff {
 
 impl std::error::Error for CutOff {}
 
-/// Merges a range into ascending ones, at their end.
+/// Appends a range to ascending ones, merging it with the last if possible.
 pub(crate) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         _ if range.is_empty() => {}
@@ -157,7 +157,7 @@ pub(crate) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     }
 }
 
-/// Ranges of all content as ranges of the content of a member that begins there.
+/// Converts ranges of all content to ranges of a member's content that starts there.
 pub(crate) fn in_member(ranges: Vec<Range<u64>>, content_start: u64) -> Vec<Range<u64>> {
     let inside = |at: u64| at.saturating_sub(content_start);
     let ranges = ranges.into_iter();
@@ -167,7 +167,7 @@ pub(crate) fn in_member(ranges: Vec<Range<u64>>, content_start: u64) -> Vec<Rang
 }
 
 #[cfg(test)]
-// Lists of one range are meant.
+// Lists of one range are intended.
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;

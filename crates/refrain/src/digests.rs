@@ -1,14 +1,14 @@
 //! Further digests of members (MD5, SHA-256), computed on request and stored in addition to the
-//! BLAKE3 hash that every member has.
+//! BLAKE3 hash of every member.
 //!
-//! Which digests a member has is known before its content only from the index, so an archive that
-//! comes from a non-seekable stream is checked by its BLAKE3 hashes alone.
+//! Which digests a member has is known before its content only from the index, so an archive from a
+//! non-seekable stream is checked only by its BLAKE3 hashes.
 
 use refrain_format::member::{DIGEST_MD5, DIGEST_SHA256};
 use refrain_format::{Digest, MemberEnd};
 use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
-/// The format's id of a function; `None` for BLAKE3, which has a field of its own.
+/// The format's id of a function; `None` for BLAKE3, which has its own field.
 fn id(algorithm: DigestAlgorithm) -> Option<u8> {
     match algorithm {
         DigestAlgorithm::Md5 => Some(DIGEST_MD5),
@@ -17,8 +17,7 @@ fn id(algorithm: DigestAlgorithm) -> Option<u8> {
     }
 }
 
-/// Hashers for those `algorithms` that are stored as further digests, each once, in the order of
-/// their ids.
+/// Hashers for the `algorithms` stored as further digests, each once, in order of their ids.
 pub(crate) fn hashers(algorithms: &[DigestAlgorithm]) -> Vec<DigestHasher> {
     let mut stored: Vec<DigestAlgorithm> = algorithms.to_vec();
     stored.retain(|&algorithm| id(algorithm).is_some());
@@ -38,7 +37,7 @@ pub(crate) fn finish(hashers: Vec<DigestHasher>) -> Vec<Digest> {
     hashers.into_iter().filter_map(digest).collect()
 }
 
-/// The digests that a member's end states, except for those of unknown functions.
+/// The digests stated by a member's end, except those with unknown functions.
 pub(crate) fn stated(end: &MemberEnd) -> Vec<(DigestAlgorithm, DigestValue)> {
     let known = |digest: &Digest| {
         let algorithm = DigestAlgorithm::ALL

@@ -1,10 +1,10 @@
-//! Directories: what is stored of them, what is restored, and what is reported about both.
+//! Directories: what is stored, what is restored, and what is reported about both.
 //!
-//! A [`Selection`] holds the rules about which entries are wanted; [`WalkOptions`] say what of a
-//! directory is stored; a [`TreeRestore`] writes entries below a target by [`RestoreOptions`]. A
-//! [`Problem`] names a file that is missing in an archive or was not stored as it was at one
-//! moment, a [`RestoreProblem`] one that was not restored, or not completely. [`compare_paths`] is
-//! the order of the entries of a directory.
+//! A [`Selection`] has the rules for which entries are wanted; [`WalkOptions`] decide what of a
+//! directory is stored; a [`TreeRestore`] writes entries below a target according to
+//! [`RestoreOptions`]. A [`Problem`] names a file that an archive lacks or has not as it was at one
+//! moment, a [`RestoreProblem`] one that was not restored, or not completely. [`compare_paths`]
+//! defines the order of a directory's entries.
 
 pub use refrain_entries::tar::cut_from;
 pub use refrain_entries::{Decision, Selection, SelectionBuilder, SelectionError, compare_paths};

@@ -1,7 +1,7 @@
-//! A failure: its kind, its location and its cause.
+//! Failures: kind, location and cause.
 //!
-//! The errors of the crates below state *what* is wrong with their values. The engine adds the
-//! location: file, archive offset, block.
+//! Errors of lower crates state *what* is wrong with their values. The engine adds the location:
+//! file, archive offset, block.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use refrain_format::{ErrorClass, FormatError};
 
 use crate::damage::CutOff;
 
-/// Bytes of memory in the unit of messages: `128 MiB`, `0.5 MiB`.
+/// Formats bytes of memory for messages: `128 MiB`, `0.5 MiB`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
     if tenths.is_multiple_of(10) || tenths > 1000 {
@@ -27,12 +27,12 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure. The numbers are the command line's exit codes, where 4
-/// is that of a run that is done with exceptions.
+/// The kind of a failure. The numbers are the command line's exit codes, where 4 means done with
+/// exceptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call is invalid: options that contradict each other, a level that does not exist.
+    /// The call is invalid: contradictory options, a level that does not exist.
     Usage = 1,
     /// The input is damaged, truncated or forged.
     Damaged = 2,
@@ -49,7 +49,7 @@ pub enum ErrorKind {
     Cancelled = 130,
 }
 
-/// The location of a failure, as far as it is known.
+/// The location of a failure, as far as known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Location {
     /// Name of the file or member.
@@ -98,35 +98,35 @@ impl Error {
         Error::new(ErrorKind::Cancelled, "cancelled")
     }
 
-    /// Adds the file's name, unless one is known.
+    /// Adds the file's name, unless known.
     #[must_use]
     pub fn in_file(mut self, name: impl Into<String>) -> Error {
         self.location.file.get_or_insert(name.into());
         self
     }
 
-    /// Adds the offset in the archive, unless one is known.
+    /// Adds the offset in the archive, unless known.
     #[must_use]
     pub fn at_offset(mut self, offset: u64) -> Error {
         self.location.archive_offset.get_or_insert(offset);
         self
     }
 
-    /// Adds the block's number, unless one is known.
+    /// Adds the block's number, unless known.
     #[must_use]
     pub fn in_block(mut self, block: u64) -> Error {
         self.location.block.get_or_insert(block);
         self
     }
 
-    /// Adds the offset in the content, unless one is known.
+    /// Adds the offset in the content, unless known.
     #[must_use]
     pub fn at_content(mut self, offset: u64) -> Error {
         self.location.content_offset.get_or_insert(offset);
         self
     }
 
-    /// Where the archive is cut off, if that is the cause: its length in bytes.
+    /// Where the archive is truncated, if that is the cause: its length in bytes.
     pub fn cut_off_at(&self) -> Option<u64> {
         self.cause.downcast_ref::<CutOff>().map(|cut| cut.at)
     }
@@ -176,7 +176,7 @@ impl std::error::Error for Error {
 }
 
 impl From<io::Error> for Error {
-    /// An error of this crate that passed through a reader comes back as it was.
+    /// An error of this crate that passed through a reader comes back unchanged.
     fn from(error: io::Error) -> Error {
         match error.downcast::<Error>() {
             Ok(error) => error,
@@ -185,7 +185,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Values whose limits follow from the memory of the reader, and the limits of the format.
+/// Values whose limits depend on the reader's memory, and the format's limits.
 const LIMITED_BY_MEMORY: [(&str, u64); 6] = [
     ("raw bytes of a block", BLOCK_RAW_BYTES_MAX),
     ("extents", EXTENTS_PER_FRAME_MAX),

@@ -14,8 +14,8 @@ use crate::read::foreign::zip::{Zip, needs_a_file};
 use crate::store::frames::ArchiveFeed;
 use crate::targets::{ExtractSummary, Target, Targets};
 
-/// Extracts the content of a file of another format: one member without a name, a tar member if it
-/// is a tar stream, a directory member if it is a zip file.
+/// Extracts the content of a file of another format: one member without a name, which is a tar
+/// member for a tar stream, and a directory member for a zip file.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` for the file, with the offset; `Io` for reads and writes;
@@ -82,7 +82,7 @@ pub(crate) fn extract_file(
 /// The pieces that become holes if they are zero.
 const HOLE_BYTES: usize = 32 << 10;
 
-/// Writes content, of which long runs of zeros become holes where the sink has them.
+/// Writes content; long runs of zeros become holes if the sink supports them.
 fn write_sparse(sink: &mut dyn Sink, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(HOLE_BYTES) {
         if piece.iter().all(|byte| *byte == 0) {
@@ -133,7 +133,7 @@ fn extract_zip(
     Ok(summary)
 }
 
-/// The only member, once it is complete. The formats have no BLAKE3 hash.
+/// The only member, once complete. The formats have no BLAKE3 hash.
 fn member(start: &MemberStart, summary: &ExtractSummary) -> Member {
     Member {
         name: start.name.clone(),

@@ -1,4 +1,4 @@
-//! What an extraction that goes on after damage notes.
+//! Records what an extraction that continues after damage meets.
 
 use refrain_pool::Lock;
 use refrain_storage::Source;
@@ -12,7 +12,7 @@ use crate::read::tree::recovery::Recovery;
 use crate::store::frames::limits_for;
 use crate::targets::{Target, Targets};
 
-/// An extraction that goes on after damage.
+/// An extraction that continues after damage.
 pub(crate) struct GoingOn {
     keep_broken: bool,
     damage: Lock<Damage>,
@@ -26,7 +26,7 @@ impl GoingOn {
         }
     }
 
-    /// Whether files of which parts are missing are delivered, too.
+    /// Whether to deliver files with missing parts too.
     pub(crate) fn keeps_broken(&self) -> bool {
         self.keep_broken
     }
@@ -45,7 +45,7 @@ impl GoingOn {
         self.damage.lock().add_file(file);
     }
 
-    /// Takes back the file that was added last, if it is a member itself.
+    /// Takes back the file added last, if it is a member itself.
     pub(crate) fn take_file(&self) -> Option<DamagedFile> {
         let mut damage = self.damage.lock();
         let file = damage.files.pop_if(|file| file.path.is_none());
@@ -55,13 +55,13 @@ impl GoingOn {
         file
     }
 
-    /// What was lost so far: a number that grows with everything.
+    /// What was lost so far, as a number that grows with every loss.
     pub(crate) fn losses(&self) -> u64 {
         let damage = self.damage.lock();
         damage.file_count + damage.incomplete_lists
     }
 
-    /// Adds the places of a file that are damaged. Returns whether there are any.
+    /// Adds a file's damaged places. Returns whether there are any.
     pub(crate) fn add_places_of(&self, source: &dyn Source, options: &ReadOptions) -> Result<bool> {
         let places = lost_places_of(source, &limits_for(options.memory_bytes))?;
         let found = !places.is_empty();
@@ -69,7 +69,7 @@ impl GoingOn {
         Ok(found)
     }
 
-    /// Adds places that reads have met.
+    /// Adds places found by reads.
     pub(crate) fn add_places(&self, places: Vec<DamagedPlace>) {
         self.damage.lock().add_places(places);
     }
@@ -79,7 +79,7 @@ impl GoingOn {
     }
 }
 
-/// Closes a member with the file that was noted last.
+/// Closes a member with the file recorded last.
 pub(crate) fn close_broken(
     targets: &mut dyn Targets,
     member: &Member,

@@ -1,4 +1,5 @@
-//! What is extracted or checked: an opened archive, or the bytes of a file of any dialect.
+//! The input of extraction or verification: an opened archive, or the bytes of a file of any
+//! dialect.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,26 +11,26 @@ use crate::dialect::{DialectReader, reader_of_feed};
 use crate::error::Result;
 use crate::store::frames::ArchiveFeed;
 
-/// An archive, or a file of another format, that is read as a whole.
+/// An archive, or a file of another format, read as a whole.
 pub enum Input {
-    /// One that is opened.
+    /// Already opened.
     Archive(Archive),
-    /// One that can be read at any offset.
+    /// Readable at any offset.
     Source(Arc<dyn Source>),
-    /// One that can only be read forward.
+    /// Only readable forward.
     Stream(Box<dyn Read + Send>),
 }
 
-/// What of an input is known by its first bytes.
+/// What the first bytes of an input tell.
 pub(crate) struct Recognized {
     pub reader: &'static DialectReader,
     pub feed: ArchiveFeed,
-    /// The archive, if it is opened.
+    /// The archive, if it was opened.
     pub archive: Option<Archive>,
 }
 
 impl Input {
-    /// Looks at the first bytes, unless it is opened.
+    /// Checks the first bytes, unless it is opened.
     pub(crate) fn recognize(self) -> Result<Recognized> {
         if let Input::Archive(archive) = self {
             return Ok(Recognized {
@@ -46,7 +47,6 @@ impl Input {
         })
     }
 
-    /// The bytes.
     pub(crate) fn into_feed(self) -> ArchiveFeed {
         match self {
             Input::Archive(archive) => ArchiveFeed::Source(archive.source),

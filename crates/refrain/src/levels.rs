@@ -1,5 +1,5 @@
-//! The level table. A level is a row of it; no other code of the engine depends on the number of
-//! the level.
+//! The level table. A level is a row of it; no other code of the engine depends on the level's
+//! number.
 
 use refrain_codec::CodecId;
 
@@ -17,10 +17,10 @@ pub struct LevelRow {
     pub codec: CodecId,
     /// The level on the codec's own scale.
     pub codec_level: i32,
-    /// Codec and level that are measured beside the codec on a part of each block.
+    /// Codec and level that compete with the codec on a part of each block.
     pub rival: Option<(CodecId, i32)>,
-    /// The most store bytes in one block: what the codec compresses at once and what a random read
-    /// may have to decode.
+    /// The maximum store bytes in one block: what the codec compresses at once and what a random
+    /// read may have to decode.
     pub block_bytes: u64,
     /// One position in `2^anchor_bits` is an anchor.
     pub anchor_bits: u32,
@@ -79,11 +79,11 @@ static ARCHIVE: [LevelRow; 9] = [
     row(6, CodecId::ZSTD, 8, 16 * MIB, 7, 128, 1024),
     row(7, CodecId::ZSTD, 12, 32 * MIB, 6, 128, 1024),
     LevelRow {
-        // bwt with lzma for machine code only, and repeats from 512 bytes on; then with lzma where
-        // a part of a block shows that it is smaller, and repeats from 128 bytes on: 224 MB of two
-        // versions of a library 24.59 and 22.76 MB, Python's library as a tar 17.04 and 16.44, 126
-        // MB of two kernel trees 9.18 and 9.24. With 512, versions that differ in single bytes
-        // are larger than at level 7.
+        // bwt with lzma only for machine code, and repeats of at least 512 bytes; then with lzma
+        // where a part of a block shows that it is smaller, and repeats of at least 128 bytes: 224
+        // MB of two versions of a library 24.59 and 22.76 MB, Python's library as a tar 17.04 and
+        // 16.44, 126 MB of two kernel trees 9.18 and 9.24. With 512, versions that differ in single
+        // bytes are larger than at level 7.
         rival: Some((CodecId::LZMA, 6)),
         ..row(8, CodecId::BWT, 1, 16 * MIB, 7, 128, 1024)
     },
@@ -119,7 +119,7 @@ pub fn levels(purpose: Purpose) -> &'static [LevelRow] {
     }
 }
 
-/// The row of a level, if there is one.
+/// The row of a level, if it exists.
 pub(crate) fn level_row(purpose: Purpose, level: Level) -> Option<&'static LevelRow> {
     levels(purpose).iter().find(|row| row.number == level.0)
 }

@@ -36,20 +36,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]; [`Archive`]
-//! reads any range, from many threads at once, and describes what an archive consists of. Bytes
-//! come from a [`storage::Source`] or any [`std::io::Read`] and go to a [`storage::Sink`]: files,
-//! pipes, memory, or an implementation of the caller. A [`Watch`] receives progress and can cancel
-//! a run. An [`Error`] has a kind and a location. `refrain_pool::stages` measures the stages of the
-//! work.
+//! One file per verb: [`compress`](compress()), [`extract`](extract()), [`verify`]. An [`Archive`]
+//! reads any range, from many threads at once, and describes an archive's contents. Bytes come from
+//! a [`storage::Source`] or any [`std::io::Read`] and go to a [`storage::Sink`]: files, pipes,
+//! memory, or the caller's own implementation. A [`Watch`] receives progress and can cancel a run.
+//! An [`Error`] has a kind and a location. `refrain_pool::stages` measures the stages of the work.
 //!
-//! A verb starts threads of its own. Called inside `refrain_pool::install` it shares a
+//! A verb starts its own threads. Called inside `refrain_pool::install` it shares a
 //! `refrain_pool::pool::Pool` with other work, in any scheduling class; inside
 //! `refrain_pool::install_on` it uses the threads of another pool, such as rayon's; inside
 //! `refrain_pool::in_background` it uses only the processor time that others leave, so that a
 //! program can compress while it answers urgent reads.
 //!
-//! The same input and options give the same bytes, for any number of threads. Memory remains within
+//! The same input and options give the same bytes, for any number of threads. Memory stays within
 //! the options' budget for any size of input. The directory `examples` has a program for each of
 //! these uses.
 //!

@@ -1,5 +1,5 @@
-//! Extracts an archive that is opened for random access: member by member, each in the order that
-//! suits it.
+//! Extracts an archive opened for random access, member by member, each in its most efficient
+//! order.
 
 use std::io;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::store::frames::limits_for;
 use crate::targets::{ExtractSummary, Target, Targets};
 use crate::verify::verify;
 
-/// A member that was begun and is to be completed.
+/// A member that was begun and must be completed.
 pub(crate) struct Begun {
-    /// Its number. Those before it were closed.
+    /// Its number. Earlier members were closed.
     pub member: usize,
-    /// Its target, and the bytes of its content that are there; `None` if it was not opened.
+    /// Its target, and how much of its content is there; `None` if it was not opened.
     pub target: Option<(Target, u64)>,
 }
 
-/// Extracts members from the first one on, or from the one that was begun.
+/// Extracts members, starting with the first or the one that was begun.
 ///
 /// # Errors
-/// Those of reading, unless the extraction goes on after damage; those of `targets`.
+/// From reading, unless the extraction continues after damage; from `targets`.
 pub(crate) fn extract_members(
     archive: &Archive,
     targets: &mut dyn Targets,
@@ -91,12 +91,12 @@ struct MemberExtraction<'a> {
     is_verified: bool,
     /// Whether all frames were checked.
     is_checked: bool,
-    /// Whether something was not asked for.
+    /// Whether something was not requested.
     is_part: bool,
 }
 
 impl MemberExtraction<'_> {
-    /// Extracts a member, of which a part may have been delivered.
+    /// Extracts a member, which may have been delivered in part.
     fn member(
         &mut self,
         number: usize,
@@ -132,7 +132,7 @@ impl MemberExtraction<'_> {
             };
         }
         if !is_compared && !self.is_verified {
-            // There was too little memory for the hash of content that is read in another order.
+            // There was too little memory to hash content read in another order.
             let verified = verify(self.source.clone(), self.options, self.watch);
             self.unless_damaged_elsewhere(verified.map(|_| ()))?;
             self.is_verified = true;
@@ -145,8 +145,7 @@ impl MemberExtraction<'_> {
         self.targets.close(member, target)
     }
 
-    /// Writes a member. Returns whether its content was compared with its hash, as far as it was
-    /// asked for.
+    /// Writes a member. Returns whether its requested content was compared with its hash.
     fn deliver(
         &self,
         number: usize,
@@ -192,8 +191,8 @@ impl MemberExtraction<'_> {
         Ok(())
     }
 
-    /// The error of a check of all of the archive, unless the extraction goes on and what is
-    /// damaged are frames that nothing needed.
+    /// The error of checking the whole archive, unless the extraction continues and only unneeded
+    /// frames are damaged.
     fn unless_damaged_elsewhere(&mut self, checked: Result<()>) -> Result<()> {
         match (checked, self.going_on) {
             (Err(error), Some(going_on)) if error.kind == ErrorKind::Damaged => {
@@ -213,7 +212,7 @@ impl MemberExtraction<'_> {
         self.losses() > 0 && self.targets.ends_at_damage()
     }
 
-    /// Finds all damage of an archive of which everything was asked for.
+    /// Finds all damage of an archive if everything was requested.
     fn finish(&mut self) -> Result<()> {
         let Some(going_on) = self.going_on else {
             return Ok(());
@@ -231,7 +230,7 @@ impl MemberExtraction<'_> {
     }
 }
 
-/// A member whose content is not what its hash says.
+/// A member whose content contradicts its hash.
 fn unproven(number: usize, member: &Member) -> DamagedFile {
     DamagedFile {
         member: number,
@@ -244,7 +243,6 @@ fn unproven(number: usize, member: &Member) -> DamagedFile {
     }
 }
 
-/// Names the member in an error about its content.
 fn in_member(error: Error, member: &Member) -> Error {
     match error.kind {
         ErrorKind::Damaged => error.in_file(String::from_utf8_lossy(&member.name).into_owned()),
@@ -252,7 +250,7 @@ fn in_member(error: Error, member: &Member) -> Error {
     }
 }
 
-/// What is known of a member when it begins.
+/// What is known about a member when it begins.
 fn start_of(member: &Member, index: usize) -> MemberStart {
     MemberStart {
         index,
@@ -264,7 +262,7 @@ fn start_of(member: &Member, index: usize) -> MemberStart {
     }
 }
 
-/// A sink that compares what is written with the hash and the digests of a member.
+/// A sink that compares what is written with a member's hash and digests.
 struct CheckedSink<'a> {
     inner: Option<&'a mut dyn Sink>,
     member: &'a Member,
@@ -353,7 +351,7 @@ impl Sink for CheckedSink<'_> {
     }
 }
 
-/// A sink of which the first bytes are there already.
+/// A sink that already has the first bytes.
 struct ResumedSink {
     inner: Box<dyn Sink>,
     skip_bytes: u64,

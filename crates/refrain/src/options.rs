@@ -1,4 +1,4 @@
-//! The options of a caller.
+//! Options of the verbs.
 
 use std::fmt;
 use std::io;
@@ -21,7 +21,7 @@ impl Default for Level {
     }
 }
 
-/// The purpose of an archive, which selects a half of the level table.
+/// The purpose of an archive, which selects one half of the level table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purpose {
     /// Storage: large blocks, small archives.
@@ -89,13 +89,13 @@ impl fmt::Display for CodecChoice {
     }
 }
 
-/// The names that [`CodecChoice`] takes.
+/// The names accepted by [`CodecChoice`].
 pub fn codec_names() -> impl Iterator<Item = &'static str> {
     codecs().map(|codec| codec.describe().name)
 }
 
-/// The codecs that [`CodecChoice`] takes, for help texts: `NAME[:FIRST..LAST]`, or `NAME` alone for
-/// a codec with a single level.
+/// The codecs accepted by [`CodecChoice`], for help texts: `NAME[:FIRST..LAST]`, or `NAME` for a
+/// codec with a single level.
 pub fn codec_usages() -> impl Iterator<Item = String> {
     codecs().map(|codec| {
         let codec = codec.describe();
@@ -113,12 +113,12 @@ pub fn codec_usages() -> impl Iterator<Item = String> {
 pub struct TemporarySpace {
     /// The directory of the temporary file, which has no name and vanishes with the process.
     pub directory: PathBuf,
-    /// The most bytes of it; `None`: sixteen times the memory budget.
+    /// Its maximum size in bytes; `None`: sixteen times the memory budget.
     pub bytes_max: Option<u64>,
 }
 
 impl TemporarySpace {
-    /// In `directory`, of the default size.
+    /// In `directory`, with the default size.
     pub fn new(directory: impl Into<PathBuf>) -> TemporarySpace {
         TemporarySpace {
             directory: directory.into(),
@@ -126,7 +126,7 @@ impl TemporarySpace {
         }
     }
 
-    /// The most bytes, with this memory budget.
+    /// The maximum size, with this memory budget.
     pub(crate) fn bytes_max(&self, memory_bytes: u64) -> u64 {
         self.bytes_max.unwrap_or(memory_bytes.saturating_mul(16))
     }
@@ -138,12 +138,12 @@ impl TemporarySpace {
 pub struct CompressOptions {
     /// The level.
     pub level: Level,
-    /// What the archive is for.
+    /// The archive's purpose.
     pub purpose: Purpose,
-    /// A codec instead of the level's.
+    /// A codec to use instead of the level's.
     pub codec: Option<CodecChoice>,
-    /// The most store bytes in one block, a multiple of 64 KiB: what the codec compresses at once
-    /// and what a random read may have to decode. `None`: the level's size, or less if the memory
+    /// The maximum store bytes in one block, a multiple of 64 KiB: what the codec compresses at
+    /// once and what a random read may have to decode. `None`: the level's size, or less if memory
     /// is small.
     pub block_bytes: Option<u64>,
     /// Worker threads, at least 1.
@@ -151,18 +151,18 @@ pub struct CompressOptions {
     /// The memory budget in bytes; `None`: the level's fixed default. If the level's codec does not
     /// fit, the next lower level that fits is used, and a notice says so.
     pub memory_bytes: Option<u64>,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to retain. `None`: all
-    /// of them, or three eighths of the memory, a quarter of less than 1 GiB, from a stream to a
-    /// stream (a member that cannot be read again, a sink that cannot be read back). More than half
-    /// of the memory is an error there, and less than four blocks or some 3 MiB is one everywhere.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep. `None`: all,
+    /// or from a stream to a stream (a member that cannot be read again, a sink that cannot be read
+    /// back) three eighths of the memory, a quarter of less than 1 GiB. There, more than half of
+    /// the memory is an error; everywhere, less than four blocks or some 3 MiB is.
     pub reach_bytes: Option<u64>,
-    /// Where earlier content of members that cannot be read again is put that has no room in
+    /// Where to put earlier content of members that cannot be read again if it does not fit into
     /// memory. `None`: it is decoded again from the archive, which takes far longer. With codecs
-    /// that decode slowly, extents refer back as far as `bytes_max`; without, as far as compressed
-    /// copies in memory reach. Otherwise it does not change the archive's bytes.
+    /// that decode slowly, extents refer back as far as `bytes_max`; without a temporary file, as
+    /// far as compressed copies in memory reach. Otherwise it does not change the archive's bytes.
     pub temporary: Option<TemporarySpace>,
-    /// Further digests of each member's content to be stored in addition to BLAKE3. They are
-    /// computed on one thread.
+    /// Further digests of each member's content to store in addition to BLAKE3. They are computed
+    /// on one thread.
     pub digests: Vec<DigestAlgorithm>,
 }
 
@@ -187,7 +187,7 @@ impl Default for CompressOptions {
 pub struct PasswordSource(Arc<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>);
 
 impl PasswordSource {
-    /// A password that `ask` returns.
+    /// A password returned by `ask`.
     pub fn new(ask: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static) -> PasswordSource {
         PasswordSource(Arc::new(ask))
     }
@@ -214,33 +214,32 @@ impl fmt::Debug for PasswordSource {
 }
 
 /// The default of [`ReadOptions::work_max`]. With the default memory, a pass decodes every block of
-/// an ordinary archive about once. With a sixteenth, or for blocks of 16 MiB a quarter of it,
+/// an ordinary archive about once. With a sixteenth of it, or for blocks of 16 MiB a quarter,
 /// source code and eight versions of a program needed up to 60 bytes, as counted here, in a pass,
 /// and 280 in random reads of 8 MiB.
 pub const WORK_MAX_DEFAULT: u64 = 4096;
 
-/// How to read. No option changes the result, but a limit may refuse to deliver it.
+/// How to read. No option changes the result, but a limit may refuse it.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Worker threads, at least 1.
     pub threads: usize,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
-    /// The directory of a temporary file for the parts of an archive from a non-seekable stream
-    /// that later extents refer to and that have no room in memory. `None`: an archive that needs
-    /// more memory is refused.
+    /// The directory of a temporary file for parts of an archive from a non-seekable stream that
+    /// later extents refer to and that do not fit into memory. `None`: an archive that needs more
+    /// memory is refused.
     pub temporary: Option<PathBuf>,
-    /// The source of the password of an encrypted archive. It is called once, if the archive is
-    /// encrypted.
+    /// The source of the password, called once if the archive is encrypted.
     pub password: Option<PasswordSource>,
-    /// The most bytes that a verb delivers or checks: an archive of a few hundred bytes may state
-    /// 2^61 bytes of content. `None`: 16 TiB, or 4,096 times the bytes of the archive if that is
-    /// more.
+    /// The maximum bytes that a verb delivers or checks: an archive of a few hundred bytes may
+    /// claim 2^61 bytes of content. `None`: 16 TiB, or 4,096 times the size of the archive if that
+    /// is more.
     pub content_bytes_max: Option<u64>,
-    /// The most bytes that a verb or a single random read decodes for each byte that it delivers
-    /// from blocks, and for each byte of these blocks in the archive; 1 GiB more, or the memory
-    /// budget if that is more, is always allowed. Only forged archives come near the default, or
-    /// those with blocks far larger than the memory. For archives of lrzip there is no such limit.
+    /// The maximum bytes that a verb or a single random read decodes per byte that it delivers from
+    /// blocks, and per byte of these blocks in the archive, plus 1 GiB or the memory budget if that
+    /// is more. Only forged archives come near the default, or archives with blocks far larger than
+    /// the memory. lrzip archives have no such limit.
     pub work_max: u64,
 }
 

@@ -11,21 +11,21 @@ use refrain_filesystem::Problem;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
 
-/// How long a coordinator waits for an event before it looks for a cancellation.
+/// How long a coordinator waits for an event before it checks for cancellation.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Callbacks from a running verb, on the thread that called it. They should return quickly.
 pub trait Watch {
     /// The verb progressed. Called once per epoch or block, in long epochs more often, at most a
-    /// few dozen times a second.
+    /// few dozen times per second.
     fn progress(&self, _progress: &Progress) {}
 
     /// A remark that is not an error: a codec used its fallback, a source changed while it was
     /// read.
     fn notice(&self, _notice: &str) {}
 
-    /// A file is missing in the archive, or was not stored as it was at one moment. `member` is the
-    /// number of the member; the path is that of an entry, or empty for a member that is a file.
+    /// The archive lacks a file, or has it not as it was at one moment. `member` is the member's
+    /// number; the path is an entry's, or empty for a member that is a file.
     fn problem(&self, _member: usize, _problem: &Problem) {}
 
     /// Whether [`files`](Watch::files) is wanted: names take time and memory.
@@ -33,8 +33,8 @@ pub trait Watch {
         false
     }
 
-    /// Files of a member with this name were written to the archive, or read and found whole:
-    /// paths of its entries without directories, or an empty path for a member that is a file.
+    /// Files of a member with this name were written to the archive, or read and verified: paths of
+    /// its entries without directories, or an empty path for a member that is a file.
     fn files(&self, _member_name: &[u8], _paths: &[Vec<u8>]) {}
 
     /// A block was written or read.
@@ -53,7 +53,7 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// A watch of one of several members, whose name stands before the paths of its entries.
+/// A watch of one of several members, which prefixes the paths of its entries with its name.
 pub(crate) struct MemberWatch<'a> {
     pub inner: &'a dyn Watch,
     pub number: usize,
@@ -103,22 +103,22 @@ pub struct Progress {
     pub archive_bytes: u64,
 }
 
-/// The paths of entries that are no directories, for [`Watch::files`].
+/// The paths of entries other than directories, for [`Watch::files`].
 pub(crate) fn file_paths(entries: &[Entry]) -> Vec<Vec<u8>> {
     files(entries).map(|entry| entry.path.clone()).collect()
 }
 
-/// The entries that are no directories.
+/// The entries other than directories.
 pub(crate) fn files(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     let is_file = |entry: &&Entry| !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw);
     entries.iter().filter(is_file)
 }
 
-/// The next event of a crew, as [`Crew::next`], also if it takes long: a job that waits for a
+/// The next event of a crew, like [`Crew::next`], even if it takes long: a job that waits for a
 /// silent pipe does not see that the verb was cancelled.
 ///
 /// # Errors
-/// `Cancelled` if the watch cancelled the verb meanwhile.
+/// `Cancelled` if the watch cancelled the verb.
 pub(crate) fn next_event<E>(
     crew: &Crew<'_, '_, E>,
     watch: &dyn Watch,

@@ -1,4 +1,4 @@
-//! Properties of the whole engine for arbitrary bytes, used by property tests and fuzz targets.
+//! Properties of the whole engine for arbitrary bytes, for property tests and fuzz targets.
 
 pub mod lrzip;
 
@@ -14,19 +14,17 @@ use crate::{
     extract, recover,
 };
 
-/// The most content bytes that are accepted from one archive of arbitrary bytes: forged fills can
-/// be endless.
+/// The maximum content bytes accepted from an archive of arbitrary bytes: forged fills can be
+/// endless.
 const CONTENT_BYTES_MAX: u64 = 8 << 20;
 
-/// The most content bytes that are generated for one round trip: its structure matters, not its
-/// size.
+/// The maximum content bytes generated for a round trip: its structure matters, not its size.
 const MADE_BYTES_MAX: usize = 3 << 20;
 
-/// The most members that are generated for one round trip.
+/// The maximum number of members generated for a round trip.
 const MEMBERS_MAX: usize = 8;
 
-/// The options of a reader of arbitrary bytes: little memory, so that a violation of the limits
-/// shows.
+/// Options of a reader of arbitrary bytes: little memory, so that violations of the limits show.
 const SMALL: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: 32 << 20,
@@ -36,7 +34,7 @@ const SMALL: ReadOptions = ReadOptions {
     work_max: crate::WORK_MAX_DEFAULT,
 };
 
-/// The options of a reader with as much memory as the writer had.
+/// Options of a reader with as much memory as the writer had.
 const AS_MADE: ReadOptions = ReadOptions {
     threads: 1,
     memory_bytes: crate::MEMORY_BYTES_MIN,
@@ -46,7 +44,7 @@ const AS_MADE: ReadOptions = ReadOptions {
     work_max: crate::WORK_MAX_DEFAULT,
 };
 
-/// Collects the members that were closed; fails at more than [`CONTENT_BYTES_MAX`].
+/// Collects closed members; fails at more than [`CONTENT_BYTES_MAX`].
 #[derive(Default)]
 struct CollectedMembers {
     members: Vec<(Member, Vec<u8>)>,
@@ -98,11 +96,11 @@ fn walked(archive: &[u8], as_pipe: bool, options: &ReadOptions) -> (Vec<(Member,
     (taken.members, result.is_ok())
 }
 
-/// Arbitrary bytes are read as an archive or refused by every way of reading, and the ways agree on
-/// the content.
+/// Every way of reading either reads arbitrary bytes as an archive or refuses them, and all agree
+/// on the content.
 ///
 /// # Panics
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn archive_survives(bytes: &[u8]) {
     survives(bytes, &SMALL);
 }
@@ -110,8 +108,8 @@ pub fn archive_survives(bytes: &[u8]) {
 fn survives(bytes: &[u8], options: &ReadOptions) {
     let (by_file, file_is_sound) = walked(bytes, false, options);
     let (by_pipe, pipe_is_sound) = walked(bytes, true, options);
-    // A stream may need more memory for the archive's latest bytes, but what it accepts a file
-    // accepts as well.
+    // A stream may need more memory for the archive's latest bytes, but whatever it accepts, a file
+    // accepts too.
     assert!(file_is_sound || !pipe_is_sound);
     if pipe_is_sound {
         assert!(by_file == by_pipe, "file and stream differ");
@@ -139,8 +137,8 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
                     .len()
                     .min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let count = match read {
-                    // Matches of matches in an archive of lrzip may take more memory as maps than
-                    // when they are replayed in order.
+                    // Matches of matches in an lrzip archive may take more memory as maps than when
+                    // they are replayed in order.
                     Err(error) if error.kind == ErrorKind::Limit && is_lrzip => continue,
                     read => read.unwrap_or(usize::MAX),
                 };
@@ -153,7 +151,7 @@ fn survives(bytes: &[u8], options: &ReadOptions) {
     }
 }
 
-/// Whatever a scan finds in arbitrary bytes can be read without a panic.
+/// Anything that a scan finds in arbitrary bytes can be read without a panic.
 fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
     let Ok(archive) = Archive::open_by_scan(source, options) else {
@@ -170,11 +168,11 @@ fn scan_survives(bytes: &[u8], options: &ReadOptions) {
     }
 }
 
-/// Whatever is recovered of arbitrary bytes is what its hash says, and an archive that is not whole
-/// is not taken for one.
+/// Anything recovered from arbitrary bytes matches its hash, and a damaged archive is not taken for
+/// a complete one.
 ///
 /// # Panics
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn recovery_survives(bytes: &[u8]) {
     for (as_pipe, keep_broken) in [(false, false), (false, true), (true, false)] {
         let mut taken = CollectedMembers {
@@ -261,11 +259,11 @@ fn incompressible(length: usize, seed: u8) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Contents that arbitrary bytes describe are equal after compression and every way of reading, and
-/// neither the number of threads nor a second run changes a byte of the archive.
+/// Contents described by arbitrary bytes survive compression and every way of reading, and neither
+/// the number of threads nor a second run changes a byte of the archive.
 ///
 /// # Panics
-/// When the property does not hold.
+/// If the property does not hold.
 pub fn round_trips(bytes: &[u8]) {
     let mut instructions = Instructions(bytes);
     let options = options_from(instructions.byte());

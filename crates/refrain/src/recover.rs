@@ -1,4 +1,4 @@
-//! The verb extract for archives that may be damaged: what is whole is delivered, the rest named.
+//! Extracts archives that may be damaged: delivers what is intact, and names the rest.
 
 use refrain_storage::Source;
 
@@ -19,18 +19,19 @@ use crate::store::pipe_copy::PipeCopy;
 use crate::targets::{ExtractSummary, Targets};
 use crate::verify::{limited, run};
 
-/// Like [`extract`](crate::extract()), and goes on after damage: every file that is provably whole
-/// is delivered. A file is whole if all frames that it needs are, the one with its entry too. The
-/// others are named, with the ranges that are missing. With `keep_broken` they are delivered, too,
-/// with zeros in the place of what is missing. The hash of a member cannot be compared then.
+/// Like [`extract`](crate::extract()), but continues after damage: every provably intact file is
+/// delivered. A file is intact if all frames that it needs are, including the one with its entry.
+/// The others are reported, with the missing ranges. With `keep_broken` they are delivered too,
+/// with zeros for what is missing. Then the member's hash cannot be compared.
 ///
-/// An archive that is opened already was opened by [`Archive::open_or_scan`]. One from a
-/// non-seekable stream is read to its end, if there is a directory for temporary content and the
-/// archive takes no more than half of the room there; otherwise what is before the first damage is
-/// delivered. Files of other formats are delivered up to the damage.
+/// An archive that is already open was opened by [`Archive::open_or_scan`]. One from a non-seekable
+/// stream is read to its end, if there is a directory for temporary content and the archive takes
+/// at most half of the free space there; otherwise what precedes the first damage is delivered.
+/// Files of other formats are delivered up to the damage.
 ///
 /// # Errors
-/// As [`extract`](crate::extract()), but `Damaged` only if nothing is found, or if all that the
+/// As [`extract`](crate::extract()), but `Damaged` only if nothing is found, or if everything in
+/// the archive is intact and contradicts itself.
 /// archive consists of is intact and contradicts itself.
 pub fn recover(
     input: impl Into<Input>,
@@ -81,7 +82,7 @@ pub fn recover(
     go_on(archive, targets, (going_on, begun), options, watch)
 }
 
-/// What an extraction from front to back had begun when it met damage.
+/// What a forward extraction had begun when it met damage.
 fn begun_by(extraction: Extraction<'_>) -> Begun {
     let (closed, open) = extraction.into_state();
     Begun {
@@ -110,16 +111,17 @@ fn go_on(
     Ok((summary, damage))
 }
 
-/// What of the archives of a file is damaged or missing, by a search for all frames. Decodes no
+/// Searches for all frames and returns what is damaged or missing in a file's archives. Decodes no
 /// block.
 ///
 /// # Errors
+/// `Io`.
 /// `Io`.
 pub fn damaged_places(source: &dyn Source, options: &ReadOptions) -> Result<Vec<DamagedPlace>> {
     lost_places_of(source, &limits_for(options.memory_bytes))
 }
 
-/// Extracts an archive from front to back. Behind damage it goes on in the copy of a pipe.
+/// Extracts an archive from front to back. After damage it continues with the copy of a pipe.
 fn recover_feed(
     (walk, is_native): (WalkArchive, bool),
     feed: ArchiveFeed,
@@ -150,7 +152,7 @@ fn recover_feed(
         let archive = Archive::open_or_scan(source, options)?;
         return go_on(archive, targets, (going_on, begun), options, watch);
     }
-    // Content that is compared at its end only, or was and is wrong, is not known to be right.
+    // Content that is compared only at its end, or was found wrong, is not known to be right.
     let is_proven = is_native && has_place(&error);
     if !is_proven && !going_on.keeps_broken() {
         return Err(error);
@@ -171,12 +173,12 @@ fn recover_feed(
     Ok((summary, damage))
 }
 
-/// Whether an error is about a place of the archive, and not about a hash of all content.
+/// Whether an error is about a place in the archive, not about a hash of all content.
 fn has_place(error: &Error) -> bool {
     error.location.archive_offset.is_some() || error.cut_off_at().is_some()
 }
 
-/// The place that an error is about.
+/// The place in the archive of an error.
 fn place_of(error: &Error) -> DamagedPlace {
     if let Some(cut) = error.cut_off_at() {
         return DamagedPlace {

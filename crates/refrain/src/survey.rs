@@ -1,4 +1,4 @@
-//! Which files of a damaged archive are not whole, found without writing any.
+//! Finds the damaged files of an archive without writing any.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::read::tree::recovery::{in_file, inside};
 use crate::recover::recover;
 use crate::targets::Nowhere;
 
-/// Reads all of an archive and names every file that is not whole, as [`recover`] would, with the
-/// ranges that are missing.
+/// Reads a whole archive and reports every damaged file with its missing ranges, as [`recover`]
+/// would.
 ///
 /// # Errors
 /// As [`recover`].
@@ -42,7 +42,7 @@ pub fn damaged_files(
     Ok(damage)
 }
 
-/// Adds the entries of a member that need what is missing of its tar stream.
+/// Adds a member's entries that need missing parts of its tar stream.
 fn add_entries(
     archive: &Archive,
     member: &Member,
@@ -82,7 +82,7 @@ fn add_entries(
     Ok(())
 }
 
-/// Ranges that are missing of a tar stream as ranges of the content that is at `start` of it.
+/// Converts missing ranges of a tar stream to ranges of the content at `start` in it.
 fn in_content(missing: &[Range<u64>], start: u64, content: &Range<u64>) -> Vec<Range<u64>> {
     let length_bytes = content.end.saturating_sub(content.start);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Where the members of an extraction go.
+//! Targets for the members of an extraction.
 
 use refrain_entries::Selection;
 use refrain_filesystem::restore::TreeRestore;
@@ -12,7 +12,7 @@ use crate::read::content_visitor::WalkTotals;
 /// What was read and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractSummary {
-    /// Bytes of all members, of directories as tar streams, as
+    /// Bytes of all members, with a directory as a tar stream, as
     /// [`CompressSummary::content_bytes`](crate::CompressSummary::content_bytes).
     pub content_bytes: u64,
     /// Bytes of the archive.
@@ -25,14 +25,14 @@ pub struct ExtractSummary {
 
 /// Where a member goes.
 pub enum Target {
-    /// Nowhere: its bytes are checked and not written.
+    /// Nowhere: its bytes are checked but not written.
     Nowhere,
-    /// Nowhere, and its bytes are not read where that can be avoided.
+    /// Nowhere, and its bytes are not read if that can be avoided.
     Skipped,
-    /// Its bytes go to a sink; those of a directory are its tar stream.
+    /// Its bytes go to a sink; a directory becomes a tar stream.
     Sink(Box<dyn Sink>),
-    /// A directory or tar member is restored as files. The engine writes the files; the caller gets
-    /// the target back and finishes it.
+    /// A directory or tar member is restored as files. The engine writes the files, and returns the
+    /// target to the caller, who finishes it.
     Tree(Box<TreeTarget>),
 }
 
@@ -50,11 +50,11 @@ impl Target {
 pub struct TreeTarget {
     /// The directory.
     pub restore: TreeRestore,
-    /// What is restored; `None`: everything.
+    /// What to restore; `None`: everything.
     pub selection: Option<Selection>,
 }
 
-/// Receives the members of an extraction, one after the other in the archive's order.
+/// Receives the members of an extraction, one after the other in archive order.
 pub trait Targets {
     /// Returns the target of a member.
     ///
@@ -68,8 +68,8 @@ pub trait Targets {
     /// Any error ends the extraction.
     fn close(&mut self, member: &Member, target: Target) -> Result<()>;
 
-    /// A part of the member could not be read: the target holds what was delivered of it, as `file`
-    /// says, and is dropped unless this publishes it, which `file` then should say.
+    /// A part of the member could not be read. The target has what was delivered, as described by
+    /// `file`, and is dropped unless this publishes it and records that in `file`.
     ///
     /// # Errors
     /// Any error ends the extraction.
@@ -82,21 +82,21 @@ pub trait Targets {
         Ok(())
     }
 
-    /// Whether only a part of the archive is asked for. What the rest of it needs is then neither
-    /// read nor checked.
+    /// Whether only a part of the archive is requested. What only the rest of it needs is then
+    /// neither read nor checked.
     fn is_part(&self) -> bool {
         false
     }
 
-    /// Whether what follows a member that is broken cannot be told from it, so that nothing more is
+    /// Whether data after a broken member cannot be told from it, so that nothing more is
     /// delivered.
     fn ends_at_damage(&self) -> bool {
         false
     }
 
-    /// A sink for the content of a directory that comes from a non-seekable stream. Its names are
-    /// known only after its content, so the content is written there first and read back. The sink
-    /// must support [`Sink::read_back`]; it is dropped without being published.
+    /// A sink for the content of a directory from a non-seekable stream. Its names are known only
+    /// after its content, so the content is written there first and read back. The sink must
+    /// support [`Sink::read_back`]; it is dropped without being published.
     ///
     /// # Errors
     /// Any error ends the extraction. Without an implementation, directories are not extracted from

@@ -1,4 +1,4 @@
-//! The tuning of a run: a row of the level table, changed by the caller's options.
+//! The tuning of a run: a row of the level table, modified by the caller's options.
 
 use refrain_codec::{
     BlockPlan, CodecId, MAX_RAW_LENGTH_BYTES, Settings, TunedCodec, by_id, by_name,
@@ -17,23 +17,23 @@ const MIB: u64 = 1 << 20;
 /// The settings that a run works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
-    /// The level of the row; lower than the requested one where memory is short.
+    /// The level of the row; lower than requested if memory is short.
     pub level: u8,
     pub rules: Rules,
     pub plan: BlockPlan,
-    /// Blocks get the codec's long-distance mode where one in so many fresh bytes repeats bytes
-    /// within the codec's window.
+    /// Blocks get the codec's long-distance mode if at least one in this many fresh bytes repeats
+    /// bytes within the codec's window.
     pub near_one_in: Option<u64>,
-    /// The most bytes of the table of what followed what; 0: repeats are not continued by it.
+    /// The maximum bytes of the table of continuations; 0 disables it.
     pub continuations_bytes: u64,
     pub memory_bytes: u64,
 }
 
-/// One part in so many of the memory is for the table of continuations: a million of them in 1 GiB.
+/// The table of continuations may take 1/64 of the memory budget: a million of them in 1 GiB.
 const CONTINUATIONS_SHARE: u64 = 64;
 
-/// Entries are written at least every so many bytes of content, for readers of archives that are
-/// cut off. Each run of them costs a frame, and rows of the index.
+/// Entries are written at least this often, in bytes of content, for readers of truncated archives.
+/// Each run of entries costs a frame, and rows of the index.
 pub(crate) const RUN_BYTES_MAX: u64 = 64 * MIB;
 
 /// Smallest memory budget that works, in bytes.
@@ -44,8 +44,7 @@ impl CompressOptions {
     /// the same first.
     ///
     /// # Errors
-    /// `Usage` for options that contradict each other, `Limit` for a memory budget that is too
-    /// small for them.
+    /// `Usage` for contradictory options, `Limit` for a memory budget that is too small for them.
     pub fn check(&self) -> Result<()> {
         Tuning::new(self).map(drop)
     }
@@ -69,7 +68,7 @@ impl Tuning {
             );
             return Err(Error::new(ErrorKind::Limit, message));
         }
-        // Where a level's codec does not fit in memory, the next lower level whose codec does is
+        // If a level's codec does not fit into memory, the next lower level whose codec does is
         // used: the blocks' fallback codec would make larger archives.
         let mut tuning = Tuning::of_row(row, options, memory_bytes)?;
         while options.codec.is_none()
@@ -138,11 +137,11 @@ impl Tuning {
     }
 }
 
-/// The memory limit of the codec of one block: a quarter of the memory, or, where memory is small,
-/// a third of what everything else leaves.
+/// The memory limit of one block's codec: a quarter of the memory or, if memory is small, a third
+/// of what everything else leaves.
 ///
-/// The codec of level 9 takes 77 MiB for any block; with a third of the memory it works from 256
-/// MiB on.
+/// The codec of level 9 takes 77 MiB for any block; with a third of the memory it works with 256
+/// MiB or more.
 fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     const ALL_ELSE_BYTES: u64 = 44 * MIB;
     match codec {
@@ -151,9 +150,8 @@ fn codec_memory_bytes(codec: CodecId, memory_bytes: u64) -> u64 {
     }
 }
 
-/// The codec that is measured beside that of the level. With a dictionary of half a block it needs
-/// little more memory, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB
-/// instead of 107.5.
+/// The codec that competes with the level's. With a dictionary of half a block it needs little more
+/// memory, so that two encoders fit: 490 MB of programs at level 8 take 107.8 MB instead of 107.5.
 fn rival(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     TunedCodec {
         codec,
@@ -164,7 +162,7 @@ fn rival(codec: CodecId, level: i32, block_bytes: u64) -> TunedCodec {
     }
 }
 
-/// The block size of the row, reduced to what the budget allows, or the requested one.
+/// The requested block size, or the row's, reduced to what the budget allows.
 fn block_bytes(
     row: &LevelRow,
     requested: Option<u64>,
@@ -172,8 +170,8 @@ fn block_bytes(
     plan: impl Fn(u64) -> BlockPlan,
 ) -> Result<u64> {
     let Some(requested) = requested else {
-        // Blocks of a thirty-second of the budget leave room for several at once, with the memory
-        // of most codecs.
+        // Blocks of a thirty-second of the budget leave room for several at once, including the
+        // memory of most codecs.
         let block_bytes = row.block_bytes.min(prev_power_of_two(memory_bytes / 32));
         let is_room_for_two = |block_bytes: u64, sixteenths: u64| {
             let encode_bytes = encode_memory_bytes(block_bytes, &plan(block_bytes))?;
@@ -222,24 +220,24 @@ pub(crate) fn prev_power_of_two(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 
-/// How close to each other pieces of repeats may be, in bytes. All extents of an epoch are in
-/// memory at once, and 16 MiB of the densest pieces make half a million of them, 20 MB.
+/// How close pieces of repeats may be, in bytes. All extents of an epoch are in memory at once, and
+/// 16 MiB of the densest pieces make half a million of them, 20 MB.
 pub(crate) fn resume_spacing(memory_bytes: u64) -> u32 {
     const DENSEST: u32 = 64;
     const DENSEST_FROM_BYTES: u64 = 1 << 30;
     DENSEST * DENSEST_FROM_BYTES.div_ceil(memory_bytes) as u32
 }
 
-/// The share of near repeats, as one in so many bytes, from which the codec's long-distance mode is
-/// worth its time in a block: the codec's own tables are so small that they lose near repeats.
-/// `None` where it is never worth it.
+/// The share of near repeats, as one in this many bytes, above which the codec's long-distance mode
+/// is worth its time in a block: the codec's own tables are so small that they lose near repeats.
+/// `None` if it is never worth it.
 ///
 /// One in 8 selects the blocks of JSON (13 to 24 in 100; 7.78 MB with it at level 1, 8.54 without)
 /// and some others. With one in 32, which also selects nearly all blocks of kernel trees and text,
 /// two kernel trees take 1 % less, but a fifth more processor time (level 1 with zstd's own table
 /// 217.0 MB and 4.8 s -> 214.6 MB and 5.7 s; a larger table, see the codec's `hash_log`, does more
-/// for less). At level 3 one in 16 takes 0.3 % off and stays below zstd -3 --long=31. Not from zstd
-/// 5 on: kernel trees 178.6 MB without, 181.9 with it for all.
+/// for less). At level 3 one in 16 takes 0.3 % off and stays below zstd -3 --long=31. Not at zstd 5
+/// and above: kernel trees 178.6 MB without, 181.9 with it for all.
 fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
     match (codec, level) {
         (CodecId::ZSTD, ..=2) => Some(8),
@@ -248,15 +246,15 @@ fn long_distance_from_one_in(codec: CodecId, level: i32) -> Option<u64> {
     }
 }
 
-/// How far back a codec finds repeats by itself, in bytes. Repeats within that distance are left to
-/// the codec.
+/// How far back a codec itself finds repeats, in bytes. Repeats within that distance are left to
+/// it.
 fn codec_window_bytes(codec: CodecId, level: i32) -> u64 {
     match codec {
         CodecId::NONE => 0,
         CodecId::LZ4 => 64 * KIB,
         CodecId::DEFLATE => 32 * KIB,
         CodecId::BZIP2 => 900 * 1000,
-        // The default windows of the library: larger ones are not searched at the fast levels.
+        // The library's default windows: larger ones are not searched at the fast levels.
         CodecId::ZSTD if level <= 1 => 512 * KIB,
         CodecId::ZSTD if level <= 2 => MIB,
         CodecId::ZSTD if level <= 8 => 2 * MIB,

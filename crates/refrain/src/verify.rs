@@ -1,4 +1,4 @@
-//! The verb verify, and the pass from front to back that it shares with extraction.
+//! The verb verify, and the forward pass that it shares with extraction.
 
 use std::sync::Arc;
 

@@ -1,20 +1,19 @@
 //! A cache of decoded blocks.
 //!
-//! Blocks of fast codecs are decoded again after their eviction. Blocks of slow codecs (block
-//! sorting, mixing models) take a second each, and extents refer to short ranges anywhere in the
-//! store. When such a block is evicted, a compressed copy remains (`store/compressed_copy.rs`),
-//! which is several times smaller and from which short ranges are decoded quickly. (Two kernel
-//! trees, block sorting, 1 GiB of memory: without the copies each block was decoded many times, and
-//! the test had not ended after 100 s.) Of the compressed copies, those with the highest hash of
-//! the block number are evicted first, as in the page cache of the compressor: a reader of one
-//! version after the other hits a fixed sample of old blocks more often than the most recently used
-//! ones.
+//! Blocks of fast codecs are decoded again after eviction. Blocks of slow codecs (block sorting,
+//! mixing models) take a second each, and extents refer to short ranges anywhere in the store. When
+//! such a block is evicted, a compressed copy remains (`store/compressed_copy.rs`), which is
+//! several times smaller and decodes short ranges quickly. (Two kernel trees, block sorting, 1 GiB
+//! of memory: without the copies each block was decoded many times, and the test had not ended
+//! after 100 s.) Of the compressed copies, those with the highest hash of the block number are
+//! evicted first, as in the page cache of the compressor: a reader of one version after the other
+//! hits a fixed sample of old blocks more often than the most recently used ones.
 //!
 //! A pass over everything must not evict what many readers come back to, so decoded blocks are in
 //! two queues (segmented LRU; Karedla, Love and Wherry, 1994): new ones on probation, and protected
-//! ones. A block is protected when it is used again after other blocks came, because a pass uses
-//! each block several times in a row. A protected block that was not used while many times more
-//! blocks came than the cache holds is evicted all the same: what readers come back to has changed.
+//! ones. A block becomes protected when it is used again after other blocks came, because a pass
+//! uses each block several times in a row. Even a protected block is evicted if it stays unused
+//! while many times more blocks come than the cache holds: then readers' interests have changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use refrain_pool::OnceValue;
 
 use crate::store::compressed_copy::CompressedCopy;
 
-/// The decoded bytes of a block, or of its beginning; empty while the block is being decoded.
+/// The decoded bytes of a block, or of its beginning; empty while it is being decoded.
 pub(crate) type DecodedCell = Arc<OnceValue<Arc<Vec<u8>>>>;
 
 struct CachedBlock {
@@ -32,20 +31,20 @@ struct CachedBlock {
     bytes: u64,
     /// Whether the bytes are the whole block and decoding it was slow.
     is_slow_to_repeat: bool,
-    /// Whether its compressed copy is being made. Its bytes do not count against the limit any
-    /// more, but are readable until the copy exists.
+    /// Whether its compressed copy is being made. Its bytes no longer count against the limit, but
+    /// are readable until the copy exists.
     is_being_compressed: bool,
-    /// How many blocks had come when this one came, and when it was used last.
+    /// How many blocks had come when this one came, and when it was last used.
     came: u64,
     came_at_use: u64,
     is_protected: bool,
 }
 
-/// A block that is used again after so many others came is protected.
+/// A block used again after this many others came is protected.
 const OTHERS_BETWEEN_USES: u64 = 8;
 
-/// A protected block is evicted after so many times the blocks of the cache have come without a use
-/// of it.
+/// A protected block is evicted after this many times the blocks of the cache came without a use of
+/// it.
 const UNUSED_ROUNDS_MAX: u64 = 16;
 
 /// Decoded blocks and compressed copies within a memory limit. The least recently used decoded
@@ -58,15 +57,14 @@ pub(crate) struct BlockCache {
     protected: BTreeMap<u64, u64>,
     protected_bytes: u64,
     clock: u64,
-    /// The number of blocks that have come.
     came: u64,
     bytes: u64,
     bytes_max: u64,
     /// By hash of the block number.
     compressed: BTreeMap<u64, Arc<CompressedCopy>>,
     compressed_bytes: u64,
-    /// Whether blocks of slow codecs have been decoded: then three quarters of the limit are for
-    /// compressed copies.
+    /// Whether blocks of slow codecs have been decoded: then compressed copies get three quarters
+    /// of the limit.
     has_slow_blocks: bool,
     /// The memory that codecs use beyond their share of the budget.
     codec_bytes: u64,
@@ -80,9 +78,9 @@ pub(crate) struct BlockCache {
 /// The memory limits of codecs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodecMemory {
-    /// The number of blocks that may be decoded at the same time.
+    /// The number of blocks that may be decoded at once.
     pub threads: u64,
-    /// The memory reserved for codecs, in bytes. Use beyond it reduces the limit of the cache.
+    /// The memory reserved for codecs, in bytes. Use beyond it reduces the cache's limit.
     pub share_bytes: u64,
     /// The limit for all codecs together, in bytes, unless a single block needs more.
     pub bytes_max: u64,
@@ -90,7 +88,7 @@ pub(crate) struct CodecMemory {
     pub shards: u64,
 }
 
-/// The default number of buffers that are retained for the next blocks.
+/// How many buffers are kept for the next blocks by default.
 pub(super) const SPARE_BUFFERS_MAX: usize = 2;
 
 impl BlockCache {
@@ -143,8 +141,8 @@ impl BlockCache {
         }
     }
 
-    /// Replaces an evicted block by its compressed copy, and evicts other copies for it. `None` if
-    /// the block could not be compressed; it will be decoded again.
+    /// Replaces an evicted block by its compressed copy, evicting other copies. `None` if the block
+    /// could not be compressed; it will be decoded again.
     pub(crate) fn put_compressed(&mut self, block: u64, compressed: Option<CompressedCopy>) {
         if self
             .blocks
@@ -171,7 +169,7 @@ impl BlockCache {
         }
     }
 
-    /// Records that a block is about to be decoded with `codec_bytes` of codec memory.
+    /// Records that a block will be decoded with `codec_bytes` of codec memory.
     pub(crate) fn note_decoding(&mut self, codec_bytes: u64, is_slow: bool) {
         let most = self.codecs.bytes_max.max(codec_bytes);
         let all = codec_bytes.saturating_mul(self.codecs.threads).min(most);
@@ -181,7 +179,7 @@ impl BlockCache {
     }
 
     /// The cell of a block with at least its first `needed` bytes, decoded or being decoded, and
-    /// how many it holds.
+    /// their number.
     pub(crate) fn find(&mut self, block: u64, needed: u64) -> Option<(DecodedCell, u64)> {
         self.clock += 1;
         let open = self.blocks.get_mut(&block)?;
@@ -202,7 +200,7 @@ impl BlockCache {
         Some(found)
     }
 
-    /// Moves a block from probation to the protected ones, and back those that have no room there.
+    /// Moves a block from probation to the protected ones, and back those that no longer fit there.
     fn protect(&mut self, block: u64) {
         let Some(open) = self.blocks.get_mut(&block) else {
             return;
@@ -236,14 +234,13 @@ impl BlockCache {
         self.bytes -= bytes;
     }
 
-    /// Whether a beginning of the block is in memory, but fewer bytes than are needed.
+    /// Whether a beginning of the block is in memory, but fewer bytes than needed.
     pub(crate) fn holds_beginning(&self, block: u64) -> bool {
         self.blocks.contains_key(&block)
     }
 
-    /// Returns the cell of a block, which holds at least `needed` bytes, and how many: whoever
-    /// finds it empty has to decode so many. A new cell holds `wanted`, which is not less than
-    /// `needed`.
+    /// The cell of a block with at least `needed` bytes, and their number: whoever finds it empty
+    /// has to decode that many. A new cell has `wanted`, at least `needed`.
     pub(crate) fn get(&mut self, block: u64, needed: u64, wanted: u64) -> (DecodedCell, u64) {
         if let Some(found) = self.find(block, needed) {
             return found;
@@ -268,7 +265,7 @@ impl BlockCache {
         (cell, wanted)
     }
 
-    /// Marks a block that was decoded completely by a slow codec.
+    /// Marks a block that a slow codec decoded completely.
     pub(crate) fn mark_slow(&mut self, block: u64) {
         if let Some(open) = self.blocks.get_mut(&block) {
             open.is_slow_to_repeat = true;
@@ -276,7 +273,7 @@ impl BlockCache {
     }
 
     /// Evicts other blocks for `block`. Returns the blocks that the caller has to compress and pass
-    /// to [`BlockCache::put_compressed`]. They remain readable until then; otherwise another reader
+    /// to [`BlockCache::put_compressed`]. They stay readable until then; otherwise another reader
     /// would decode them again.
     pub(crate) fn shrink(&mut self, block: u64) -> Vec<(u64, Arc<Vec<u8>>)> {
         let mut evicted = vec![];
@@ -292,7 +289,7 @@ impl BlockCache {
         evicted
     }
 
-    /// The block to evict next, which is not `block`.
+    /// The block to evict next, other than `block`.
     fn oldest_but(&self, block: u64) -> Option<u64> {
         let is_other = |other: &&u64| **other != block;
         let protected = self.protected.values().find(is_other).copied();
@@ -306,7 +303,7 @@ impl BlockCache {
         forgotten.or_else(on_probation).or(protected)
     }
 
-    /// Returns the bytes of a block if a compressed copy is to be retained and does not exist yet.
+    /// The bytes of a block if a compressed copy is wanted and does not exist yet.
     fn begin_compressing(&mut self, block: u64) -> Option<Arc<Vec<u8>>> {
         if self.compressed.contains_key(&hash_of(block)) {
             return None;
@@ -327,7 +324,7 @@ impl BlockCache {
         if !open.is_being_compressed {
             self.dequeue(open.used, open.is_protected, open.bytes);
         }
-        // Without other readers, its buffer is reused for the next block.
+        // If nobody else reads it, its buffer is reused for the next block.
         let opened = Arc::into_inner(open.cell).and_then(OnceValue::into_inner);
         if let Some(memory) = opened.and_then(Arc::into_inner) {
             self.put_spare_buffer(memory);
@@ -339,7 +336,7 @@ impl BlockCache {
         self.spare_buffers.pop().unwrap_or_default()
     }
 
-    /// Retains the buffer of a block for the next one.
+    /// Keeps the buffer of a block for the next one.
     pub(crate) fn put_spare_buffer(&mut self, memory: Vec<u8>) {
         if self.spare_buffers.len() < self.spare_buffers_max {
             self.spare_buffers.push(memory);
@@ -415,7 +412,7 @@ mod tests {
         }
         assert!(hot.clone().all(|block| cache.holds(block)));
         assert!(cache.bytes <= 3200 && cache.protected_bytes <= 2400);
-        // What is not used any more gives way to what is used now, which had too little room.
+        // Unused blocks make room for those in use, which had too little.
         for _ in 0..30 {
             (2000..2024).for_each(|block| touch(&mut cache, block));
         }
@@ -431,7 +428,7 @@ mod tests {
         assert_eq!(bytes, 90);
         for needed in [10, 80, 90] {
             let (again, bytes) = cache.get(1, needed, needed + 5);
-            // Whoever decodes it has to decode what the first one needs.
+            // Whoever decodes it must decode what the first one needs.
             assert_eq!(bytes, 90);
             assert!(Arc::ptr_eq(&first, &again));
         }

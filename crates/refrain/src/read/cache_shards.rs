@@ -1,5 +1,5 @@
-//! The block cache of a reader, in shards with a lock each, so that many readers do not wait for
-//! one another.
+//! A reader's block cache, in shards with a lock each, so that many readers do not wait for one
+//! another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,17 +7,16 @@ use refrain_pool::Lock;
 
 use crate::read::block_cache::{BlockCache, CodecMemory};
 
-/// The most shards.
+/// The maximum number of shards.
 const SHARDS_MAX: u64 = 16;
 
-/// A shard has room for at least so many blocks of the largest size.
+/// A shard has room for at least this many blocks of the largest size.
 const BLOCKS_PER_SHARD_MIN: u64 = 16;
 
 /// The shards of a cache. Neighbouring blocks are in different ones.
 pub(crate) struct CacheShards {
     shards: Vec<Lock<BlockCache>>,
-    /// One more than the largest memory of a fast codec, and of a slow one, so far; 0: none was
-    /// used.
+    /// One more than the largest memory so far of a fast codec, and of a slow one; 0 if unused.
     codec_bytes_noted: AtomicU64,
     slow_codec_bytes_noted: AtomicU64,
 }
@@ -39,7 +38,6 @@ impl CacheShards {
         }
     }
 
-    /// The shard of a block.
     pub(crate) fn of(&self, block: u64) -> &Lock<BlockCache> {
         &self.shards[(block % self.shards.len() as u64) as usize]
     }
@@ -57,8 +55,8 @@ impl CacheShards {
         }
     }
 
-    /// Records that a block is about to be decoded with `codec_bytes` of codec memory. All shards
-    /// give way to a codec.
+    /// Records that a block will be decoded with `codec_bytes` of codec memory. All shards make
+    /// room for a codec.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
         let noted = if is_slow { &self.slow_codec_bytes_noted } else { &self.codec_bytes_noted };
         // Nearly all blocks need as much as those before.

@@ -1,16 +1,16 @@
-//! The check of content whose archive has digests of all of it only.
+//! Checks content for which the archive only has digests of the whole.
 
 use refrain_protect::{HASH_BYTES, HashKind, MemberHasher, MemberSegment};
 
 use crate::archive_info::Member;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Compares all content of a member with what the archive states.
+/// Compares all content of a member with the archive's digests.
 pub(crate) trait CheckContent: Send {
     /// Receives the next content.
     fn update(&mut self, bytes: &[u8]) -> Result<()>;
-    /// The kind of the hashes of segments, which any thread computes, that it takes instead of the
-    /// content; `None` if it takes the content only.
+    /// The kind of the segment hashes, computed by any thread, that it accepts instead of the
+    /// content; `None` if it accepts only content.
     fn segment_kind(&self) -> Option<HashKind> {
         None
     }
@@ -23,8 +23,8 @@ pub(crate) trait CheckContent: Send {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// Compares all content of a member, which the caller reads from its beginning to its end, with
-/// the digests that the archive states.
+/// Compares all content of a member, which the caller reads from beginning to end, with the
+/// archive's digests.
 pub struct ContentCheck(pub(crate) Box<dyn CheckContent>);
 
 impl std::fmt::Debug for ContentCheck {
@@ -42,7 +42,7 @@ impl ContentCheck {
         self.0.update(bytes)
     }
 
-    /// The kind of the hashes of segments that it takes instead of the content, if it does.
+    /// The kind of the segment hashes that it accepts instead of content, if it does.
     pub(crate) fn segment_kind(&self) -> Option<HashKind> {
         self.0.segment_kind()
     }
@@ -70,7 +70,7 @@ pub(crate) struct HashCheck {
 }
 
 impl HashCheck {
-    /// The check of all content that has this hash. `name` is what an error calls it.
+    /// Checks all content against this hash. Errors call it `name`.
     pub(crate) fn new(kind: HashKind, stated: [u8; HASH_BYTES], name: String) -> HashCheck {
         HashCheck {
             hash: MemberHasher::new(kind),
@@ -80,7 +80,7 @@ impl HashCheck {
         }
     }
 
-    /// The check of all content of a member.
+    /// Checks all content of a member.
     pub(crate) fn of_member(member: &Member) -> HashCheck {
         let name = String::from_utf8_lossy(&member.name).into_owned();
         HashCheck::new(member.hash_kind(), member.blake3, name)

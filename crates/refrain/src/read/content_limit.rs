@@ -1,8 +1,8 @@
-//! The limit of what a verb delivers.
+//! Limits what a verb delivers.
 //!
-//! An archive of a few hundred bytes may state any amount of content: a fill of 2^50 bytes, or a
-//! million files that share the same gigabyte. What it costs to produce and to hash is not bounded
-//! by the size of the archive, so it is counted, and refused above a limit.
+//! An archive of a few hundred bytes may claim any amount of content: a fill of 2^50 bytes, or a
+//! million files that share the same gigabyte. The cost of producing and hashing it is not bounded
+//! by the archive's size, so it is counted, and refused above a limit.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::options::ReadOptions;
 /// The default limit in bytes, unless the archive is large.
 const CONTENT_BYTES_MAX: u64 = 16 << 40;
 
-/// The default limit for each byte of the archive, in bytes.
+/// The default limit per byte of the archive, in bytes.
 const CONTENT_PER_ARCHIVE_BYTE: u64 = 4096;
 
 /// How much content may be delivered.
 #[derive(Debug, Clone)]
 pub(crate) struct ContentLimit {
-    /// The limit that the options state.
+    /// The limit in the options.
     stated: Option<u64>,
-    /// The bytes of the archive, as far as they were read.
+    /// The bytes of the archive read so far.
     archive_bytes: Arc<AtomicU64>,
 }
 
@@ -35,8 +35,8 @@ impl ContentLimit {
         }
     }
 
-    /// The limit for an archive from a stream, which rises with the bytes that are read from the
-    /// stream returned.
+    /// The limit for an archive from a stream, which rises with the bytes read from the returned
+    /// stream.
     pub(crate) fn of_stream(
         stream: Box<dyn Read + Send>,
         options: &ReadOptions,
@@ -55,7 +55,7 @@ impl ContentLimit {
         })
     }
 
-    /// Checks that so many bytes may be delivered.
+    /// Checks that this many bytes may be delivered.
     ///
     /// # Errors
     /// `Limit`.
@@ -86,7 +86,7 @@ impl ContentMeter {
         }
     }
 
-    /// Checks that so many bytes more may be delivered.
+    /// Checks that this many more bytes may be delivered.
     ///
     /// # Errors
     /// `Limit`.
@@ -95,7 +95,7 @@ impl ContentMeter {
         self.limit.check(before.saturating_add(content_bytes))
     }
 
-    /// Counts bytes that are about to be delivered.
+    /// Counts bytes about to be delivered.
     ///
     /// # Errors
     /// `Limit`.

@@ -1,4 +1,4 @@
-//! The callback for the content of an archive, of every dialect.
+//! The callback for an archive's content, for every dialect.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use crate::error::Result;
 /// The payload of an Entries frame.
 pub(crate) type EntriesPayload = Arc<Vec<u8>>;
 
-/// Receives content in the order of the archive.
+/// Receives content in archive order.
 pub(crate) trait ContentVisitor {
-    /// Begins a member. Returns a source that reads back its delivered content, if that is
-    /// possible.
+    /// Begins a member. Returns a source that reads back its delivered content, if possible.
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>>;
     /// Receives the member's next content.
     fn content(&mut self, bytes: &[u8]) -> Result<()>;
@@ -26,14 +25,13 @@ pub(crate) trait ContentVisitor {
         end: &MemberEnd,
         entries: Vec<EntriesPayload>,
     ) -> Result<()>;
-    /// Whether members that damage ends are passed to [`ContentVisitor::broken`]. Otherwise nothing
-    /// follows the damage, and the member that is open remains so.
+    /// Whether members cut short by damage are passed to [`ContentVisitor::broken`]. Otherwise
+    /// nothing follows the damage, and the open member stays open.
     fn takes_broken(&self) -> bool {
         false
     }
-    /// The member ends here because of damage. All of its content before that was received, and
-    /// `entries` are those that were found so far. Another member may follow, of which nothing was
-    /// received.
+    /// The member ends here because of damage. All earlier content was received, and `entries` are
+    /// those found so far. Another member may follow, of which nothing was received.
     fn broken(&mut self, _start: &MemberStart, _entries: Vec<EntriesPayload>) -> Result<()> {
         Ok(())
     }
@@ -43,7 +41,7 @@ pub(crate) trait ContentVisitor {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct WalkTotals {
     pub content_bytes: u64,
-    /// Bytes of all members, of directories as tar streams.
+    /// Bytes of all members; a directory counts as a tar stream.
     pub view_bytes: u64,
     pub archive_bytes: u64,
     pub members: usize,

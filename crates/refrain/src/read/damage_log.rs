@@ -1,4 +1,4 @@
-//! The damaged places that reads of an opened archive met.
+//! Collects the damaged places met by reads of an opened archive.
 
 use std::collections::BTreeMap;
 

@@ -7,30 +7,29 @@ use refrain_format::Pattern;
 /// The origin of a content range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The store, from this offset.
+    /// The store, starting at this offset.
     Store(u64),
-    /// A pattern, from this phase; `pattern` is its index in the map's list.
+    /// A pattern, starting at this phase; `pattern` is its index in the map's list.
     Fill { pattern: u32, phase: u64 },
 }
 
-/// The extents of one epoch in a searchable form.
+/// The extents of one epoch in searchable form.
 pub(crate) struct EpochMap {
     pub(super) content: Range<u64>,
     /// The low 32 bits of the start of each extent, relative to the epoch.
     pub(super) starts: Vec<u32>,
-    /// For each 4 GiB of the epoch but the last: how many extents start before their end. Empty but
-    /// for epochs of that length, so an extent takes 12 bytes.
+    /// For each 4 GiB of the epoch except the last: how many extents start before their end. Empty
+    /// for shorter epochs, so an extent takes 12 bytes.
     pub(super) rounds: Vec<usize>,
     /// The store offset of each extent, or the index of its pattern with the highest bit set.
     pub(super) origins: Vec<u64>,
     pub(super) patterns: Vec<Pattern>,
 }
 
-/// Marks an origin that is the index of a pattern.
+/// Marks an origin that is a pattern's index.
 pub(super) const IS_PATTERN: u64 = 1 << 63;
 
 impl EpochMap {
-    /// A map without content.
     pub(crate) fn empty(content_start: u64) -> EpochMap {
         EpochMap {
             content: content_start..content_start,
@@ -53,7 +52,7 @@ impl EpochMap {
         self.content.end += length;
     }
 
-    /// Appends a fill, from byte `phase` of the pattern on.
+    /// Appends a fill, starting at byte `phase` of the pattern.
     pub(super) fn append_fill(&mut self, pattern: &Pattern, phase: u64, length: u64) {
         let pattern = pattern.rotated(phase);
         // The same few patterns occur repeatedly.
@@ -68,7 +67,7 @@ impl EpochMap {
         self.content.clone()
     }
 
-    /// The memory of the map, in bytes.
+    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.starts.len() * 12
             + self.rounds.len() * size_of::<usize>()
@@ -80,8 +79,8 @@ impl EpochMap {
         &self.patterns[number as usize]
     }
 
-    /// The number of bytes from the beginning of `range`, which is inside the epoch, that are in a
-    /// fill of zeros.
+    /// How many bytes at the beginning of `range`, which is inside the epoch, are in a fill of
+    /// zeros.
     pub(crate) fn zeros_from(&self, range: Range<u64>) -> u64 {
         match self.origins(range).next() {
             Some((Origin::Fill { pattern, .. }, length)) if self.pattern(pattern).is_zero() => {
@@ -91,7 +90,7 @@ impl EpochMap {
         }
     }
 
-    /// The number of the extent that holds the content at `at`, which is inside the epoch.
+    /// The number of the extent with the content at `at`, which is inside the epoch.
     pub(super) fn extent_at(&self, at: u64) -> usize {
         let offset = at - self.content.start;
         let round = (offset >> u32::BITS) as usize;

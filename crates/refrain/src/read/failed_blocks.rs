@@ -1,14 +1,14 @@
-//! Blocks of which reads have failed: each failure would decode them again.
+//! Blocks whose reads failed: each failure would decode them again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
 
-/// Blocks that are remembered; those beyond are looked at each time.
+/// How many blocks are remembered; others are retried each time.
 const BLOCKS_MAX: usize = 1 << 16;
 
-/// How often reads of a block have failed.
+/// How often reads of a block failed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Failures {
     count: u64,
@@ -16,9 +16,9 @@ struct Failures {
     is_lost: bool,
 }
 
-/// The blocks of which reads have failed. They are looked at again, because what a network delivers
-/// may be right the next time, but ever more rarely: after 1, 2, 4, 8, … failures. A page of 4 KiB
-/// from a damaged block of 32 MiB took half a second each time.
+/// Blocks whose reads failed. They are retried, because a network may deliver the right bytes the
+/// next time, but ever more rarely: after 1, 2, 4, 8, … failures. A page of 4 KiB from a damaged
+/// block of 32 MiB took half a second each time.
 #[derive(Default)]
 pub(crate) struct FailedBlocks {
     /// Whether there are any, so that reads of intact archives take no lock.
@@ -27,7 +27,7 @@ pub(crate) struct FailedBlocks {
 }
 
 impl FailedBlocks {
-    /// A read has failed. Returns whether the next one should look at the block again.
+    /// A read failed. Returns whether the next one should retry the block.
     pub(crate) fn add(&self, block: u64) -> bool {
         let mut blocks = self.blocks.lock();
         self.has_any.store(true, Ordering::Release);
@@ -55,7 +55,7 @@ impl FailedBlocks {
         }
     }
 
-    /// Whether nothing of a block could be decoded the last time, and it is not due yet.
+    /// Whether nothing of a block could be decoded the last time, and a retry is not due yet.
     pub(crate) fn is_lost(&self, block: u64) -> bool {
         self.has_any.load(Ordering::Acquire)
             && (self.blocks.lock().get(&block))

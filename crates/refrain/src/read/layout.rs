@@ -1,20 +1,19 @@
-//! What an archive consists of, piece by piece: for those who describe it and decode nothing.
+//! Describes an archive's contents piece by piece, for those who decode nothing.
 
 use std::ops::Range;
 
 use crate::archive_info::Member;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Is called for a member, with its number and the range of content that it has.
+/// Called for a member, with its number and its range of content.
 pub type EachMemberContent<'a> = dyn FnMut(usize, &Member, Range<u64>) -> Result<()> + 'a;
 
 /// A part of the content and where its bytes are. Parts follow each other without gaps.
 ///
-/// Offsets in content and store count over all archives of a file: those of the second one, if
-/// several stand one behind the other, follow those of the first.
+/// Offsets in content and store count over all concatenated archives of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentExtent {
-    /// Where it begins in the content of all members.
+    /// Where it starts in the content of all members.
     pub content_offset: u64,
     /// Its length in bytes; never 0.
     pub length_bytes: u64,
@@ -25,28 +24,28 @@ pub struct ContentExtent {
 /// Where the bytes of an extent are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExtentOrigin {
-    /// In the store from this offset on, and they occur here for the first time. These extents
-    /// ascend in content and store, and together they are the store.
+    /// In the store at this offset, for the first time. These extents ascend in content and store,
+    /// and together they are the store.
     First {
-        /// Where they are in the store.
+        /// Its offset in the store.
         offset_in_store: u64,
     },
-    /// In the store from this offset on, because earlier content has them, too.
+    /// In the store at this offset, because earlier content has the same bytes.
     Repeat {
-        /// Where they are in the store.
+        /// Its offset in the store.
         offset_in_store: u64,
     },
-    /// Nowhere: they are a short pattern, again and again.
+    /// Nowhere: a short repeated pattern.
     Fill {
         /// Whether all are zero.
         is_zero: bool,
     },
 }
 
-/// A block of the store, as the index states it.
+/// A block of the store, as described by the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreBlock {
-    /// Where it begins in the store, counted over all archives of a file.
+    /// Where it starts in the store, counted over all archives of a file.
     pub offset_in_store: u64,
     /// Its bytes in the store.
     pub raw_bytes: u64,
@@ -54,11 +53,11 @@ pub struct StoreBlock {
     pub stored_bytes: u64,
     /// Name of its codec.
     pub codec: String,
-    /// Filters before it, joined by `+`; empty for none.
+    /// Filters before it, joined by `+`; empty if none.
     pub filters: String,
 }
 
-/// The content and the store that precede an archive in its file, in bytes.
+/// The content and store that precede an archive in its file, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LayoutBase {
     pub content_bytes: u64,
@@ -67,6 +66,6 @@ pub(crate) struct LayoutBase {
 
 /// The error of archives without extents.
 pub(crate) fn no_extents() -> Error {
-    let text = "the archive has no extents and no store: it has not Refrain's own format";
+    let text = "the archive has no extents and no store: it is not in Refrain's own format";
     Error::new(ErrorKind::Unsupported, text)
 }

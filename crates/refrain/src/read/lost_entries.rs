@@ -1,18 +1,17 @@
-//! Entries that damage took.
+//! Entries lost to damage.
 
 use std::fmt;
 
-/// Entries of a member that are lost with the frames that held them.
+/// Entries of a member lost with their frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LostEntries {
-    /// Their number, as far as it is known.
+    /// Their number, as far as known.
     pub count: u64,
-    /// Whether there may be more behind the last one that was found.
+    /// Whether there may be more after the last one found.
     pub may_be_more: bool,
 }
 
 impl LostEntries {
-    /// Whether none are.
     pub(crate) fn is_none(&self) -> bool {
         *self == LostEntries::default()
     }

@@ -1,4 +1,4 @@
-//! From archive bytes back to content: see README.md.
+//! Turns archive bytes back into content: see README.md.
 
 pub(crate) mod block_cache;
 pub(crate) mod cache_shards;

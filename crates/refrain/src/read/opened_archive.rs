@@ -1,4 +1,4 @@
-//! The interface of an opened archive of any dialect.
+//! The interface of an opened archive, for every dialect.
 
 use std::ops::Range;
 
@@ -11,28 +11,27 @@ use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
 
-/// The error for a member that does not exist.
 pub(crate) fn no_member(member: usize, count: usize) -> Error {
     let message = format!("there is no member {member}; there are {count}");
     Error::new(ErrorKind::Usage, message)
 }
 
-/// The members of an archive that is opened for random access, by many threads at once.
+/// The members of an archive opened for random access, usable by many threads at once.
 pub(crate) trait Members: Send + Sync {
     /// The number of members.
     fn member_count(&self) -> usize;
 
-    /// A member by its number in the archive's order; `None` if there are fewer.
+    /// A member by its number in archive order; `None` if there are fewer.
     fn member(&self, member: usize) -> Result<Option<Member>>;
 
     /// The first member with this name.
     fn member_named(&self, name: &[u8]) -> Result<Option<usize>>;
 
-    /// Calls `each` for every member and its number, in the archive's order.
+    /// Calls `each` for every member and its number, in archive order.
     fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()>;
 
-    /// Reads content of member `member` from `offset` into `buffer`. Returns the number of bytes
-    /// read, which is less than the length of `buffer` only at the member's end.
+    /// Reads content of member `member` at `offset` into `buffer`. Returns the number of bytes
+    /// read, less than the length of `buffer` only at the member's end.
     fn read(
         &self,
         member: usize,
@@ -41,8 +40,8 @@ pub(crate) trait Members: Send + Sync {
         control: &ReadControl,
     ) -> Result<usize>;
 
-    /// The content and the entries of a member that has entries, for reads that are carried out in
-    /// this way; `None` for other members.
+    /// The content and entries of a member with entries, for reads under this control; `None` for
+    /// other members.
     fn content(
         &self,
         member: usize,
@@ -54,16 +53,15 @@ pub(crate) trait Members: Send + Sync {
         Ok(self.content(member, &ReadControl::default())?.is_some())
     }
 
-    /// A check of all content of a member; `None` if [`Members::read`] compares what it
-    /// returns with hashes.
+    /// A check of all content of a member; `None` if [`Members::read`] verifies what it returns.
     fn content_check(&self, _member: usize) -> Option<ContentCheck> {
         None
     }
 }
 
-/// What those need who serve an archive to many: holes, and decoding ahead.
+/// For serving an archive to many: holes, and decoding ahead.
 pub(crate) trait Serving {
-    /// Calls `each` for the runs of a range of content of a member, in order, until it returns
+    /// Calls `each` for the runs in a range of a member's content, in order, until it returns
     /// `false`. By default all is data.
     fn for_each_run(
         &self,
@@ -78,8 +76,8 @@ pub(crate) trait Serving {
         Ok(())
     }
 
-    /// Decodes the blocks of a range of content of a member for the reads that follow. Returns the
-    /// bytes that were decoded.
+    /// Decodes the blocks of a range of a member's content ahead of reads. Returns the number of
+    /// bytes decoded.
     fn prefetch(&self, _member: usize, _range: Range<u64>, _control: &ReadControl) -> Result<u64> {
         Ok(0)
     }
@@ -94,7 +92,7 @@ pub(crate) trait Serving {
     fn set_cache_bytes(&self, _bytes: u64, _maps_bytes_max: u64) {}
 }
 
-/// What an archive consists of.
+/// The contents of an archive.
 pub(crate) trait Layout {
     /// The properties of the archive. Decodes no block.
     fn info(&self) -> Result<ArchiveInfo>;
@@ -102,7 +100,7 @@ pub(crate) trait Layout {
     /// Calls `each` for every block of the store, from their headers.
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()>;
 
-    /// Calls `each` for the extents of all content, in its order.
+    /// Calls `each` for the extents of all content, in order.
     fn for_each_extent(&self, _each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
         Err(no_extents())
     }
@@ -112,12 +110,12 @@ pub(crate) trait Layout {
         Err(no_extents())
     }
 
-    /// Calls `each` for every member, its number and the range of its content.
+    /// Calls `each` for every member, its number and its range of content.
     fn for_each_member_content(&self, _each: &mut EachMemberContent<'_>) -> Result<()> {
         Err(no_extents())
     }
 
-    /// Reads the store from an offset on; returns the number of bytes read.
+    /// Reads the store at an offset; returns the number of bytes read.
     fn read_store(&self, _offset_in_store: u64, _buffer: &mut [u8]) -> Result<usize> {
         Err(no_extents())
     }
@@ -125,25 +123,25 @@ pub(crate) trait Layout {
 
 /// What is left of a damaged archive.
 pub(crate) trait Remains: Members {
-    /// Reads all of the index, and compares it with itself.
+    /// Reads the whole index, and checks its consistency.
     fn check_index(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What is known to be damaged or missing: what a scan found, and what reads have met.
+    /// What is known to be damaged or missing, from a scan and from reads.
     fn damaged_places(&self) -> Vec<DamagedPlace> {
         Vec::new()
     }
 
-    /// What is missing behind the known content of a member without entries whose end is lost; up
-    /// to the largest number if its length is not known.
+    /// What is missing after the known content of a member without entries whose end is lost; up to
+    /// the largest number if its length is unknown.
     fn lost_end(&self, _member: usize) -> Result<Option<Range<u64>>> {
         Ok(None)
     }
 
-    /// Fills `buffer`, which is inside the member, with its content from `offset` as far as it can
-    /// be read, and with zeros where it cannot. Returns the ranges of its content that are missing,
-    /// ascending. By default it is read up to the first damage.
+    /// Fills `buffer`, a range inside the member, with its readable content at `offset`, and with
+    /// zeros elsewhere. Returns the missing ranges of its content, ascending. By default it reads
+    /// up to the first damage.
     fn read_remains(
         &self,
         member: usize,
@@ -168,13 +166,13 @@ pub(crate) trait Remains: Members {
         Ok(if missing.is_empty() { vec![] } else { vec![missing] })
     }
 
-    /// The number of bytes that belong to no part of the archive that was recognized.
+    /// The number of bytes that belong to no recognized part of the archive.
     fn skipped_bytes(&self) -> u64 {
         0
     }
 }
 
-/// An archive that is opened for random access. Each dialect has its own.
+/// An archive opened for random access. Each dialect has its own.
 pub(crate) trait OpenedArchive: Members + Serving + Layout + Remains {}
 
 impl<A: Members + Serving + Layout + Remains> OpenedArchive for A {}

@@ -1,7 +1,7 @@
-//! A long range of content, read in pieces by many threads and delivered in its order.
+//! Reads a long range of content in pieces on many threads, and delivers it in order.
 //!
-//! Whoever reads a piece hashes it as well: one thread that hashes all of the output is slower than
-//! the threads that decode it.
+//! Whoever reads a piece also hashes it: a single thread that hashes all output is slower than the
+//! threads that decode it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,17 +14,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_check::ContentCheck;
 
-/// The bytes of a piece: several blocks of the fast levels.
+/// The size of a piece: several blocks of the fast levels.
 const PIECE_BYTES: u64 = 4 << 20;
 const _: () = assert!(PIECE_BYTES.is_multiple_of(SEGMENT_BYTES as u64));
 
-/// The bytes of a piece where one is read at a time: the reader may decode its blocks in parallel.
+/// The size of a piece if one is read at a time: the reader may decode its blocks in parallel.
 const SINGLE_PIECE_BYTES: u64 = 8 << 20;
 
-/// The share of the memory for pieces that were read ahead.
+/// Pieces read ahead may take 1/16 of the memory budget.
 const MEMORY_SHARE: u64 = 16;
 
-/// Fills a buffer with content from an offset on, or with the beginning of what it has room for.
+/// Fills a buffer with content at an offset, or with as much as is available.
 pub(crate) type ReadContent<'a> = &'a (dyn Fn(u64, &mut [u8]) -> Result<usize> + Sync);
 
 /// How a range is read.
@@ -34,7 +34,7 @@ pub(crate) struct RangeRead<'a> {
     /// The threads that read pieces; 0: they are read one after the other.
     pub threads: usize,
     pub memory_bytes: u64,
-    /// The check of the range, which is all content.
+    /// The check of the range, if it is all content.
     pub check: Option<ContentCheck>,
 }
 
@@ -47,10 +47,10 @@ struct Piece {
 }
 
 impl RangeRead<'_> {
-    /// Passes the range to `deliver`, piece by piece: all that is before damage.
+    /// Passes the range to `deliver`, piece by piece: everything before damage.
     ///
     /// # Errors
-    /// Those of reading and of the check; those of `deliver`; `Cancelled`.
+    /// From reading, the check and `deliver`; `Cancelled`.
     pub(crate) fn run(
         mut self,
         watch: &dyn Watch,
@@ -154,7 +154,7 @@ fn read_piece(
     }
 }
 
-/// The hashes of the segments of content from `start` on, where a segment begins.
+/// The hashes of the segments of content starting at `start`, where a segment starts.
 fn segment_hashes(kind: HashKind, start: u64, bytes: &[u8]) -> Result<Vec<MemberSegment>> {
     let _stage = stage("hash", bytes.len() as u64);
     let offsets = (start..).step_by(SEGMENT_BYTES);
@@ -164,7 +164,7 @@ fn segment_hashes(kind: HashKind, start: u64, bytes: &[u8]) -> Result<Vec<Member
         .map_err(|error| Error::new(ErrorKind::Internal, error))
 }
 
-/// Fills a buffer with content from `start` on, up to damage. An error comes with the number of
+/// Fills a buffer with content starting at `start`, up to damage. An error comes with the number of
 /// bytes before it.
 fn fill(
     read: ReadContent<'_>,
@@ -200,7 +200,7 @@ mod tests {
         (0..length).map(|at| (at / 3 + at / 1000) as u8).collect()
     }
 
-    /// Reads `range` of `bytes`, of which everything from `damage` on is damaged.
+    /// Reads `range` of `bytes`, which are damaged starting at `damage`.
     fn read(
         bytes: &[u8],
         range: Range<u64>,

@@ -1,4 +1,4 @@
-//! How a read is carried out, and what a range consists of, for those who serve an archive.
+//! Controls a read, and describes the runs of a range, for serving an archive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use refrain_sync::clock::RealClock;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How a read is carried out.
+/// How a read is performed.
 #[derive(Debug, Clone, Default)]
 pub struct ReadControl {
-    /// What is called before the read waits.
+    /// Called before the read waits.
     pub before_waiting: Option<BeforeWaiting>,
-    /// When it becomes `true`, the read ends before the next block.
+    /// If it becomes `true`, the read ends before the next block.
     pub cancelled: Option<Arc<AtomicBool>>,
-    /// When it has passed, the read fails before the next block.
+    /// Once it has passed, the read fails before the next block.
     pub deadline: Option<Deadline>,
 }
 
-/// What is called before a read takes time: something is read from the source, or decoded, by this
-/// thread or by another one that has begun. It may be called several times, and is not called if
-/// all of the range is in memory.
+/// Called before a read takes time: something is read from the source, or decoded, by this thread
+/// or by another one that has begun. It may be called several times, and is not called if the whole
+/// range is in memory.
 #[derive(Clone)]
 pub struct BeforeWaiting(pub Arc<dyn Fn() + Send + Sync>);
 
@@ -33,13 +33,13 @@ impl fmt::Debug for BeforeWaiting {
 }
 
 impl ReadControl {
-    /// Whether the read is to end.
+    /// Whether the read should end.
     pub fn is_cancelled(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         self.cancelled.as_ref().is_some_and(is_set)
     }
 
-    /// Is called before something is read from the source, or waited for.
+    /// Called before something is read from the source, or waited for.
     ///
     /// # Errors
     /// `Cancelled` if the reader has left; `Io` after the deadline.
@@ -60,7 +60,7 @@ impl ReadControl {
     }
 }
 
-/// The time that something may take, from now on.
+/// A time limit, starting when it is created.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     clock: RealClock,
@@ -83,9 +83,9 @@ impl Deadline {
 /// A part of a range of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Its length in bytes; not 0.
+    /// Its length in bytes; never 0.
     pub length_bytes: u64,
-    /// Whether all of it is known to be zeros: it is a fill that no block holds.
+    /// Whether all of it is known to be zeros: a fill outside of any block.
     pub is_zero: bool,
 }
 

@@ -1,21 +1,21 @@
-//! What reads found in memory and what they had to decode.
+//! Counts what reads found in memory and what they had to decode.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the reads of an opened archive found in memory and what they decoded, since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadStatistics {
-    /// The bytes that were delivered from blocks; fills need none.
+    /// Bytes delivered from blocks; fills need none.
     pub delivered_bytes: u64,
-    /// How often a block was needed and in memory, or being decoded by another reader.
+    /// How often a needed block was in memory, or being decoded by another reader.
     pub hits: u64,
-    /// How often a block was needed and not in memory.
+    /// How often a needed block was not in memory.
     pub misses: u64,
-    /// The bytes that were decoded.
+    /// Bytes decoded.
     pub decoded_bytes: u64,
-    /// The bytes of frames that were read from the source for that.
+    /// Bytes of frames read from the source for that.
     pub source_bytes: u64,
-    /// How often blocks were decoded ahead of the reads.
+    /// How often blocks were decoded ahead of reads.
     pub prefetches: u64,
 }
 
@@ -59,7 +59,6 @@ impl ReadCounters {
     }
 }
 
-/// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }

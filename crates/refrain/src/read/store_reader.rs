@@ -1,4 +1,4 @@
-//! Reads any range of an archive's store. Blocks are decoded on demand and cached.
+//! Reads any range of an archive's store, decoding blocks on demand and caching them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(crate) struct BlockLocation {
 
 /// Locates and decodes the blocks of an archive. Each dialect has its own implementation.
 pub(crate) trait BlockDecoder: Send + Sync {
-    /// Returns the block that holds the byte at `offset_in_store`.
+    /// The block with the byte at `offset_in_store`.
     fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>>;
     /// Decodes at least the first `wanted` bytes of a block.
     fn decode(
@@ -41,11 +41,11 @@ pub(crate) trait BlockDecoder: Send + Sync {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock>;
-    /// Where the next block begins behind an offset that no block holds; `None` if there is none.
+    /// Where the next block starts after an offset in no block; `None` if there is none.
     fn next_start(&self, _offset_in_store: u64) -> Option<u64> {
         None
     }
-    /// Checks that a range of a decoded block is right, of which not all may be.
+    /// Checks that a range of a decoded block is right, which may be partly damaged.
     ///
     /// # Errors
     /// `Damaged`.
@@ -57,33 +57,33 @@ pub(crate) trait BlockDecoder: Send + Sync {
 /// The decoded bytes of a block, or of its beginning.
 pub(crate) struct DecodedBlock {
     pub bytes: Vec<u8>,
-    /// Whether a compressed copy is retained when the block is evicted: the bytes are the whole
-    /// block, and decoding it again is slow.
+    /// Whether to keep a compressed copy when the block is evicted: the bytes are the whole block,
+    /// and decoding it again is slow.
     pub is_slow_to_repeat: bool,
 }
 
-/// The resources that block decoders share.
+/// The resources shared by block decoders.
 pub(crate) struct DecodeResources {
     pub limits: Limits,
     pub workspaces: Workspaces,
-    /// Limits the memory that codecs use at the same time, in bytes.
+    /// Limits the memory used by codecs at once, in bytes.
     pub codec_memory: Permits,
     pub(super) cache: CacheShards,
 }
 
 impl DecodeResources {
-    /// Returns a buffer of an evicted block for this one, or an empty one.
+    /// The buffer of an evicted block for this one, or an empty one.
     pub(crate) fn take_spare_buffer(&self, block: u64) -> Vec<u8> {
         self.cache.take_spare_buffer(block)
     }
 
-    /// Records that a block is about to be decoded with `codec_bytes` of codec memory.
+    /// Records that a block will be decoded with `codec_bytes` of codec memory.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
         self.cache.note_decoding(codec_bytes, is_slow);
     }
 }
 
-/// The share of a memory budget that is reserved for codecs, in bytes.
+/// The share of a memory budget reserved for codecs, in bytes.
 pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
     memory_bytes / 16
 }
@@ -91,14 +91,13 @@ pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
 /// A block is decoded ahead only if at least this many of its bytes are needed.
 const MUCH_BYTES: u64 = 64 << 10;
 
-/// What is delivered is counted in steps of so many bytes: extents may be tiny, and all threads
-/// share the meter.
+/// Delivered bytes are counted in steps of this size: extents may be tiny, and all threads share
+/// the meter.
 const DELIVERED_BYTES: u64 = 64 << 10;
 
-/// The number of blocks that are compared with an extent before its block is searched for.
+/// How many recent blocks are compared with an extent before searching for its block.
 const LATEST_BLOCKS: usize = 8;
 
-/// Reads the store.
 pub(crate) struct StoreReader {
     blocks: Arc<dyn BlockDecoder>,
     pub(super) resources: DecodeResources,
@@ -107,7 +106,7 @@ pub(crate) struct StoreReader {
     pub(super) counters: ReadCounters,
 }
 
-/// Blocks of up to so many bytes are always decoded as a whole: zstd decodes 128 KiB at once.
+/// Blocks up to this size are always decoded completely: zstd decodes 128 KiB at once.
 const SMALL_BLOCK_BYTES: u64 = 256 << 10;
 
 impl StoreReader {
@@ -157,9 +156,8 @@ impl StoreReader {
         &self.resources.workspaces
     }
 
-    /// Returns the blocks that are not cached and of which the content range `content` of `map`
-    /// needs at least [`MUCH_BYTES`], in the order of their first use. They fill at most a quarter
-    /// of the cache.
+    /// The blocks not cached and of which the content range `content` of `map` needs at least
+    /// [`MUCH_BYTES`], in order of first use. They fill at most a quarter of the cache.
     pub(crate) fn blocks_to_prefetch(
         &self,
         map: &EpochMap,
@@ -199,11 +197,11 @@ impl StoreReader {
         Ok(needed.into_iter().map(|(location, _)| location).collect())
     }
 
-    /// Fills `out` with content from `content_start`; the range is inside the map. What is decoded
-    /// for it counts on `meter`, if there is one.
+    /// Fills `out` with content starting at `content_start`; the range is inside the map. Decoding
+    /// counts on `meter`, if there is one.
     ///
     /// # Errors
-    /// Those of decoding; `Limit` if the meter does not allow it.
+    /// From decoding; `Limit` if the meter refuses.
     pub(crate) fn fill(
         &self,
         map: &EpochMap,
@@ -243,7 +241,7 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Forgets what was decoded of a damaged block if the next read is to look at it again.
+    /// Drops what was decoded of a damaged block if the next read should retry it.
     fn forget(&self, error: &Error) {
         if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block)
             && self.failed.add(block)
@@ -252,12 +250,12 @@ impl StoreReader {
         }
     }
 
-    /// The block that holds this byte of the store, if it is known.
+    /// The block with this store byte, if known.
     pub(super) fn find(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
         self.blocks.locate(offset_in_store)
     }
 
-    /// Where the next block begins behind an offset that no block holds.
+    /// Where the next block starts after an offset in no block.
     pub(super) fn next_block_start(&self, offset_in_store: u64) -> u64 {
         self.blocks.next_start(offset_in_store).unwrap_or(u64::MAX)
     }
@@ -303,8 +301,8 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fills `out` from the compressed copy of a block. Returns how many bytes of it were decoded;
-    /// `None` if there is no copy.
+    /// Fills `out` from the compressed copy of a block. Returns the number of bytes decoded; `None`
+    /// if there is no copy.
     fn read_compressed(
         &self,
         location: &BlockLocation,
@@ -326,7 +324,7 @@ impl StoreReader {
         self.resources.workspaces.with(read)
     }
 
-    /// Returns at least the first `needed` bytes of a block, from the cache or decoded.
+    /// At least the first `needed` bytes of a block, cached or decoded.
     pub(crate) fn open(
         &self,
         location: &BlockLocation,
@@ -353,7 +351,7 @@ impl StoreReader {
             None => {
                 count(&self.counters.misses, 1);
                 let wanted = match depth {
-                    // What was decoded of the block was too little: there will be a third read.
+                    // Too little of the block was decoded: there will be a third read.
                     _ if cache.holds_beginning(location.block) => location.raw_bytes,
                     Depth::Prefix if location.raw_bytes > SMALL_BLOCK_BYTES => {
                         // The next read often follows a little later in the block.
@@ -424,21 +422,21 @@ impl StoreReader {
     }
 }
 
-/// A read of at most this many bytes decodes only the beginning of a block that it needs.
+/// A read of at most this many bytes decodes only the needed beginning of a block.
 const SMALL_READ_BYTES: usize = 256 << 10;
 
 impl Depth {
-    /// For a single read of so many bytes.
+    /// For a single read of this length.
     pub(crate) fn of_read(length_bytes: usize) -> Depth {
         if length_bytes <= SMALL_READ_BYTES { Depth::Prefix } else { Depth::Whole }
     }
 }
 
-/// The part of a block to decode.
+/// How much of a block to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// The whole block: further reads will follow.
     Whole,
-    /// Only the requested bytes and those before them: a single read.
+    /// Only up to the requested bytes: a single read.
     Prefix,
 }

@@ -1,4 +1,4 @@
-//! What can be read of a range of the store that damage concerns.
+//! Reads what remains of a damaged range of the store.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
 
 impl StoreReader {
-    /// [`StoreReader::fill`] as far as the store can be read, with zeros where it cannot. Passes
-    /// the ranges of content that are missing to `lost`, ascending.
+    /// As [`StoreReader::fill`] where the store is readable, with zeros elsewhere. Passes the
+    /// missing content ranges to `lost`, ascending.
     pub(crate) fn fill_remains(
         &self,
         map: &EpochMap,
@@ -37,8 +37,7 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Fills `out` with bytes of the store as far as they can be read. Passes the ranges of `out`
-    /// that are missing to `lost`.
+    /// Fills `out` with the readable store bytes. Passes the missing ranges of `out` to `lost`.
     fn read_remains(
         &self,
         offset_in_store: u64,
@@ -64,8 +63,8 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Where the piece of a block ends that holds this byte of the store, or the gap between
-    /// blocks: no part of it is lost without the rest.
+    /// Where the piece of the block with this store byte, or the gap between blocks, ends: it is
+    /// lost or readable as a whole.
     fn next_seam(&self, offset_in_store: u64) -> Result<u64> {
         let Some(location) = self.find(offset_in_store)? else {
             return Ok(self.next_block_start(offset_in_store));

@@ -1,9 +1,9 @@
-//! The limit of what a verb or a random read decodes.
+//! Limits what a verb or a random read decodes.
 //!
-//! Extents may refer to blocks in any order. Where a cache holds too few of them, a block is
-//! decoded again, and alternating copies of single bytes from two large blocks would cost gigabytes
-//! of work for each byte. So the decoded bytes are counted and compared with the bytes that are
-//! delivered from blocks and the bytes that these blocks have in the archive.
+//! Extents may refer to blocks in any order. If a cache holds too few of them, blocks are decoded
+//! repeatedly, and alternating copies of single bytes from two large blocks would cost gigabytes of
+//! work per byte. So the decoded bytes are counted and compared with the bytes delivered from
+//! blocks and with the size of these blocks in the archive.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,19 +14,19 @@ use crate::error::{Error, Result, mebibytes};
 use crate::options::ReadOptions;
 use crate::read::read_control::ReadControl;
 
-/// What is decoded whatever is delivered, in bytes, unless the memory is larger: a block of the
-/// largest size, or those that are decoded ahead.
+/// How much may be decoded regardless of delivery, in bytes, unless the memory is larger: a block
+/// of the largest size, or those that are decoded ahead.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
 /// Counts what one verb or one random read decodes.
 pub(crate) struct WorkMeter {
-    /// The most bytes decoded for each byte delivered, and for each byte of the frames used.
+    /// The maximum bytes decoded per delivered byte, and per byte of the frames used.
     per_byte_max: u64,
     free_bytes: u64,
     decoded_bytes: AtomicU64,
     /// The bytes delivered from blocks.
     delivered_bytes: AtomicU64,
-    /// The offsets of the frames that were decoded, and their bytes together.
+    /// The offsets of decoded frames, and their total size.
     frames: Lock<HashSet<u64>>,
     frames_bytes: AtomicU64,
     control: ReadControl,
@@ -45,7 +45,7 @@ impl WorkMeter {
         }
     }
 
-    /// The meter of a read that is carried out in this way.
+    /// The meter of a read under this control.
     pub(crate) fn with_control(self, control: &ReadControl) -> WorkMeter {
         WorkMeter {
             control: control.clone(),
@@ -53,7 +53,7 @@ impl WorkMeter {
         }
     }
 
-    /// Is called before something is read from the source, or waited for.
+    /// Called before something is read from the source, or waited for.
     ///
     /// # Errors
     /// As [`ReadControl::before_waiting`].
@@ -61,13 +61,13 @@ impl WorkMeter {
         self.control.before_waiting()
     }
 
-    /// Counts bytes that are about to be delivered from blocks.
+    /// Counts bytes about to be delivered from blocks.
     pub(crate) fn deliver(&self, bytes: u64) {
         self.delivered_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts the decoding of `raw_bytes` from the frame at `frame_offset`, which has `frame_bytes`
-    /// in the archive. They are read and compared with their checksum, however little is decoded.
+    /// Counts the decoding of `raw_bytes` from the frame at `frame_offset` with `frame_bytes`,
+    /// which are read and checked however little is decoded.
     ///
     /// # Errors
     /// `Limit`; then it must not be decoded.
@@ -78,7 +78,7 @@ impl WorkMeter {
         self.count(raw_bytes.max(frame_bytes))
     }
 
-    /// Counts bytes that are decoded from a copy in memory.
+    /// Counts bytes decoded from a copy in memory.
     ///
     /// # Errors
     /// `Limit`.
@@ -129,7 +129,7 @@ mod tests {
         meter.decode(350, 5, 100).unwrap();
         let error = meter.decode(1, 5, 100).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Limit);
-        // What was refused counts, and so does reading a frame of which little is decoded. The
+        // Refused decoding counts, and so does reading a frame of which little is decoded. The
         // second frame allows 300 bytes more.
         meter.decode(1, 9, 100).unwrap();
         meter.decode(100, 9, 100).unwrap();

@@ -1,4 +1,4 @@
-//! Decoding of a block from the payload of its frame.
+//! Decodes a block from its frame's payload.
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
@@ -47,7 +47,7 @@ pub(crate) fn decode_block_frame(
     })
 }
 
-/// Checks that a block can be decoded within the memory.
+/// Checks that decoding a block fits into memory.
 pub(super) fn check_memory(
     codec_bytes: u64,
     raw_bytes: u64,
@@ -65,7 +65,7 @@ pub(super) fn check_memory(
     )))
 }
 
-/// Checks that the frame holds the expected block.
+/// Checks that the frame has the expected block.
 pub(super) fn check_location(head: &BlockHeader, location: &BlockLocation) -> Result<()> {
     if (head.block_id, head.store_start, head.raw_bytes)
         == (location.block, location.store_start, location.raw_bytes)

@@ -1,8 +1,7 @@
-//! Archives that stand one behind the other in a file, opened as one.
+//! Concatenated archives in a file, opened as one.
 //!
 //! `cat a.rfn b.rfn > both.rfn` is read as the members of both, in order. Only a few of the
-//! archives are open at a time, because each has caches of its own; to open one again reads its
-//! end only.
+//! archives are open at a time, because each has its own caches; reopening one reads only its end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,9 +28,9 @@ use crate::store::frames::limits_for;
 /// Opens the archives of a file by the indexes at their ends.
 ///
 /// # Errors
-/// `Damaged` if it is no archive, is truncated, or its first and last frames contradict each other;
-/// `Unsupported` for a later version; `Limit` for too many archives, or if an index exceeds the
-/// memory limit; `Io`.
+/// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict each
+/// other; `Unsupported` for a later version; `Limit` for too many archives, or if an index exceeds
+/// the memory limit; `Io`.
 pub(crate) fn open_archives(
     source: Arc<dyn Source>,
     options: &ReadOptions,
@@ -53,7 +52,7 @@ pub(crate) fn open_archives(
     })
 }
 
-/// Opens what remains of the archives of a file: reads all of it once and uses every intact frame.
+/// Opens the remains of a file's archives: reads all of it once and uses every intact frame.
 ///
 /// # Errors
 /// `Damaged` if no frame with content is found; `Io`.
@@ -99,7 +98,7 @@ fn nothing_found() -> Error {
     Error::damaged("no frame with content was found")
 }
 
-/// The archives that are open at the same time. They share the memory evenly.
+/// How many archives are open at once. They share the memory evenly.
 const OPEN_MAX: usize = 4;
 
 /// Several archives, opened for random access as one.
@@ -108,16 +107,14 @@ pub(crate) struct Concatenation {
     options: ReadOptions,
     parts: Vec<Part>,
     member_count: usize,
-    /// The archives that were used last, the latest at the end.
+    /// The most recently used archives, the latest at the end.
     open: Lock<Vec<(usize, Arc<IndexedArchive>)>>,
-    /// The limits of each archive's caches, unless they are the default:
-    /// [`Serving::set_cache_bytes`].
+    /// The limits of each archive's caches, unless default: [`Serving::set_cache_bytes`].
     cache_bytes: Lock<Option<(u64, u64)>>,
-    /// The number of bytes that belong to no frame, after a scan.
+    /// After a scan, the number of bytes that belong to no frame.
     skipped_bytes: u64,
 }
 
-/// One of the archives.
 struct Part {
     archive: PartSource,
     /// The number of members before it.
@@ -126,17 +123,17 @@ struct Part {
 
 /// How one of the archives is opened.
 enum PartSource {
-    /// By its end, each time that it is needed.
+    /// By its end, whenever it is needed.
     Found(FoundArchive),
-    /// It was found by a scan, and remains open.
+    /// Found by a scan, and kept open.
     Opened(Arc<IndexedArchive>),
 }
 
 impl Concatenation {
-    /// Opens archives that stand one behind the other.
+    /// Opens concatenated archives.
     ///
     /// # Errors
-    /// Those of opening one of them.
+    /// From opening any of them.
     pub(crate) fn open(
         source: Arc<dyn Source>,
         found: Vec<FoundArchive>,
@@ -162,7 +159,7 @@ impl Concatenation {
         Ok(opened)
     }
 
-    /// Archives that a scan has found.
+    /// Archives found by a scan.
     fn of_opened(
         source: Arc<dyn Source>,
         archives: Vec<Arc<IndexedArchive>>,
@@ -190,7 +187,6 @@ impl Concatenation {
         }
     }
 
-    /// How many archives share the memory.
     fn shares(&self) -> usize {
         match self.parts.first().map(|part| &part.archive) {
             Some(PartSource::Opened(_)) => self.parts.len(),
@@ -198,7 +194,6 @@ impl Concatenation {
         }
     }
 
-    /// The archives that are open.
     fn open_parts(&self) -> Vec<Arc<IndexedArchive>> {
         let open = self.open.lock();
         let of_parts = self.parts.iter().filter_map(|part| match &part.archive {
@@ -210,7 +205,7 @@ impl Concatenation {
             .collect()
     }
 
-    /// The archive with this number, opened.
+    /// Opens the archive with this number if needed.
     fn part(&self, number: usize) -> Result<Arc<IndexedArchive>> {
         if let Some(Part {
             archive: PartSource::Opened(archive),
@@ -257,7 +252,7 @@ impl Concatenation {
         Ok(())
     }
 
-    /// The archive that holds a member, and the member's number in it.
+    /// The archive with a member, and the member's number in it.
     fn part_of(&self, member: usize) -> Result<(Arc<IndexedArchive>, usize)> {
         let after = self
             .parts
@@ -344,7 +339,7 @@ impl Serving for Concatenation {
         part.prefetch(member, range, control)
     }
 
-    /// Of the archives that are open.
+    /// Of the open archives.
     fn read_statistics(&self) -> ReadStatistics {
         let open = self.open_parts();
         let of_parts = open.iter().map(|part| part.read_statistics());
@@ -362,7 +357,7 @@ impl Serving for Concatenation {
 }
 
 impl Layout for Concatenation {
-    /// The sums over all archives; version and level of the first one.
+    /// The sums over all archives; version and level of the first.
     fn info(&self) -> Result<ArchiveInfo> {
         let mut sum: Option<ArchiveInfo> = None;
         for number in 0..self.parts.len() {
@@ -413,7 +408,7 @@ impl Remains for Concatenation {
         (0..self.parts.len()).try_for_each(|number| self.part(number)?.check_index())
     }
 
-    /// Of the archives that are open.
+    /// Of the open archives.
     fn damaged_places(&self) -> Vec<DamagedPlace> {
         let open = self.open_parts();
         let places = open.iter().flat_map(|part| part.damaged_places());
@@ -440,7 +435,7 @@ impl Remains for Concatenation {
     }
 }
 
-/// Adds the numbers of one more archive. The numbers are unchecked, so sums saturate.
+/// Adds the numbers of another archive. They are unchecked, so sums saturate.
 fn add_info(sum: &mut ArchiveInfo, info: ArchiveInfo) {
     let sums = [
         (&mut sum.archive_bytes, info.archive_bytes),

@@ -1,4 +1,4 @@
-//! Reads the archives of a file or a pipe sequentially, one after the other.
+//! Reads the archives of a file or a pipe sequentially.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::read::native::walk::{WalkOptions, walk};
 use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
 
-/// Reads all archives of a file or a pipe sequentially, each with a crew of its own.
+/// Reads all archives of a file or a pipe sequentially, each with its own crew.
 pub(crate) fn walk_archives(
     feed: ArchiveFeed,
     options: &ReadOptions,
@@ -29,11 +29,11 @@ pub(crate) fn walk_archives(
     let source = feed.source();
     let found = match source.as_deref().map(find_archives) {
         Some(Err(error)) if error.kind == ErrorKind::Io => return Err(error),
-        // Damage is found again by the walk, with its location.
+        // The walk finds the damage again, with its location.
         Some(Err(_)) | None => Vec::new(),
         Some(Ok(found)) => found,
     };
-    // Before anything is decoded; the walk compares what the extents state.
+    // Before anything is decoded; the walk verifies it against the extents.
     let stated = found.iter().map(|found| found.end.content_bytes);
     limit.check(stated.fold(0, u64::saturating_add))?;
     let mut reader = Box::new(FrameReader::open(feed, limits)?);
@@ -69,7 +69,7 @@ pub(crate) fn walk_archives(
             let inner = Box::new(FrameReader::open(feed, limits)?);
             walk_one(inner, Some(archive), found.first())?;
             totals.archive_bytes = bytes_before + own_bytes;
-            // What follows the archive is looked at.
+            // Checks what follows the archive.
             reader.next()?;
         } else {
             let start = reader.archive_start();
@@ -77,7 +77,7 @@ pub(crate) fn walk_archives(
             reader = walk_one(reader, source.clone(), archive)?;
         }
         if !reader.begin_next_archive() {
-            // With appendices, which no archive counts.
+            // Includes appendices, which no archive counts.
             totals.archive_bytes = reader.offset();
             return Ok(totals);
         }
@@ -85,7 +85,7 @@ pub(crate) fn walk_archives(
     Err(too_many_archives().at_offset(reader.archive_start()))
 }
 
-/// Numbers the members of an archive after those of the archives before it.
+/// Numbers an archive's members after those of earlier archives.
 struct Renumbered<'a> {
     inner: &'a mut dyn ContentVisitor,
     members_before: u64,

@@ -1,4 +1,4 @@
-//! Verification of the additional digests of members.
+//! Verifies additional digests of members.
 
 use std::sync::Arc;
 
@@ -21,9 +21,8 @@ pub(crate) struct DigestCheck<'a> {
 }
 
 impl<'a> DigestCheck<'a> {
-    /// Reads the algorithms from the index, because the MemberEnd frame, which lists those of its
-    /// member, follows the content. Without one, as for a pipe, no additional
-    /// digest is verified.
+    /// Reads the algorithms from the index, because a MemberEnd frame, which lists its member's,
+    /// follows the content. Without an index, as for a pipe, no additional digest is verified.
     ///
     /// # Errors
     /// `Io`. A damaged end or index is reported by the walk, at its offset.
@@ -46,7 +45,7 @@ impl<'a> DigestCheck<'a> {
     }
 }
 
-/// The algorithms in the members' ends of the index.
+/// The algorithms in the members' ends in the index.
 fn stated_algorithms(
     (source, archive): (&Arc<dyn Source>, &FoundArchive),
     limits: &Limits,
@@ -67,7 +66,7 @@ fn stated_algorithms(
 
 impl ContentVisitor for DigestCheck<'_> {
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
-        // The digests of a tar stream are those of the stream, not of its content.
+        // The digests of a tar stream are of the stream, not of its content.
         self.hashers = match start.kind {
             MemberKind::File | MemberKind::Stream => hashers(&self.algorithms),
             MemberKind::Tree | MemberKind::Tar => Vec::new(),
@@ -150,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Two members, "abc" and 5000 zeros, whose ends hold the digests of `algorithms`, modified by
+    /// Two members, "abc" and 5000 zeros, whose ends have the digests of `algorithms`, modified by
     /// `modify`.
     fn check(
         algorithms: &[DigestAlgorithm],

@@ -1,4 +1,4 @@
-//! The frames of entries of an archive that is opened for random access, and slices of them.
+//! Frames of entries in an archive opened for random access, and slices of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
 
-/// Reads and decodes the frame of a row, whose offset is one in the file.
+/// Reads and decodes the frame of a row with an offset in the file.
 pub(super) fn read_entries(
     source: &dyn Source,
     row: &IndexEntries,
@@ -39,7 +39,7 @@ pub(super) fn read_entries(
     open().map_err(|error: Error| error.at_offset(offset))
 }
 
-/// Checks a frame that comes in slices.
+/// Checks a frame that is read in slices.
 pub(super) fn check_frame(entries: &[Entry]) -> Result<()> {
     if entries_are_sorted(entries) {
         Ok(())
@@ -50,8 +50,8 @@ pub(super) fn check_frame(entries: &[Entry]) -> Result<()> {
     }
 }
 
-/// The entries of a slice. `next` is the slice after it in path order: with the separators of both
-/// no other slice has a path of this one, and all slices are in path order.
+/// The entries of a slice. `next` is the next slice in path order: with the separators of both, no
+/// other slice has a path of this one, and all slices are in path order.
 pub(super) fn slice_of(
     entries: Arc<Vec<Entry>>,
     slice: &IndexSlice,
@@ -75,8 +75,8 @@ pub(super) fn slice_of(
     }
 }
 
-/// The slices of trees that a scan has found: those whose frames are not in path order, or whose
-/// ends are lost. What cannot be decoded is left out.
+/// The slices of trees found by a scan, for those whose frames are not in path order or whose ends
+/// are lost. What cannot be decoded is left out.
 pub(super) fn scanned_slices(
     source: &Arc<dyn Source>,
     index: &mut Index,
@@ -101,7 +101,7 @@ pub(super) fn scanned_slices(
     Ok(slices)
 }
 
-/// Removes the frames of unsorted trees that cannot be decoded.
+/// Removes undecodable frames of unsorted trees.
 fn drop_undecodable(source: &dyn Source, index: &mut Index, limits: &Limits) -> Result<()> {
     let mut failure = None;
     let members = &index.members;

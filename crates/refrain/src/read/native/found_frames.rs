@@ -1,4 +1,4 @@
-//! The frames of one archive that a scan found, and the index that is rebuilt from them.
+//! The frames of an archive found by a scan, and the index rebuilt from them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -17,19 +17,19 @@ use crate::read::native::lost_places::{SeenFrame, Surroundings, lost_places};
 use crate::read::native::salvage::{DamagedBlock, damaged_block_at, fits_between};
 use crate::store::frames::CheckedFrame;
 
-/// An archive as a scan found it.
+/// An archive found by a scan.
 pub(crate) struct ScannedArchive {
     /// The settings, or substitutes if their frame is lost.
     pub head: ArchiveHeader,
-    /// The blocks, epochs, members and frames of entries that were found, with gaps.
+    /// The blocks, epochs, members and frames of entries found, with gaps.
     pub index: Index,
     /// The number of each block of the index.
     pub block_ids: Vec<u64>,
-    /// The members of the index whose end is lost, by their ids.
+    /// The ids of the index's members with lost ends.
     pub open_members: BTreeSet<u64>,
-    /// The offsets of the frames of damaged blocks, of which a part may remain.
+    /// The offsets of damaged blocks' frames, of which a part may remain.
     pub damaged_blocks: BTreeSet<u64>,
-    /// Its End frame, if that is intact.
+    /// Its End frame, if intact.
     pub end: Option<ArchiveEnd>,
     /// What is damaged or missing.
     pub lost: Vec<DamagedPlace>,
@@ -38,17 +38,16 @@ pub(crate) struct ScannedArchive {
 }
 
 impl ScannedArchive {
-    /// Whether nothing was found that has content.
+    /// Whether no content was found.
     pub(crate) fn is_empty(&self) -> bool {
         let index = &self.index;
         index.epochs.is_empty() && index.members.is_empty() && index.entries.is_empty()
     }
 }
 
-/// The frames of one archive.
 pub(super) struct FoundFrames {
     pub archive_id: u32,
-    /// All of them, in the order of the file.
+    /// All of them, in file order.
     pub seen: Vec<SeenFrame>,
     /// Whether its End or Whole frame was found.
     pub has_end: bool,
@@ -62,7 +61,7 @@ pub(super) struct FoundFrames {
     starts: Vec<(u64, MemberStart)>,
     ends: Vec<(u64, MemberEnd)>,
     entries: Vec<IndexEntries>,
-    /// Members by the index, as far as that is intact.
+    /// Members from the index, as far as it is intact.
     indexed: BTreeMap<u64, IndexMember>,
 }
 
@@ -85,7 +84,7 @@ impl FoundFrames {
         }
     }
 
-    /// An archive that is a single frame whose header is damaged: its bytes in the file, and its
+    /// An archive that is a single frame with a damaged header: its bytes in the file, and its
     /// ordinary form.
     pub(super) fn of_whole(bytes: Range<u64>, whole: Vec<u8>) -> FoundFrames {
         let offset = bytes.start + MAGIC.len() as u64;
@@ -106,7 +105,7 @@ impl FoundFrames {
         }
     }
 
-    /// Where its first frame begins.
+    /// Where its first frame starts.
     pub(super) fn start(&self) -> u64 {
         self.seen.first().map_or(0, |first| first.offset)
     }
@@ -117,7 +116,7 @@ impl FoundFrames {
         intact.map_or(0, |last| last.bytes().end)
     }
 
-    /// The bytes from its beginning to its last frame, as far as its frames tell.
+    /// Its bytes up to its last frame, as far as its frames tell.
     pub(super) fn span(&self) -> Range<u64> {
         let end = self.end();
         let stated = (self.archive_end)
@@ -125,12 +124,12 @@ impl FoundFrames {
         stated.map_or(self.start(), |start| start.min(self.start()))..end
     }
 
-    /// Whether frames before the first one that was found are lost.
+    /// Whether frames before the first one found are lost.
     pub(super) fn starts_late(&self) -> bool {
         self.seen.first().is_some_and(|first| first.sequence > 0)
     }
 
-    /// The bytes of the frames whose payload is damaged.
+    /// The bytes of frames with damaged payloads.
     pub(super) fn damaged_ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let damaged = self.seen.iter().filter(|seen| seen.is_damaged);
         damaged.map(SeenFrame::bytes)
@@ -204,7 +203,7 @@ impl FoundFrames {
         self.seen.push(seen);
     }
 
-    /// Adds a frame whose payload is damaged.
+    /// Adds a frame with a damaged payload.
     pub(super) fn add_damaged(
         &mut self,
         source: &dyn Source,
@@ -226,8 +225,8 @@ impl FoundFrames {
         Ok(())
     }
 
-    /// Of the index, the members count: it has copies of their frames. All else is rebuilt from the
-    /// frames themselves.
+    /// Uses the members of the index, which has copies of their frames. Everything else is rebuilt
+    /// from the frames themselves.
     fn add_node(&mut self, node: IndexNode) {
         if let NodeRows::Members(rows) = node.rows {
             let rows = rows.into_iter().map(|row| (row.start.member_id, row));
@@ -268,8 +267,7 @@ impl FoundFrames {
         }
     }
 
-    /// Adds the damaged blocks that have a place between the intact ones. Returns the offsets of
-    /// their frames.
+    /// Adds damaged blocks that fit between the intact ones. Returns the offsets of their frames.
     fn add_damaged_blocks(&mut self) -> BTreeSet<u64> {
         let mut fitting = std::mem::take(&mut self.damaged);
         fitting.retain(|block| fits_between(block, &self.blocks));
@@ -286,7 +284,7 @@ impl FoundFrames {
         offsets
     }
 
-    /// The members by their frames and by the index, and the ids of those whose end is lost.
+    /// The members by their frames and the index, and the ids of those with lost ends.
     fn members(&mut self) -> (Vec<IndexMember>, BTreeSet<u64>) {
         let mut starts: BTreeMap<u64, (u64, MemberStart)> = BTreeMap::new();
         let mut ends: HashMap<u64, (u64, MemberEnd)> = HashMap::new();
@@ -294,7 +292,7 @@ impl FoundFrames {
             starts.insert(id, (row.start_frame_offset, row.start));
             ends.insert(id, (row.end_frame_offset, row.end));
         }
-        // Frames count more than their copies.
+        // Frames take precedence over their copies.
         let found = std::mem::take(&mut self.starts);
         starts.extend(
             found
@@ -346,7 +344,7 @@ impl FoundFrames {
     }
 }
 
-/// The end of a member whose MemberEnd frame is lost. The unknown hash is zero.
+/// The end of a member with a lost MemberEnd frame. The unknown hash is zero.
 fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
     MemberEnd {
         member_id,

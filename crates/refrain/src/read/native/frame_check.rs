@@ -9,8 +9,8 @@ use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 
-/// Reads every frame of all archives of a file; compares its checksums, its order, and the index
-/// with all of them.
+/// Reads every frame of all archives of a file; verifies its checksums and order, and compares the
+/// index with the frames.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` and `Limit` with the location; `Io`.
@@ -21,7 +21,7 @@ pub(crate) fn check_frames(source: Arc<dyn Source>, limits: &Limits) -> Result<(
             None => check_archive(&mut frames, limits)?,
             Some((archive, _)) => {
                 check_frames(Arc::new(MemorySource::new(archive)), limits)?;
-                // What follows the archive is looked at.
+                // Checks what follows the archive.
                 frames.next()?;
             }
         }

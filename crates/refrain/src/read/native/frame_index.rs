@@ -1,5 +1,5 @@
-//! Where the frames of an opened archive are: the only way by which reading by offset asks for
-//! blocks, epochs, members and entries.
+//! Locates the frames of an opened archive: the only way in which random reads look up blocks,
+//! epochs, members and entries.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,21 +13,21 @@ use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;
 use crate::read::native::index_nodes::IndexNodes;
 
-/// What reading the content of a member needs to know of it.
+/// What reading a member's content requires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemberOutline {
     pub kind: MemberKind,
-    /// Where its content begins in the content of all members.
+    /// Where its content starts in the content of all members.
     pub content_start: u64,
     /// The length of its content in bytes.
     pub content_bytes: u64,
-    /// The id of the member, by which frames of entries name it.
+    /// The member's id, used by its frames of entries.
     pub member_id: u64,
     /// Whether its frames of entries are in path order.
     pub entries_are_sorted: bool,
     /// Whether slices of its frames of entries are in path order.
     pub has_slices: bool,
-    /// Whether its end is lost: then the length is what was found of it.
+    /// Whether its end is lost: then the length is what was found.
     pub is_open: bool,
 }
 
@@ -49,26 +49,26 @@ impl MemberOutline {
 /// index first.
 pub(crate) struct FrameIndex {
     rows: Rows,
-    /// Where the archive begins in the file. Rows state offsets in the archive, this interface
-    /// states them in the file.
+    /// Where the archive starts in the file. Rows have offsets in the archive, this interface has
+    /// offsets in the file.
     archive_start: u64,
 }
 
 enum Rows {
-    /// The index of the archive: the roots, and nodes that were used last.
+    /// The archive's index: the roots, and recently used nodes.
     Tree(IndexTree<IndexNodes>),
-    /// What a scan has found.
+    /// The result of a scan.
     Scanned {
         rows: Index,
         /// The number of each block.
         block_ids: Vec<u64>,
-        /// The members whose end is lost, by their ids.
+        /// The ids of members with lost ends.
         open_members: BTreeSet<u64>,
     },
 }
 
 impl FrameIndex {
-    /// The index at the end of an archive that begins here.
+    /// The index at the end of an archive that starts here.
     pub(crate) fn of_tree(tree: IndexTree<IndexNodes>, archive_start: u64) -> FrameIndex {
         FrameIndex {
             rows: Rows::Tree(tree),
@@ -76,7 +76,7 @@ impl FrameIndex {
         }
     }
 
-    /// What a scan has found.
+    /// From a scan.
     pub(crate) fn of_rows(
         rows: Index,
         block_ids: Vec<u64>,
@@ -92,7 +92,7 @@ impl FrameIndex {
         }
     }
 
-    /// The block that holds the byte at this offset in the store, and its number.
+    /// The block with this store byte, and its number.
     pub(crate) fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>> {
         let found = match &self.rows {
             Rows::Tree(tree) => tree.block_at(offset_in_store)?,
@@ -105,7 +105,7 @@ impl FrameIndex {
         Ok(found.map(|(number, row)| (number, self.in_file(row))))
     }
 
-    /// The epoch that holds the byte at this offset in the content, and its number.
+    /// The epoch with this content byte, and its number.
     pub(crate) fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>> {
         let found = match &self.rows {
             Rows::Tree(tree) => tree.epoch_at(offset_in_content)?,
@@ -119,7 +119,7 @@ impl FrameIndex {
         }))
     }
 
-    /// Where the next block begins behind an offset in the store that no block holds.
+    /// Where the next block starts after a store offset in no block.
     pub(crate) fn next_block_start(&self, offset_in_store: u64) -> Option<u64> {
         let Rows::Scanned { rows, .. } = &self.rows else {
             return None;
@@ -129,7 +129,7 @@ impl FrameIndex {
         blocks.get(after).map(|row| row.store_start)
     }
 
-    /// Where the epoch ends that holds the content at this offset, or the gap between epochs.
+    /// Where the epoch with this content, or the gap between epochs, ends.
     pub(crate) fn epoch_end(&self, offset_in_content: u64) -> Result<Option<u64>> {
         if let Some((_, row)) = self.epoch_at(offset_in_content)? {
             return Ok(Some(row.content_start + row.content_bytes));
@@ -142,7 +142,7 @@ impl FrameIndex {
         Ok(epochs.get(after).map(|row| row.content_start))
     }
 
-    /// Reads all of the index.
+    /// Reads the whole index.
     pub(crate) fn check(&self) -> Result<()> {
         let lists = [
             IndexList::Blocks,
@@ -160,8 +160,7 @@ impl FrameIndex {
         }
     }
 
-    /// The entries of a member that are lost with their frames. An index has the frames of all of
-    /// them.
+    /// The entries of a member lost with their frames. An index has the frames of all of them.
     pub(crate) fn lost_entries(&self, member: &MemberOutline) -> LostEntries {
         let Rows::Scanned {
             rows, open_members, ..
@@ -194,7 +193,7 @@ impl FrameIndex {
         row
     }
 
-    /// Calls `each` for every block, in the order of the store.
+    /// Calls `each` for every block, in store order.
     pub(crate) fn for_each_block(
         &self,
         each: &mut dyn FnMut(&IndexBlock) -> Result<()>,
@@ -205,7 +204,7 @@ impl FrameIndex {
         })
     }
 
-    /// Calls `each` for every epoch, in the order of content, with offsets in the archive.
+    /// Calls `each` for every epoch, in content order, with offsets in the archive.
     pub(crate) fn for_each_epoch(
         &self,
         each: &mut dyn FnMut(&IndexEpoch) -> Result<()>,
@@ -216,7 +215,7 @@ impl FrameIndex {
         })
     }
 
-    /// Calls `each` for every Entries frame, in the archive's order, with offsets in the archive.
+    /// Calls `each` for every Entries frame, in archive order, with offsets in the archive.
     pub(crate) fn for_each_entries_frame(
         &self,
         each: &mut dyn FnMut(&IndexEntries) -> Result<()>,
@@ -227,7 +226,7 @@ impl FrameIndex {
         })
     }
 
-    /// Calls `each` for every member, in the archive's order.
+    /// Calls `each` for every member, in archive order.
     pub(crate) fn for_each_member(
         &self,
         each: &mut dyn FnMut(usize, &MemberStart, &MemberEnd) -> Result<()>,
@@ -270,7 +269,7 @@ impl FrameIndex {
     /// The number of members.
     pub(crate) fn member_count(&self) -> usize {
         match &self.rows {
-            // The index states no more members than frames, whose number has 32 bits.
+            // An index has no more members than frames, whose number has 32 bits.
             Rows::Tree(tree) => tree.row_count(IndexList::Members) as usize,
             Rows::Scanned { rows, .. } => rows.members.len(),
         }
@@ -308,7 +307,7 @@ impl FrameIndex {
         }
     }
 
-    /// The numbers of the Entries frames of a member.
+    /// The numbers of a member's Entries frames.
     pub(crate) fn entries_frames(&self, member: &MemberOutline) -> Result<Range<u64>> {
         match &self.rows {
             Rows::Tree(tree) => tree.entries_of_member(member.member_id),
@@ -316,8 +315,8 @@ impl FrameIndex {
         }
     }
 
-    /// The numbers of the Entries frames of a member that may hold the entry with this path. In an
-    /// unsorted member several entries may have the path; the last one counts, as in tar.
+    /// The numbers of a member's Entries frames that may have the entry with this path. In an
+    /// unsorted member several entries may have the path; the last one wins, as in tar.
     pub(crate) fn frames_for_path(
         &self,
         member: &MemberOutline,
@@ -332,7 +331,7 @@ impl FrameIndex {
         }
     }
 
-    /// The numbers of the slices of a member that has these Entries frames.
+    /// The numbers of the slices of a member with these Entries frames.
     pub(crate) fn slices(&self, frames: &Range<u64>) -> Result<Range<u64>> {
         match &self.rows {
             Rows::Tree(tree) => tree.slices_of_frames(frames),
@@ -340,8 +339,8 @@ impl FrameIndex {
         }
     }
 
-    /// The numbers of the slices of a member that has these Entries frames that may hold the entry
-    /// with this path.
+    /// The numbers of the slices of a member with these Entries frames that may have the entry with
+    /// this path.
     pub(crate) fn slices_for_path(&self, frames: &Range<u64>, path: &[u8]) -> Result<Range<u64>> {
         match &self.rows {
             Rows::Tree(tree) => tree.slices_for_path(frames, path),
@@ -349,7 +348,7 @@ impl FrameIndex {
         }
     }
 
-    /// The slice with this number; `None` if there are fewer.
+    /// `None` if there are fewer.
     pub(crate) fn slice(&self, number: u64) -> Result<Option<IndexSlice>> {
         match &self.rows {
             Rows::Tree(tree) => tree.slice(number),
@@ -360,7 +359,6 @@ impl FrameIndex {
         }
     }
 
-    /// The Entries frame with this number.
     pub(crate) fn entries_frame(&self, number: u64) -> Result<IndexEntries> {
         let found = match &self.rows {
             Rows::Tree(tree) => tree.entries(number)?,

@@ -1,4 +1,4 @@
-//! The nodes of an index, read from the archive when they are needed; those used last are kept.
+//! The nodes of an index, read from the archive when needed; the most recently used are kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use refrain_storage::Source;
 use crate::error::{Error, Result};
 use crate::store::frames::read_frame_at;
 
-/// The share of a reader's memory that nodes of the index may take.
+/// Index nodes may take 1/32 of the reader's memory.
 const MEMORY_SHARE: u64 = 32;
 
 /// The nodes of the index of one archive.
@@ -21,10 +21,10 @@ pub(crate) struct IndexNodes {
     kept: Lock<KeptNodes>,
 }
 
-/// The nodes that were used last.
+/// The most recently used nodes.
 #[derive(Default)]
 struct KeptNodes {
-    /// By offset: the node, and when it was used last.
+    /// By offset: the node, and when it was last used.
     nodes: HashMap<u64, (Arc<IndexNode>, u64)>,
     bytes: u64,
     bytes_max: u64,
@@ -32,7 +32,7 @@ struct KeptNodes {
 }
 
 impl IndexNodes {
-    /// The nodes of an archive that begins here, for a reader with `memory_bytes` of memory.
+    /// The nodes of an archive that starts here, for a reader with this memory.
     pub(crate) fn new(
         source: Arc<dyn Source>,
         archive_start: u64,
@@ -54,8 +54,8 @@ impl IndexNodes {
 impl NodeSource for IndexNodes {
     type Error = Error;
 
-    /// A node that is read in passing is not kept, so that a list of everything does not evict what
-    /// lookups need.
+    /// A node read in passing is not kept, so that a complete listing does not evict what lookups
+    /// need.
     fn node(&self, (offset, bytes): (u64, u64), is_lookup: bool) -> Result<Arc<IndexNode>> {
         if let Some(node) = self.kept.lock().get(offset) {
             return Ok(node);
@@ -72,7 +72,7 @@ impl NodeSource for IndexNodes {
             IndexNode::parse(&frame.payload)?.ok_or(FormatError::Value {
                 what: "list of a node of the index",
                 value: 0,
-                rule: "that of the node above it",
+                rule: "the list of the node above it",
             })
         };
         let node = parse().map_err(|error| Error::from(error).at_offset(offset_in_file))?;
@@ -137,10 +137,7 @@ mod tests {
         }
         assert!(kept.get(0).is_some());
         kept.add(3, &node(100));
-        assert!(
-            kept.get(1).is_none(),
-            "the one that was not used for longest"
-        );
+        assert!(kept.get(1).is_none(), "the least recently used one");
         assert!([0, 2, 3].iter().all(|&offset| kept.get(offset).is_some()));
         assert_eq!((kept.nodes.len(), kept.bytes), (3, bytes_max));
         kept.bytes_max = 1;

@@ -1,4 +1,4 @@
-//! The ends of the archives in a file, and the index of each.
+//! Finds the ends of the archives in a file, and reads the index of each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
 use crate::read::native::index_nodes::IndexNodes;
 
-/// The most bytes of an End frame.
+/// The maximum bytes of an End frame.
 const END_FRAME_BYTES_MAX: u64 =
     FRAME_HEADER_BYTES as u64 + HEAD_BYTES_MAX as u64 + 3 + INDEX_BYTES_MAX;
 
-/// One of the archives that stand one behind the other in a file.
+/// One of the concatenated archives in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundArchive {
-    /// Its bytes in the file, from its magic on.
+    /// Its bytes in the file, starting with its magic.
     pub bytes: Range<u64>,
-    /// Its End frame; of a whole archive that of its ordinary form.
+    /// Its End frame; for a whole archive, its ordinary form's.
     pub end: ArchiveEnd,
     /// Whether it is a single Whole frame.
     pub is_whole: bool,
@@ -64,7 +64,7 @@ fn read_tail(source: &dyn Source, end: u64) -> Result<(u64, refrain_format::Resu
     Ok((tail_offset, Tail::parse(&tail[..count])))
 }
 
-/// Where the whole archive with this tail begins; `None` if there is no such archive.
+/// Where the whole archive with this tail starts; `None` if there is no such archive.
 fn whole_start_before(source: &dyn Source, tail_offset: u64, tail: Tail) -> Result<Option<u64>> {
     let Some(start) = tail_offset
         .checked_sub(tail.back_bytes)
@@ -78,12 +78,11 @@ fn whole_start_before(source: &dyn Source, tail_offset: u64, tail: Tail) -> Resu
         .then_some(start))
 }
 
-/// Finds the archives of a file by their ends, from the last to the first. Returns them in the
-/// order of the file.
+/// Finds the archives of a file by their ends, from last to first. Returns them in file order.
 ///
 /// # Errors
-/// `Damaged` if the file does not end with an archive, or something else stands before one;
-/// `Limit` for more than [`ARCHIVES_MAX`] archives; `Unsupported`; `Io`.
+/// `Damaged` if the file does not end with an archive, or something else precedes one; `Limit` for
+/// more than [`ARCHIVES_MAX`] archives; `Unsupported`; `Io`.
 pub(crate) fn find_archives(source: &dyn Source) -> Result<Vec<FoundArchive>> {
     let mut found = Vec::new();
     let mut end = source.size_bytes()?;
@@ -103,15 +102,14 @@ pub(crate) fn find_archives(source: &dyn Source) -> Result<Vec<FoundArchive>> {
     }
 }
 
-/// The error for more archives in one file than are read.
 pub(crate) fn too_many_archives() -> Error {
     Error::limit(format!(
-        "more than {ARCHIVES_MAX} archives stand one behind the other"
+        "more than {ARCHIVES_MAX} archives are concatenated"
     ))
 }
 
-/// The end of the tail behind the last frame of the archive that ends at `end`: an appendix,
-/// skippable frames and another tail, may stand behind it. Its frames are not read.
+/// The end of the tail after the last frame of the archive that ends at `end`, without an appendix
+/// (skippable frames and another tail), whose frames are not read.
 fn without_appendix(source: &dyn Source, end: u64) -> Result<u64> {
     let (tail_offset, Ok(tail)) = read_tail(source, end)? else {
         return Ok(end);
@@ -145,7 +143,7 @@ fn header_at(source: &dyn Source, offset: u64) -> Result<Option<FrameHeader>> {
         .ok())
 }
 
-/// The archive whose last byte is before `end`, or an appendix of it.
+/// The archive, or an appendix of it, whose last byte is before `end`.
 fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
     let end = without_appendix(source, end)?;
     let (offset, tail) = read_tail(source, end)?;
@@ -185,19 +183,20 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
     })
 }
 
-/// The error for what stands before the archive that begins at `start`.
+/// The error for what precedes the archive that starts at `start`.
 fn before_archive(error: Error, start: u64) -> Error {
     match error.kind {
         ErrorKind::Damaged => {
-            let message =
-                format!("an archive begins here, and what is before it ends with none ({error})");
+            let message = format!(
+                "an archive begins here, but the data before it does not end with one ({error})"
+            );
             Error::new(ErrorKind::Damaged, message).at_offset(start)
         }
         _ => error,
     }
 }
 
-/// The index of an archive. Only its roots are read, which are in the End frame.
+/// The index of an archive. Reads only its roots, which are in the End frame.
 pub(crate) fn read_index(
     source: &Arc<dyn Source>,
     archive: &FoundArchive,
@@ -213,7 +212,7 @@ pub(crate) fn read_index(
     Ok(FrameIndex::of_tree(IndexTree::new(roots, nodes), start))
 }
 
-/// The End frame before this tail, which is at `tail_offset`.
+/// The End frame before this tail at `tail_offset`.
 fn read_end(
     source: &dyn Source,
     tail_offset: u64,

@@ -50,19 +50,19 @@ pub(crate) struct IndexedArchive {
     pub(super) end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: StoreReader,
-    /// Decoded frames of entries that come in slices.
+    /// Decoded frames of entries that are read in slices.
     pub(super) entry_frames: Lock<DecodedFrames>,
     maps: Lock<MapCache>,
     /// The memory for maps where it is not shared, in bytes.
     maps_bytes: u64,
     damaged: Arc<DamagedBlocks>,
-    /// What reads found damaged.
+    /// Damage found by reads.
     pub(super) log: Arc<DamageLog>,
-    /// What a scan found to be missing.
+    /// What a scan found missing.
     lost: Vec<DamagedPlace>,
 }
 
-/// The most content whose references are resolved at once, in bytes. It bounds the memory for an
+/// The maximum content whose references are resolved at once, in bytes. It bounds the memory for an
 /// epoch of many tiny extents.
 pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
@@ -77,7 +77,7 @@ struct IndexedBlocks {
 }
 
 impl IndexedBlocks {
-    /// The payload of a block's frame; its checksum is verified.
+    /// The payload of a block's frame, with its checksum verified.
     fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
         let mut stage = stage("read", 0);
         let frame = read_frame_at(
@@ -110,7 +110,7 @@ impl BlockDecoder for IndexedBlocks {
         wanted: u64,
         resources: &DecodeResources,
     ) -> Result<DecodedBlock> {
-        // Also where it was damaged before: what a network delivers may be right the next time.
+        // Even if it was damaged before: a network may deliver the right bytes the next time.
         let payload = self.payload(location);
         let decoded =
             payload.and_then(|payload| decode_block_frame(&payload, location, wanted, resources));
@@ -181,13 +181,13 @@ impl IndexedArchive {
         ))
     }
 
-    /// Opens what a scan has found of an archive, with one of `shares` equal shares of the memory.
+    /// Opens what a scan found of an archive, with one of `shares` equal shares of the memory.
     /// Ranges whose blocks and extents exist can be read; others fail as `Damaged`. Of a damaged
-    /// block whose head is intact, the pieces of 64 KiB whose checksums are right can be read. A
-    /// member whose end is lost has a hash of zeros.
+    /// block with an intact head, the pieces of 64 KiB with correct checksums can be read. A member
+    /// with a lost end has a hash of zeros.
     ///
     /// # Errors
-    /// Those of the frames of entries, which are put in path order; `Io`.
+    /// From the frames of entries, which are put in path order; `Io`.
     pub(crate) fn of_scan(
         source: Arc<dyn Source>,
         scanned: ScannedArchive,
@@ -222,7 +222,7 @@ impl IndexedArchive {
         Ok(IndexedArchive { lost, ..opened })
     }
 
-    /// The same, of which a scan has found this to be damaged or missing.
+    /// Adds what a scan found damaged or missing.
     pub(crate) fn with_lost(self, lost: Vec<DamagedPlace>) -> IndexedArchive {
         IndexedArchive { lost, ..self }
     }
@@ -306,7 +306,7 @@ impl IndexedArchive {
         Ok(())
     }
 
-    /// The blocks that the content from `content_at` on needs much of, and where that content ends:
+    /// The blocks much needed by the content starting at `content_at`, and where that content ends:
     /// with its epoch, or at `end`.
     pub(super) fn blocks_to_prefetch(
         &self,
@@ -325,7 +325,7 @@ impl IndexedArchive {
         outline.ok_or_else(|| no_member(member, self.index.member_count()))
     }
 
-    /// Reads content of a member from `offset` into `buffer`.
+    /// Reads a member's content at `offset` into `buffer`.
     fn read_metered(
         &self,
         member: usize,
@@ -352,7 +352,7 @@ impl IndexedArchive {
         resolve_range(range, extents_max, &mut |at| self.map_of(at, meter))
     }
 
-    /// The map of the epoch that holds the content at `content_at`.
+    /// The map of the epoch with the content at `content_at`.
     pub(super) fn map_of(&self, content_at: u64, meter: &WorkMeter) -> Result<Arc<PackedMap>> {
         let missing =
             || Error::damaged("no intact frame describes this content").at_content(content_at);
@@ -388,7 +388,7 @@ impl IndexedArchive {
         open().map_err(|error: Error| error.at_offset(offset))
     }
 
-    /// Notes that the map of an epoch is damaged, if it is.
+    /// Records a damaged map of an epoch.
     fn noted<T>(&self, read: Result<T>, row: &IndexEpoch) -> Result<T> {
         if let Err(error) = &read
             && error.kind == ErrorKind::Damaged
@@ -592,7 +592,7 @@ struct RowSums {
     extents_frame_bytes: u64,
     entries_frame_bytes: u64,
     view_bytes: u64,
-    /// Bytes of views beyond the content: headers, and files that occur again.
+    /// Bytes of views beyond the content: headers, and repeated files.
     derived_bytes: u64,
     block_bytes_max: u64,
     codecs: CodecUses<(u16, [u8; 2])>,

@@ -13,7 +13,7 @@ use crate::read::store_reader::Depth;
 use crate::read::work_meter::WorkMeter;
 
 impl IndexedArchive {
-    /// What precedes the archive behind this one, if `base` precedes this one.
+    /// What precedes the next archive, if `base` precedes this one.
     pub(super) fn base_after(&self, base: LayoutBase) -> LayoutBase {
         LayoutBase {
             content_bytes: base.content_bytes.saturating_add(self.end.content_bytes),
@@ -21,8 +21,7 @@ impl IndexedArchive {
         }
     }
 
-    /// Calls `each` for the extents of all content. One epoch is in memory beside those that the
-    /// cache retains.
+    /// Calls `each` for the extents of all content. One epoch is in memory besides the cached ones.
     pub(super) fn extents_from(
         &self,
         base: LayoutBase,
@@ -46,7 +45,7 @@ impl IndexedArchive {
         Ok(())
     }
 
-    /// Calls `each` for every block. Reads the index only.
+    /// Calls `each` for every block. Reads only the index.
     pub(super) fn blocks_from(
         &self,
         base: LayoutBase,
@@ -76,7 +75,7 @@ impl IndexedArchive {
         })
     }
 
-    /// Fills `buffer` with bytes of the store; all of them exist.
+    /// Fills `buffer` with store bytes, all of which exist.
     pub(super) fn read_store_at(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<()> {
         if buffer.is_empty() {
             return Ok(());
@@ -124,7 +123,7 @@ impl ExtentWalk<'_> {
         Ok(())
     }
 
-    /// Visits the extents of content that repeats those of a range of earlier content.
+    /// Visits the extents of content that repeats a range of earlier content.
     fn reference(&mut self, earlier: Range<u64>) -> Result<()> {
         let mut from = earlier.start;
         while from < earlier.end {

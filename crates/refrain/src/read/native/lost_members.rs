@@ -1,4 +1,4 @@
-//! Members whose start is lost: their content, and what else is known of them.
+//! Members with lost starts: their content, and what else is known of them.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use refrain_format::{IndexEntries, MemberEnd, MemberKind, MemberStart};
 /// A member's start, and the offset of its frame.
 type FoundStart = (u64, MemberStart);
 
-/// The starts of all members, by their ids: the ones that were found, and for every gap between
-/// them one that stands for the members whose starts are lost there. `entries` are sorted.
+/// The starts of all members, by id: those found, and for every gap between them one that
+/// represents the members whose starts are lost there. `entries` are sorted.
 pub(super) fn with_lost_members(
     found: Vec<FoundStart>,
     ends: &HashMap<u64, (u64, MemberEnd)>,
@@ -16,7 +16,7 @@ pub(super) fn with_lost_members(
     content_end: u64,
 ) -> Vec<FoundStart> {
     let mut all: Vec<FoundStart> = Vec::with_capacity(found.len());
-    // Where the next member begins if none is missing; its content begins at `content_at`.
+    // Where the next member starts if none is missing; its content starts at `content_at`.
     let (mut next_id, mut content_at) = (0, 0);
     let lost = |id: u64, content_start: u64| {
         let has_entries = entries
@@ -35,7 +35,7 @@ pub(super) fn with_lost_members(
         next_id = id.saturating_add(1);
         content_at = match ends.get(&id) {
             Some((_, end)) => content_start.saturating_add(end.content_bytes),
-            // All up to the next member that is known counts as its content.
+            // Everything up to the next known member counts as its content.
             None => u64::MAX,
         };
         all.push(start);
@@ -47,7 +47,7 @@ pub(super) fn with_lost_members(
     all
 }
 
-/// The start of a member of which the start is lost.
+/// A substitute for a lost member start.
 fn lost_start(
     member_id: u64,
     content_start: u64,
@@ -119,7 +119,7 @@ mod tests {
             starts.remove(lost);
             assert_eq!(found(starts, &all, 30), whole, "without start {lost}");
         }
-        // Without the end of the first one, its content goes on to the next member.
+        // Without the end of the first one, its content extends to the next member.
         assert_eq!(found(vec![a.clone(), c], &[(2, 10)], 30), [(0, 0), (2, 20)]);
         assert_eq!(found(vec![], &[], 30), [(0, 0)]);
         assert_eq!(found(vec![a], &[(0, 30)], 30), [(0, 0)]);

@@ -1,5 +1,4 @@
-//! What of an archive is damaged or missing, by the frames that a scan found: the one place that
-//! decides it, for all verbs.
+//! Decides for all verbs what of an archive is damaged or missing, from the frames found by a scan.
 
 use std::ops::Range;
 
@@ -18,32 +17,32 @@ pub(super) struct SeenFrame {
     pub block_id: Option<u64>,
     /// Whether its payload is damaged.
     pub is_damaged: bool,
-    /// Whether its payload was damaged and is mended.
+    /// Whether its payload was damaged and repaired.
     pub is_mended: bool,
 }
 
 impl SeenFrame {
-    /// Its bytes, by its header.
+    /// Its bytes, according to its header.
     pub(super) fn bytes(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.frame_bytes)
     }
 }
 
-/// What is around the frames of an archive.
+/// What surrounds the frames of an archive.
 pub(super) struct Surroundings {
-    /// The bytes that are the archive's, with its magic and its tail.
+    /// The bytes of the archive, with its magic and tail.
     pub bytes: Range<u64>,
     /// Whether the file ends with it.
     pub is_last: bool,
     /// Whether its magic is intact.
     pub begins_right: bool,
-    /// What the tail behind the last frame says, if there is one.
+    /// The tail after the last frame, if there is one.
     pub tail: Option<u64>,
     /// Whether its bytes end with a tail.
     pub has_tail_at_end: bool,
 }
 
-/// The damaged and missing parts, in the order of the file. Empty if all is there.
+/// The damaged and missing parts, in file order. Empty if nothing is missing.
 pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<DamagedPlace> {
     let magic_end = around.bytes.start + MAGIC.len() as u64;
     let mut lost = Lost::default();
@@ -57,7 +56,7 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
         if frame.is_damaged || frame.is_mended {
             lost.add(part_of(frame), frame.bytes());
         }
-        // What follows a frame whose payload is damaged may begin anywhere after its header.
+        // After a frame with a damaged payload, the next may start anywhere after its header.
         lost.at = lost.at.max(frame.bytes().end);
     }
     let last = seen.iter().rev().find(|seen| !seen.is_damaged);
@@ -82,7 +81,7 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
     lost.places
 }
 
-/// What a damaged frame held.
+/// What a damaged frame contained.
 fn part_of(frame: &SeenFrame) -> DamagedPart {
     match (frame.kind, frame.block_id) {
         (FrameKind::Archive, _) => DamagedPart::Settings,
@@ -100,11 +99,11 @@ fn part_of(frame: &SeenFrame) -> DamagedPart {
 #[derive(Default)]
 struct Lost {
     places: Vec<DamagedPlace>,
-    /// Where the next frame begins if nothing is missing, and its number.
+    /// Where the next frame starts if nothing is missing, and its number.
     at: u64,
     next_sequence: u64,
     next_block: u64,
-    /// The number of the latest place that stands for frames of unknown kinds, since the latest
+    /// The index of the latest place that represents frames of unknown kinds, since the latest
     /// block.
     unknown: Option<usize>,
 }
@@ -117,7 +116,7 @@ impl Lost {
     /// Adds what is missing before a frame.
     fn gap_before(&mut self, frame: &SeenFrame) {
         let frames = frame.sequence.saturating_sub(self.next_sequence);
-        // A damaged frame before it may have had another length than it states.
+        // A damaged frame before it may have had another length than stated.
         let bytes = self.at.min(frame.offset)..frame.offset;
         if frames > 0 || !bytes.is_empty() {
             let part = match (self.next_sequence, frames) {
@@ -133,7 +132,7 @@ impl Lost {
         self.next_sequence = self.next_sequence.max(frame.sequence.saturating_add(1));
     }
 
-    /// A single frame that is missing was a block, if a block is.
+    /// A single missing frame was a block, if a block is missing.
     fn name_block(&mut self, block: u64) {
         let place = self.unknown.take().and_then(|at| self.places.get_mut(at));
         if let Some(place) = place
@@ -173,7 +172,7 @@ impl Lost {
 mod tests {
     use super::*;
 
-    /// Frames of 100 bytes behind the magic: Archive, MemberStart, blocks, MemberEnd, End.
+    /// Frames of 100 bytes after the magic: Archive, MemberStart, blocks, MemberEnd, End.
     fn frames() -> Vec<SeenFrame> {
         let kinds = [
             FrameKind::Archive,
@@ -252,14 +251,14 @@ mod tests {
             let cut = (DamagedPart::CutOff, from, end);
             assert_eq!(parts(&frames()[..found], &around(end)), [cut], "{end}");
         }
-        // Inside of a payload: the frame is longer than what is there.
+        // Inside a payload: the frame is longer than what is left.
         let mut seen = frames()[..5].to_vec();
         seen[4].is_damaged = true;
         assert_eq!(
             parts(&seen, &around(450)),
             [(DamagedPart::CutOff, 408, 450)]
         );
-        // Other data in the place of the end.
+        // Other data in place of the end.
         let seen = &frames()[..5];
         assert_eq!(parts(seen, &around(716)), [(DamagedPart::End, 508, 716)]);
     }

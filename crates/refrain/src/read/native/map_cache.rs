@@ -1,25 +1,24 @@
-//! A cache of the maps of epochs.
+//! A cache of epochs' maps.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::read::native::packed_map::PackedMap;
 
-/// Maps that are cached whatever their size, so that a read that leads to a few epochs decodes each
-/// once.
+/// How many maps are cached regardless of size, so that a read of a few epochs decodes each once.
 const CACHED_MAPS_MIN: usize = 4;
 
-/// The share of the memory for maps that the latest ones take for being expanded, and how many are
-/// expanded whatever their size.
+/// Expanding the latest maps may take 1/8 of the memory for maps, and this many are expanded
+/// regardless of size.
 const EXPANDED_SHARE: u64 = 8;
 const EXPANDED_MAPS_MIN: usize = 4;
 
-/// The maps of the epochs that were used last, in memory that blocks use as far as maps do not.
+/// The most recently used maps of epochs. Blocks use the memory that maps do not.
 pub(super) struct MapCache {
     maps: HashMap<u64, CachedMap>,
     /// By the time of their last use.
     by_use: BTreeMap<u64, u64>,
-    /// The epochs whose maps came last, which are expanded as well.
+    /// The epochs of the latest maps, which are also expanded.
     latest: VecDeque<u64>,
     expanded_bytes: u64,
     clock: u64,
@@ -35,7 +34,7 @@ struct CachedMap {
 }
 
 impl MapCache {
-    /// A cache of up to `bytes_max` bytes, which has `shared_bytes` together with the blocks.
+    /// A cache of up to `bytes_max` bytes, which shares `shared_bytes` with the blocks.
     pub(super) fn new(bytes_max: u64, shared_bytes: u64) -> MapCache {
         MapCache {
             maps: HashMap::new(),
@@ -49,7 +48,7 @@ impl MapCache {
         }
     }
 
-    /// Sets the limits. Returns how many bytes are for blocks.
+    /// Sets the limits. Returns the bytes left for blocks.
     pub(super) fn set_limits(&mut self, bytes_max: u64, shared_bytes: u64) -> u64 {
         self.bytes_max = bytes_max;
         self.shared_bytes = shared_bytes;
@@ -57,7 +56,6 @@ impl MapCache {
         self.bytes_for_blocks()
     }
 
-    /// The map of an epoch.
     pub(super) fn get(&mut self, epoch: u64) -> Option<Arc<PackedMap>> {
         let found = self.maps.get_mut(&epoch)?;
         if found.used != self.clock {
@@ -69,8 +67,8 @@ impl MapCache {
         Some(found.map.clone())
     }
 
-    /// Adds the map of an epoch, and evicts those that were not used for longest. Returns how many
-    /// bytes are for blocks.
+    /// Adds the map of an epoch, and evicts the least recently used ones. Returns the bytes left
+    /// for blocks.
     pub(super) fn add(&mut self, epoch: u64, map: Arc<PackedMap>) -> u64 {
         if !self.maps.contains_key(&epoch) {
             self.clock += 1;
@@ -123,7 +121,7 @@ mod tests {
         map_of(0)
     }
 
-    /// A map of a fresh extent and so many pairs of extents that do not continue one another.
+    /// A map of a fresh extent and this many pairs of non-adjacent extents.
     fn map_of(pairs: usize) -> Arc<PackedMap> {
         let fresh = Extent::Fresh { length: 1 };
         let copy = Extent::Copy {
@@ -175,7 +173,7 @@ mod tests {
         assert_eq!(cache.add(6, map()), 100 * each - taken);
         assert!(cache.get(1).is_none());
         assert!(cache.get(0).is_some() && cache.get(6).is_some());
-        // Four maps remain in any case. The four latest stay expanded, of which one is evicted.
+        // Four maps always stay. The four latest stay expanded, one of which is evicted.
         assert_eq!(cache.set_limits(0, 10 * each), 6 * each - 3 * expanded);
         let left: Vec<u64> = (0..7).filter(|epoch| cache.get(*epoch).is_some()).collect();
         assert_eq!(left, [0, 4, 5, 6]);

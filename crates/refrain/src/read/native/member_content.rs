@@ -1,4 +1,4 @@
-//! The content and the entries of one member of an archive that is opened for random access.
+//! The content and entries of one member of an archive opened for random access.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::read::tree::content::{TreeContent, check_inside};
 use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::work_meter::WorkMeter;
 
-/// The content of an epoch whose blocks are looked for at once, in bytes. That of ordinary epochs
-/// is less.
+/// The maximum content of an epoch whose blocks are looked up at once, in bytes. Ordinary epochs
+/// have less.
 const PREFETCH_BYTES_MAX: u64 = 64 << 20;
 
-/// A member of an opened archive, for one read or verb: what is decoded for it counts together.
+/// A member of an opened archive, for one read or verb, whose decoding is counted together.
 pub(crate) struct MemberContent<A> {
     archive: A,
     number: usize,
     outline: MemberOutline,
     /// The numbers of its Entries frames.
     frames: Range<u64>,
-    /// The numbers of the slices that are in path order, if the frames are not.
+    /// The numbers of the slices in path order, if the frames are not.
     slices: Option<Range<u64>>,
     meter: WorkMeter,
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
-    /// Member `number`, read as `meter` says; `None` if it has no entries.
+    /// Member `number`, read under `meter`; `None` if it has no entries.
     ///
     /// # Errors
-    /// `Usage` if there is no such member; those of the index.
+    /// `Usage` if there is no such member; otherwise from the index.
     pub(super) fn of(
         archive: A,
         number: usize,
@@ -68,7 +68,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         let row = self.archive.index.entries_frame(number)?;
         let read = read_entries(&*self.archive.source, &row, &self.archive.limits);
         let checked = read.and_then(|entries| {
-            // The content of a member whose end is lost may have been longer.
+            // If a member's end is lost, its content may have been longer.
             if !self.outline.is_open {
                 check_inside(&entries, self.outline.content_bytes)
                     .map_err(|error| error.at_offset(row.frame_offset))?;

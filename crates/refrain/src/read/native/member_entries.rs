@@ -1,5 +1,5 @@
-//! The entries of a member that is read from front to back: retained in their packed form until
-//! the member is complete, hashed, and checked as a list.
+//! The entries of a member read from front to back: kept packed until the member is complete,
+//! hashed, and checked as a list.
 
 use refrain_codec::Workspace;
 use refrain_format::{
@@ -13,13 +13,11 @@ use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 
-/// One in so many bytes of the memory is for the targets of hard links that are looked up when the
-/// member is complete.
+/// Targets of hard links to look up when the member is complete may take 1/64 of the memory budget.
 const LINKS_SHARE: u64 = 64;
 /// The memory of such a target, in bytes.
 const TARGET_BYTES: u64 = 32;
 
-/// The entries of a member so far.
 pub(super) struct MemberEntries {
     kind: MemberKind,
     memory_bytes: u64,
@@ -27,13 +25,13 @@ pub(super) struct MemberEntries {
     payload_bytes: u64,
     /// The last path of a tree.
     last_path: Vec<u8>,
-    /// Of a tree: whether its frames are in path order. If they are not, its entries are hashed and
+    /// For a tree: whether its frames are in path order. Otherwise its entries are hashed and
     /// checked at its end.
     is_in_order: bool,
     list: ReadList,
 }
 
-/// Entries that were hashed and checked in their order.
+/// Entries hashed and checked in order.
 struct ReadList {
     hasher: EntriesHasher,
     checker: EntryListChecker,
@@ -66,8 +64,8 @@ impl ReadList {
 }
 
 impl MemberEntries {
-    /// No entries of a member of this kind yet; `None` if such members have none. `memory_bytes` is
-    /// the budget of the whole pass.
+    /// For a member of this kind; `None` if such members have no entries. `memory_bytes` is the
+    /// budget of the whole pass.
     pub(super) fn of(kind: MemberKind, memory_bytes: u64) -> Option<Box<MemberEntries>> {
         let entries = MemberEntries {
             kind,
@@ -81,7 +79,7 @@ impl MemberEntries {
         kind.has_entries().then(|| Box::new(entries))
     }
 
-    /// Adds a frame: its payload and the entries in it.
+    /// Adds a frame: its payload and its entries.
     pub(super) fn add(&mut self, payload: &EntriesPayload, entries: &[Entry]) -> Result<()> {
         if self.kind == MemberKind::Tree {
             let first = entries.first().map_or(&[][..], |entry| &entry.path);
@@ -99,19 +97,18 @@ impl MemberEntries {
         Ok(())
     }
 
-    /// The memory of the entries, in bytes.
+    /// In bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let own = size_of::<MemberEntries>() + self.list.checker.memory_bytes();
         own as u64 + self.payload_bytes
     }
 
-    /// The frames so far.
     pub(super) fn into_payloads(self) -> Vec<EntriesPayload> {
         self.payloads
     }
 
-    /// Compares all entries with the end of their member. Returns their frames, and slices of them
-    /// that are in path order, if they are not.
+    /// Compares all entries with their member's end. Returns their frames, and slices in path order
+    /// if the frames are not.
     pub(super) fn finish(
         mut self,
         end: &MemberEnd,
@@ -158,8 +155,8 @@ impl MemberEntries {
     }
 }
 
-/// Looks for the targets of hard links, which are in frames before those of the links. Their
-/// payloads are unpacked once more, up to the last target.
+/// Looks for the targets of hard links, in frames before the links. Unpacks their payloads again,
+/// up to the last target.
 fn find_targets(
     mut targets: LinkTargets,
     payloads: &[EntriesPayload],

@@ -1,9 +1,9 @@
-//! The extents of an epoch for random reads: packed as they are in the frame, with marks.
+//! The extents of an epoch for random reads: packed as in the frame, with marks.
 //!
 //! An extent takes about 3 bytes instead of the 12 of an [`EpochMap`](crate::read::epoch_map), so
-//! that a reader with little memory retains the extents of a large archive. A read unpacks a part
-//! of at most [`EXTENTS_BETWEEN_MARKS`] extents that it does not need. (A disk image of 4 GiB, 3.0
-//! million extents in 410 epochs: 9.0 MB of sections and 1.9 MB of marks instead of 36.4 MB.)
+//! that a reader with little memory can hold the extents of a large archive. A read unpacks at most
+//! [`EXTENTS_BETWEEN_MARKS`] extents that it does not need. (A disk image of 4 GiB, 3.0 million
+//! extents in 410 epochs: 9.0 MB of sections and 1.9 MB of marks instead of 36.4 MB.)
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::read::native::stated_map::{Piece, StatedMap};
 use crate::store::coding::decode_section;
 
-/// How many extents apart a reader can begin.
+/// How many extents apart a reader can start.
 const EXTENTS_BETWEEN_MARKS: usize = 128;
 
 /// The extents of an epoch, unpacked on demand.
@@ -25,8 +25,8 @@ pub(crate) struct PackedMap {
     section: Vec<u8>,
     marks: Vec<ExtentPosition>,
     has_references: bool,
-    /// The same in a form that is quicker to read, while the map is one of the latest: a pass from
-    /// front to back uses each map once.
+    /// Expanded for quicker reading while the map is one of the latest: a forward pass uses each
+    /// map once.
     expanded: Lock<Option<Arc<StatedMap>>>,
 }
 
@@ -61,7 +61,7 @@ impl PackedMap {
         self.header.content_start..self.header.content_end()
     }
 
-    /// Where the bytes begin in the store that the epoch adds to it.
+    /// Where the epoch's new bytes start in the store.
     pub(crate) fn store_start(&self) -> u64 {
         self.header.store_start
     }
@@ -71,23 +71,23 @@ impl PackedMap {
         self.has_references
     }
 
-    /// The extents expanded, if the map is one of the latest.
+    /// The expanded extents, if the map is one of the latest.
     pub(crate) fn expanded(&self) -> Option<Arc<StatedMap>> {
         self.expanded.lock().clone()
     }
 
-    /// The memory of what is expanded, in bytes.
+    /// The memory of the expanded form, in bytes.
     pub(crate) fn expanded_bytes(&self) -> u64 {
         let expanded = self.expanded.lock();
         expanded.as_ref().map_or(0, |map| map.memory_bytes() as u64)
     }
 
-    /// From now on the map is packed only.
+    /// Drops the expanded form.
     pub(crate) fn forget_expanded(&self) {
         *self.expanded.lock() = None;
     }
 
-    /// The memory that it takes, in bytes, without what is expanded.
+    /// Its memory in bytes, without the expanded form.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.section.capacity()
@@ -111,11 +111,9 @@ impl PackedMap {
     }
 }
 
-/// Unpacks the extents of a range.
 struct Pieces<'a> {
     reader: ExtentReader<'a>,
     content_start: u64,
-    /// What is left.
     range: Range<u64>,
 }
 
@@ -162,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// The piece that a byte of the epoch is in, as long as the byte: the naive way.
+    /// The piece of each byte of the epoch, by counting: the naive way.
     fn piece_of_byte(extents: &[Extent], mut fresh: u64, mut offset: u64) -> Piece {
         for extent in extents {
             if offset < extent.length() {

@@ -1,5 +1,5 @@
-//! The content that is to be decoded, divided into parts: one segment of a member each, or less.
-//! Long zeros of a sparse member are one part, because nobody hashes them.
+//! The content to decode, divided into parts: each at most one segment of a member. Long zeros of a
+//! sparse member are one part, because nobody hashes them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,12 +9,12 @@ use refrain_protect::{HashKind, SEGMENT_BYTES, SPARSE_PIECE_BYTES};
 
 use crate::read::epoch_map::EpochMap;
 
-/// The longest zeros of a part, in bytes: they may go to a pipe, and the user may want to stop.
+/// The longest zeros in a part, in bytes: they may go to a pipe, and the user may want to stop.
 const ZEROS_BYTES_MAX: u64 = 1 << 30;
 
 const PIECE_BYTES: u64 = SPARSE_PIECE_BYTES as u64;
 
-/// A content range to decode: one segment of a member, or a part of it, or zeros.
+/// A content range to decode: a segment of a member, or a part of one, or zeros.
 pub(super) struct PartPlan {
     pub part: u64,
     pub map: Arc<EpochMap>,
@@ -29,7 +29,7 @@ pub(super) struct PartPlan {
     pub blocks_bytes: u64,
 }
 
-/// The content of an epoch that is not divided yet.
+/// The undivided content of an epoch.
 struct UndividedEpoch {
     map: Arc<EpochMap>,
     content: Range<u64>,
@@ -38,8 +38,8 @@ struct UndividedEpoch {
     blocks_bytes: u64,
 }
 
-/// The parts whose decoding has not begun, in the order of content. Only the next ones exist: an
-/// epoch may have 2^50 bytes.
+/// The parts not yet being decoded, in content order. Only the next ones exist: an epoch may have
+/// 2^50 bytes.
 pub(super) struct PartPlans {
     next: VecDeque<PartPlan>,
     parts_max: u64,
@@ -48,8 +48,8 @@ pub(super) struct PartPlans {
     maps_bytes: u64,
     /// The number of parts so far.
     parts: u64,
-    /// The content offsets at which members begin, from the one that is being divided, and how they
-    /// are hashed.
+    /// The content offsets at which members start, beginning with the one being divided, and how
+    /// they are hashed.
     begun: VecDeque<(u64, HashKind)>,
 }
 
@@ -66,12 +66,11 @@ impl PartPlans {
         }
     }
 
-    /// Whether there are fewer parts than may be divided ahead.
+    /// Whether fewer parts exist than may be divided ahead.
     pub(super) fn has_room(&self) -> bool {
         (self.next.len() as u64) < self.parts_max
     }
 
-    /// The next part.
     pub(super) fn front(&self) -> Option<&PartPlan> {
         self.next.front()
     }
@@ -81,12 +80,12 @@ impl PartPlans {
         (self.next.is_empty() && self.undivided.is_empty()).then_some(self.parts)
     }
 
-    /// The memory of the maps, in bytes.
+    /// In bytes.
     pub(super) fn maps_bytes(&self) -> u64 {
         self.maps_bytes
     }
 
-    /// A member begins at this offset in the content. No content of it was added before.
+    /// A member starts at this content offset. None of its content was added before.
     pub(super) fn member_starts(&mut self, content_start: u64, hash: HashKind) {
         self.begun.push_back((content_start, hash));
     }
@@ -107,7 +106,7 @@ impl PartPlans {
         self.divide();
     }
 
-    /// Takes the next part if it needs no job with this number or a higher one.
+    /// Takes the next part if it needs no job with this number or higher.
     pub(super) fn pop_if_after(&mut self, first_decoding: u64) -> Option<PartPlan> {
         let is_ready = |plan: &mut PartPlan| plan.after_decoding <= first_decoding;
         let plan = self.next.pop_front_if(is_ready)?;
@@ -131,10 +130,10 @@ impl PartPlans {
         }
     }
 
-    /// Takes the next part of an epoch, which is inside one segment of its member, or zeros.
+    /// Takes the next part of an epoch, inside one segment of its member, or zeros.
     fn next_part_of(&mut self, epoch: &mut UndividedEpoch) -> PartPlan {
         let at = epoch.content.start;
-        // The member that holds `at` is the last one that begins at or before it.
+        // The member of `at` is the last one that starts at or before it.
         while self.begun.get(1).is_some_and(|&(next, _)| next <= at) {
             self.begun.pop_front();
         }
@@ -165,14 +164,14 @@ impl PartPlans {
 /// What is cut off the beginning of an epoch.
 struct Cut {
     length_bytes: u64,
-    /// Whether it begins where what is hashed at once begins.
+    /// Whether it starts at the start of a unit of hashing.
     begins_whole: bool,
-    /// Whether it also ends there.
+    /// Whether it also ends at the end of one.
     is_whole: bool,
     is_zeros: bool,
 }
 
-/// The rest of the segment, of which there are at most `left_bytes`.
+/// The rest of the segment, at most `left_bytes`.
 fn segment_from(offset_in_member: u64, left_bytes: u64) -> Cut {
     let inside = offset_in_member % SEGMENT_BYTES as u64;
     let segment_left = SEGMENT_BYTES as u64 - inside;
@@ -184,7 +183,7 @@ fn segment_from(offset_in_member: u64, left_bytes: u64) -> Cut {
     }
 }
 
-/// The zeros with which `range` of a sparse member begins, or the rest of its segment without whole
+/// The zeros at the start of `range` of a sparse member, or the rest of its segment without whole
 /// pieces of zeros at the end.
 fn sparse_part(map: &EpochMap, range: Range<u64>, offset_in_member: u64) -> Cut {
     let is_aligned = |at: u64| (offset_in_member + at).is_multiple_of(PIECE_BYTES);
@@ -202,7 +201,7 @@ fn sparse_part(map: &EpochMap, range: Range<u64>, offset_in_member: u64) -> Cut 
     let mut length_bytes = segment;
     let mut at = 0;
     for (_, length) in map.origins(range.start..range.start + segment) {
-        // To the next piece, where zeros may begin that are a part of their own.
+        // Up to the next piece, where zeros that form a separate part may start.
         let next = (offset_in_member + at).next_multiple_of(PIECE_BYTES) - offset_in_member;
         let zeros = map.zeros_from(range.start + at..range.end);
         if at + zeros >= next + PIECE_BYTES && next > 0 && next < segment {
@@ -275,7 +274,7 @@ mod tests {
     #[test]
     fn zeros_of_a_sparse_member_are_parts_of_their_own() {
         const PIECE: u64 = PIECE_BYTES;
-        // Data, zeros that begin and end inside pieces, data to the end of the member.
+        // Data, zeros that start and end inside pieces, data up to the member's end.
         let lengths = [
             (false, 5),
             (true, SEGMENT + 7 * PIECE),
@@ -306,7 +305,7 @@ mod tests {
                 zeros.push((offset, length));
                 assert_eq!((offset % PIECE, length % PIECE), (0, 0));
             } else {
-                // Every part is whole, for the epoch has all of the member.
+                // Every part is whole, since the epoch has the whole member.
                 assert_eq!(plan.segment_at, Some((HashKind::Sparse, offset)));
                 assert!(length <= SEGMENT && offset / SEGMENT == (at - 101) / SEGMENT);
             }

@@ -1,4 +1,4 @@
-//! A member while it is read from front to back.
+//! A member being read from front to back.
 
 use refrain_format::{MemberEnd, MemberStart};
 use refrain_protect::MemberHasher;
@@ -9,15 +9,15 @@ use crate::read::native::member_entries::MemberEntries;
 /// A member whose content is being delivered or is still to be delivered.
 pub(super) struct PendingMember {
     pub start: MemberStart,
-    /// Of the content that was delivered.
+    /// Of the delivered content.
     pub hasher: MemberHasher,
     pub is_started: bool,
-    /// `None` for kinds of members that have none.
+    /// `None` for kinds of members without any.
     pub entries: Option<Box<MemberEntries>>,
 }
 
 impl PendingMember {
-    /// For a reader with so much memory.
+    /// For a reader with this memory.
     pub(super) fn new(start: MemberStart, memory_bytes: u64) -> PendingMember {
         PendingMember {
             entries: MemberEntries::of(start.kind, memory_bytes),
@@ -27,7 +27,7 @@ impl PendingMember {
         }
     }
 
-    /// Its memory, in bytes.
+    /// In bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let entries = self.entries.as_ref();
         let own = size_of::<PendingMember>() + self.start.name.len();
@@ -39,7 +39,7 @@ impl PendingMember {
         String::from_utf8_lossy(&self.start.name).into_owned()
     }
 
-    /// Compares the content, all of which was delivered, with what the end states.
+    /// Compares the completely delivered content with what the end states.
     pub(super) fn compare(&self, end: &MemberEnd) -> Result<()> {
         let (found, stated) = (self.hasher.content_bytes(), end.content_bytes);
         let text = if found != stated {

@@ -1,8 +1,8 @@
-//! References: extents that stand for those of earlier content.
+//! References: extents that stand for extents of earlier content.
 //!
-//! A random read resolves the range it needs, by the maps of earlier epochs as their frames state
-//! them. A pass from front to back resolves every epoch as it arrives, by the resolved maps of the
-//! latest ones, as many as the archive's window demands.
+//! A random read resolves the range it needs, with the maps of earlier epochs as their frames state
+//! them. A forward pass resolves every epoch as it arrives, with as many of the latest resolved
+//! maps as the archive's window demands.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,11 +15,11 @@ use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::stated_map::{Piece, StatedMap};
 
-/// Resolves `range`, by the maps that `map_of` returns for an offset in the content.
+/// Resolves `range`, with the maps that `map_of` returns for a content offset.
 ///
 /// # Errors
-/// `Limit` for references that are too deep, or if there are more than `extents_max` extents;
-/// those of `map_of` and of the maps.
+/// `Limit` for references that are too deep, or for more than `extents_max` extents; otherwise from
+/// `map_of` and the maps.
 pub(crate) fn resolve_range(
     range: Range<u64>,
     extents_max: u64,
@@ -93,17 +93,17 @@ fn too_deep() -> Error {
 /// A resolved map that later epochs may refer to.
 struct RetainedMap {
     map: Arc<EpochMap>,
-    /// For every extent, how many references led to it.
+    /// The number of references leading to each extent.
     depths: Vec<u8>,
 }
 
-/// The latest epochs of a pass from front to back.
+/// The latest epochs of a forward pass.
 #[derive(Default)]
 pub(crate) struct ReferenceHistory {
     retained: VecDeque<RetainedMap>,
     extents: u64,
     memory_bytes: u64,
-    /// The number of the latest extents that may be referred to.
+    /// How many of the latest extents may be referred to.
     window: u64,
 }
 
@@ -116,12 +116,12 @@ impl ReferenceHistory {
         }
     }
 
-    /// Resolves the references of the next epoch, adds their extents to `sums`, and retains the
-    /// map. An epoch may have up to `extents_max` extents.
+    /// Resolves the references of the next epoch, adds their extents to `sums`, and keeps the map.
+    /// An epoch may have up to `extents_max` extents.
     ///
     /// # Errors
-    /// `Damaged` for a reference that reaches beyond the window; `Limit` for one that is too deep,
-    /// if there are too many extents, or if the maps retained take more than `memory_max` bytes.
+    /// `Damaged` for a reference past the window; `Limit` for one that is too deep, for too many
+    /// extents, or if the maps kept take more than `memory_max` bytes.
     pub(crate) fn resolve(
         &mut self,
         stated: StatedMap,
@@ -270,7 +270,7 @@ mod tests {
             StatedMap::parse(&mut Workspace::new(), &header, &raw).unwrap()
         }
 
-        /// Adds an epoch. Returns its resolved extents by the reference implementation.
+        /// Adds an epoch. Returns its extents as resolved by the reference implementation.
         fn push(
             &mut self,
             extents: &[Extent],
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// The store offset or the pattern of every byte of a range.
+    /// The store offset or pattern of every byte of a range.
     fn bytes_of(map: &EpochMap, range: Range<u64>) -> Vec<(u64, Option<u8>)> {
         let mut bytes = vec![];
         for (origin, length) in map.origins(range) {
@@ -430,7 +430,7 @@ mod tests {
     fn an_epoch_of_too_many_extents_is_refused_before_it_is_resolved() {
         let mut epochs = Epochs::default();
         let mut history = ReferenceHistory::new(1 << 20);
-        // Each epoch refers to the one before ten times.
+        // Each epoch refers to the previous one ten times.
         let pair = [Extent::Fresh { length: 1 }, reference(1, 0)];
         let first = [pair[0]; 10];
         let (stated, mut sums) = epochs.stated(&first);

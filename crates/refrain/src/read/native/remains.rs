@@ -1,5 +1,5 @@
-//! What can be read of content that damage concerns, byte by byte: no range is lost because another
-//! one of the same read is.
+//! Reads what remains of damaged content, byte by byte: no range is lost because another one in the
+//! same read is.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
 use crate::read::work_meter::WorkMeter;
 
 impl IndexedArchive {
-    /// Fills `buffer` with the content of a range as far as it can be read, and with zeros where it
-    /// cannot. Returns the ranges of content that are missing, ascending.
+    /// Fills `buffer` with the readable content of a range, and with zeros elsewhere. Returns the
+    /// missing content ranges, ascending.
     pub(super) fn content_remains(
         &self,
         range: Range<u64>,
@@ -36,7 +36,7 @@ impl IndexedArchive {
         Ok(missing)
     }
 
-    /// The same for a range of one epoch, whose own map is intact. What it refers to may be lost.
+    /// As above for a range of one epoch, whose own map is intact. What it refers to may be lost.
     fn mapped_remains(
         &self,
         range: Range<u64>,
@@ -64,7 +64,7 @@ impl IndexedArchive {
     }
 }
 
-/// Notes that a range is missing, if that is what the error says.
+/// Records that a range is missing, if the error says so.
 fn lose(
     error: Error,
     range: Range<u64>,

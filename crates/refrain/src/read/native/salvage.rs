@@ -1,5 +1,5 @@
-//! What remains of damaged blocks: a block whose head is intact states the checksums of its pieces,
-//! so every piece that is decoded right can be used, although others are wrong or cut off.
+//! Salvages damaged blocks: an intact head states the checksums of a block's pieces, so every
+//! correctly decoded piece can be used, although others are wrong or cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,18 +21,18 @@ use crate::read::native::block_frame::{check_location, check_memory};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
 use crate::store::coding::description;
 
-/// The most bytes of a payload that hold its head.
+/// The maximum length of a payload's head.
 const HEAD_BYTES: usize = refrain_format::limits::HEAD_BYTES_MAX + 3;
 
-/// A block whose frame is damaged or cut off, but whose head can be read.
+/// A block with a damaged or truncated frame, but a readable head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DamagedBlock {
     pub row: IndexBlock,
     pub block_id: u64,
 }
 
-/// The damaged Block frame at this offset. `None` if there is none of this archive, or its head
-/// states what is impossible.
+/// The damaged Block frame at this offset. `None` if there is none of this archive, or its head is
+/// impossible.
 pub(crate) fn damaged_block_at(
     source: &dyn Source,
     frame_offset: u64,
@@ -75,8 +75,8 @@ fn block_of(
     })
 }
 
-/// Whether a damaged block has its place between intact ones (sorted by the store): otherwise its
-/// head is damaged as well.
+/// Whether a damaged block fits between intact ones (in store order): otherwise its head is damaged
+/// as well.
 pub(crate) fn fits_between(block: &DamagedBlock, intact: &[(IndexBlock, u64)]) -> bool {
     let (row, id) = (&block.row, block.block_id);
     let store_end = |row: &IndexBlock| row.store_start + row.raw_bytes;
@@ -107,7 +107,7 @@ pub(crate) fn fits_between(block: &DamagedBlock, intact: &[(IndexBlock, u64)]) -
     begins_right && ends_right
 }
 
-/// What is known of a damaged block.
+/// What is known about a damaged block.
 #[derive(Clone)]
 enum Remains {
     /// It was not decoded yet.
@@ -143,7 +143,7 @@ impl DamagedBlocks {
         self.has_any.store(true, Ordering::Release);
     }
 
-    /// Forgets a block that turned out to be whole.
+    /// Drops a block that turned out to be intact.
     pub(crate) fn remove(&self, frame_offset: u64) {
         if self.has_any.load(Ordering::Acquire) {
             self.blocks.lock().remove(&frame_offset);
@@ -183,7 +183,7 @@ impl DamagedBlocks {
         })
     }
 
-    /// Checks that the decoded bytes of this range of a block are right.
+    /// Checks that these decoded bytes of a block are right.
     ///
     /// # Errors
     /// `Damaged`.
@@ -254,7 +254,7 @@ fn nothing_remains(location: &BlockLocation) -> Error {
         .in_block(location.block)
 }
 
-/// The payload of the frame at this offset, as far as it is there.
+/// The payload of the frame at this offset, as far as available.
 fn payload_at(source: &dyn Source, frame_offset: u64, limits: &Limits) -> Result<Vec<u8>> {
     let mut header = [0; FRAME_HEADER_BYTES];
     let count = source.read_at(frame_offset, &mut header)?;
@@ -271,7 +271,7 @@ fn payload_at(source: &dyn Source, frame_offset: u64, limits: &Limits) -> Result
 mod tests {
     use super::*;
 
-    /// Block `id` of the store range, whose frame is at `frame_offset`.
+    /// Block `id` with this store range, in the frame at `frame_offset`.
     fn block(id: u64, store: Range<u64>, frame_offset: u64) -> DamagedBlock {
         DamagedBlock {
             row: IndexBlock {

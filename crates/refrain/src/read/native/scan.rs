@@ -1,9 +1,9 @@
-//! Finds the intact frames of a file whose index, or any other part, is damaged.
+//! Finds the intact frames of a file whose index or other parts are damaged.
 //!
 //! Frames are self-describing: a block states its range of the store, an epoch its range of the
-//! content. An index is rebuilt from the frames that remain, with gaps where frames are missing.
-//! Content in a gap cannot be read; all other content can. Archives that stand one behind the other
-//! are told apart by the id that each of their frames has.
+//! content. An index is rebuilt from the remaining frames, with gaps where frames are missing.
+//! Content in a gap cannot be read; all other content can. Concatenated archives are distinguished
+//! by the id in each of their frames.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,23 +20,23 @@ use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
 use crate::read::native::lost_places::{Surroundings, lost_places};
 use crate::store::frames::read_any_frame_at;
 
-/// The number of bytes that are searched at once.
+/// The number of bytes searched at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// One of the archives that a scan found.
+/// One of the archives found by a scan.
 pub(crate) enum ScannedPart {
     /// Its frames.
     Frames(Box<ScannedArchive>),
-    /// The ordinary form of an archive that is a single frame, which is intact, and what is damaged
-    /// around it.
+    /// The ordinary form of an archive that is a single, intact frame, and what is damaged around
+    /// it.
     Whole(Vec<u8>, Vec<DamagedPlace>),
 }
 
 /// The result of a scan.
 pub(crate) struct Scan {
-    /// The archives, in the order of the file.
+    /// The archives, in file order.
     pub parts: Vec<ScannedPart>,
-    /// The number of bytes outside the frames that were found.
+    /// The number of bytes outside the frames found.
     pub skipped_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
                 offset + frame.header.frame_bytes()
             }
             Err(error) if error.kind == ErrorKind::Io => return Err(error),
-            // The payload of this header is damaged: the next frame may begin anywhere after it.
+            // The payload of this header is damaged: the next frame may start anywhere after it.
             Err(_) => {
                 if let Some(header) = header_at(source, offset, limits)?
                     && let Some(found) = archives.of(header.archive_id)
@@ -79,7 +79,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
     let count = archives.len();
     let nexts: Vec<u64> = archives.iter().skip(1).map(FoundFrames::start).collect();
     for (number, mut found) in archives.into_iter().enumerate() {
-        // The magic of the next archive is not of this one.
+        // The magic of the next archive does not belong to this one.
         let bound = match nexts.get(number) {
             Some(next) => next.saturating_sub(MAGIC.len() as u64),
             None => file_bytes,
@@ -102,7 +102,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
     Ok(scan)
 }
 
-/// The archive that the file is, if it is a single frame whose header is damaged.
+/// The archive in the file, if it is a single frame with a damaged header.
 fn whole_without_header(source: &dyn Source, file_bytes: u64) -> Result<Option<FoundFrames>> {
     if file_bytes > whole::WHOLE_ARCHIVE_BYTES_MAX as u64 {
         return Ok(None);
@@ -133,7 +133,7 @@ struct FoundArchives {
 }
 
 impl FoundArchives {
-    /// The archive with this id; `None` if there are too many.
+    /// `None` if there are too many archives.
     fn of(&mut self, id: u32) -> Option<&mut FoundFrames> {
         let number = match self.numbers.get(&id) {
             Some(number) => *number,
@@ -148,8 +148,8 @@ impl FoundArchives {
     }
 }
 
-/// The archives without those that are embedded in the content of another one, of which a damaged
-/// frame, or one whose header is lost, uncovers frames.
+/// Removes archives embedded in another one's content, whose frames are exposed by a frame that is
+/// damaged or has lost its header.
 fn without_embedded(mut archives: Vec<FoundFrames>) -> Vec<FoundFrames> {
     archives.retain(|found| found.seen.iter().any(|seen| !seen.is_damaged));
     archives.sort_by_key(FoundFrames::start);
@@ -173,7 +173,7 @@ fn without_embedded(mut archives: Vec<FoundFrames>) -> Vec<FoundFrames> {
             || damaged
                 .iter()
                 .any(|(id, range)| *id != found.archive_id && is_inside(range));
-        // An archive of which the beginning is lost began before what is found of it.
+        // An archive with a lost beginning started before the first frame found.
         let may_be_embedded = starts_late.iter().skip(number + 1).any(|&late| late);
         let follows = match kept.last() {
             None => own.start == MAGIC.len() as u64,
@@ -211,12 +211,12 @@ fn tail_at(source: &dyn Source, offset: u64) -> Result<Option<u64>> {
     Ok(Tail::parse(&tail[..count]).ok().map(|tail| tail.back_bytes))
 }
 
-/// Where an archive is cut off whose frames, from the first one on, follow each other up to the end
-/// of the file: the length of the file. Reads the headers only.
+/// Where an archive is truncated whose frames, starting with the first, continue up to the end of
+/// the file: the length of the file. Reads only headers.
 pub(crate) fn cut_off_at(source: &dyn Source, limits: &Limits) -> Result<Option<u64>> {
     let file_bytes = source.size_bytes()?;
     if !begins_right(source, 0)? {
-        // Not even the magic is whole.
+        // Not even the magic is complete.
         let mut start = vec![0; MAGIC.len()];
         let count = source.read_at(0, &mut start)?;
         let is_cut = (1..MAGIC.len()).contains(&count) && MAGIC.starts_with(&start[..count]);
@@ -262,7 +262,7 @@ fn next_header(source: &dyn Source, mut at: u64, window: &mut [u8]) -> Result<Op
         if count < window.len() {
             return Ok(None);
         }
-        // A header may begin in this window and end in the next.
+        // A header may start in this window and end in the next.
         at += (count - (FRAME_HEADER_BYTES - 1)) as u64;
     }
 }

@@ -1,4 +1,4 @@
-//! Decoded content of one segment, or of a part of it.
+//! Decoded content of a segment, or of a part of it.
 
 use std::ops::Range;
 
@@ -10,29 +10,28 @@ use crate::read::epoch_map::EpochMap;
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
 
-/// The decoded content of one segment of a member, or of a part of it.
+/// The decoded content of a segment of a member, or of a part of it.
 pub(crate) struct SegmentPart {
     pub bytes: PartContent,
     pub length_bytes: u64,
-    /// The hash of a whole segment. A part of a segment is hashed at its delivery.
+    /// The hash of a whole segment. A part of a segment is hashed when delivered.
     hash: Option<MemberSegment>,
 }
 
-/// A part that could not be decoded as a whole.
+/// A part that could not be decoded completely.
 pub(crate) struct BrokenPart {
     pub error: Error,
-    /// What of it is before the damage.
+    /// The content before the damage.
     pub prefix: Vec<u8>,
 }
 
-/// The bytes of a segment part.
 pub(crate) enum PartContent {
     Bytes(Vec<u8>),
     Zeros,
 }
 
 impl SegmentPart {
-    /// Zeros, which are hashed at their delivery.
+    /// Zeros, which are hashed when delivered.
     pub(crate) fn zeros(length_bytes: u64) -> SegmentPart {
         SegmentPart {
             bytes: PartContent::Zeros,
@@ -42,7 +41,7 @@ impl SegmentPart {
     }
 
     /// Decodes the content range `content`, which `map` covers. `segment_at` is its offset in its
-    /// member, and how that is hashed, if it is a whole segment. What is decoded counts on `meter`.
+    /// member, and how that is hashed, if it is a whole segment. Decoding counts on `meter`.
     pub(crate) fn decode(
         (store, meter): (&StoreReader, &WorkMeter),
         buffers: &BufferPool,
@@ -69,7 +68,7 @@ impl SegmentPart {
         segment_at: Option<(HashKind, u64)>,
     ) -> Result<SegmentPart> {
         let length_bytes = content.end - content.start;
-        // Only buffers of whole segments retain their length in the pool: extending the buffer of a
+        // Only buffers of whole segments keep their length in the pool: extending the buffer of a
         // short part to a segment costs more than decoding the part.
         let bytes = if length_bytes == SEGMENT_BYTES as u64 {
             buffers.get_full()
@@ -99,7 +98,7 @@ impl SegmentPart {
         })
     }
 
-    /// Appends the content to the hash of its member.
+    /// Adds the content to its member's hash.
     pub(crate) fn hash_into(
         &self,
         hasher: &mut MemberHasher,
@@ -112,7 +111,7 @@ impl SegmentPart {
     }
 }
 
-/// What of a range of content is before damage.
+/// The part of a content range before damage.
 fn prefix(
     (store, meter): (&StoreReader, &WorkMeter),
     map: &EpochMap,

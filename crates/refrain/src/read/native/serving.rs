@@ -1,4 +1,4 @@
-//! Holes and decoding ahead, for those who serve an archive.
+//! Finding holes and decoding ahead, for serving an archive.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::read::read_statistics::count;
 use crate::read::store_reader::Depth;
 
 impl IndexedArchive {
-    /// Calls `each` for the runs of a range of a member's content, until it returns `false`.
-    /// Neighbours are of different sorts, except where epochs meet.
+    /// Calls `each` for the runs in a range of a member's content, until it returns `false`.
+    /// Adjacent runs differ in kind, except at epoch borders.
     pub(super) fn runs_of(
         &self,
         member: usize,
@@ -22,7 +22,7 @@ impl IndexedArchive {
         let row = self.outline(member)?;
         if range.end > row.content_bytes {
             let text = format!(
-                "the range {} to {} ends beyond the end: the member has {} bytes",
+                "the range {} to {} ends past the end of the member, which has {} bytes",
                 range.start, range.end, row.content_bytes
             );
             return Err(Error::new(ErrorKind::Usage, text));

@@ -1,4 +1,4 @@
-//! The extents of an epoch as its frame states them, before references are resolved.
+//! The extents of an epoch as stated by its frame, before references are resolved.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::store::coding::decode_section;
 /// Marks an origin that is an offset in the content.
 const IS_REFERENCE: u64 = 1 << 62;
 
-/// The extents of an epoch as its frame states them.
+/// The extents of an epoch as stated by its frame.
 pub(crate) struct StatedMap {
     /// Origins may be marked as references.
     pub(crate) map: EpochMap,
@@ -27,7 +27,7 @@ pub(crate) enum Piece {
         pattern: Pattern,
         phase: u64,
     },
-    /// The same content as from this offset on.
+    /// The same content as at this offset.
     Reference(u64),
 }
 
@@ -46,7 +46,7 @@ impl StatedMap {
     }
 
     /// Checks the decoded section of an Extents frame. Calls `each` for the extents, with the
-    /// reader that stands behind them.
+    /// reader positioned after each.
     pub(crate) fn read(
         head: &ExtentsHeader,
         section: &[u8],
@@ -85,7 +85,7 @@ impl StatedMap {
         })
     }
 
-    /// The memory of the map, in bytes.
+    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.map.memory_bytes()
     }

@@ -1,4 +1,4 @@
-//! The blocks of a pass from front to back, decoded again where later extents refer to them.
+//! The blocks of a forward pass, decoded again when later extents refer to them.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,23 +14,22 @@ use crate::read::native::block_frame::decode_block_frame;
 use crate::read::store_reader::{BlockDecoder, BlockLocation, DecodeResources, DecodedBlock};
 use crate::store::frames::{CheckedFrame, read_frame_at};
 
-/// A block whose frame has been read.
+/// A block whose frame was read.
 struct StreamedBlock {
     location: BlockLocation,
-    /// Retained until the block was decoded, or, for a pipe, while it is within reach and there is
-    /// room for it.
+    /// Kept until the block was decoded or, for a pipe, while it is within reach and fits.
     payload: Option<Arc<Vec<u8>>>,
-    /// The length and the checksum of a payload in the temporary file.
+    /// The length and checksum of a payload in the temporary file.
     spilled: Option<(usize, u64)>,
 }
 
-/// The blocks whose frames have been read so far.
+/// The blocks whose frames were read so far.
 pub(crate) struct StreamedBlocks {
     /// Reads a block again; `None` for a pipe.
     source: Option<Arc<dyn Source>>,
     limits: Limits,
     streamed: Lock<VecDeque<StreamedBlock>>,
-    /// Where payloads of a pipe go for which there is no memory.
+    /// Where a pipe's payloads go that do not fit into memory.
     spill: Option<FrameSpill>,
 }
 
@@ -70,7 +69,7 @@ impl FrameSpill {
 }
 
 impl StreamedBlocks {
-    /// `temporary` is a directory for what has no room in memory.
+    /// `temporary` is a directory for what does not fit into memory.
     pub(super) fn new(
         source: Option<Arc<dyn Source>>,
         limits: Limits,
@@ -88,13 +87,13 @@ impl StreamedBlocks {
         }
     }
 
-    /// Whether frames without room in memory go to a temporary file.
+    /// Whether frames that do not fit into memory go to a temporary file.
     pub(super) fn spills(&self) -> bool {
         self.spill.is_some()
     }
 
-    /// Writes the payloads of the oldest blocks to the temporary file, so that at most `bytes_max`
-    /// of them remain in memory.
+    /// Writes the payloads of the oldest blocks to the temporary file, until at most `bytes_max` of
+    /// them are in memory.
     pub(super) fn spill_all_but(&self, bytes_max: u64) -> Result<()> {
         let Some(spill) = &self.spill else {
             return Ok(());
@@ -154,7 +153,7 @@ impl StreamedBlocks {
         }
     }
 
-    /// Evicts the blocks that begin before `archive_offset`, for a pipe.
+    /// Evicts blocks that start before `archive_offset`, for a pipe.
     pub(super) fn evict_before(&self, archive_offset: u64) {
         let mut streamed = self.streamed.lock();
         while self.source.is_none()
@@ -173,14 +172,14 @@ impl StreamedBlocks {
         }
     }
 
-    /// The archive offset of the first retained block, for a pipe.
+    /// The archive offset of the first block kept, for a pipe.
     pub(super) fn first_retained_offset(&self) -> Option<u64> {
         let streamed = self.streamed.lock();
         let first = streamed.front().filter(|_| self.source.is_none());
         first.map(|block| block.location.frame_offset)
     }
 
-    /// The payload of a block's frame; its checksum is verified.
+    /// The payload of a block's frame, with its checksum verified.
     fn payload(&self, location: &BlockLocation) -> Result<Arc<Vec<u8>>> {
         let streamed = self.streamed.lock();
         let first = streamed.front().map_or(0, |first| first.location.block);

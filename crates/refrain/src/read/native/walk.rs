@@ -1,8 +1,8 @@
 //! Reads an archive sequentially: checks every frame, decodes content in parallel and delivers it
 //! in order.
 //!
-//! Files and pipes, extraction and verification use the same code. They differ only in the source
-//! of an earlier block that is needed again: the file, or frames in memory, as many as the
+//! Files and pipes, extraction and verification use the same code. They differ only in where an
+//! earlier block comes from when it is needed again: the file, or frames in memory, as many as the
 //! archive's reach requires.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,10 +38,9 @@ use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::{CheckedFrame, FrameReader};
 
-/// Progress is reported after each frame, and within an epoch after so many bytes.
+/// Progress is reported after each frame, and within an epoch after this many bytes.
 const REPORT_BYTES: u64 = 64 << 20;
 
-/// The result of a job.
 enum JobResult {
     Frame {
         reader: Box<FrameReader>,
@@ -69,7 +68,7 @@ struct PlannedEpoch {
     archive_offset: u64,
 }
 
-/// The data that all workers share.
+/// Data shared by all workers.
 struct WalkContext {
     store: StoreReader,
     meter: Arc<WorkMeter>,
@@ -82,7 +81,7 @@ pub(crate) struct WalkOptions {
     pub threads: usize,
     pub memory_bytes: u64,
     pub limits: Limits,
-    /// A directory for frames of a pipe that have no room in memory.
+    /// A directory for a pipe's frames that do not fit into memory.
     pub temporary: Option<PathBuf>,
     /// Counts what is decoded.
     pub meter: Arc<WorkMeter>,
@@ -90,8 +89,8 @@ pub(crate) struct WalkOptions {
     pub content_limit: ContentLimit,
 }
 
-/// Reads one archive sequentially and adds to the totals. Returns the reader, which has read what
-/// follows the archive. See the module documentation.
+/// Reads one archive sequentially and adds to the totals. Returns the reader, positioned after the
+/// archive. See the module documentation.
 pub(super) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     reader: Box<FrameReader>,
@@ -109,7 +108,7 @@ pub(super) fn walk<'env>(
             blocks.clone(),
             options.limits,
             options.memory_bytes,
-            // One shard: the pass needs all of the memory at one place.
+            // One shard: the pass needs all of the memory in one place.
             (shares.cache_bytes, u64::MAX),
             options.threads,
         ),
@@ -123,7 +122,7 @@ pub(super) fn walk<'env>(
         options,
         visitor,
         watch,
-        // The walk retains more for each block than measuring the reach does.
+        // The walk keeps more per block than measuring the reach does.
         checker: StreamChecker::measuring_reach(&options.limits),
         held: HeldFrames::new(&options.limits),
         workspace: Workspace::new(),
@@ -165,7 +164,7 @@ pub(super) fn walk<'env>(
     walk.reader.ok_or_else(lost)
 }
 
-/// The completion type of the crew.
+/// The crew's completion type.
 pub(crate) struct Event(JobResult);
 
 struct Walk<'a, 'scope, 'env> {
@@ -175,35 +174,35 @@ struct Walk<'a, 'scope, 'env> {
     visitor: &'a mut dyn ContentVisitor,
     watch: &'a dyn Watch,
     checker: StreamChecker,
-    /// Frames that wait for blocks.
+    /// Frames waiting for blocks.
     held: HeldFrames<CheckedFrame>,
     workspace: Workspace,
     references: ReferenceHistory,
     reach_bytes: u64,
     content_bytes_total: Option<u64>,
-    /// Parts whose decoding has not begun.
+    /// Parts not being decoded yet.
     plans: PartPlans,
-    /// Epochs with parts that are not decoded yet. Recorded only if the reach is limited.
+    /// Epochs with undecoded parts. Recorded only if the reach is limited.
     epochs: VecDeque<PlannedEpoch>,
     /// The end of the content whose extents were read.
     planned_end: u64,
-    /// Files whose content is not delivered up to an offset, by the names of their members.
+    /// Files whose content up to an offset is not delivered yet, by the names of their members.
     unnamed: VecDeque<(u64, Vec<u8>, Vec<Vec<u8>>)>,
     /// The memory of the members in `open`.
     starts_bytes: u64,
-    /// Decoded parts that wait for their delivery in order.
+    /// Decoded parts waiting for their turn.
     decoded: BTreeMap<u64, DecodedPart>,
     next_delivered: u64,
     shares: MemoryShares,
     /// The number of parts being decoded, or decoded and not delivered.
     parts_in_flight: u64,
-    /// The numbers of the blocks being decoded ahead of the parts that need them, by job number.
+    /// The numbers of blocks being decoded ahead of the parts that need them, by job number.
     decoding: BTreeMap<u64, u64>,
     decoding_bytes: u64,
     next_decoding: u64,
     /// The decoded size of all blocks so far.
     blocks_bytes: u64,
-    /// Members that have begun and are not delivered completely, in order.
+    /// Members begun and not delivered completely, in order.
     open: VecDeque<PendingMember>,
     /// The known ends of the first members in `open`.
     ends: VecDeque<MemberEnd>,
@@ -212,11 +211,11 @@ struct Walk<'a, 'scope, 'env> {
     totals: WalkTotals,
     /// The content bytes of the latest report.
     reported_bytes: u64,
-    /// Those of the archives before this one.
+    /// Totals of earlier archives.
     before: WalkTotals,
-    /// Where the archive begins in the file.
+    /// Where the archive starts in the file.
     archive_start: u64,
-    /// Damage, of the archive or behind it. What is before it is delivered before this is returned.
+    /// Damage in or after the archive. Everything before it is delivered before this is returned.
     error_behind: Option<Error>,
 }
 
@@ -235,7 +234,7 @@ impl Walk<'_, '_, '_> {
                 }
             }
             self.deliver()?;
-            // Zeros are there at once: no event says so.
+            // Zeros are ready at once, without an event.
             while self.start_parts() && !is_cancelled(self.watch) {
                 self.deliver()?;
             }
@@ -263,12 +262,12 @@ impl Walk<'_, '_, '_> {
         })
     }
 
-    /// Where the next frame begins in the file.
+    /// Where the next frame starts in the file.
     fn archive_offset(&self) -> u64 {
         self.archive_start + self.checker.offset()
     }
 
-    /// Submits the reading of the next frame, if the limits permit or if the delivery needs it.
+    /// Submits the reading of the next frame, if the limits permit or the delivery needs it.
     fn read_next(&mut self) {
         let decoding = self.decoding.len() as u64;
         let has_room = self.may_plan_more()
@@ -286,8 +285,8 @@ impl Walk<'_, '_, '_> {
         });
     }
 
-    /// Whether further extents may be planned. More than a few segments are planned only if further
-    /// blocks can be decoded meanwhile: those of slow codecs take a second each, and the extents
+    /// Whether to plan further extents. More than a few segments are planned only if further blocks
+    /// can be decoded at the same time: those of slow codecs take a second each, and the extents
     /// between two of them may produce hundreds of megabytes of content.
     fn may_plan_more(&self) -> bool {
         let Some(first) = self.plans.front() else {
@@ -296,8 +295,8 @@ impl Walk<'_, '_, '_> {
         if self.plans.has_room() {
             return true;
         }
-        // A pipe's history, and blocks within a limited reach, are retained until the parts that
-        // need them are decoded.
+        // A pipe's history, and blocks within a limited reach, are kept until the parts that need
+        // them are decoded.
         let needs_only_maps = self.can_reread() && self.reach_bytes == REACH_UNLIMITED;
         let ahead_bytes = self.blocks_bytes - first.blocks_bytes;
         self.context.store.has_slow_blocks()
@@ -326,7 +325,7 @@ impl Walk<'_, '_, '_> {
                     }
                 });
                 match used {
-                    // What is before the damage is delivered.
+                    // Everything before the damage is delivered.
                     Err(error)
                         if error.kind == ErrorKind::Damaged || self.checker.is_complete() =>
                     {
@@ -345,7 +344,7 @@ impl Walk<'_, '_, '_> {
                 self.decoding_bytes -= location.raw_bytes;
                 self.context.blocks.release_payload(location.block);
                 match result {
-                    // The part that needs the block meets it again, in its turn.
+                    // The part that needs the block meets the error again, in its turn.
                     Err(error) if error.kind == ErrorKind::Damaged => {
                         self.error_behind.get_or_insert(error);
                     }
@@ -359,7 +358,7 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// No more frames come. Those that wait for blocks are used as far as their blocks are there.
+    /// No more frames come. Those waiting for blocks are used as far as their blocks exist.
     fn end(&mut self) {
         self.at_end = true;
         if !self.checker.is_complete() {
@@ -428,8 +427,8 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Says at once that a pipe may need more memory than there is. Whether it does depends on the
-    /// length of the archive, which is not known.
+    /// Warns early that a pipe may need more memory than available. Whether it does depends on the
+    /// unknown length of the archive.
     fn warn_of_reach(&self) {
         let allowed = self.options.memory_bytes / 2;
         let is_long = self.reach_bytes != REACH_UNLIMITED && self.reach_bytes > allowed;
@@ -443,7 +442,7 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Checks entries, and retains them until their member is complete.
+    /// Checks entries, and keeps them until their member is complete.
     fn entries(&mut self, member_id: u64, entries: &[Entry], frame: &CheckedFrame) -> Result<()> {
         self.totals.entries += entries.len() as u64;
         let first_id = self.open.front().map_or(0, |first| first.start.member_id);
@@ -526,7 +525,7 @@ impl Walk<'_, '_, '_> {
     /// Submits the decoding of a block that will be needed. Otherwise the first part that needs it
     /// decodes it while other parts wait.
     fn decode_ahead(&mut self, location: BlockLocation) {
-        // A second job for the same block would occupy a worker while it waits for the first one.
+        // A second job for the same block would occupy a worker while it waits for the first.
         if self.decoding.values().any(|&block| block == location.block) {
             return;
         }
@@ -549,20 +548,20 @@ impl Walk<'_, '_, '_> {
         });
     }
 
-    /// Evicts the blocks that are out of reach at `archive_offset`, for a pipe. Returns the number
-    /// of latest archive bytes that must be retained.
+    /// Evicts blocks out of reach at `archive_offset`, for a pipe. Returns how many of the latest
+    /// archive bytes must be kept.
     fn evict_unreachable(&mut self, archive_offset: u64) -> u64 {
         let blocks = &self.context.blocks;
         if self.reach_bytes != REACH_UNLIMITED {
             let is_delivered =
                 |epoch: &mut PlannedEpoch| epoch.content_end <= self.totals.content_bytes;
             while self.epochs.pop_front_if(is_delivered).is_some() {}
-            // Parts that are not decoded yet need the blocks within reach of their own extents.
+            // Undecoded parts need the blocks within reach of their own extents.
             let oldest = self.epochs.front().map(|epoch| epoch.archive_offset);
             let from = oldest.unwrap_or(archive_offset);
             blocks.evict_before(from.saturating_sub(self.reach_bytes));
         }
-        // Blocks retained for parts in flight do not count: whether an archive is refused must not
+        // Blocks kept for parts in flight do not count: whether an archive is refused must not
         // depend on timing.
         let first = blocks.first_retained_offset().unwrap_or(archive_offset);
         (archive_offset - first).min(self.reach_bytes)
@@ -626,7 +625,7 @@ impl Walk<'_, '_, '_> {
         has_zeros
     }
 
-    /// The content offset of the end of the first pending member, if it is known.
+    /// The content offset of the end of the first pending member, if known.
     fn front_end(&self) -> Option<u64> {
         let next = self.open.get(1).map(|next| next.start.content_start);
         let stated = self.ends.front().zip(self.open.front());
@@ -677,7 +676,7 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Passes on what is known of the members that damage ended.
+    /// Passes on what is known of the members cut short by damage.
     fn hand_over(&mut self) -> Result<()> {
         while let Some(member) = self.open.pop_front() {
             if !member.is_started {

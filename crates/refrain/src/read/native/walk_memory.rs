@@ -1,15 +1,15 @@
-//! How a pass over an archive divides its memory.
+//! Divides the memory of a pass over an archive.
 
 use refrain_protect::SEGMENT_BYTES;
 
 use crate::read::store_reader::codec_share_bytes;
 
-/// Decoded blocks that a pipe's frames leave room for where they may go to a temporary file. To
-/// read a frame again takes a hundredth of the time that decoding its block takes: a GB of a kernel
-/// tree with 128 MiB took 73 s of processor time where frames filled the memory.
+/// The size of decoded blocks for which a pipe's frames make room if they may go to a temporary
+/// file. Reading a frame again takes a hundredth of the time that decoding its block takes: a GB of
+/// a kernel tree with 128 MiB took 73 s of processor time where frames filled the memory.
 const CACHE_BYTES_WANTED: u64 = 256 << 20;
 
-/// Below, decoded blocks get what larger budgets spend on parts in flight.
+/// Below this, decoded blocks get what larger budgets spend on parts in flight.
 const SMALL_BYTES: u64 = 512 << 20;
 
 /// Bytes for the process itself: code, stacks, lists.
@@ -21,7 +21,7 @@ pub(super) struct MemoryShares {
     pub(super) parts_max: u64,
     /// The number of blocks being decoded ahead.
     pub(super) blocks_max: u64,
-    /// The decoded size of these blocks beyond which no further frame is read.
+    /// No further frame is read once these blocks exceed this decoded size.
     pub(super) pending_bytes_max: u64,
     /// The memory for decoded blocks.
     pub(super) cache_bytes: u64,
@@ -39,8 +39,8 @@ impl MemoryShares {
         let maps_bytes = memory_bytes / 16;
         let history_bytes = if can_reread { 0 } else { memory_bytes / 2 };
         let others = PROCESS_BYTES + maps_bytes + codec_share_bytes(memory_bytes) + history_bytes;
-        // A pipe's history may need less than its half; `walk` adds a part of the rest to
-        // the block cache.
+        // A pipe's history may need less than its half; `walk` gives a part of the rest to the
+        // block cache.
         let used = parts_max * SEGMENT_BYTES as u64 + pending_bytes_max + others;
         MemoryShares {
             parts_max,
@@ -49,7 +49,7 @@ impl MemoryShares {
             cache_bytes: memory_bytes.saturating_sub(used),
         }
     }
-    /// The most bytes of a pipe's frames in memory where others go to a temporary file.
+    /// The maximum bytes of a pipe's frames in memory if others go to a temporary file.
     pub(super) fn frames_bytes_max(&self, memory_bytes: u64) -> u64 {
         // An eighth less than without a temporary file, for what is being written.
         let most = memory_bytes / 8 * 3;
@@ -57,7 +57,7 @@ impl MemoryShares {
         most.saturating_sub(missing).max(memory_bytes / 16)
     }
 
-    /// The memory for decoded blocks while so many bytes of a pipe's frames are in memory.
+    /// The memory for decoded blocks while this many bytes of a pipe's frames are in memory.
     pub(super) fn cache_beside(&self, frames_bytes: u64, memory_bytes: u64) -> u64 {
         // Small budgets write one frame at a time.
         let for_both = if memory_bytes < SMALL_BYTES {

@@ -1,5 +1,5 @@
-//! Which entries of a tree are restored: those that are selected, the directories above them, and
-//! what hard links among them need.
+//! Chooses the entries of a tree to restore: selected ones, the directories above them, and what
+//! their hard links need.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use refrain_format::entry_bytes;
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 
-/// Chooses entries one by one, in the order of their list.
+/// Chooses entries one by one, in list order.
 pub(crate) struct Chosen<'a> {
     /// `None`: all are chosen.
     selection: Option<&'a Selection>,
-    /// Whether a directory that does not hold the present entry holds none of the later ones.
+    /// Whether a directory without the present entry has none of the later ones either.
     is_sorted: bool,
-    /// Directories that are chosen if an entry inside is, by their names.
+    /// Directories to choose if an entry inside is chosen, by their names.
     parents: BTreeMap<Vec<Vec<u8>>, Entry>,
     parents_bytes: usize,
     parents_bytes_max: usize,
 }
 
-/// One in so many bytes of the memory is for directories that may be chosen later.
+/// Directories that may be chosen later may take 1/8 of the memory budget.
 const PARENTS_SHARE: u64 = 8;
 
-/// The memory of the name of a component.
+/// The memory of a component's name.
 const NAME_BYTES: usize = 48;
 
 /// The memory of an entry.
@@ -34,7 +34,7 @@ pub(crate) fn memory_bytes(entry: &Entry) -> usize {
 }
 
 impl<'a> Chosen<'a> {
-    /// `memory_bytes` is the memory of the run.
+    /// `memory_bytes` is the run's memory.
     pub(crate) fn new(
         selection: Option<&'a Selection>,
         content: &dyn TreeContent,
@@ -121,7 +121,7 @@ fn parent_bytes(names: &[Vec<u8>], entry: &Entry) -> usize {
     memory_bytes(entry) + entry.path.len() + names.len() * NAME_BYTES
 }
 
-/// The names of a path, without those that mean nothing.
+/// The components of a path, without meaningless ones.
 fn names(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|byte| *byte == b'/');
     let names = names.filter(|name| !matches!(*name, b"" | b"."));
@@ -130,9 +130,10 @@ fn names(path: &[u8]) -> Vec<Vec<u8>> {
 
 /// The files that hard links among the restored entries need, because the files that they link to
 /// were not selected: each under the path of the first such link. The other links are given to the
-/// target again, as links to that path; links without any file too, which the target reports.
+/// target again, as links to that path; so are links without any file, which the target reports.
 ///
 /// # Errors
+/// From reading entries.
 /// Those of reading entries.
 pub(crate) fn files_of_links(
     content: &dyn TreeContent,

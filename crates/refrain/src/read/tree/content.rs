@@ -1,4 +1,4 @@
-//! The interface of the content and the entries of a tree that is read.
+//! The interface to the content and entries of a tree being read.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use crate::read::lost_entries::LostEntries;
 use crate::read::store_reader::Depth;
 use crate::read::tree::frame_entries::FrameEntries;
 
-/// The content and the entries of one tree member, which many threads read at once.
+/// The content and entries of a tree member, read by many threads at once.
 pub(crate) trait TreeContent: Sync {
     /// The length of the content in bytes.
     fn content_bytes(&self) -> u64;
 
-    /// Fills `buffer` with content from `offset`; the range is inside the content.
+    /// Fills `buffer` with content at `offset`; the range is inside the content.
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()>;
 
-    /// Fills `buffer` with content from `offset` as far as it can be read, and with zeros where it
-    /// cannot. Returns the ranges of content that are missing, ascending.
+    /// Fills `buffer` with the readable content at `offset`, and with zeros elsewhere. Returns the
+    /// missing content ranges, ascending.
     fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>>;
 
-    /// The entries that are lost with the frames that held them.
+    /// The entries lost with their frames.
     fn lost_entries(&self) -> LostEntries {
         LostEntries::default()
     }
@@ -32,37 +32,37 @@ pub(crate) trait TreeContent: Sync {
         false
     }
 
-    /// The number of entries of a frame, as far as it is known without reading it.
+    /// The number of entries of a frame, if known without reading it.
     fn stated_count(&self, _frame: usize) -> Result<u64> {
         Ok(0)
     }
 
-    /// The number of parts in which the entries come: Entries frames, or, of a tree whose frames
-    /// are not in path order, slices of them that are. Both are called frames here.
+    /// The number of parts in which the entries come: Entries frames or, if a tree's frames are not
+    /// in path order, slices of them that are. Both are called frames here.
     fn entry_frames(&self) -> Result<usize>;
 
     /// The entries of a frame, or of a slice. Their content is inside the member's.
     fn entries_of(&self, frame: usize) -> Result<FrameEntries>;
 
-    /// The number of all entries and their hash, as the member's end states them; `None` if they
-    /// need not be compared, or the end is lost.
+    /// The number of all entries and their hash, as stated by the member's end; `None` if they need
+    /// not be compared, or the end is lost.
     fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>>;
 
-    /// The frames that may hold the entry with this path. If several entries have it, the last one
-    /// counts.
+    /// The frames that may have the entry with this path. If several entries have it, the last one
+    /// wins.
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>>;
 
     /// Whether the entries are known to ascend by path, over all frames.
     fn is_sorted(&self) -> bool;
 
-    /// Whether the entries are those of a tar stream, whose headers the tar view restores.
+    /// Whether the entries are from a tar stream, whose headers the tar view restores.
     fn is_recorded(&self) -> bool;
 
-    /// The blocks to be decoded before `content` is read, each as a number for
-    /// [`TreeContent::decode_block`]. Empty where decoding ahead gains nothing.
+    /// The blocks to decode before `content` is read, each as a number for
+    /// [`TreeContent::decode_block`]. Empty if decoding ahead gains nothing.
     fn blocks_to_prefetch(&self, content: Range<u64>) -> Result<Vec<u64>>;
 
-    /// Decodes a block for the reads that follow.
+    /// Decodes a block ahead of reads.
     fn decode_block(&self, block: u64) -> Result<()>;
 }
 

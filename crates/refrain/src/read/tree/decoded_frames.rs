@@ -1,5 +1,5 @@
-//! Decoded frames of entries, those used last: the entries of a tree come in slices, and the slices
-//! of one frame come one after the other or in turn with those of a few others.
+//! The most recently used decoded frames of entries: a tree's entries come in slices, and the
+//! slices of a frame are consecutive or alternate with those of a few other frames.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -10,7 +10,7 @@ use refrain_format::entry_bytes;
 
 use crate::error::Result;
 
-/// One in so many bytes of a reader's memory is for decoded frames.
+/// Decoded frames may take 1/16 of a reader's memory.
 pub(crate) const DECODED_SHARE: u64 = 16;
 
 struct Frame {
@@ -19,16 +19,16 @@ struct Frame {
     bytes: usize,
 }
 
-/// Frames within a limit of memory; the last one is always there.
+/// Frames within a memory limit; the latest is always kept.
 pub(crate) struct DecodedFrames {
     bytes_max: usize,
     bytes: usize,
-    /// Those used last are at the end.
+    /// The most recently used are at the end.
     frames: VecDeque<Frame>,
 }
 
 impl DecodedFrames {
-    /// `memory_bytes` is the budget of the reader.
+    /// `memory_bytes` is the reader's budget.
     pub(crate) fn new(memory_bytes: u64) -> DecodedFrames {
         DecodedFrames {
             bytes_max: usize::try_from(memory_bytes / DECODED_SHARE).unwrap_or(usize::MAX),
@@ -37,7 +37,6 @@ impl DecodedFrames {
         }
     }
 
-    /// A frame that is there.
     pub(crate) fn get(&mut self, number: u64) -> Option<Arc<Vec<Entry>>> {
         let at = (self.frames.iter()).position(|frame| frame.number == number)?;
         let frame = self.frames.remove(at)?;
@@ -63,7 +62,7 @@ impl DecodedFrames {
         });
     }
 
-    /// A frame, decoded by `decode` if it is not there.
+    /// A frame, decoded by `decode` if missing.
     pub(crate) fn get_or_decode(
         &mut self,
         number: u64,

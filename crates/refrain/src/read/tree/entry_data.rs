@@ -1,4 +1,4 @@
-//! Reads the data of one entry, holes included.
+//! Reads the data of an entry, including holes.
 
 use refrain_entries::Entry;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 
-/// Reads the data of an entry from `offset` on, holes as zeros. Returns the number of bytes read.
+/// Reads an entry's data at `offset`, holes as zeros. Returns the number of bytes read.
 pub(crate) fn read_entry(
     content: &dyn TreeContent,
     entry: &Entry,

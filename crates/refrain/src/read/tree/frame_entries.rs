@@ -1,15 +1,14 @@
-//! The entries of a frame, or of a slice of one whose other slices are read as well.
+//! The entries of a frame, or of a slice whose frame has other slices.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use refrain_entries::Entry;
 
-/// Entries that are copied only by who needs them for himself.
+/// Entries, copied only if the caller needs to own them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FrameEntries {
     frame: Arc<Vec<Entry>>,
-    /// Inside the frame.
     range: Range<usize>,
 }
 

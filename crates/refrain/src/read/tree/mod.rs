@@ -1,4 +1,4 @@
-//! Trees that are read: their tar view, and their restoration as files. See README.md.
+//! Reads trees as tar views or restores them as files. See README.md.
 
 pub(crate) mod chosen;
 pub(crate) mod content;

@@ -1,5 +1,5 @@
-//! Runs pieces of work on many threads and delivers their results in order. Blocks that the work
-//! needs are decoded ahead, so that no worker waits for a block that another one decodes.
+//! Runs pieces of work on many threads and delivers their results in order. Decodes the needed
+//! blocks ahead, so that no worker waits for a block that another one decodes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::read::tree::content::TreeContent;
 
 /// A piece of work.
 pub(crate) struct Work<'env, T> {
-    /// The content that it reads; mostly, each reads on where the last one ended.
+    /// The content that it reads; usually each continues where the last one ended.
     pub content: Range<u64>,
     /// The memory that it holds until it is done, in bytes.
     pub held_bytes: u64,
@@ -25,8 +25,8 @@ const PREFETCH_BYTES_MIN: u64 = 1 << 20;
 /// The content for which blocks are decoded ahead, in bytes.
 const AHEAD_BYTES: u64 = 64 << 20;
 
-/// The memory that waiting work may hold, in bytes. Entries with long paths and without content
-/// need megabytes for their headers and no blocks.
+/// The memory that waiting work may hold, in bytes. Entries with long paths and no content need
+/// megabytes for their headers, but no blocks.
 const HELD_BYTES_MAX: u64 = 8 << 20;
 
 enum Event<T> {
@@ -36,7 +36,7 @@ enum Event<T> {
 
 struct WaitingWork<'env, T> {
     work: Work<'env, T>,
-    /// The blocks that it needs are decoded by jobs with lower numbers.
+    /// Jobs with lower numbers decode the blocks that it needs.
     after_decoding: u64,
 }
 
@@ -47,10 +47,10 @@ struct Runner<'a, 'scope, 'env, T: Send + 'env> {
     waiting: VecDeque<WaitingWork<'env, T>>,
     waiting_bytes: u64,
     held_bytes: u64,
-    /// The blocks being decoded, by the number of the job.
+    /// The blocks being decoded, by job number.
     decoding: BTreeMap<u64, u64>,
     next_decoding: u64,
-    /// The end of the content whose blocks were looked for.
+    /// The end of the content whose blocks were looked up.
     prefetched_to: u64,
     next_work: u64,
     next_delivered: u64,
@@ -188,7 +188,7 @@ impl<'env, T: Send + 'env> Runner<'_, '_, 'env, T> {
     }
 }
 
-/// What decoding ahead found, but for damage: the work that needs the bytes meets it again, and
+/// The result of decoding ahead, ignoring damage: the work that needs the bytes meets it again, and
 /// knows what is lost.
 fn no_damage(result: Result<()>) -> Result<()> {
     match result {

@@ -1,4 +1,4 @@
-//! The tar stream of a part of a tree.
+//! Writes the tar stream of a part of a tree.
 
 use refrain_entries::tar::TarView;
 use refrain_entries::{Decision, Entry, EntryKind, Selection};
@@ -10,7 +10,7 @@ use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 
-/// The most content bytes that are read at once.
+/// The maximum content bytes read at once.
 const READ_BYTES: u64 = 4 << 20;
 
 /// Where the stream goes.
@@ -21,18 +21,18 @@ pub(crate) struct PartOutput<'a> {
     pub watch: &'a dyn Watch,
 }
 
-/// Writes the entries that are selected as a tar stream. A hard link to a file that is not selected
-/// becomes a file; `find` finds that. Returns the number of entries.
+/// Writes the selected entries as a tar stream. A hard link to an unselected file becomes a file,
+/// which `find` finds. Returns the number of entries.
 ///
 /// # Errors
-/// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
+/// `Damaged` and others for the frames that are read, errors of the sink, `Cancelled`.
 pub(crate) fn write_part<'a>(
     content: &'a dyn TreeContent,
     selection: &Selection,
     find: &dyn Fn(&[u8]) -> Result<Option<Entry>>,
     output: PartOutput<'a>,
 ) -> Result<u64> {
-    // Headers that were recorded depend on those before them, which are not written.
+    // Recorded headers depend on those before them, which are not written.
     let mut writer = PartWriter {
         content,
         view: TarView::canonical(),

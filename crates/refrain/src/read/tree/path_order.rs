@@ -1,5 +1,5 @@
-//! The path order of a tree whose frames of entries are not in it, for a reader without an index:
-//! the frames are merged. Each is in path order by itself.
+//! Finds the path order of a tree whose frames of entries are not in it, for a reader without an
+//! index: merges the frames, each of which is in path order.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,15 +11,14 @@ use refrain_format::{IndexSlice, compare_paths, entries_are_sorted};
 
 use crate::error::{Error, Result, mebibytes};
 
-/// One in so many bytes of the memory is for the paths that are merged at once.
+/// Paths being merged may take 1/8 of the memory budget.
 const PATHS_SHARE: u64 = 8;
 /// The memory of a path besides its bytes.
 const PATH_BYTES: usize = size_of::<usize>();
 
-/// Decodes the frame with this number.
 pub(crate) type DecodeFrame<'a> = dyn FnMut(usize) -> Result<Arc<Vec<Entry>>> + 'a;
 
-/// The first and the last path of a frame.
+/// The first and last path of a frame.
 struct Span {
     frame: usize,
     count: usize,
@@ -27,12 +26,12 @@ struct Span {
     last: Vec<u8>,
 }
 
-/// Finds the slices of `frames` frames of a tree that are consecutive in path order. Only frames
-/// whose paths overlap are merged, and their paths are in memory together.
+/// Finds the slices of a tree's `frames` frames that are consecutive in path order. Only frames
+/// with overlapping paths are merged, and their paths are in memory together.
 ///
 /// # Errors
 /// `Damaged` if the entries of a frame are not in path order, or a path occurs twice; `Limit` if
-/// the paths of overlapping frames take more than a share of `memory_bytes`; those of `decode`.
+/// the paths of overlapping frames take more than a share of `memory_bytes`; errors of `decode`.
 pub(crate) fn path_order(
     frames: Range<usize>,
     memory_bytes: u64,
@@ -42,7 +41,7 @@ pub(crate) fn path_order(
     for frame in frames {
         let entries = decode(frame)?;
         if !entries_are_sorted(&entries) {
-            return Err(Error::damaged("the paths of a tree ascend strictly"));
+            return Err(Error::damaged("the paths of a tree do not ascend strictly"));
         }
         if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
             spans.push(Span {
@@ -84,7 +83,7 @@ struct Order {
 }
 
 impl Order {
-    /// Adds entries of a frame whose first and last path are these.
+    /// Adds entries of a frame with these first and last paths.
     fn add(
         &mut self,
         frame: usize,
@@ -93,7 +92,7 @@ impl Order {
         last: &[u8],
     ) -> Result<()> {
         if !self.slices.is_empty() && compare_paths(&self.last, first).is_ge() {
-            return Err(Error::damaged("a path occurs once in a tree"));
+            return Err(Error::damaged("a path occurs twice in a tree"));
         }
         self.slices.push(IndexSlice {
             frame: frame as u64,
@@ -111,7 +110,7 @@ impl Order {
     }
 }
 
-/// The paths of a frame, in their order.
+/// The paths of a frame, in order.
 struct Paths {
     frame: usize,
     bytes: Vec<u8>,
@@ -130,7 +129,7 @@ impl Paths {
 }
 
 impl Ord for Paths {
-    /// The frame with the lowest next path is the greatest.
+    /// The frame with the lowest next path compares as the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.path(self.next), other.path(other.next)) {
             (Some(own), Some(other)) => compare_paths(other, own),
@@ -177,7 +176,7 @@ fn merge(
         used += (paths.bytes.len() + PATH_BYTES * paths.ends.len()) as u64;
         if used > allowed {
             return Err(Error::limit(format!(
-                "to sort the names of a directory takes more than {} of memory: raise the memory limit",
+                "sorting the names of a directory takes more than {} of memory: raise the memory limit",
                 mebibytes(allowed)
             )));
         }
@@ -187,7 +186,7 @@ fn merge(
         let start = paths.next;
         let bound = heap.peek().and_then(|other| other.path(other.next));
         let is_next = |path: &[u8]| bound.is_none_or(|bound| compare_paths(path, bound).is_lt());
-        // Equal paths, which are damage, are one by one.
+        // Equal paths, which are damage, are handled one by one.
         paths.next += 1;
         while paths.path(paths.next).is_some_and(is_next) {
             paths.next += 1;
@@ -249,7 +248,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(refrain_testkit::scaled(64)))]
-        /// Against sorting all paths; and every separator tells its slice from the one before.
+        /// Compared with sorting all paths; and every separator distinguishes its slice from the
+        /// previous one.
         #[test]
         fn slices_give_the_sorted_paths(
             paths in proptest::collection::btree_map("[a/.]{1,5}[b-d]", 0_usize..5, 0..60),

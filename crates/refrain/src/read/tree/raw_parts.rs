@@ -1,5 +1,5 @@
-//! What of a tar stream is no entry, or not a whole one: behind a damaged header, or where the
-//! stream was cut off. Its bytes are kept, but no files come of them.
+//! Parts of a tar stream that are not complete entries: after a damaged header, or where the stream
+//! is truncated. Their bytes are kept, but do not become files.
 
 use refrain_entries::tar::{cut_from, is_global_header};
 use refrain_entries::{Entry, EntryKind};
@@ -11,10 +11,10 @@ use crate::progress::Watch;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
 
-/// The content that is looked at at once.
+/// The content examined at once.
 const READ_BYTES: u64 = 64 << 10;
 
-/// What was found so far. Zeros, which end and fill a tar stream, do not count.
+/// What was found so far. Zeros, which end and pad a tar stream, do not count.
 #[derive(Debug, Default)]
 pub(crate) struct RawParts {
     bytes: u64,
@@ -29,19 +29,18 @@ impl RawParts {
         }
     }
 
-    /// The stream ends where an entry is not complete.
+    /// The stream ends inside an entry.
     pub(crate) fn set_cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Tells the watch, if there was something.
+    /// Reports to the watch what was found, if anything.
     pub(crate) fn report(&self, member: usize, watch: &dyn Watch) {
         for problem in self.problems() {
             watch.problem(member, &problem);
         }
     }
 
-    /// What was found, if there was something.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         let mut texts = Vec::new();
         if self.bytes > 0 {
@@ -59,7 +58,7 @@ impl RawParts {
     }
 }
 
-/// Looks at the entries of a tar member, one after the other.
+/// Examines the entries of a tar member, one after the other.
 pub(crate) struct TarCheck<'a> {
     content: &'a dyn TreeContent,
     is_recorded: bool,
@@ -75,10 +74,10 @@ impl<'a> TarCheck<'a> {
         }
     }
 
-    /// Looks at the next entry. Returns what is wrong if it is not whole.
+    /// Examines the next entry. Returns what is wrong if it is incomplete.
     ///
     /// # Errors
-    /// Those of reading content.
+    /// From reading content.
     pub(crate) fn look(&mut self, entry: &Entry) -> Result<Option<Problem>> {
         if !self.is_recorded {
             return Ok(None);
@@ -112,7 +111,7 @@ impl<'a> TarCheck<'a> {
         Ok(())
     }
 
-    /// What was found of the stream as a whole.
+    /// What was found about the stream as a whole.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         self.raw.problems()
     }

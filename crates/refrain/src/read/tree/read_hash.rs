@@ -1,5 +1,5 @@
-//! The hashes of what is read of a member: of its content, which is read in pieces, in any order
-//! and some of them more than once, and of its entries.
+//! Hashes what is read of a member: its content, in pieces, in any order and possibly repeated, and
+//! its entries.
 
 use refrain_entries::Entry;
 use refrain_format::EntriesHasher;
@@ -8,10 +8,10 @@ use refrain_protect::{HASH_BYTES, ScatteredHash};
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 
-/// One in so many bytes of the memory is for pieces of the content whose neighbours were not read.
+/// Pieces of content with unread neighbours may take 1/8 of the memory budget.
 const MEMORY_SHARE: u64 = 8;
 
-/// The hash of the content, which is read in any order.
+/// The hash of content that is read in any order.
 pub(crate) struct ReadHash<'a> {
     /// `None` if it is not compared.
     hash: Option<(ScatteredHash, &'a [u8; HASH_BYTES])>,
@@ -19,7 +19,7 @@ pub(crate) struct ReadHash<'a> {
 }
 
 impl<'a> ReadHash<'a> {
-    /// Of content of so many bytes with this hash, if it has one and all of it is going to be read.
+    /// For content of this length with this hash, if it has one and all of it will be read.
     pub(crate) fn new(
         content_bytes: u64,
         expected: Option<&'a [u8; HASH_BYTES]>,
@@ -31,7 +31,7 @@ impl<'a> ReadHash<'a> {
         }
     }
 
-    /// Adds content from offset `start`. What was added before is skipped.
+    /// Adds content at offset `start`. Skips what was added before.
     pub(crate) fn add(&mut self, start: u64, bytes: &[u8]) {
         if let Some((hash, _)) = &mut self.hash {
             hash.add(start, bytes);
@@ -46,7 +46,7 @@ impl<'a> ReadHash<'a> {
         self.hash = None;
     }
 
-    /// Compares the hash, if all of the content was added. Returns whether it was.
+    /// Compares the hash, if all content was added. Returns whether it was.
     ///
     /// # Errors
     /// `Damaged` if the hash differs.
@@ -80,7 +80,7 @@ impl ReadEntries {
     /// Compares the hash, if all entries were added: a scan may have found fewer.
     ///
     /// # Errors
-    /// `Damaged` if the hash differs; those of the index.
+    /// `Damaged` if the hash differs; otherwise from the index.
     pub(crate) fn compare(&self, content: &dyn TreeContent) -> Result<()> {
         match content.stated_entries()? {
             Some((count, hash)) if count == self.count && hash != self.hasher.value() => {

@@ -1,4 +1,4 @@
-//! How a pass over a tree goes on after damage: what is whole is delivered, the rest is noted.
+//! Continues a pass over a tree after damage: delivers what is intact, and records the rest.
 
 use std::ops::Range;
 use std::slice;
@@ -10,9 +10,9 @@ use crate::damage::{Damage, DamagedFile, push_range};
 use crate::error::{Error, ErrorKind};
 use crate::read::lost_entries::LostEntries;
 
-/// A pass over a member that goes on after damage.
+/// A pass over a member that continues after damage.
 pub(crate) struct Recovery<'a> {
-    /// Whether files of which parts are missing are delivered, with zeros in their place.
+    /// Whether to deliver files with missing parts, as zeros.
     pub keep_broken: bool,
     pub damage: &'a Lock<Damage>,
     /// The member, and its name.
@@ -21,8 +21,8 @@ pub(crate) struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Notes that ranges of a file's content are missing. Returns whether the file is delivered all
-    /// the same. `missing` are ranges of the member's content, which are part of the file's.
+    /// Records that ranges of a file's content are missing. Returns whether the file is still
+    /// delivered. `missing` are ranges of the member's content, all inside the file's.
     pub(crate) fn is_kept(&self, entry: &Entry, missing: &[Range<u64>]) -> bool {
         self.damage.lock().add_file(DamagedFile {
             member: self.member,
@@ -36,8 +36,8 @@ impl Recovery<'_> {
         self.keep_broken
     }
 
-    /// Notes that ranges of the member's content, or of the tar stream that it is seen as, are
-    /// missing, of which `delivered_bytes` were delivered.
+    /// Records missing ranges of the member's content, or of its tar view, of which
+    /// `delivered_bytes` were delivered.
     pub(crate) fn view(&self, size_bytes: u64, delivered_bytes: u64, missing: Vec<Range<u64>>) {
         self.damage.lock().add_file(DamagedFile {
             member: self.member,
@@ -50,7 +50,7 @@ impl Recovery<'_> {
         });
     }
 
-    /// Notes that entries are lost with their names.
+    /// Records that entries are lost with their names.
     pub(crate) fn lost_entries(&self, lost: LostEntries) {
         if !lost.is_none() {
             let mut damage = self.damage.lock();
@@ -60,12 +60,12 @@ impl Recovery<'_> {
     }
 }
 
-/// Whether a pass with this recovery goes on after the error.
+/// Whether a pass with this recovery continues after the error.
 pub(crate) fn goes_on(recovery: Option<&Recovery<'_>>, error: &Error) -> bool {
     recovery.is_some() && error.kind == ErrorKind::Damaged
 }
 
-/// The ranges that are part of another one, cut to it.
+/// The parts of `ranges` inside another range.
 pub(crate) fn inside(ranges: &[Range<u64>], of: &Range<u64>) -> Vec<Range<u64>> {
     let cut = |range: &Range<u64>| range.start.max(of.start)..range.end.min(of.end);
     let after = ranges.partition_point(|range| range.end <= of.start);
@@ -77,7 +77,7 @@ pub(crate) fn inside(ranges: &[Range<u64>], of: &Range<u64>) -> Vec<Range<u64>> 
         .collect()
 }
 
-/// Ranges of a member's content as ranges of the file that an entry is.
+/// Converts ranges of a member's content to ranges of the file of an entry.
 pub(crate) fn in_file(entry: &Entry, missing: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = vec![];
     let mut stored_at = entry.content_offset;

@@ -1,4 +1,4 @@
-//! Restores a tree: its entries are created, its files written by many threads, in the order of
+//! Restores a tree: creates its entries, and writes its files with many threads in the order of
 //! their content, so that every block is decoded once.
 
 use std::collections::VecDeque;
@@ -25,41 +25,41 @@ use crate::read::tree::raw_parts::TarCheck;
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 use crate::read::tree::recovery::{Recovery, goes_on, inside};
 
-/// The content that one job reads, and the bytes and files that it writes, at most, unless a single
+/// The maximum content that one job reads, and the bytes and files that it writes, unless a single
 /// file has more.
 const READ_BYTES: u64 = 4 << 20;
 const WRITE_BYTES: u64 = 16 << 20;
 const FILES_MAX: usize = 512;
-/// The largest gap in the content, where nothing is selected, that a job reads all the same.
+/// The largest gap of unselected content that a job reads through.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 /// Files with more data are written by several jobs.
 const WHOLE_BYTES_MAX: u64 = 8 << 20;
-/// One in so many bytes of the memory is for the files that wait for their content.
+/// Files waiting for their content may take 1/8 of the memory budget.
 const WINDOW_SHARE: u64 = 8;
 
 /// How a tree is restored.
 pub(crate) struct RestorePlan<'a> {
     pub content: &'a dyn TreeContent,
     pub target: &'a TreeRestore,
-    /// What is restored; `None`: everything.
+    /// What to restore; `None`: everything.
     pub selection: Option<&'a Selection>,
     pub threads: usize,
     pub memory_bytes: u64,
-    /// The hash of the content, which is compared if all of it is read.
+    /// The hash of the content, compared if all of it is read.
     pub blake3: Option<[u8; HASH_BYTES]>,
     /// Counts the data of files.
     pub meter: &'a ContentMeter,
-    /// How it goes on after damage; `None`: it does not.
+    /// How to continue after damage; `None`: do not.
     pub recovery: Option<&'a Recovery<'a>>,
 }
 
-/// What one job did.
+/// The result of a job.
 struct Written {
     content_start: u64,
     bytes: Vec<u8>,
-    /// The file of which the last piece was written.
+    /// The file whose last piece was written.
     complete: Option<LargeFile>,
-    /// Whether a part of the bytes is missing.
+    /// Whether some of the bytes are missing.
     is_broken: bool,
 }
 
@@ -67,7 +67,7 @@ struct Written {
 /// and compared with its hash. The entries, all of which are read, are always compared with theirs.
 ///
 /// # Errors
-/// Those of reading. Problems of single entries are recorded by the target.
+/// From reading. Problems of single entries are recorded by the target.
 pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
     let window_bytes = (plan.memory_bytes / WINDOW_SHARE) as usize;
     let content_bytes = plan.content.content_bytes();
@@ -97,13 +97,13 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
             };
             read_entries.add(&entries);
             for entry in entries.into_vec() {
-                // What is not whole is left out.
+                // Incomplete entries are left out.
                 match check.look(&entry) {
                     Ok(Some(problem)) => {
                         watch.problem(0, &problem);
                         continue;
                     }
-                    // Bytes that are no entry are lost.
+                    // Bytes outside of entries are lost.
                     Err(error) if goes_on(plan.recovery, &error) => {}
                     looked => drop(looked?),
                 }
@@ -142,7 +142,7 @@ pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Resu
     hash.compare()
 }
 
-/// Counts the entries of the frames that a full disk left over.
+/// Counts the entries of frames left unread because of a full disk.
 fn expect_others(
     plan: &RestorePlan<'_>,
     frames: Range<usize>,
@@ -156,7 +156,7 @@ fn expect_others(
     Ok(())
 }
 
-/// Creates an entry, unless it is a file: it is returned.
+/// Creates an entry, unless it is a file, which is returned.
 fn create(target: &TreeRestore, entry: Entry) -> Option<Entry> {
     target.expect(&entry);
     match entry.kind {
@@ -167,7 +167,7 @@ fn create(target: &TreeRestore, entry: Entry) -> Option<Entry> {
     None
 }
 
-/// Writes files, which are in the order of their content.
+/// Writes files in the order of their content.
 fn write_files(
     plan: &RestorePlan<'_>,
     files: Vec<Entry>,
@@ -175,7 +175,7 @@ fn write_files(
     written_bytes: &mut u64,
     watch: &dyn Watch,
 ) -> Result<()> {
-    // Files may share their content: millions of them may state any sum.
+    // Files may share their content: millions of them may claim any total.
     let sizes = files.iter().map(Entry::stored_bytes);
     let total = sizes.fold(0, u64::saturating_add);
     plan.meter.add(total)?;
@@ -212,27 +212,27 @@ fn write_files(
     )
 }
 
-/// The files that are not written yet.
+/// The files not written yet.
 struct FileQueue<'a> {
     target: &'a TreeRestore,
     content: &'a dyn TreeContent,
     recovery: Option<&'a Recovery<'a>>,
     files: VecDeque<Entry>,
-    /// A file that is written in pieces, and its data that is not planned yet.
+    /// A file being written in pieces, and its unplanned data.
     large: Option<(LargeFile, Range<u64>)>,
 }
 
-/// A file that is written in pieces.
+/// A file being written in pieces.
 #[derive(Clone)]
 struct LargeFile {
     file: Arc<RestoredFile>,
     entry: Arc<Entry>,
-    /// The content that is missing.
+    /// The missing content.
     missing: Arc<Lock<Vec<Range<u64>>>>,
 }
 
 impl LargeFile {
-    /// Completes the file after its last piece. A file that is broken vanishes, or is kept.
+    /// Completes the file after its last piece. A broken file is removed, or kept.
     fn finish(self, recovery: Option<&Recovery<'_>>) {
         let mut missing = std::mem::take(&mut *self.missing.lock());
         // Pieces are written in any order.
@@ -274,9 +274,9 @@ impl<'a> FileQueue<'a> {
                 missing.push(start..entry.content_range().end);
             }
             let (true, Some(recovery)) = (known_bytes == 0, self.recovery) else {
-                // Without a file the failure is recorded.
+                // Without a file, the failure was recorded.
                 self.large = self.target.file(&entry).map(|file| {
-                    // Zeros that are not written are a hole.
+                    // Unwritten zeros are a hole.
                     let _ = file.write_zeros_at(known_bytes, stored_bytes - known_bytes);
                     let large = LargeFile {
                         file: Arc::new(file),
@@ -297,7 +297,7 @@ impl<'a> FileQueue<'a> {
         }
     }
 
-    /// How much of the data of a file is inside the content that is known.
+    /// How much of a file's data is inside the known content.
     fn known_bytes(&self, entry: &Entry) -> u64 {
         let stored_bytes = entry.stored_bytes();
         match (self.recovery, self.content.is_open()) {
@@ -309,7 +309,6 @@ impl<'a> FileQueue<'a> {
         }
     }
 
-    /// The job that writes the next piece of a large file.
     fn next_piece(&mut self) -> Option<Work<'a, Written>> {
         let (large, left) = self.large.as_mut()?;
         let start = left.start;
@@ -343,7 +342,6 @@ impl<'a> FileQueue<'a> {
         })
     }
 
-    /// The job that writes the next files.
     fn next_files(&mut self) -> Work<'a, Written> {
         let start = self.files.front().map_or(0, |entry| entry.content_offset);
         let (mut end, mut write_bytes, mut count) = (start, 0, 0);
@@ -392,7 +390,7 @@ impl<'a> FileQueue<'a> {
     }
 }
 
-/// Reads content. Returns the ranges that are missing, where the pass goes on after damage.
+/// Reads content. Returns the missing ranges, if the pass continues after damage.
 fn read(
     content: &dyn TreeContent,
     recovery: Option<&Recovery<'_>>,

@@ -1,5 +1,4 @@
-//! The content of a tree that came from a non-seekable stream, written to a sink that reads it
-//! back.
+//! The content of a tree from a non-seekable stream, written to a sink that reads it back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ pub(crate) struct SpilledContent {
     /// The path order of a tree.
     slices: Option<Vec<IndexSlice>>,
     decoded: Lock<DecodedFrames>,
-    /// Whether damage ended it.
+    /// Whether damage cut it short.
     is_partial: bool,
 }
 
@@ -72,14 +71,14 @@ impl SpilledContent {
         };
         let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
         let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
-        // The content of a tree that damage ended may have been longer.
+        // Content cut short by damage may have been longer.
         if !self.is_partial {
             check_inside(&entries, self.content_bytes)?;
         }
         Ok(entries)
     }
 
-    /// A tree that damage ended after so many bytes of its content, with its entries so far.
+    /// A tree cut short by damage after this much of its content, with its entries so far.
     ///
     /// # Errors
     /// As [`SpilledContent::new`].
@@ -126,7 +125,7 @@ impl TreeContent for SpilledContent {
             return Err(Error::damaged("the content ends before").at_content(offset));
         }
         let count = read_full(offset, buffer, |at, part| self.content.read_at(at, part))?;
-        // Zeros at the end may be no part of the file.
+        // Zeros at the end may be missing from the file.
         buffer[count..].fill(0);
         Ok(())
     }

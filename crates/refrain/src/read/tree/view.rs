@@ -18,7 +18,7 @@ use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 use crate::read::tree::recovery::{Recovery, goes_on};
 
-/// The view bytes that one job produces.
+/// How much of the view one job produces.
 const CHUNK_BYTES: u64 = 4 << 20;
 
 /// A part of the view.
@@ -45,23 +45,23 @@ impl Part {
     }
 }
 
-/// Cuts the view of a tree into chunks, entry by entry.
+/// Cuts a tree's view into chunks, entry by entry.
 pub(crate) struct ViewPlanner<'a> {
     content: &'a dyn TreeContent,
     view: TarView,
     next_frame: usize,
-    /// The rest of the frame that was read last. Headers are made as they are needed: those of a
-    /// whole frame may take several times its memory.
+    /// The rest of the latest frame. Headers are made on demand: those of a whole frame may take
+    /// several times its memory.
     entries: FrameEntries,
     /// How many of them are in `parts`.
     entries_done: usize,
     is_ended: bool,
     read_entries: ReadEntries,
-    /// How it goes on after damage; `None`: it does not.
+    /// How to continue after damage; `None`: do not.
     recovery: Option<&'a Recovery<'a>>,
     lost: LostEntries,
     is_incomplete: bool,
-    /// Entries' parts that are not in a chunk yet.
+    /// Parts of entries that are in no chunk yet.
     parts: std::collections::VecDeque<Part>,
     parts_bytes: u64,
 }
@@ -99,7 +99,7 @@ impl<'a> ViewPlanner<'a> {
         }
     }
 
-    /// Adds the next entry, or reads the next entries.
+    /// Adds the next entry, or reads more entries.
     fn advance(&mut self) -> Result<()> {
         if let Some(entry) = self.entries.get(self.entries_done) {
             let item = self
@@ -175,12 +175,11 @@ fn split(part: Part, length_bytes: u64) -> (Part, Option<Part>) {
     }
 }
 
-/// A chunk of the view.
 struct Chunk {
     bytes: Vec<u8>,
-    /// Where content is in the chunk: its offset in the chunk and its range in the member.
+    /// The content in the chunk: offset in the chunk and range in the member.
     content: Vec<(usize, Range<u64>)>,
-    /// The ranges of the chunk that are missing, and why.
+    /// The missing ranges of the chunk, and why.
     missing: Vec<Range<u64>>,
     error: Option<Error>,
 }
@@ -221,7 +220,7 @@ fn produce(content: &dyn TreeContent, parts: Vec<Part>) -> Result<Chunk> {
     Ok(chunk)
 }
 
-/// Where the view of a tree goes, and what it is compared with.
+/// Where a tree's view goes, and what it is compared with.
 pub(crate) struct ViewOutput<'a> {
     pub sink: &'a mut dyn Sink,
     pub threads: usize,
@@ -232,17 +231,17 @@ pub(crate) struct ViewOutput<'a> {
     pub blake3: Option<&'a [u8; HASH_BYTES]>,
     /// Counts the bytes of the view.
     pub meter: &'a ContentMeter,
-    /// How it goes on after damage; `None`: it ends there.
+    /// How to continue after damage; `None`: stop there.
     pub recovery: Option<&'a Recovery<'a>>,
 }
 
 /// Writes the tar view of a tree to a sink, without publishing it. Returns whether all content was
-/// compared with its hash: not if that takes too much memory. What is before damage is written.
-/// With a recovery that keeps what is broken, zeros are in the place of content that is missing,
-/// and entries that are lost are left out.
+/// compared with its hash, which is skipped if it takes too much memory. Everything before damage
+/// is written. With a recovery that keeps broken files, missing content is replaced by zeros, and
+/// lost entries are left out.
 ///
 /// # Errors
-/// `Damaged` and others for the frames that are read, those of the sink, `Cancelled`.
+/// `Damaged` and others for the frames that are read, errors of the sink, `Cancelled`.
 pub(crate) fn write_view(
     content: &dyn TreeContent,
     output: ViewOutput<'_>,
@@ -334,7 +333,7 @@ pub(crate) fn write_view(
     hash.compare()
 }
 
-/// Notes what is missing of a view, after `written` of `total` bytes.
+/// Records what is missing in a view, after `written` of `total` bytes.
 fn broken(
     recovery: &Recovery<'_>,
     planner: &ViewPlanner<'_>,
@@ -346,7 +345,7 @@ fn broken(
         Err(error) if error.kind != ErrorKind::Damaged => return Err(error),
         _ => {}
     }
-    // Of a list whose end is lost nobody knows how long the stream was.
+    // If the end of the list is lost, the length of the stream is unknown.
     let end = if total > written && !planner.lost.may_be_more { total } else { u64::MAX };
     let unwritten = written..end;
     let missing = if recovery.keep_broken { missing } else { vec![unwritten] };
@@ -360,8 +359,7 @@ fn broken(
     Ok(false)
 }
 
-/// The content range that begins with the first part of a chunk and goes on with those that follow
-/// it there.
+/// The content range of a chunk's first part and the parts that continue it.
 fn content_of(parts: &[Part]) -> Range<u64> {
     let mut whole: Option<Range<u64>> = None;
     for part in parts {
@@ -376,7 +374,7 @@ fn content_of(parts: &[Part]) -> Range<u64> {
     whole.unwrap_or(0..0)
 }
 
-/// Reads a range of the tar view, which begins at `offset`. Returns the number of bytes.
+/// Reads a range of the tar view, starting at `offset`. Returns the number of bytes.
 pub(crate) fn read_view(
     content: &dyn TreeContent,
     offset: u64,
