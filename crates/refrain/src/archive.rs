@@ -1,4 +1,4 @@
-//! An archive opened for random access: any range of any member, by many threads at once.
+//! An archive opened for random access: any range of any member, from many threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, write_view};
 
-/// The bytes that are read at once when a whole member is written.
+/// How much is read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
 
-/// The zeros of a sparse member that are written at once, in bytes: the sink may be a pipe.
+/// How many zeros of a sparse member are written at once, in bytes: the sink may be a pipe.
 const ZEROS_BYTES_MAX: u64 = 1 << 30;
 
-/// An archive opened for random access. Many threads may share it.
+/// An archive opened for random access, shared by any number of threads.
 ///
-/// Opening reads only the first and the last frames of the archive. A read decodes the blocks that
-/// hold the range, as far as is needed, and retains them within the options' memory. Frames are
-/// checked by their checksums; the hash of a whole member is compared by [`verify`](crate::verify)
-/// and [`extract`](crate::extract()) only.
+/// Opening reads only the first and last frames of the archive. A read decodes the blocks of its
+/// range, as far as needed, and keeps them within the options' memory. Frames are verified by their
+/// checksums; the hash of a whole member is compared only by [`verify`](crate::verify) and
+/// [`extract`](crate::extract()).
 ///
-/// An archive of lrzip has no index: opening it reads the records of all of its chunks, and a range
-/// is decoded from the beginning of the blocks that hold it.
+/// An lrzip archive has no index: opening it reads the records of all its chunks, and a range is
+/// decoded from the beginning of its blocks.
 pub struct Archive {
     pub(crate) opened: Box<dyn OpenedArchive>,
     /// How archives of its dialect are read.
@@ -62,14 +62,14 @@ impl Archive {
     /// Opens an archive by the index at its end.
     ///
     /// # Errors
-    /// `Damaged` if it is no archive, is truncated, or its first and last frames contradict each
-    /// other; `Unsupported` for a later version; `Limit` if its index takes more memory than
+    /// `Damaged` if it is not an archive, is truncated, or its first and last frames contradict
+    /// each other; `Unsupported` for a later version; `Limit` if its index takes more memory than
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         Archive::open_as(reader_of(&*source)?, source, options)
     }
 
-    /// Opens an archive of a dialect that is known.
+    /// Opens an archive of a known dialect.
     pub(crate) fn open_as(
         reader: &'static DialectReader,
         source: Arc<dyn Source>,
@@ -98,9 +98,9 @@ impl Archive {
         }
     }
 
-    /// Checks that the options' limit of content allows to read so many bytes, for a caller that
-    /// reads much by [`Archive::read_at`] or [`Archive::read_entry_at`], which deliver no more than
-    /// is asked for and do not count it.
+    /// Checks that the options' content limit allows reading this many bytes. For callers that read
+    /// much by [`Archive::read_at`] or [`Archive::read_entry_at`], which do not count what they
+    /// deliver.
     ///
     /// # Errors
     /// `Limit`.
@@ -108,7 +108,7 @@ impl Archive {
         self.content_limit.check(content_bytes)
     }
 
-    /// Gives decoded blocks most of the memory, for a caller that reads all of the archive.
+    /// Gives decoded blocks most of the memory, for a caller that reads the whole archive.
     pub(crate) fn use_memory_for_blocks(&self) {
         self.opened.set_cache_bytes(self.memory_bytes / 8 * 5, 0);
     }
@@ -120,10 +120,10 @@ impl Archive {
         (self.opened).set_cache_bytes(memory_bytes / 8 * 5, memory_bytes / 8);
     }
 
-    /// Opens what remains of a damaged archive without its index: reads all of it once and uses
-    /// every intact frame. Ranges whose blocks and extents are intact can be read; others fail as
-    /// `Damaged`. A member whose end is lost has a hash of zeros. Content whose member is lost
-    /// belongs to a member without a name.
+    /// Opens the remains of a damaged archive without its index: reads all of it once and uses
+    /// every intact frame. Ranges with intact blocks and extents can be read; others fail as
+    /// `Damaged`. A member with a lost end has a hash of zeros. Content of a lost member belongs to
+    /// a member without a name.
     ///
     /// # Errors
     /// `Damaged` if no frame with content is found; `Io`.
@@ -137,16 +137,16 @@ impl Archive {
         })
     }
 
-    /// Whether a scan found the frames of the archive, and not its index.
+    /// Whether the archive's frames were found by a scan instead of its index.
     pub fn is_scanned(&self) -> bool {
         self.is_scanned
     }
 
-    /// Opens an archive by its index, or what remains of it by a scan, if its first or last frames
-    /// or its index are damaged. What is damaged or missing then: [`Archive::damaged_places`].
+    /// Opens an archive by its index or, if its first or last frames or its index are damaged, its
+    /// remains by a scan. [`Archive::damaged_places`] then tells what is damaged or missing.
     ///
     /// # Errors
-    /// As [`Archive::open`], where a scan finds nothing either.
+    /// As [`Archive::open`], if a scan finds nothing either.
     pub fn open_or_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         match Archive::open_checked(source.clone(), options) {
             Err(error) if error.kind == ErrorKind::Damaged => {
@@ -159,15 +159,15 @@ impl Archive {
         }
     }
 
-    /// Opens an archive by its index, all of which is read.
+    /// Opens an archive by its index, which is read completely.
     pub(crate) fn open_checked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let archive = Archive::open(source, options)?;
         archive.opened.check_index()?;
         Ok(archive)
     }
 
-    /// What is damaged or missing, as far as it is known: after a scan, all that it found; else
-    /// what reads of this archive have met so far.
+    /// What is damaged or missing, as far as known: after a scan, everything that it found,
+    /// otherwise what reads of this archive have met so far.
     pub fn damaged_places(&self) -> Vec<DamagedPlace> {
         self.opened.damaged_places()
     }
@@ -178,12 +178,12 @@ impl Archive {
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
-    /// [`Archive::open_by_scan`]. For an archive of lrzip: the number of bytes after its end.
+    /// [`Archive::open_by_scan`]. For an lrzip archive: the number of bytes after its end.
     pub fn skipped_bytes(&self) -> u64 {
         self.opened.skipped_bytes()
     }
 
-    /// The bytes of its file.
+    /// The size of its file in bytes.
     ///
     /// # Errors
     /// `Io`.
@@ -196,8 +196,7 @@ impl Archive {
         self.opened.member_count()
     }
 
-    /// The member with this number: 0, 1, 2 … in the archive's order. That of an lrzip archive has
-    /// no name.
+    /// The member with this number: 0, 1, 2 … in archive order. An lrzip archive's has no name.
     ///
     /// # Errors
     /// `Usage` if there is no such member; `Damaged`, `Limit` and `Io` for the index.
@@ -214,10 +213,10 @@ impl Archive {
         self.opened.member_named(name)
     }
 
-    /// Calls `each` for every member and its number, in the archive's order.
+    /// Calls `each` for every member and its number, in archive order.
     ///
     /// # Errors
-    /// `Damaged`, `Limit` and `Io` for the index; those of `each`.
+    /// `Damaged`, `Limit` and `Io` for the index; errors of `each`.
     pub fn for_each_member(
         &self,
         each: &mut dyn FnMut(usize, &Member) -> Result<()>,
@@ -225,8 +224,7 @@ impl Archive {
         self.opened.for_each_member(each)
     }
 
-    /// All members, in the archive's order. There may be millions: see
-    /// [`Archive::for_each_member`].
+    /// All members, in archive order. There may be millions: see [`Archive::for_each_member`].
     ///
     /// # Errors
     /// `Damaged`, `Limit` and `Io` for the index.
@@ -239,9 +237,8 @@ impl Archive {
         Ok(members)
     }
 
-    /// Reads a member from `offset` on into `buffer`: its content, or the tar stream that a
-    /// directory is seen as. Returns the number of bytes read, which is less than the length of
-    /// `buffer` only at the member's end.
+    /// Reads a member at `offset` into `buffer`: its content, or a directory's tar stream. Returns
+    /// the number of bytes read, less than the length of `buffer` only at the member's end.
     ///
     /// A read of a directory's tar stream goes through all entries before `offset`: read much of it
     /// at once, or use [`Archive::write_member`].
@@ -253,22 +250,22 @@ impl Archive {
         self.read_controlled(member, None, offset, buffer, &ReadControl::default())
     }
 
-    /// A check of a member of which [`Archive::read_at`] cannot compare parts with a hash, because
-    /// the archive states digests of all content only (those of lrzip). Pass it all content to find
-    /// out whether it is right. `None` if everything that is read was compared.
+    /// A check of a member for which [`Archive::read_at`] cannot verify parts, because the archive
+    /// only has digests of the complete content (lrzip's). Pass it all content to find out whether
+    /// it is right. `None` if everything that is read was verified.
     pub fn content_check(&self, member: usize) -> Option<ContentCheck> {
         self.opened.content_check(member)
     }
 
-    /// Writes a range of what [`Archive::read_at`] reads of a member, or [`Archive::read_entry_at`]
-    /// of an entry, to `sink`, read by many threads: everything before damage. Does not publish the
-    /// sink. All content is compared with its hash, unless the archive has no hash of just these
-    /// bytes: of the tar stream that a directory is seen as, of an entry beside others, of a member
-    /// whose end is lost, and of a part.
+    /// Writes a range of a member, as read by [`Archive::read_at`], or of an entry, as read by
+    /// [`Archive::read_entry_at`], to `sink`, with many threads: everything before damage. Does not
+    /// publish the sink. Complete content is compared with its hash, unless the archive has no hash
+    /// of exactly these bytes: a directory's tar stream, an entry beside others, a member with a
+    /// lost end.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Limit` if the options' limit of content is less than the range;
-    /// `Damaged` if the range ends beyond the end; those of the sink; `Cancelled`.
+    /// As [`Archive::read_at`]; `Limit` if the range exceeds the options' content limit; `Damaged`
+    /// if the range ends past the end; errors of the sink; `Cancelled`.
     pub fn write_range(
         &self,
         member: usize,
@@ -296,7 +293,7 @@ impl Archive {
         read.run(watch, &mut |bytes| Ok(sink.write_all(bytes)?))
     }
 
-    /// The check of a range, if it is all content.
+    /// The check of a range, if it is the complete content.
     fn range_check(
         &self,
         member: usize,
@@ -324,13 +321,13 @@ impl Archive {
         Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::of_member(&stated)))))
     }
 
-    /// Writes a whole member to `sink`, decoded by many threads: its content, or the tar stream
-    /// that a directory is seen as. Does not publish the sink. Entries are compared with their
-    /// hash. Returns whether all content was compared with its hash: that of an entry list of
-    /// ordinary size and of an archive of lrzip is; that of others is left to the caller.
+    /// Writes a whole member to `sink`, decoded by many threads: its content, or a directory's tar
+    /// stream. Does not publish the sink. Entries are compared with their hash. Returns whether all
+    /// content was compared with its hash: it is for lists of entries of ordinary size and for
+    /// lrzip archives; otherwise this is left to the caller.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; those of the sink; `Cancelled`.
+    /// As [`Archive::read_at`]; errors of the sink; `Cancelled`.
     pub fn write_member(
         &self,
         member: usize,
@@ -341,12 +338,12 @@ impl Archive {
         self.write_counted(member, sink, &meter, None, watch)
     }
 
-    /// Writes a part of a directory or tar member to a sink, without publishing it: the entries
-    /// that are selected, as a tar stream. A hard link to what is not selected becomes a file.
-    /// Returns the number of entries.
+    /// Writes a part of a directory or tar member to a sink, without publishing it: the selected
+    /// entries, as a tar stream. A hard link to an unselected file becomes a file. Returns the
+    /// number of entries.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Usage` for other members; those of the sink; `Cancelled`.
+    /// As [`Archive::read_at`]; `Usage` for other members; errors of the sink; `Cancelled`.
     pub fn write_part(
         &self,
         member: usize,
@@ -367,7 +364,7 @@ impl Archive {
         write_part(&*tree, selection, &find, output)
     }
 
-    /// [`Archive::write_member`], which counts what it writes.
+    /// As [`Archive::write_member`], counting what it writes.
     pub(crate) fn write_counted(
         &self,
         member: usize,
@@ -464,8 +461,8 @@ impl Archive {
         Ok(is_checked)
     }
 
-    /// Whether a range of a sparse member begins with long zeros, and the length of these, or of
-    /// what is before the next ones. At most what is delivered before the user may stop it.
+    /// Whether a range of a sparse member starts with long zeros, and their length, or the length
+    /// of what precedes the next ones. At most what is delivered before the user may stop it.
     fn run_of_sparse(&self, member: usize, range: Range<u64>) -> Result<(bool, u64)> {
         let (mut first, mut length_bytes) = (None, 0);
         let found = self.opened.for_each_run(member, range, &mut |run| {
@@ -478,14 +475,14 @@ impl Archive {
         });
         match found {
             Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Cancelled) => Err(error),
-            // Reading says what of it is damaged or missing.
+            // Reading tells what of it is damaged or missing.
             _ if length_bytes == 0 => Ok((false, READ_BYTES as u64)),
             _ => Ok((first.unwrap_or(false), length_bytes.min(ZEROS_BYTES_MAX))),
         }
     }
 
-    /// Reads the next piece of a member, as far as it can be read. Returns its length, the ranges
-    /// of the member that are missing, and why.
+    /// Reads the next piece of a member, as far as possible. Returns its length, the member's
+    /// missing ranges, and why.
     fn read_piece(
         &self,
         member: usize,
@@ -501,7 +498,7 @@ impl Archive {
                     .unwrap_or(usize::MAX)
                     .min(buffer.len());
                 let missing = (self.opened).read_remains(member, offset, &mut buffer[..count])?;
-                // Another read may have found the block in memory meanwhile.
+                // Another read may have found the block in memory in the meantime.
                 let error = (!missing.is_empty()).then_some(error);
                 Ok((count, missing, error))
             }
@@ -509,8 +506,8 @@ impl Archive {
         }
     }
 
-    /// The entry list of a directory or tar member; empty for others. All of it is in memory: see
-    /// [`Archive::for_each_entry`].
+    /// The list of entries of a directory or tar member; empty for others. All of it is in memory:
+    /// see [`Archive::for_each_entry`].
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -523,13 +520,13 @@ impl Archive {
         Ok(entries)
     }
 
-    /// Calls `each` for every entry of a directory or tar member, in the order of the list: by path
-    /// in a directory, as in the stream in a tar. One frame of the list is in memory at a time. At
-    /// the end the hash of all entries is compared. Frames that are damaged are left out; the error
-    /// that says so comes last.
+    /// Calls `each` for every entry of a directory or tar member, in list order: by path in a
+    /// directory, as in the stream in a tar. One frame of the list is in memory at a time. At the
+    /// end the hash of all entries is compared. Damaged frames are left out; the error about them
+    /// comes last.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; those of `each`.
+    /// As [`Archive::read_at`]; errors of `each`.
     pub fn for_each_entry(
         &self,
         member: usize,
@@ -565,8 +562,8 @@ impl Archive {
         })
     }
 
-    /// What of a tar member is no entry, or not a whole one: what follows a damaged header, or the
-    /// file in which the stream was cut off. Reads all entries; nothing for other members.
+    /// The parts of a tar member that are not complete entries: what follows a damaged header, or
+    /// the file in which the stream was truncated. Reads all entries; empty for other members.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -612,7 +609,7 @@ impl Archive {
         damaged.map_or(Ok(None), Err)
     }
 
-    /// The number of frames that hold the entry list of a directory or tar member; 0 for others.
+    /// The number of frames in the list of entries of a directory or tar member; 0 for others.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -621,8 +618,8 @@ impl Archive {
         tree.map_or(Ok(0), |tree| tree.entry_frames())
     }
 
-    /// Whether the entries of a member ascend by path over all frames, as those of a directory do.
-    /// Those of a tar stream are in its order. `true` for a member without entries.
+    /// Whether a member's entries ascend by path over all frames, as in a directory. A tar stream's
+    /// are in stream order. `true` for a member without entries.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -631,9 +628,9 @@ impl Archive {
         Ok(tree.is_none_or(|tree| tree.is_sorted()))
     }
 
-    /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. Those of a
-    /// directory ascend by path over all frames, component by component: a directory precedes its
-    /// contents, and these precede its siblings.
+    /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. A
+    /// directory's ascend by path over all frames, component by component: a directory precedes its
+    /// contents, which precede its siblings.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for a member without entries.
@@ -644,8 +641,8 @@ impl Archive {
         Ok(tree.entries_of(frame)?.into_vec())
     }
 
-    /// The frames that may hold the entry with this path, and, of a directory, the first of what is
-    /// after it if there is none. Empty for a member without entries.
+    /// The frames that may have the entry with this path or, in a directory without it, the first
+    /// one after it. Empty for a member without entries.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -654,11 +651,11 @@ impl Archive {
         tree.map_or(Ok(0..0), |tree| tree.frames_for_path(path))
     }
 
-    /// Reads the data of an entry of `member` from `offset` on, holes as zeros. Returns the number
-    /// of bytes read, which is less than the length of `buffer` only at the end of the file.
+    /// Reads the data of an entry of `member` at `offset`, holes as zeros. Returns the number of
+    /// bytes read, less than the length of `buffer` only at the end of the file.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Usage` for an entry that is not of this member.
+    /// As [`Archive::read_at`]; `Usage` for an entry of another member.
     pub fn read_entry_at(
         &self,
         member: usize,
@@ -670,11 +667,11 @@ impl Archive {
     }
 
     /// Restores a directory or tar member, or a part of it, below a target. The target is neither
-    /// finished nor dropped: [`TreeRestore::finish`] does the rest. Problems of single entries are
-    /// recorded there.
+    /// finished nor dropped: [`TreeRestore::finish`] does the rest. It records problems of single
+    /// entries.
     ///
-    /// The entries are compared with their hash. If everything is restored, the content is compared
-    /// with its BLAKE3 hash, too, unless that takes too much memory. Returns whether it was.
+    /// The entries are compared with their hash. If everything is restored, the content is also
+    /// compared with its BLAKE3 hash, unless that takes too much memory. Returns whether it was.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for other members; `Cancelled`.
@@ -689,7 +686,7 @@ impl Archive {
         self.restore_counted(member, (target, selection), &meter, None, watch)
     }
 
-    /// [`Archive::restore_tree`], which counts what it writes.
+    /// As [`Archive::restore_tree`], counting what it writes.
     pub(crate) fn restore_counted(
         &self,
         member: usize,
@@ -715,7 +712,7 @@ impl Archive {
         restore_entries(&plan, watch)
     }
 
-    /// Describes the archive without decoding its blocks. Reads all of the index.
+    /// Describes the archive without decoding its blocks. Reads the whole index.
     ///
     /// # Errors
     /// `Damaged`, `Limit` and `Io` for the index.

@@ -1,4 +1,4 @@
-//! The frames of an opened archive as they are in the file, for those that copy or cache them.
+//! The frames of an opened archive, unchanged, for copying or caching them.
 
 use refrain_format::{FRAME_HEADER_BYTES, Limits, MAGIC, TAIL_BYTES, UntrustedFrameHeader};
 use refrain_storage::Source;
@@ -7,17 +7,17 @@ use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::frames::limits_for;
 
-/// The largest payload that is read of a frame that readers may skip: nothing bounds it otherwise.
+/// The maximum payload of a skippable frame that is read: nothing else bounds it.
 const SKIPPABLE_BYTES_MAX: u64 = 64 << 20;
 
-/// A frame as it is in the file. Its header and payload match their checksums.
+/// A frame as in the file. Its header and payload match their checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawFrame {
-    /// Where it begins in the file.
+    /// Where it starts in the file.
     pub archive_offset: u64,
-    /// 0, 1, 2 … in the order of its archive.
+    /// 0, 1, 2 … in its archive.
     pub sequence: u64,
-    /// What it holds, for display.
+    /// Its kind, for display.
     pub kind: String,
     /// Header and payload.
     pub bytes: Vec<u8>,
@@ -32,10 +32,10 @@ impl RawFrame {
 }
 
 impl Archive {
-    /// The frame that begins at this offset in the file, of whatever kind. Nothing is decoded.
+    /// The frame of any kind at this offset in the file. Nothing is decoded.
     ///
     /// # Errors
-    /// `Unsupported` for an archive without frames, of lrzip; `Damaged` if no intact frame begins
+    /// `Unsupported` for an archive without frames (lrzip); `Damaged` if no intact frame starts
     /// there; `Limit` for one that takes more memory than allowed; `Io`.
     pub fn raw_frame_at(&self, archive_offset: u64) -> Result<RawFrame> {
         let source = self.native_source()?;
@@ -43,12 +43,12 @@ impl Archive {
         read_raw(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
     }
 
-    /// Where the first frame at or after `archive_offset` begins, which must be 0 or the end of a
-    /// frame; `None` at the end of the file. Tails and magic bytes, which are between archives that
-    /// stand one behind the other, are passed over.
+    /// The offset of the first frame at or after `archive_offset`, which must be 0 or the end of a
+    /// frame; `None` at the end of the file. Skips tails and magic bytes between concatenated
+    /// archives.
     ///
     /// # Errors
-    /// `Unsupported` for an archive without frames, of lrzip; `Damaged` if something else is there;
+    /// `Unsupported` for an archive without frames (lrzip); `Damaged` if something else is there;
     /// `Io`.
     pub fn raw_frame_after(&self, archive_offset: u64) -> Result<Option<u64>> {
         let source = self.native_source()?;
@@ -56,8 +56,8 @@ impl Archive {
         next_frame(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
     }
 
-    /// The hash of the entries of a directory or tar member: of their paths, types and attributes,
-    /// and of the ranges of content that they have. `None` for other members, and if it is lost.
+    /// The hash of the entries of a directory or tar member: of their paths, types, attributes and
+    /// ranges of content. `None` for other members, and if it is lost.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
@@ -72,18 +72,18 @@ impl Archive {
         let mut magic = [0; MAGIC.len()];
         let count = source.read_at(0, &mut magic)?;
         if magic[..count] != MAGIC {
-            let message = "the archive has no frames: it has not Refrain's own format";
+            let message = "the archive has no frames: it is not in Refrain's own format";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         Ok(source)
     }
 }
 
-/// The length of a frame whose header's checks pass.
+/// The length of a frame whose header is valid.
 fn header_at(source: &dyn Source, offset: u64, limits: &Limits) -> Result<u64> {
     let size_bytes = source.size_bytes()?;
     if offset >= size_bytes {
-        let message = format!("the archive has {size_bytes} bytes, no frame begins behind them");
+        let message = format!("the archive has {size_bytes} bytes, no frame begins after them");
         return Err(Error::damaged(message));
     }
     let mut bytes = [0; FRAME_HEADER_BYTES];
@@ -101,11 +101,11 @@ fn header_at(source: &dyn Source, offset: u64, limits: &Limits) -> Result<u64> {
 
 fn read_raw(source: &dyn Source, offset: u64, limits: &Limits) -> Result<RawFrame> {
     let frame_bytes = header_at(source, offset, limits)?;
-    // The header was checked against what is left of the file.
+    // The header was checked against the rest of the file.
     let mut bytes = vec![0; frame_bytes as usize];
     let count = source.read_at(offset, &mut bytes)?;
     bytes.truncate(count);
-    // Read again with the payload, so that both are of one moment.
+    // Read again with the payload, so that both are from one moment.
     let (head, payload) = bytes.split_at(FRAME_HEADER_BYTES.min(count));
     let header = UntrustedFrameHeader::parse(head)?.check(limits, Some(payload.len() as u64))?;
     header.check_payload(payload)?;
@@ -120,7 +120,7 @@ fn read_raw(source: &dyn Source, offset: u64, limits: &Limits) -> Result<RawFram
 fn next_frame(source: &dyn Source, offset: u64, limits: &Limits) -> Result<Option<u64>> {
     let size_bytes = source.size_bytes()?;
     let mut at = offset;
-    // A tail, behind it the magic bytes of another archive.
+    // A tail, then the magic of another archive.
     for _ in 0..=2 {
         if at >= size_bytes {
             return Ok(None);
@@ -137,7 +137,7 @@ fn next_frame(source: &dyn Source, offset: u64, limits: &Limits) -> Result<Optio
         }
     }
     Err(Error::damaged(
-        "neither a frame nor the end of the archive is here",
+        "there is neither a frame nor the end of the archive",
     ))
 }
 

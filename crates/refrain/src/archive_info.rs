@@ -10,7 +10,7 @@ use refrain_protect::{DigestAlgorithm, DigestValue, HashKind, MemberHasher};
 use crate::digests::stated;
 use crate::store::coding::description;
 
-/// What a member's content is.
+/// The kind of a member's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberKind {
     /// A file.
@@ -23,15 +23,14 @@ pub enum MemberKind {
     Tar,
 }
 
-/// A member that begins. Its length and hash are known at its end.
+/// The start of a member. Its length and hash are known at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberStart {
-    /// 0, 1, 2 … in the archive's order.
+    /// 0, 1, 2 … in archive order.
     pub index: usize,
-    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted
-    /// as a path.
+    /// The name in the archive, as bytes; empty if there is none. It must not be trusted as a path.
     pub name: Vec<u8>,
-    /// What its content is.
+    /// The kind of its content.
     pub kind: MemberKind,
     /// Permission bits.
     pub mode: Option<u32>,
@@ -44,74 +43,73 @@ pub struct MemberStart {
 /// One named byte sequence in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The name that the archive states, as bytes; empty if there is none. It must not be trusted
-    /// as a path.
+    /// The name in the archive, as bytes; empty if there is none. It must not be trusted as a path.
     pub name: Vec<u8>,
-    /// What its content is.
+    /// The kind of its content.
     pub kind: MemberKind,
     /// Permission bits.
     pub mode: Option<u32>,
     /// When the content was last modified.
     pub modified: Option<Timestamp>,
-    /// Length in bytes; of a directory, that of its tar stream.
+    /// Length in bytes; for a directory, its tar stream's.
     pub content_bytes: u64,
-    /// BLAKE3 of the content; zeros if the archive does not have it. Of a sparse member it is that
-    /// of the content without zeros, as the document of the format says.
+    /// BLAKE3 of the content; zeros if the archive does not have it. A sparse member's leaves zeros
+    /// out, as the format's documentation describes.
     pub blake3: [u8; 32],
     /// Whether it is a file with so many holes that its hash leaves zeros out.
     pub is_sparse: bool,
-    /// Further digests of the content that were stored on request.
+    /// Further digests of the content, stored on request.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
     /// Number of entries of a directory or tar stream; 0 for others.
     pub entries: u64,
 }
 
-/// Everything that is known of an archive without decoding its blocks.
+/// Everything known about an archive without decoding its blocks.
 #[derive(Debug, Clone)]
 pub struct ArchiveInfo {
     /// Major and minor version of the format.
     pub format_version: (u16, u16),
-    /// The level that it was compressed with.
+    /// Its compression level.
     pub level: u8,
     /// The memory budget of the run that wrote it, in bytes.
     pub memory_bytes: u64,
     /// Bytes of the archive.
     pub archive_bytes: u64,
-    /// Bytes of all members, of directories as tar streams.
+    /// Bytes of all members; a directory counts as a tar stream.
     pub content_bytes: u64,
     /// Bytes of the store: the unique bytes that the codecs compressed.
     pub store_bytes: u64,
     /// Number of extents.
     pub extents: u64,
-    /// Bytes of the frames that hold the extents.
+    /// Bytes of the frames with extents.
     pub extents_frame_bytes: u64,
-    /// Bytes of the frames that hold the entries of directories and tar streams.
+    /// Bytes of the frames with entries of directories and tar streams.
     pub entries_frame_bytes: u64,
-    /// Content bytes that repeat bytes of the store. Of a directory, files equal to others and the
-    /// headers of its tar stream count here, too.
+    /// Content bytes that repeat bytes of the store. Includes a directory's duplicate files and the
+    /// headers of its tar stream.
     pub matched_bytes: u64,
     /// Content bytes in runs and short periods.
     pub run_bytes: u64,
-    /// How many of the archive's latest bytes a decoder that cannot seek has to retain.
+    /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
     pub reach_bytes: u64,
     /// Number of members.
     pub members: usize,
-    /// Number of archives that stand one behind the other.
+    /// Number of concatenated archives.
     pub archives: usize,
-    /// The root hash, BLAKE3 over all that a reader shows; of a single native archive whose End
-    /// frame is intact.
+    /// The root hash, BLAKE3 over everything that a reader shows; only for a single native archive
+    /// with an intact End frame.
     pub root_hash: Option<[u8; 32]>,
-    /// Which codecs the blocks use.
+    /// The codecs of the blocks.
     pub codecs: Vec<CodecUse>,
     /// Blocks that were not encoded as planned.
     pub fallbacks: u64,
     /// Raw bytes of the largest block: the most that a random read has to decode for one extent.
     pub block_bytes_max: u64,
-    /// Properties that only archives of lrzip have.
+    /// Properties specific to lrzip archives.
     pub lrzip: Option<LrzipInfo>,
 }
 
-/// Properties that only archives of lrzip have.
+/// Properties specific to lrzip archives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrzipInfo {
     /// The version of lrzip that wrote it.
@@ -134,7 +132,7 @@ impl<K> Default for CodecUses<K> {
 }
 
 impl<K: Ord> CodecUses<K> {
-    /// Adds a block; `names` are those of its codec and filters.
+    /// Adds a block; `names` are its codec's and filters'.
     pub(crate) fn add(
         &mut self,
         key: K,
@@ -162,7 +160,7 @@ impl<K: Ord> CodecUses<K> {
         codec_use.stored_bytes += stored_bytes;
     }
 
-    /// All uses, by rising key.
+    /// All uses, by ascending key.
     pub(crate) fn finish(mut self) -> Vec<CodecUse> {
         self.uses.sort_by(|(a, _), (b, _)| a.cmp(b));
         self.uses
@@ -177,7 +175,7 @@ impl<K: Ord> CodecUses<K> {
 pub struct CodecUse {
     /// Its name.
     pub codec: String,
-    /// Filters before it, joined by `+`; empty for none.
+    /// Filters before it, joined by `+`; empty if none.
     pub filters: String,
     /// Number of blocks.
     pub blocks: u64,
@@ -190,11 +188,11 @@ pub struct CodecUse {
 /// One block of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// 0, 1, 2 … in the archive's order.
+    /// 0, 1, 2 … in archive order.
     pub block: u64,
-    /// Where its frame begins.
+    /// Where its frame starts.
     pub archive_offset: u64,
-    /// Where its bytes begin in the store.
+    /// Where its bytes start in the store.
     pub offset_in_store: u64,
     /// Its bytes in the store.
     pub raw_bytes: u64,
@@ -202,14 +200,14 @@ pub struct BlockInfo {
     pub stored_bytes: u64,
     /// Name of its codec.
     pub codec: String,
-    /// Filters before it, joined by `+`; empty for none.
+    /// Filters before it, joined by `+`; empty if none.
     pub filters: String,
-    /// The reason why it was not encoded as planned.
+    /// Why it was not encoded as planned.
     pub fallback: Option<String>,
 }
 
 impl BlockInfo {
-    /// Describes a block by its header, the offset of its frame and the length of the frame.
+    /// Describes a block by its header, and the offset and length of its frame.
     pub(crate) fn new(
         header: &BlockHeader,
         (archive_offset, stored_bytes): (u64, u64),
@@ -229,12 +227,12 @@ impl BlockInfo {
     }
 }
 
-/// The name of a codec, for display.
+/// The display name of a codec.
 pub(crate) fn codec_name(id: u16) -> String {
     CodecId(id).to_string()
 }
 
-/// The names of filters, for display. The index holds no parameters, so none are shown.
+/// The display names of filters. The index has no parameters, so none are shown.
 pub(crate) fn filters_text(ids: [u8; 2]) -> String {
     let name = |id| {
         let step = (0..=u8::MAX).find_map(|parameter| FilterStep::new(id, parameter).ok());
@@ -258,7 +256,7 @@ fn kind(kind: FormatKind) -> MemberKind {
 }
 
 impl Member {
-    /// A hasher that makes [`Member::blake3`] of the content.
+    /// A hasher that computes [`Member::blake3`] from the content.
     pub(crate) fn hasher(&self) -> MemberHasher {
         MemberHasher::new(self.hash_kind())
     }

@@ -1,4 +1,4 @@
-//! What an archive consists of, piece by piece: extents, blocks, and the content of members.
+//! Describes an archive's contents piece by piece: extents, blocks, and the content of members.
 
 use crate::archive::Archive;
 use crate::error::Result;
@@ -6,25 +6,24 @@ use crate::error::Result;
 pub use crate::read::layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
 
 impl Archive {
-    /// Calls `each` for the extents of all content, in its order: where it occurs for the first
-    /// time, what repeats, what is a run. References to earlier lists of extents are resolved. No
-    /// block is decoded.
+    /// Calls `each` for the extents of all content, in order: first occurrences, repeats, and runs.
+    /// References to earlier lists of extents are resolved. No block is decoded.
     ///
-    /// There may be billions, and a forged archive of a few bytes may state as many: see
+    /// There may be billions, and a forged archive of a few bytes may claim as many: see
     /// [`Archive::check_content_limit`]. An error of `each` ends the walk.
     ///
     /// # Errors
-    /// `Unsupported` for an archive of lrzip; `Damaged`, `Limit` and `Io` for the frames of
-    /// extents; those of `each`.
+    /// `Unsupported` for an lrzip archive; `Damaged`, `Limit` and `Io` for the frames of extents;
+    /// errors of `each`.
     pub fn for_each_extent(&self, each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
         self.opened.for_each_extent(each)
     }
 
-    /// Calls `each` for every block, in the order of the store. Reads the index only, where
+    /// Calls `each` for every block, in store order. Reads only the index, whereas
     /// [`Archive::for_each_block`] reads the frames of all blocks.
     ///
     /// # Errors
-    /// `Unsupported` for an archive of lrzip; `Damaged`, `Limit` and `Io` for the index; those of
+    /// `Unsupported` for an lrzip archive; `Damaged`, `Limit` and `Io` for the index; errors of
     /// `each`.
     pub fn for_each_store_block(
         &self,
@@ -33,9 +32,9 @@ impl Archive {
         self.opened.for_each_store_block(each)
     }
 
-    /// Calls `each` for every member, its number, and the range of content that it has: what the
-    /// offsets of [`ContentExtent`] count, and, from its beginning on, those of entries
-    /// ([`Entry::content_range`](crate::Entry::content_range)).
+    /// Calls `each` for every member, its number, and its range of content, in the offsets of
+    /// [`ContentExtent`]. Offsets of entries
+    /// ([`Entry::content_range`](crate::Entry::content_range)) count from its start.
     ///
     /// # Errors
     /// As [`Archive::for_each_store_block`].
@@ -43,11 +42,11 @@ impl Archive {
         self.opened.for_each_member_content(each)
     }
 
-    /// Reads the store from `offset_in_store` on into `buffer`. Returns the number of bytes read,
-    /// which may be less than the length of `buffer`; 0 at the end of the store.
+    /// Reads the store at `offset_in_store` into `buffer`. Returns the number of bytes read, which
+    /// may be less than the length of `buffer`; 0 at the end of the store.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Unsupported` for an archive of lrzip.
+    /// As [`Archive::read_at`]; `Unsupported` for an lrzip archive.
     pub fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
         self.opened.read_store(offset_in_store, buffer)
     }
@@ -96,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Compares everything that is told of an archive with its content, byte by byte.
+    /// Compares everything told about an archive with its content, byte by byte.
     fn check(archive: &Archive, content: &[u8]) {
         let store = store_of(archive);
         let info = archive.info().unwrap();

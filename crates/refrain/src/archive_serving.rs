@@ -1,5 +1,5 @@
-//! What an opened archive offers to those who serve it to many readers: reads that say when they
-//! wait and may be given up, the holes of a range, and decoding ahead.
+//! What an opened archive offers for serving it to many readers: cancellable reads that tell when
+//! they wait, the holes of a range, and decoding ahead.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::read::tree::view::read_view;
 pub use crate::read::read_control::{BeforeWaiting, Deadline, ReadControl, Run};
 
 impl Archive {
-    /// [`Archive::read_at`], or [`Archive::read_entry_at`] if there is an entry, as `control` says.
+    /// As [`Archive::read_at`], or [`Archive::read_entry_at`] for an entry, under `control`.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Cancelled`; `Io` after the deadline.
@@ -42,12 +42,12 @@ impl Archive {
         }
     }
 
-    /// Calls `each` for the runs of a range of a member's content, or of an entry's data, in order,
-    /// until it returns `false`: zeros that no block holds, and everything else. Neighbours may be
-    /// of the same sort. The tar stream that a directory is seen as is one run of data.
+    /// Calls `each` for the runs in a range of a member's content, or of an entry's data, in order,
+    /// until it returns `false`: zeros outside of any block, and everything else. Adjacent runs may
+    /// be of the same kind. A directory's tar stream is a single run of data.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Usage` for a range beyond the end.
+    /// As [`Archive::read_at`]; `Usage` for a range past the end.
     pub fn for_each_run(
         &self,
         member: usize,
@@ -62,7 +62,7 @@ impl Archive {
             return self.opened.for_each_run(member, range, each);
         };
         if range.end > entry.size_bytes {
-            let text = "the range ends beyond the end of the entry";
+            let text = "the range ends past the end of the entry";
             return Err(Error::new(ErrorKind::Usage, text));
         }
         for run in entry_runs(entry, range) {
@@ -73,9 +73,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Decodes the blocks that a range of a member's content needs, for reads that will follow.
-    /// Returns the number of bytes that were decoded. Blocks that have no room in the cache beside
-    /// the others of the range are left out.
+    /// Decodes the blocks needed by a range of a member's content, ahead of reads. Returns the
+    /// number of bytes decoded. Blocks that do not fit into the cache together with the others of
+    /// the range are left out.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Cancelled`.
@@ -88,7 +88,7 @@ impl Archive {
     ) -> Result<u64> {
         match entry {
             None => self.opened.prefetch(member, range, control),
-            // A sparse file's data is nearer to the beginning than the range is.
+            // In a sparse file, data is nearer to the beginning than its range says.
             Some(entry) if entry.data_ranges.is_some() => Ok(0),
             Some(entry) => {
                 let start = entry.content_offset;

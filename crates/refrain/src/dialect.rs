@@ -1,7 +1,7 @@
 //! The dialects of archives: which ones this build reads, and how each is recognized.
 //!
-//! A dialect is one row of [`DIALECTS`]. A verb that reads an archive takes the row that the
-//! archive's first bytes select, and uses only what the row names.
+//! A dialect is one row of [`DIALECTS`]. A verb that reads an archive takes the row selected by the
+//! archive's first bytes, and uses only what the row names.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::store::exact_read::read_full;
 use crate::store::frames::ArchiveFeed;
 use crate::targets::{ExtractSummary, Targets};
 
-/// The format that an archive has.
+/// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
     /// Refrain's own format, or one that this build does not recognize.
     Native,
-    /// The format of lrzip: one member without a name, no index.
+    /// lrzip's format: one member without a name, no index.
     Lrzip,
-    /// The format of another program: one member without a name, read from front to back.
+    /// Another program's format: one member without a name, read from front to back.
     Foreign(Format),
 }
 
@@ -47,25 +47,25 @@ pub(crate) type WalkArchive = fn(
 type ExtractFile =
     fn(ArchiveFeed, Format, &mut dyn Targets, &ReadOptions, &dyn Watch) -> Result<ExtractSummary>;
 
-/// How all of an archive is read.
+/// How a whole archive is read.
 #[derive(Clone, Copy)]
 pub(crate) enum Way {
-    /// From front to back, no more content than the limit allows.
+    /// From front to back, up to the content limit.
     Walk(WalkArchive),
-    /// As the decoder of another program's format does.
+    /// By the decoder of another program's format.
     Extract(ExtractFile, Format),
 }
 
 /// How archives of one dialect are recognized and read.
 pub(crate) struct DialectReader {
     dialect: Dialect,
-    /// Whether an archive of this dialect begins with these bytes.
+    /// Whether an archive of this dialect starts with these bytes.
     is_prefix: fn(&[u8]) -> bool,
-    /// Whether an archive that begins with these bytes may be encrypted.
+    /// Whether an archive that starts with these bytes may be encrypted.
     may_be_encrypted: fn(&[u8]) -> bool,
     /// Opens an archive for random access.
     pub open: OpenArchive,
-    /// Reads all of an archive.
+    /// Reads the whole archive.
     pub way: Way,
 }
 
@@ -78,7 +78,7 @@ pub(crate) const NATIVE: DialectReader = DialectReader {
     way: Way::Walk(native::concatenation_walk::walk_archives),
 };
 
-/// The format of another program, which is not opened for random access.
+/// Another program's format, which is not opened for random access.
 const fn foreign(format: Format, is_prefix: fn(&[u8]) -> bool) -> DialectReader {
     DialectReader {
         dialect: Dialect::Foreign(format),
@@ -95,7 +95,7 @@ const DIALECTS: &[DialectReader] = &[
     DialectReader {
         dialect: Dialect::Lrzip,
         is_prefix: refrain_format::lrzip::is_lrzip,
-        // A header that is not understood is an error of its own.
+        // An unreadable header is reported as a separate error.
         may_be_encrypted: |first| {
             refrain_format::lrzip::Header::parse(first)
                 .map_or(true, |header| header.cipher.is_some())
@@ -127,19 +127,19 @@ impl DialectReader {
 }
 
 impl Dialect {
-    /// The number of bytes at the beginning that suffice to tell the dialect.
+    /// How many bytes at the beginning suffice to tell the dialect.
     pub const PREFIX_BYTES: usize = Format::PREFIX_BYTES;
 
-    /// The length of the shortest archive that is recognized, in bytes.
+    /// The length of the shortest recognizable archive, in bytes.
     pub const PREFIX_BYTES_MIN: usize = MAGIC.len();
 
-    /// The dialect of an archive which begins with these bytes; `None` if no archive does. Fewer
+    /// The dialect of an archive that starts with these bytes; `None` if no archive does. Fewer
     /// than [`Dialect::PREFIX_BYTES`] are taken for the whole.
     pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
         reader_of_prefix(first).map(|reader| reader.dialect)
     }
 
-    /// The format of another program, if it is one.
+    /// The other program's format, if it is one.
     pub fn format(self) -> Option<Format> {
         match self {
             Dialect::Foreign(format) => Some(format),
@@ -147,8 +147,8 @@ impl Dialect {
         }
     }
 
-    /// Whether an archive may be encrypted which begins with these bytes, 512 of them or all. What
-    /// is no archive may be a damaged one that is.
+    /// Whether an archive that starts with these bytes, the first 512 or all, may be encrypted.
+    /// Unrecognized bytes may be a damaged archive that is.
     pub fn may_be_encrypted(first: &[u8]) -> bool {
         reader_of_prefix(first).is_none_or(|reader| (reader.may_be_encrypted)(first))
     }
@@ -173,7 +173,7 @@ pub(crate) fn reader_of(source: &dyn Source) -> Result<&'static DialectReader> {
     Ok(reader_of_prefix(&first[..count]).unwrap_or(&NATIVE))
 }
 
-/// The reader for the archive that `feed` delivers, and the whole feed again.
+/// The reader for the archive in `feed`, and the complete feed.
 pub(crate) fn reader_of_feed(feed: ArchiveFeed) -> Result<(&'static DialectReader, ArchiveFeed)> {
     match feed {
         ArchiveFeed::Source(source) => Ok((reader_of(&*source)?, ArchiveFeed::Source(source))),

@@ -1,4 +1,4 @@
-//! The verb extract: every byte of an archive is read, checked and delivered.
+//! The verb extract: reads, checks and delivers every byte of an archive.
 
 use crate::archive::Archive;
 use crate::archive_info::MemberKind;
@@ -18,16 +18,16 @@ pub use crate::verify::verify;
 /// Extracts all members of an archive, or the content of a file of another format: one member
 /// without a name.
 ///
-/// The content hash and further digests of a member are compared before it is published. Every
-/// frame is read and checked, unless only a part of the archive is asked for.
+/// A member's content hash and further digests are compared before it is published. Every frame is
+/// read and checked, unless only a part of the archive is requested.
 ///
 /// An archive from a non-seekable stream is read from front to back. As many of its latest bytes
-/// are retained in memory as it states (its reach), at most half of the options' memory.
+/// are kept in memory as it states (its reach), at most half of the options' memory.
 ///
 /// # Errors
-/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location, `Limit` if the reach is
-/// larger than what may be retained; `Io` for reads and writes; any error of `targets`. Members
-/// that were closed before remain published; the one that is open is dropped.
+/// `Damaged`, `Unsupported` and `Limit` for the archive, with the location, `Limit` if the reach
+/// exceeds what may be kept; `Io` for reads and writes; any error of `targets`. Members closed
+/// before stay published; the open one is dropped.
 pub fn extract(
     input: impl Into<Input>,
     targets: &mut dyn Targets,
@@ -50,7 +50,7 @@ pub fn extract(
     }
 }
 
-/// The archive, if it is extracted member by member, or what it is read from front to back from.
+/// The archive, if it is extracted member by member, or the feed for a forward pass.
 fn by_members(
     recognized: Recognized,
     targets: &dyn Targets,
@@ -78,8 +78,8 @@ fn by_members(
     match chosen {
         Ok(Some(archive)) => Ok(Ok(archive)),
         Err(error) if error.kind == ErrorKind::Io => Err(error),
-        // From front to back what is before damage is delivered, and an index that takes too much
-        // memory is not needed.
+        // A forward pass delivers what precedes damage, and does not need an index that takes too
+        // much memory.
         Ok(None) | Err(_) => Ok(Err(feed)),
     }
 }

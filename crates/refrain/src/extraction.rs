@@ -1,4 +1,4 @@
-//! An extraction from front to back: what the members' content is written to.
+//! A forward extraction: where the members' content is written.
 
 use std::io;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::targets::{Target, Targets};
 pub(crate) struct OpenMember {
     pub start: MemberStart,
     pub target: Target,
-    /// The bytes of its content that were delivered.
+    /// How much of its content was delivered.
     pub delivered_bytes: u64,
-    /// Holds the content of a directory until its entries are known.
+    /// Holds a directory's content until its entries are known.
     spill: Option<Box<dyn Sink>>,
 }
 
@@ -44,19 +44,17 @@ impl OpenMember {
     }
 }
 
-/// An extraction from front to back.
 pub(crate) struct Extraction<'a> {
     targets: &'a mut dyn Targets,
     options: &'a ReadOptions,
     watch: &'a dyn Watch,
-    /// Counts what is delivered of directories, in addition to the content that is spilled first.
+    /// Counts what is delivered of directories, in addition to the content spilled first.
     of_trees: ContentMeter,
     open: Option<OpenMember>,
-    /// The number of members that were closed.
     closed: usize,
-    /// How the members are closed that damage ends; `None`: they are not.
+    /// How to close members cut short by damage; `None`: do not.
     going_on: Option<&'a GoingOn>,
-    /// The copy of a pipe, from which the extraction goes on, so that no member is closed.
+    /// The copy of a pipe, with which the extraction continues, so that no member is closed.
     copy: Option<Arc<PipeCopy>>,
 }
 
@@ -79,7 +77,7 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// The same, which also closes members that damage ends, unless there is a copy of the pipe.
+    /// Also closes members cut short by damage, unless there is a copy of the pipe.
     pub(crate) fn closing_broken(
         self,
         going_on: &'a GoingOn,
@@ -92,18 +90,18 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    /// The number of members that were closed, and the one that is open, after damage.
+    /// The number of closed members, and the open one, after damage.
     pub(crate) fn into_state(self) -> (usize, Option<OpenMember>) {
         (self.closed, self.open)
     }
 
-    /// Closes what is open, of which no more will come.
+    /// Closes the open member, of which no more will come.
     pub(crate) fn close_open(&mut self) -> Result<()> {
         let start = self.open.as_ref().map(|open| open.start.clone());
         start.map_or(Ok(()), |start| self.broken(&start, Vec::new()))
     }
 
-    /// Passes a directory to its target: its content and entries as far as they are known.
+    /// Passes a directory to its target: its content and entries as far as known.
     fn deliver_tree(
         &self,
         target: &mut Target,
@@ -111,7 +109,7 @@ impl<'a> Extraction<'a> {
         end: &MemberEnd,
         recovery: Option<&Recovery<'_>>,
     ) -> Result<()> {
-        // The progress is that of the archive.
+        // The progress shown is the archive's.
         let watch = &CancelOnly(self.watch);
         match target {
             Target::Tree(tree) => {
@@ -146,7 +144,7 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    /// Closes a directory that damage ended.
+    /// Closes a directory cut short by damage.
     fn close_broken_tree(
         &mut self,
         mut open: OpenMember,
@@ -167,7 +165,7 @@ impl<'a> Extraction<'a> {
     }
 }
 
-/// The end of a member that damage ended.
+/// The end of a member cut short by damage.
 fn unknown_end(start: &MemberStart, content_bytes: u64) -> MemberEnd {
     MemberEnd {
         member_id: start.member_id,
@@ -182,7 +180,7 @@ fn unknown_end(start: &MemberStart, content_bytes: u64) -> MemberEnd {
     }
 }
 
-/// Passes on problems and the request to stop, and no progress.
+/// Passes on problems and the request to stop, but no progress.
 struct CancelOnly<'a>(&'a dyn Watch);
 
 impl Watch for CancelOnly<'_> {

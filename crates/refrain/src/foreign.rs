@@ -1,9 +1,9 @@
 //! Files of other formats: gzip, xz, zstd, bzip2, lz4 and zip, and compressed tar streams.
 //!
-//! [`Dialect`](crate::Dialect) recognises them, and [`extract`](crate::extract()) and
-//! [`verify`](crate::verify()) read all of one like an archive with one member that has no name.
-//! [`ForeignFile`] looks inside. The limits of [`ReadOptions`] hold: memory for windows and
-//! dictionaries, and the content limit for everything that is decoded, also before a range.
+//! [`Dialect`](crate::Dialect) recognizes them; [`extract`](crate::extract()) and
+//! [`verify`](crate::verify()) read them completely, like archives with one unnamed member.
+//! [`ForeignFile`] looks inside. The limits of [`ReadOptions`] apply: memory for windows and
+//! dictionaries, and the content limit for everything decoded, including what precedes a range.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -27,14 +27,14 @@ use crate::store::frames::ArchiveFeed;
 pub use refrain_foreign::{Description, Format, ZipEntry, ZipKind};
 
 /// A file of another format that can be read at any offset: a compressed stream, which may be a tar
-/// stream, or a zip file. A stream is decoded from its beginning by each call.
+/// stream, or a zip file. Each call decodes a stream from its beginning.
 pub struct ForeignFile {
     source: Arc<dyn Source>,
     format: Format,
     options: ReadOptions,
-    /// The content, of which no more than the beginning was looked at.
+    /// The content, of which at most the beginning was examined.
     content: Option<Content>,
-    /// The entries, once they were needed.
+    /// The entries, once needed.
     zip: Option<Zip>,
 }
 
@@ -86,11 +86,11 @@ impl ForeignFile {
     }
 
     /// Calls `each` for every entry, in the order of the tar stream or of the zip file's directory.
-    /// Tells the watch what of the file belongs to no entry.
+    /// Reports to the watch what belongs to no entry.
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file, and for a tar stream that ends
-    /// inside an entry; those of `each`.
+    /// inside an entry; errors of `each`.
     pub fn for_each_entry(
         &mut self,
         watch: &dyn Watch,
@@ -108,7 +108,7 @@ impl ForeignFile {
     /// [`ForeignFile::for_each_entry`]; holes as zeros. The sink is not published.
     ///
     /// # Errors
-    /// As [`ForeignFile::for_each_entry`]; those of the sink.
+    /// As [`ForeignFile::for_each_entry`]; errors of the sink.
     pub fn write_entry(
         &mut self,
         index: u64,
@@ -125,13 +125,13 @@ impl ForeignFile {
     }
 
     /// Writes `range` of the content to `sink`, which is not published; an end of `u64::MAX` is the
-    /// end of the content. Decodes from the beginning up to the end of the range, and on until the
-    /// checksum that covers it was compared: to the end of its gzip member, zstd or lz4 frame, xz
-    /// stream or bzip2 block. Returns the number of bytes written.
+    /// end of the content. Decodes from the beginning to the end of the range, and further until
+    /// the checksum that covers it was compared: to the end of its gzip member, zstd or lz4 frame,
+    /// xz stream or bzip2 block. Returns the number of bytes written.
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before
-    /// the range begins or ends; those of the sink; `Cancelled`.
+    /// the range starts or ends; errors of the sink; `Cancelled`.
     pub fn write_range(
         &mut self,
         range: Range<u64>,
@@ -152,14 +152,14 @@ impl ForeignFile {
     /// What it states about itself; nothing is decoded.
     ///
     /// # Errors
-    /// `Damaged` for its headers, `Unsupported` for a format that holds files, `Io`.
+    /// `Damaged` for its headers, `Unsupported` for a format that contains files, `Io`.
     pub fn describe(&self) -> Result<Description> {
         let bytes = SourceBytes(self.source.clone());
         refrain_foreign::describe(self.format, &bytes).map_err(engine_error)
     }
 
-    /// Calls `each` for what the directory of a zip file states about each of its entries, and
-    /// tells the watch what of the file belongs to none. Returns the bytes of the file.
+    /// Calls `each` for each entry of a zip file as described by its directory, and reports to the
+    /// watch what belongs to none. Returns the size of the file in bytes.
     ///
     /// # Errors
     /// As [`ForeignFile::for_each_entry`].
@@ -177,8 +177,8 @@ impl ForeignFile {
     }
 }
 
-/// The content of a compressed stream. The errors of the reader hold an [`Error`], which
-/// `Error::from` gives back.
+/// The content of a compressed stream. The reader's errors contain an [`Error`], which
+/// `Error::from` returns.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file.
@@ -191,7 +191,7 @@ pub fn unpacked(
     Ok(Box::new(ContentReader(content)))
 }
 
-/// A source, as the descriptions read it.
+/// A source in the form that descriptions read.
 struct SourceBytes(Arc<dyn Source>);
 
 impl Bytes for SourceBytes {

@@ -1,4 +1,4 @@
-//! The answer to a question about holes.
+//! Answers queries about holes.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use refrain::Result;
 use super::protocol::STATE_HOLE_ZERO;
 use crate::block_source::BlockSource;
 
-/// Zeros count as a hole from and to multiples of this, in bytes: that of file systems.
+/// Holes start and end at multiples of this, in bytes, as in file systems.
 const GRANULARITY_BYTES: u64 = 4096;
 
-/// The most extents in an answer: the client asks again for the rest.
+/// The maximum number of extents in an answer: the client asks again for the rest.
 const EXTENTS_MAX: usize = 8192;
 
-/// The extents of a range from its beginning on, as length and state. Neighbours differ. The last
-/// one is the range's end, unless there are too many.
+/// The extents of a range, as length and state, each different from the next. The last one ends
+/// with the range, unless there are too many.
 pub(super) fn extents(
     source: &dyn BlockSource,
     range: Range<u64>,
@@ -24,7 +24,7 @@ pub(super) fn extents(
     let most = if only_one { 1 } else { EXTENTS_MAX };
     let mut extents: Vec<(u32, u32)> = vec![];
     let mut at = range.start;
-    // A run of zeros is over only when other bytes follow.
+    // A run of zeros ends only when other bytes follow.
     let mut zeros: Option<Range<u64>> = None;
     source.runs(range.clone(), &mut |run| {
         let run_range = at..at + run.length_bytes;
@@ -62,8 +62,8 @@ fn add_zeros(extents: &mut Vec<(u32, u32)>, zeros: Range<u64>, size_bytes: u64) 
     add(extents, zeros.end - end, 0);
 }
 
-/// Adds an extent to the last one or behind it. Together they are no longer than a request, which
-/// has 32 bits.
+/// Appends an extent, or extends the last one. Together they are no longer than a request, whose
+/// length has 32 bits.
 fn add(extents: &mut Vec<(u32, u32)>, length_bytes: u64, state: u32) {
     if length_bytes == 0 {
         return;

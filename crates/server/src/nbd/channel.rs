@@ -1,4 +1,4 @@
-//! The bytes of one client's connection: as they are, or through TLS.
+//! The bytes of one client's connection, plain or through TLS.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -8,16 +8,16 @@ use crate::socket::Socket;
 
 /// A connection. One thread receives at a time, and one sends; both may happen at once.
 pub(super) trait Channel: Send + Sync {
-    /// Receives at least one byte; 0: the client has ended the connection.
+    /// Receives at least one byte; 0 if the client has closed the connection.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Sends both parts whole.
+    /// Sends both parts completely.
     fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()>;
 
-    /// Limits how long one receive waits.
+    /// Limits how long a receive waits.
     fn set_receive_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Ends both directions at once.
+    /// Closes both directions at once.
     fn close(&self);
 }
 

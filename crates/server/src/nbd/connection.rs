@@ -1,11 +1,11 @@
 //! A client that has taken an export: its requests and their replies.
 //!
-//! The threads of a connection take turns to receive a request, and the one that has received it
-//! answers it (leader and followers; Schmidt et al., 1996): no request is handed from one thread to
+//! The threads of a connection take turns receiving a request, and the one that received it answers
+//! it (leader and followers; Schmidt et al., 1996): no request is handed from one thread to
 //! another. What is in memory is answered before the next request is received, without waking
 //! anybody. Before a thread waits for a source or decodes, it lets the next one receive, so replies
 //! overtake one another and a slow block delays no other request. A client that stops reading
-//! blocks its own threads only.
+//! blocks only its own threads.
 
 use std::io;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::clients::Client;
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 
-/// Longer reads are taken to wait, in bytes.
+/// Longer reads are assumed to wait, in bytes.
 const SMALL_READ_BYTES: u32 = 64 << 10;
 
 /// Longer reads are answered in chunks of this length, in bytes.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// How long a read may take before it gets an error. A block that is being read from a slow source
-/// is waited for, which has deadlines of its own.
+/// How long a read may take before it fails. A block being read from a slow source is waited for;
+/// that has its own deadlines.
 const READ_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What all connections share.
+/// Shared by all connections.
 pub(super) struct Shared {
     pub service: Service,
     /// The memory for replies that cannot be sent in chunks, in bytes.
@@ -50,14 +50,14 @@ pub(super) struct Connection {
     is_structured: bool,
     has_context: bool,
     channel: Arc<dyn Channel>,
-    /// The client counts as one until the last thread has returned.
+    /// Counts the client until the last thread has returned.
     _client: Client,
     receiving: Mutex<Receiving>,
     /// Notified when the next request can be received, and when there are no more.
     may_receive: Condvar,
     /// Held while a reply is sent.
     sending: Lock<()>,
-    /// Cancelled when the client has left: nobody waits for what is being read.
+    /// Cancelled when the client has left: then nobody waits for its reads.
     left: Cancellation,
 }
 
@@ -65,17 +65,17 @@ pub(super) struct Connection {
 struct Receiving {
     /// `None` while a thread receives.
     requests: Option<Requests>,
-    /// The threads of the connection, and those of them that wait to receive.
+    /// The threads of the connection, and how many of them wait to receive.
     threads: usize,
     waiting: usize,
     /// Set when no more requests are received.
     has_ended: bool,
 }
 
-/// The turn of one thread to receive.
+/// One thread's turn to receive.
 struct Turn {
     connection: Arc<Connection>,
-    /// The requests, while it is this thread that receives the next one.
+    /// The requests, while this thread receives the next one.
     requests: Lock<Option<Requests>>,
 }
 
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Answers requests until the client leaves, on this thread and others that it starts. Returns
-    /// when this thread has nothing to do any more.
+    /// when this thread has nothing left to do.
     pub(super) fn run(self: &Arc<Self>) {
         let turn = Arc::new(Turn {
             connection: Arc::clone(self),
@@ -134,7 +134,7 @@ impl Connection {
         lock(&self.receiving).threads -= 1;
     }
 
-    /// Waits for the turn to receive. `None`: the connection has ended.
+    /// Waits for a turn to receive. `None`: the connection has ended.
     fn next_turn(&self) -> Option<Requests> {
         let mut receiving = lock(&self.receiving);
         receiving.waiting += 1;
@@ -145,8 +145,8 @@ impl Connection {
         receiving.requests.take().filter(|_| !receiving.has_ended)
     }
 
-    /// Receives requests and answers them, until one has let another thread receive, or there are
-    /// no more.
+    /// Receives requests and answers them, until one lets another thread receive, or there are no
+    /// more.
     fn serve(
         &self,
         mut requests: Requests,
@@ -177,8 +177,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Passes the requests to a thread that waits for them, or to a new one. Without another
-    /// thread, this one receives the next request when it has answered.
+    /// Passes the requests to a waiting thread, or to a new one. Without another thread, this one
+    /// receives the next request after answering.
     fn let_another_receive(self: &Arc<Self>, requests: Requests) {
         let mut receiving = lock(&self.receiving);
         receiving.requests = Some(requests);
@@ -204,14 +204,14 @@ impl Connection {
         self.may_receive.notify_all();
     }
 
-    /// The client has left, or sent what is no request: nothing more can be answered.
+    /// The client has left, or sent something that is not a request: nothing more can be answered.
     fn give_up(&self) {
         self.end();
         self.left.cancel();
         self.channel.close();
     }
 
-    /// Whether a request is taken to wait before it is looked at.
+    /// Whether a request is assumed to wait.
     fn takes_time(&self, request: &Request) -> bool {
         match request.command {
             command::READ => request.length_bytes > SMALL_READ_BYTES,
@@ -261,7 +261,7 @@ impl Connection {
             let (error, text) = if self.contains(request) {
                 (error_number::OVERFLOW, "the request is longer than 32 MiB")
             } else {
-                (error_number::INVALID, "the range ends beyond the end")
+                (error_number::INVALID, "the range ends past the end")
             };
             self.fail(request, error, text)?;
             return Ok(Outcome::Failed);
@@ -345,7 +345,7 @@ impl Connection {
             self.fail(
                 request,
                 error_number::INVALID,
-                "the range ends beyond the end",
+                "the range ends past the end",
             )?;
             return Ok(Outcome::Failed);
         }
@@ -364,7 +364,7 @@ impl Connection {
         let refusal = match request {
             _ if !self.has_context => Some("no metadata context was set"),
             request if request.length_bytes == 0 => Some("the range is empty"),
-            request if !self.contains(request) => Some("the range ends beyond the end"),
+            request if !self.contains(request) => Some("the range ends past the end"),
             _ => None,
         };
         if let Some(text) = refusal {
@@ -388,7 +388,7 @@ impl Connection {
         Ok(Outcome::Bytes(0))
     }
 
-    /// Sends both parts, whole and not mixed with others.
+    /// Sends both parts completely, not interleaved with others.
     fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
         let _sending = self.sending.lock();
         self.channel.send(head, body)
@@ -431,7 +431,7 @@ impl Connection {
         self.send(&head, &body)
     }
 
-    /// The reply to a request that has no data.
+    /// The reply to a request without data.
     fn reply_empty(&self, request: &Request) -> io::Result<()> {
         if self.is_structured {
             self.send(
@@ -453,7 +453,8 @@ impl Connection {
         self.send(&head, &payload)
     }
 
-    /// Tells that a range cannot be read from `offset` on, to the client and to the server's owner.
+    /// Reports that a range is unreadable starting at `offset`, to the client and to the server's
+    /// owner.
     fn fail_read(
         &self,
         request: &Request,
@@ -494,7 +495,7 @@ fn error_payload(error: u32, text: &str) -> Vec<u8> {
     payload
 }
 
-/// The first bytes of the buffer, which is made longer if needed.
+/// The first bytes of the buffer, which is extended if needed.
 fn sized(buffer: &mut Vec<u8>, length_bytes: usize) -> &mut [u8] {
     if buffer.len() < length_bytes {
         buffer.resize(length_bytes, 0);

@@ -1,4 +1,4 @@
-//! Which files of an archive are exports.
+//! Decides which files of an archive are exports.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::block_source::{BlockSource, FileOfArchive};
 use crate::readahead::{Prefetcher, ReadaheadSource};
 use crate::service::Service;
 
-/// Wraps the source of an export, for example to record what is read of it.
+/// Wraps the source of an export, for example to record reads.
 pub type Wrap = dyn Fn(Arc<dyn BlockSource>) -> Arc<dyn BlockSource> + Send + Sync;
 
-/// The exports: every member that is a file, by its name; files of directory members as
-/// `MEMBER/PATH`, which are not listed; and under the empty name the only file, if there is one.
+/// The exports: every member that is a file, by name; files in directory members as `MEMBER/PATH`,
+/// which are not listed; and the only file, if there is just one, under the empty name.
 pub struct Exports {
     service: Service,
     /// The number of the only member that is a file, and how many there are.
@@ -26,7 +26,7 @@ impl Exports {
     /// The exports of an archive.
     ///
     /// # Errors
-    /// Those of the index.
+    /// If the index cannot be read.
     pub fn new(service: Service) -> Result<Exports> {
         let mut files = vec![];
         for member in 0..service.archive().member_count() {
@@ -47,7 +47,7 @@ impl Exports {
         })
     }
 
-    /// The same, with this file under the empty name.
+    /// Puts this file under the empty name.
     #[must_use]
     pub fn with_default(self, name: Vec<u8>) -> Exports {
         Exports {
@@ -56,7 +56,7 @@ impl Exports {
         }
     }
 
-    /// The same, with decoding ahead of every client by up to so many threads.
+    /// Decodes ahead of every client with up to `threads_max` threads.
     #[must_use]
     pub fn with_readahead(self, threads_max: usize) -> Exports {
         Exports {
@@ -65,7 +65,7 @@ impl Exports {
         }
     }
 
-    /// The same, with every source wrapped.
+    /// Wraps every source.
     #[must_use]
     pub fn wrapped(self, wrap: Box<Wrap>) -> Exports {
         Exports {
@@ -79,7 +79,7 @@ impl Exports {
         &self.service
     }
 
-    /// The names that are listed.
+    /// The listed names.
     pub(crate) fn names(&self) -> Result<Vec<Vec<u8>>> {
         let mut names = vec![];
         let archive = self.service.archive();
@@ -91,7 +91,7 @@ impl Exports {
         Ok(names)
     }
 
-    /// The export with this name; `None` if there is none.
+    /// `None` if there is no export with this name.
     pub(crate) fn open(&self, name: &[u8]) -> Result<Option<Arc<dyn BlockSource>>> {
         let file = match (name, &self.default_name) {
             (b"", Some(default)) => FileOfArchive::find(&self.service, default)?,
@@ -119,10 +119,10 @@ impl Exports {
     /// Why there is no such export.
     pub(crate) fn unknown_text(&self, name: &[u8]) -> String {
         if name.is_empty() {
-            "name an export: the archive does not hold exactly one file".to_owned()
+            "name an export: the archive does not contain exactly one file".to_owned()
         } else {
             format!(
-                "the archive holds no file {:?}",
+                "the archive has no file {:?}",
                 String::from_utf8_lossy(name)
             )
         }

@@ -1,8 +1,8 @@
 //! The NBD handler: files of an archive as block devices, for QEMU, the Linux kernel, libnbd and
 //! others.
 //!
-//! Fixed newstyle negotiation with TLS where asked for, structured replies, holes
-//! (`base:allocation`), several connections per client, prefetch requests. Everything is read-only.
+//! Fixed newstyle negotiation with TLS on request, structured replies, holes (`base:allocation`),
+//! several connections per client, prefetch requests. Everything is read-only.
 
 mod allocation;
 mod channel;
@@ -32,16 +32,16 @@ pub use self::tls::TlsSettings;
 /// How long a silent client may take for each step of the negotiation.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may take no byte of a reply.
+/// How long a client may accept no byte of a reply.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most threads of one client.
+/// The maximum number of threads per client.
 const THREADS_PER_CLIENT_MAX: u64 = 16;
 
-/// The memory of a thread of a client: the chunk that it sends and what decoding needs, in bytes.
+/// The memory of a client's thread, in bytes: the chunk being sent, and what decoding needs.
 const THREAD_BYTES: u64 = 512 << 10;
 
-/// The least memory for replies that cannot be sent in chunks, in bytes.
+/// The minimum memory for replies that cannot be sent in chunks, in bytes.
 const REPLY_BYTES_MIN: u64 = 32 << 20;
 
 /// Serves exports to NBD clients.
@@ -52,7 +52,7 @@ pub struct NbdHandler {
 }
 
 impl NbdHandler {
-    /// A handler to these exports for up to `clients_max` clients at once. `memory_bytes` is the
+    /// A handler of these exports for up to `clients_max` clients at once. `memory_bytes` is the
     /// budget of the whole server, of which all clients together use about an eighth.
     pub fn new(exports: Exports, memory_bytes: u64, clients_max: usize) -> NbdHandler {
         let share_bytes = memory_bytes / 16;
@@ -69,7 +69,7 @@ impl NbdHandler {
         }
     }
 
-    /// The same, for clients that use TLS.
+    /// Requires TLS.
     #[must_use]
     pub fn with_tls(self, settings: TlsSettings) -> NbdHandler {
         NbdHandler {
@@ -93,7 +93,7 @@ impl NbdHandler {
             (Ended::Agreed(agreed), _) => self.connection(client, channel, agreed),
             (Ended::StartTls, Some(tls)) => {
                 let channel: Arc<dyn Channel> = Arc::new(tls.accept(socket)?);
-                // All that was agreed on before is void.
+                // Everything agreed on before is void.
                 let mut negotiation = self.negotiation(&*channel, false);
                 negotiation.has_no_zeroes = has_no_zeroes;
                 match negotiation.run()? {
@@ -130,7 +130,7 @@ impl NbdHandler {
 
 impl Handler for NbdHandler {
     fn serve(&self, client: Client) {
-        // What goes wrong here concerns this client alone, who sees its connection end.
+        // Failures here concern only this client, whose connection ends.
         if let Ok(Some(connection)) = self.negotiate(client) {
             connection.run();
         }

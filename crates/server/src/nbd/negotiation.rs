@@ -8,9 +8,9 @@ use super::exports::Exports;
 use super::protocol::*;
 use crate::block_source::BlockSource;
 
-/// The most options of a client before it takes an export.
+/// The maximum number of options before a client takes an export.
 const OPTIONS_MAX: usize = 1000;
-/// The most bytes of an option's data.
+/// The maximum length of an option's data.
 const OPTION_BYTES_MAX: u32 = 64 << 10;
 
 /// What a client has agreed on.
@@ -18,7 +18,7 @@ pub(super) struct Agreed {
     pub source: Arc<dyn BlockSource>,
     /// Whether replies are structured.
     pub is_structured: bool,
-    /// Whether it may ask about holes.
+    /// Whether it may query holes.
     pub has_context: bool,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Agreed {
 pub(super) enum Ended {
     /// The client took an export.
     Agreed(Agreed),
-    /// It wants to go on through TLS, and has been told to.
+    /// It wants to continue through TLS, and was told to.
     StartTls,
-    /// It has left, or was told why it has to.
+    /// It left, or was told why it has to.
     Left,
 }
 
@@ -36,10 +36,10 @@ pub(super) enum Ended {
 pub(super) struct Negotiation<'a> {
     pub channel: &'a dyn Channel,
     pub exports: &'a Exports,
-    /// Whether the client has to ask for TLS first.
+    /// Whether the client has to request TLS first.
     pub needs_tls: bool,
     pub is_structured: bool,
-    /// The export whose holes it will ask about.
+    /// The export whose holes it will query.
     pub context_of: Option<Vec<u8>>,
     pub has_no_zeroes: bool,
 }
@@ -204,7 +204,7 @@ impl Negotiation<'_> {
         Ok(takes_it.then(|| Ended::Agreed(self.agreed(name, source))))
     }
 
-    /// Tells the properties of an export, and those that the client asks for.
+    /// Sends the properties of an export, and those that the client requests.
     fn describe(
         &self,
         option: u32,
@@ -261,13 +261,13 @@ impl Negotiation<'_> {
     }
 }
 
-/// The name of the export and the queries of an option about contexts.
+/// The name of the export and the queries in an option about contexts.
 fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut fields = Fields(data);
     let text = |fields: &mut Fields<'_>| {
         let length_bytes = fields.u32();
         let all = (length_bytes <= NAME_BYTES_MAX).then_some(length_bytes)?;
-        // The lifetime is that of the data, not of the fields.
+        // The lifetime belongs to the data, not to the fields.
         let start = data.len() - fields.0.len();
         fields.bytes(all)?;
         data.get(start..start + all as usize)

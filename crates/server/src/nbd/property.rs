@@ -1,4 +1,4 @@
-//! What must hold for any bytes of a client, used by a property test and a fuzz target.
+//! What must hold for any bytes from a client, for a property test and a fuzz target.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +16,10 @@ use crate::clients::Clients;
 use crate::service::Service;
 use crate::socket::Socket;
 
-/// The most bytes of replies for each byte of a client: a request of 28 bytes may ask for 32 MiB.
+/// The maximum reply bytes per byte from a client: a request of 28 bytes may ask for 32 MiB.
 const REPLY_FACTOR: usize = 2 << 20;
 
-/// A client whose bytes are known beforehand. What it gets is counted.
+/// A client with predetermined bytes, which counts what it receives.
 #[derive(Default)]
 struct Bytes {
     left: Lock<Vec<u8>>,
@@ -71,8 +71,8 @@ fn exports() -> Option<&'static Exports> {
     EXPORTS.get_or_init(make).as_ref()
 }
 
-/// A client that sends these bytes, after it has taken an export or from the beginning, gets
-/// replies of bounded length, and its connection ends. Returns the bytes of the replies.
+/// A client that sends these bytes, after taking an export or from the beginning, gets replies of
+/// bounded length, and its connection ends. Returns the number of reply bytes.
 ///
 /// # Panics
 /// If the property does not hold.
@@ -105,7 +105,7 @@ pub fn client(has_negotiated: bool, bytes: &[u8]) -> usize {
         Connection::new(shared, client, channel.clone(), agreed).run();
     }
     let sent_bytes = *channel.sent_bytes.lock();
-    assert_eq!(clients.count(), 0, "the client has gone");
+    assert_eq!(clients.count(), 0, "the client is gone");
     assert!(sent_bytes <= 4096 + all_bytes.saturating_mul(REPLY_FACTOR));
     sent_bytes
 }

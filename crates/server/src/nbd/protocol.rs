@@ -49,7 +49,7 @@ pub(super) mod option_reply {
     pub(crate) const ERROR_TOO_BIG: u32 = ERROR | 9;
 }
 
-/// What is told of an export.
+/// The properties of an export.
 pub(super) mod info {
     pub(crate) const EXPORT: u16 = 0;
     pub(crate) const NAME: u16 = 1;
@@ -75,7 +75,7 @@ pub(super) mod command {
 
 /// The flag of a read whose reply must be one chunk.
 pub(super) const FLAG_DONT_FRAGMENT: u16 = 1 << 2;
-/// The flag of a block status request that asks for one extent.
+/// The flag of a block status request for a single extent.
 pub(super) const FLAG_REQUEST_ONE: u16 = 1 << 3;
 
 /// The chunks of structured replies.
@@ -100,7 +100,7 @@ pub(super) mod error_number {
     pub(crate) const SHUTDOWN: u32 = 108;
 }
 
-/// The one metadata context there is.
+/// The only metadata context.
 pub(super) const BASE_ALLOCATION: &[u8] = b"base:allocation";
 /// Its number on every connection.
 pub(super) const BASE_ALLOCATION_ID: u32 = 1;
@@ -114,12 +114,12 @@ pub(super) const REQUEST_BYTES_PREFERRED: u32 = 4096;
 /// The longest name of an export or a context, in bytes.
 pub(super) const NAME_BYTES_MAX: u32 = 4096;
 
-/// A request as it is on the wire.
+/// A request as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     pub flags: u16,
     pub command: u16,
-    /// The client's name for it, which the reply repeats.
+    /// The client's name for it, repeated in the reply.
     pub cookie: u64,
     pub offset: u64,
     pub length_bytes: u32,
@@ -128,7 +128,7 @@ pub(super) struct Request {
 impl Request {
     pub(super) const BYTES: usize = 28;
 
-    /// Reads a request; `None` if it does not begin as one.
+    /// `None` if it does not start like a request.
     pub(super) fn parse(bytes: &[u8; Request::BYTES]) -> Option<Request> {
         let mut fields = Fields(bytes);
         if fields.u32() != REQUEST_MAGIC {
@@ -143,13 +143,13 @@ impl Request {
         })
     }
 
-    /// The end of its range; `None` if it is beyond all offsets.
+    /// The end of its range; `None` if it overflows.
     pub(super) fn end(&self) -> Option<u64> {
         self.offset.checked_add(u64::from(self.length_bytes))
     }
 }
 
-/// Takes integers from the front of bytes; zeros where there are none left.
+/// Takes integers from the front of bytes; zeros when none are left.
 pub(super) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
         u64::from_be_bytes(self.take())
     }
 
-    /// So many bytes; `None` if there are fewer.
+    /// The next `count` bytes; `None` if there are fewer.
     pub(super) fn bytes(&mut self, count: u32) -> Option<&'a [u8]> {
         let (first, rest) = self.0.split_at_checked(count as usize)?;
         self.0 = rest;
@@ -191,7 +191,7 @@ pub(super) fn simple_reply(cookie: u64, error: u32) -> [u8; 16] {
     reply
 }
 
-/// The head of a chunk whose payload has so many bytes.
+/// The head of a chunk with this payload length.
 pub(super) fn chunk_head(flags: u16, kind: u16, cookie: u64, payload_bytes: u32) -> [u8; 20] {
     let mut head = [0; 20];
     head[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());

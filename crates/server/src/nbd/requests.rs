@@ -1,4 +1,4 @@
-//! The requests of a connection, one after the other.
+//! Receives the requests of a connection.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::channel::Channel;
 use super::protocol::Request;
 
-/// The bytes that are received at once.
+/// How many bytes are received at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
 /// Receives requests. Only one thread has it at a time.
 pub(super) struct Requests {
     channel: Arc<dyn Channel>,
     buffer: Vec<u8>,
-    /// The part of the buffer that was received and not used yet.
+    /// The part of the buffer received and not used yet.
     start: usize,
     end: usize,
 }
@@ -28,10 +28,10 @@ impl Requests {
         }
     }
 
-    /// The next request; `None` if the client has ended the connection between two.
+    /// The next request; `None` if the client has closed the connection between two.
     ///
     /// # Errors
-    /// `InvalidData` for something else than a request; those of the connection.
+    /// `InvalidData` for anything but a request; otherwise from the connection.
     pub(super) fn next(&mut self) -> io::Result<Option<Request>> {
         while self.end - self.start < Request::BYTES {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -50,7 +50,7 @@ impl Requests {
         request.map(Some).ok_or(io::ErrorKind::InvalidData.into())
     }
 
-    /// Receives the payload of a request and drops it.
+    /// Receives and drops the payload of a request.
     pub(super) fn skip(&mut self, length_bytes: u32) -> io::Result<()> {
         let mut left = length_bytes as usize;
         loop {

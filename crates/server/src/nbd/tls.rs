@@ -1,4 +1,4 @@
-//! TLS on a connection that several threads use.
+//! TLS on a connection used by several threads.
 //!
 //! One lock guards the state of the encryption. A thread that receives waits for the socket without
 //! it, so that others can send meanwhile.

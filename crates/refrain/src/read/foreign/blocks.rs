@@ -1,4 +1,4 @@
-//! bzip2 files, whose blocks are decoded in parallel.
+//! Decodes the blocks of bzip2 files in parallel.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::foreign::content::Again;
 
-/// The memory of a block that is being decoded, in bytes: its coded and decoded bytes, and the
-/// tables of the decoder.
+/// The memory of a block being decoded, in bytes: its coded and decoded bytes, and the decoder's
+/// tables.
 const BLOCK_MEMORY_BYTES: u64 = 8 << 20;
 
-/// What ended the decoding of blocks.
+/// Why decoding of blocks stopped.
 pub(crate) enum Stop {
-    /// The file: perhaps a number in a block was taken for the beginning of one.
+    /// The file: perhaps a number inside a block was taken for the start of one.
     File,
     /// Everything else.
     Other(Error),
@@ -28,7 +28,7 @@ impl From<Error> for Stop {
     }
 }
 
-/// A part of the file whose turn comes.
+/// A part of the file.
 enum Slot {
     Block { number: u64, crc: u32 },
     StreamEnd { offset: u64, crc: u32 },
@@ -36,7 +36,7 @@ enum Slot {
 
 type Decoded = (u64, std::result::Result<Vec<u8>, refrain_foreign::Error>);
 
-/// The parts that are being decoded, in the order of the file.
+/// The parts being decoded, in file order.
 struct Blocks<'a, 'crew, 'env> {
     crew: &'a Crew<'crew, 'env, Decoded>,
     splitter: BlockSplitter,
@@ -70,7 +70,7 @@ impl Blocks<'_, '_, '_> {
         Ok(())
     }
 
-    /// The next content in the order of the file; `None` at its end.
+    /// The next content in file order; `None` at its end.
     fn next(&mut self) -> std::result::Result<Option<Vec<u8>>, Stop> {
         loop {
             self.fill()?;
@@ -99,10 +99,10 @@ impl Blocks<'_, '_, '_> {
 }
 
 /// Calls `each` for the content of all blocks, in order. `delivered_bytes` counts what it was
-/// called with. Returns the bytes of the file.
+/// called with. Returns the size of the file.
 ///
 /// # Errors
-/// `Stop::File` where decoding from front to back has to say what is wrong, if anything is.
+/// `Stop::File` if a forward pass has to say what is wrong, if anything is.
 pub(crate) fn for_each_block(
     again: &Again<'_>,
     delivered_bytes: &mut u64,

@@ -17,7 +17,7 @@ use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::store::frames::ArchiveFeed;
 use crate::store::source_stream::SourceStream;
 
-/// A file that can be read from its beginning again.
+/// A file that can be read again from its beginning.
 pub(crate) struct Again<'a> {
     pub source: Arc<dyn Source>,
     pub format: Format,
@@ -30,14 +30,14 @@ impl Again<'_> {
         Box::new(SourceStream::new(self.source.clone(), 0))
     }
 
-    /// The content from its beginning on.
+    /// The content from its beginning.
     pub(crate) fn open(&self) -> Result<Content> {
         let feed = ArchiveFeed::Source(self.source.clone());
         Content::open(feed, self.format, self.options)
     }
 }
 
-/// The error of this crate for one of a decoder.
+/// Converts a decoder's error to an error of this crate.
 pub(crate) fn engine_error(error: ForeignError) -> Error {
     let kind = match error {
         ForeignError::Io(error) => return Error::from(error),
@@ -51,10 +51,10 @@ pub(crate) fn engine_error(error: ForeignError) -> Error {
     }
 }
 
-/// What is read at once to check what was read before.
+/// How much is read at once to verify what was read before.
 const CHECKED_BYTES: usize = 256 << 10;
 
-/// The error of content behind what was asked for, whose checksum covers that, too.
+/// The error of content past the requested range, covered by the same checksum.
 fn unproven(error: Error) -> Error {
     let text = format!(
         "{}; what was written before may be wrong: its checksum could not be compared",
@@ -71,13 +71,13 @@ pub(crate) struct Content {
     decoder: Box<dyn Decoder>,
     meter: ContentMeter,
     content_bytes: u64,
-    /// The beginning of the content, which was looked at and not read yet.
+    /// The beginning of the content, examined but not read yet.
     first: Vec<u8>,
 }
 
 impl Content {
     /// # Errors
-    /// `Unsupported` for a format that holds files, `Io`.
+    /// `Unsupported` for a format that contains files, `Io`.
     pub(crate) fn open(
         feed: ArchiveFeed,
         format: Format,
@@ -102,7 +102,7 @@ impl Content {
         })
     }
 
-    /// Whether the content begins like a tar stream.
+    /// Whether the content starts like a tar stream.
     pub(crate) fn is_tar(&mut self) -> Result<bool> {
         let mut first = vec![0; RECORD_BYTES];
         let count = self.read_full(&mut first)?;
@@ -113,15 +113,16 @@ impl Content {
         Ok(is_tar)
     }
 
-    /// The bytes that were read so far.
+    /// The number of bytes read so far.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
 
-    /// Reads on until what was read so far has been compared with the checksums that cover it.
+    /// Continues reading until everything read so far was compared with the checksums that cover
+    /// it.
     ///
     /// # Errors
-    /// Those of the content: what was read is wrong, or is not known to be right.
+    /// From the content: what was read is wrong, or not known to be right.
     pub(crate) fn check_read(&mut self, watch: &dyn Watch) -> Result<()> {
         let end = self.content_bytes;
         let end = end.saturating_add(self.decoder.check_distance_bytes());
@@ -137,12 +138,12 @@ impl Content {
         Ok(())
     }
 
-    /// The bytes of the file that were decoded so far.
+    /// The bytes of the file decoded so far.
     pub(crate) fn archive_bytes(&self) -> u64 {
         self.decoder.offset()
     }
 
-    /// Says after the end what of the file was ignored.
+    /// Reports after the end what was ignored in the file.
     pub(crate) fn report_ignored(&mut self, watch: &dyn Watch) {
         if let Some(ignored) = self.decoder.take_ignored() {
             watch.problem(0, &Problem::damaged(b"", ignored));
@@ -177,8 +178,8 @@ impl Content {
     }
 }
 
-/// The content as a reader. Its errors hold one of this crate, which comes back from them. What
-/// follows the compressed data is an error: a reader has no other way to say that it was ignored.
+/// The content as a reader, whose errors contain one of this crate. Anything after the compressed
+/// data is an error: a reader cannot report otherwise that it was ignored.
 pub(crate) struct ContentReader(pub Content);
 
 impl Read for ContentReader {

@@ -8,7 +8,9 @@
 //! | `range` | a range of the content |
 //! | `tar_stream` | the entries of a compressed tar stream, and their data |
 //! | `zip` | zip files |
-//! | `tar` | list, find, read and restore such entries |
+//!
+//! `tar`
+//! lists, finds, reads and restores such entries
 
 pub(crate) mod blocks;
 pub(crate) mod content;

@@ -11,11 +11,11 @@ use crate::read::foreign::content::{Again, Content};
 /// The length of a piece.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The content after a piece was decoded, and that piece.
+/// The content after decoding a piece, and that piece.
 struct Decoded {
     content: Content,
     bytes: Vec<u8>,
-    /// Whether there may be more, or what ended the decoding behind the bytes.
+    /// Whether there may be more, or why decoding stopped after these bytes.
     has_more: Result<bool>,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct Delivered {
     pub archive_bytes: u64,
 }
 
-/// Calls `each` for the pieces of all content, in order; what is before damage, too. Decodes in
-/// parallel where the format allows it and the file can be read `again`.
+/// Calls `each` for the pieces of all content, in order, including what precedes damage. Decodes in
+/// parallel if the format allows it and the file can be read `again`.
 ///
 /// # Errors
-/// Those of the content and of `each`; `Cancelled`.
+/// From the content and `each`; `Cancelled`.
 pub(crate) fn deliver(
     content: Content,
     again: Option<&Again<'_>>,
@@ -69,7 +69,7 @@ pub(crate) fn deliver(
             archive_bytes,
         }),
         Err(Stop::Other(error)) => Err(error),
-        // From front to back, to say where it is damaged, or to deliver the rest.
+        // A forward pass tells where it is damaged, or delivers the rest.
         Err(Stop::File) => for_each_piece(again.open()?, watch, &mut |bytes| {
             let passed = delivered_bytes.min(bytes.len() as u64);
             delivered_bytes -= passed;

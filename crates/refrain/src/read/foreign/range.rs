@@ -1,4 +1,4 @@
-//! A range of the content, for which everything before it is decoded, too.
+//! Reads a range of the content, for which everything before it has to be decoded.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::foreign::content::Content;
 
-/// The bytes that are decoded at once.
+/// How much is decoded at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// Writes `range` of the content; see
@@ -25,7 +25,7 @@ pub(crate) fn write_range(
     let end = content.content_bytes();
     let is_open = range.end == u64::MAX;
     if end < range.start || (!is_open && end < range.end) {
-        let message = format!("the range ends beyond the end: there are {end} bytes");
+        let message = format!("the range ends past the end of {end} bytes");
         return Err(Error::new(ErrorKind::Usage, message));
     }
     content.check_read(watch)?;
@@ -33,7 +33,7 @@ pub(crate) fn write_range(
     Ok(written)
 }
 
-/// Passes `range` of the content to `each`, or what there is of it. Returns the number of bytes.
+/// Passes the existing part of `range` of the content to `each`. Returns the number of bytes.
 fn copy(
     content: &mut Content,
     range: &Range<u64>,

@@ -1,4 +1,4 @@
-//! Compressed tar streams: entries listed, found, read and restored.
+//! Lists, finds, reads and restores entries of compressed tar streams.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::read::foreign::content::{Again, Content};
 use crate::read::foreign::tar_stream::TarStream;
 use crate::read::tree::chosen::Chosen;
 
-/// The bytes of a file that are read and written at once.
+/// How much of a file is read and written at once.
 const READ_BYTES: usize = 256 << 10;
 
 fn report(stream: &TarStream, content_bytes: u64, watch: &dyn Watch) -> Result<()> {
@@ -27,10 +27,10 @@ fn report(stream: &TarStream, content_bytes: u64, watch: &dyn Watch) -> Result<(
     if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
-/// Calls `each` for every entry of a tar stream, in its order.
+/// Calls `each` for every entry of a tar stream, in order.
 ///
 /// # Errors
-/// Those of the content and of `each`; `Damaged` for a stream that ends inside an entry.
+/// From the content and `each`; `Damaged` for a stream that ends inside an entry.
 pub(crate) fn for_each_entry(
     content: Content,
     watch: &dyn Watch,
@@ -51,7 +51,7 @@ pub(crate) fn for_each_entry(
 /// zeros.
 ///
 /// # Errors
-/// As [`for_each_entry`]; those of the sink; `Usage` if there is no such entry.
+/// As [`for_each_entry`]; errors of the sink; `Usage` if there is no such entry.
 pub(crate) fn write_entry(
     content: Content,
     index: u64,
@@ -95,7 +95,7 @@ pub(crate) fn write_entry(
     stream.into_content().check_read(watch)
 }
 
-/// What `part` has of `range`; empty at a place inside `part` if there is nothing.
+/// The intersection of `range` and `part`; empty at a place inside `part` if there is none.
 fn overlap(range: &Range<u64>, part: &Range<u64>) -> Range<u64> {
     let start = range.start.clamp(part.start, part.end);
     let end = range.end.clamp(start, part.end);
@@ -107,14 +107,14 @@ fn write_hole(sink: &mut dyn Sink, range: &Range<u64>, hole: Range<u64>) -> Resu
     Ok(sink.write_zeros(hole.end - hole.start)?)
 }
 
-/// Restores entries of a tar stream below a target. A selected hard link whose file was not
-/// selected needs that file: the stream is read `again` for it. Returns the content, at its end,
-/// and the number of all entries.
+/// Restores entries of a tar stream below a target. A selected hard link to an unselected file
+/// needs that file: the stream is read `again` for it. Returns the content, at its end, and the
+/// number of all entries.
 ///
-/// Damage ends the restore: the entries before it are whole and stay, and the watch is told.
+/// Damage ends the restore: the entries before it are complete and stay, and the watch is told.
 ///
 /// # Errors
-/// Those of the content, but not `Damaged`. Problems of single entries are recorded by the target.
+/// From the content, but not `Damaged`. Problems of single entries are recorded by the target.
 pub(crate) fn restore_tar(
     content: Content,
     again: Option<&Again<'_>>,
@@ -135,7 +135,7 @@ pub(crate) fn restore_tar(
     Ok((stream.into_content(), count))
 }
 
-/// Tells the watch about damage; other errors remain.
+/// Reports damage to the watch; returns other errors.
 fn report_damage(result: Result<()>, watch: &dyn Watch) -> Result<()> {
     match result {
         Err(error) if error.kind == ErrorKind::Damaged => {
@@ -147,7 +147,7 @@ fn report_damage(result: Result<()>, watch: &dyn Watch) -> Result<()> {
     }
 }
 
-/// Restores the chosen entries. `count` is that of all of them.
+/// Restores the chosen entries. `count` counts all entries.
 fn restore_entries(
     stream: &mut TarStream,
     chosen: &mut Chosen<'_>,
@@ -176,7 +176,7 @@ fn restore_entries(
             if let Err(error) = &written
                 && error.kind == ErrorKind::Damaged
             {
-                let text = "left out: its data are damaged or cut off";
+                let text = "left out: its data is damaged or cut off";
                 watch.problem(0, &Problem::damaged(&entry.path, text));
             }
             written?;
@@ -197,7 +197,7 @@ fn write_file(
     data_bytes: &mut u64,
     watch: &dyn Watch,
 ) -> Result<()> {
-    // Without a file the failure is recorded.
+    // Without a file, the failure was recorded.
     let Some(file) = target.file(entry) else {
         return Ok(());
     };
@@ -206,7 +206,7 @@ fn write_file(
     loop {
         match stream.read(&mut buffer)? {
             0 => break,
-            // A failure is recorded, and the rest is passed over.
+            // A failure is recorded, and the rest is skipped.
             count if file.write_at(offset, &buffer[..count]).is_ok() => offset += count as u64,
             _ => break,
         }
@@ -218,7 +218,7 @@ fn write_file(
     Ok(())
 }
 
-/// Restores the files that selected hard links need, each under the path of the first such link.
+/// Restores the files needed by selected hard links, each under the path of the first such link.
 fn restore_linked_files(
     again: Option<&Again<'_>>,
     target: &TreeRestore,

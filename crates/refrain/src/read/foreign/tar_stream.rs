@@ -10,19 +10,19 @@ use crate::progress::Watch;
 use crate::read::foreign::content::Content;
 use crate::read::tree::raw_parts::RawParts;
 
-/// The bytes that are decoded at once.
+/// How much is decoded at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// The data of the present entry that were not read yet.
+/// The unread data of the present entry.
 #[derive(Default)]
 struct Unread {
     data_bytes: u64,
     padding_bytes: u64,
-    /// Whether they belong to no entry.
+    /// Whether it belongs to no entry.
     is_lost: bool,
 }
 
-/// A tar stream. What is no tar between its entries is passed over and counted.
+/// A tar stream. Bytes between its entries that are not tar are skipped and counted.
 pub(crate) struct TarStream {
     content: Content,
     splitter: TarSplitter,
@@ -46,18 +46,18 @@ impl TarStream {
         }
     }
 
-    /// Says what of the stream was passed over, and what of the file was ignored.
+    /// Reports what was skipped in the stream, and what was ignored in the file.
     pub(crate) fn report_losses(&mut self, watch: &dyn Watch) {
         self.raw.report(0, watch);
         self.content.report_ignored(watch);
     }
 
-    /// The content, which is at its end if there are no more entries.
+    /// The content, at its end if there are no more entries.
     pub(crate) fn into_content(self) -> Content {
         self.content
     }
 
-    /// The bytes of the file that were decoded so far.
+    /// The bytes of the file decoded so far.
     pub(crate) fn archive_bytes(&self) -> u64 {
         self.content.archive_bytes()
     }
@@ -78,14 +78,14 @@ impl TarStream {
         Ok(())
     }
 
-    /// The next entry, whose data can be read then; `None` at the end of the stream.
+    /// The next entry, whose data can then be read; `None` at the end of the stream.
     ///
     /// # Errors
-    /// Those of the content; `Damaged` if the stream ends inside an entry.
+    /// From the content; `Damaged` if the stream ends inside an entry.
     pub(crate) fn next(&mut self) -> Result<Option<Entry>> {
         loop {
             self.pass_data()?;
-            // Recipes, which restore the headers, are not used here: nothing is kept for them.
+            // Recipes, which reproduce the headers, are not needed here.
             self.splitter.restart();
             let window = &self.buffer[self.visible.clone()];
             match self.splitter.next(window, self.has_ended) {
@@ -105,8 +105,8 @@ impl TarStream {
         }
     }
 
-    /// Reads the data of the present entry, those that a sparse file has. Returns the number of
-    /// bytes; 0 only at the end of the data.
+    /// Reads the stored data of the present entry, without holes. Returns the number of bytes; 0
+    /// only at the end of the data.
     ///
     /// # Errors
     /// As [`TarStream::next`].
@@ -130,7 +130,7 @@ impl TarStream {
         Ok(count)
     }
 
-    /// Passes over the rest of the present entry.
+    /// Skips the rest of the present entry.
     fn pass_data(&mut self) -> Result<()> {
         while self.unread.data_bytes > 0 {
             self.show(1)?;

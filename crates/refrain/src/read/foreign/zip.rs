@@ -1,4 +1,4 @@
-//! Zip files: their entries as those of a directory, read and restored.
+//! Reads and restores the entries of zip files as a directory's.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,13 +22,13 @@ use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::foreign::content::engine_error;
 use crate::read::tree::chosen::Chosen;
 
-/// The memory of an entry, in bytes: an estimate.
+/// The estimated memory of an entry, in bytes.
 const ENTRY_BYTES: u64 = 512;
-/// The longest time between two looks at a cancellation.
+/// The longest time between checks for cancellation.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest target of a symbolic link.
 const LINK_BYTES_MAX: u64 = 4096;
-/// The end of the file in which the record that ends it is looked for.
+/// How much of the file's end is searched for its end record.
 const TAIL_BYTES: u64 = 1 << 20;
 
 /// A source with a position.
@@ -61,7 +61,7 @@ impl Seek for Cursor {
     }
 }
 
-/// Errors of this crate may come from the callback of a decoder.
+/// Errors of this crate may come from a decoder's callback.
 impl From<ForeignError> for Error {
     fn from(error: ForeignError) -> Error {
         engine_error(error)
@@ -72,9 +72,9 @@ impl From<ForeignError> for Error {
 pub(crate) struct Zip {
     file: ZipFile<Cursor>,
     entries: Vec<Entry>,
-    /// What is wrong with entries that cannot be read, by their numbers.
+    /// What is wrong with unreadable entries, by their numbers.
     unreadable: BTreeMap<u64, Problem>,
-    /// What of the file belongs to no entry.
+    /// Parts of the file that belong to no entry.
     others: Vec<Problem>,
     file_bytes: u64,
     limit: ContentLimit,
@@ -86,8 +86,8 @@ impl Zip {
     /// Reads the central directory, and the targets of symbolic links.
     ///
     /// # Errors
-    /// `Damaged`, `Unsupported` and `Io` for the file; `Limit` for more entries than the memory
-    /// holds.
+    /// `Damaged`, `Unsupported` and `Io` for the file; `Limit` if the entries do not fit into
+    /// memory.
     pub(crate) fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Zip> {
         let file_bytes = source.size_bytes()?;
         let cursor = Cursor {
@@ -123,7 +123,7 @@ impl Zip {
         Ok(zip)
     }
 
-    /// Notes what is wrong with an entry. Returns the target of a symbolic link.
+    /// Records what is wrong with an entry. Returns the target of a symbolic link.
     fn look(&mut self, index: usize, found: &ZipEntry) -> Result<Option<Vec<u8>>> {
         let unsupported = |text: &str| Problem {
             path: found.path.clone(),
@@ -151,13 +151,13 @@ impl Zip {
         Ok(target)
     }
 
-    /// What of the file belongs to no entry: what is before the first of them, behind the end, or
-    /// has the name of a later entry.
+    /// Parts of the file that belong to no entry: before the first one, after the end, or with the
+    /// name of a later entry.
     fn others(&self, first: u64, cursor: &Cursor) -> Result<Vec<Problem>> {
         let mut found = Vec::new();
         if first > 0 {
             found.push(format!(
-                "{first} bytes before the first entry are no part of it and were ignored"
+                "{first} bytes before the first entry are not part of it and were ignored"
             ));
         }
         if let Some(bytes) = self.bytes_behind(cursor)? {
@@ -181,7 +181,7 @@ impl Zip {
         let count = read_full(start, &mut tail, read)?;
         tail.truncate(count);
         Ok(match self.file.end_in(&tail) {
-            // More follows than a reader looks through.
+            // More follows than a reader searches.
             None => Some(tail.len() as u64),
             Some(end) => {
                 let behind = &tail[end..];
@@ -191,7 +191,7 @@ impl Zip {
         })
     }
 
-    /// Tells the watch about what belongs to no entry.
+    /// Reports to the watch what belongs to no entry.
     pub(crate) fn report_others(&self, watch: &dyn Watch) {
         for problem in &self.others {
             watch.problem(0, problem);
@@ -218,7 +218,7 @@ impl Zip {
         &self.entries
     }
 
-    /// What the central directory states about an entry.
+    /// An entry as described by the central directory.
     ///
     /// # Errors
     /// `Damaged` if there is none.
@@ -231,11 +231,11 @@ impl Zip {
         self.file_bytes
     }
 
-    /// Writes a range of the file that is entry number `index`. All of the entry
-    /// is decoded, and its CRC-32 compared. The sink is not published.
+    /// Writes a range of the file that is entry number `index`. The whole entry is decoded, and its
+    /// CRC-32 compared. The sink is not published.
     ///
     /// # Errors
-    /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; those of the sink; `Cancelled`.
+    /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; errors of the sink; `Cancelled`.
     pub(crate) fn write_entry(
         &mut self,
         index: usize,
@@ -258,8 +258,7 @@ impl Zip {
         })
     }
 
-    /// Decodes every entry and compares its CRC-32. The watch is told about those that cannot be
-    /// read.
+    /// Decodes every entry and compares its CRC-32. Unreadable ones are reported to the watch.
     ///
     /// # Errors
     /// `Limit` and `Io`; `Cancelled`.
@@ -275,11 +274,11 @@ impl Zip {
         self.run(watch, &mut || entries.next(), None)
     }
 
-    /// Restores entries below a target, by several threads. Returns the bytes that were decoded.
+    /// Restores entries below a target, by several threads. Returns the number of bytes decoded.
     ///
     /// # Errors
     /// `Limit` and `Io`; `Cancelled`. Problems of single entries are recorded by the target, or
-    /// told to the watch if they cannot be read.
+    /// reported to the watch if they cannot be read.
     pub(crate) fn restore(
         &self,
         (target, selection): (&TreeRestore, Option<&Selection>),
@@ -297,7 +296,7 @@ impl Zip {
                 match entry.kind {
                     EntryKind::Directory => target.directory(&entry),
                     _ if unreadable.is_some() => {}
-                    // Their numbers, not the entries once more.
+                    // Their numbers, to avoid a second copy of the entries.
                     EntryKind::File => files.push(entry.content_offset as usize),
                     _ => target.other(&entry),
                 }
@@ -309,7 +308,7 @@ impl Zip {
         self.run(watch, &mut next, Some(target))
     }
 
-    /// Decodes entries, several at once, and writes those that are given to the target.
+    /// Decodes entries, several at once, and writes them to the target if there is one.
     fn run(
         &self,
         watch: &dyn Watch,
@@ -341,7 +340,7 @@ impl Zip {
                 let decoded = crew.next_within(REPORT_INTERVAL);
                 let content_bytes = shared.content_bytes.load(Ordering::Relaxed);
                 let reported = report(content_bytes, watch);
-                // The jobs that run end soon after a failure.
+                // Running jobs end soon after a failure.
                 let outcome = decoded
                     .map(|decoded| -> Result<Option<Problem>> { decoded? })
                     .transpose();
@@ -361,7 +360,7 @@ impl Zip {
     }
 }
 
-/// What the jobs of a run share.
+/// Shared by the jobs of a run.
 struct Shared<'a> {
     meter: &'a ContentMeter,
     content_bytes: AtomicU64,
@@ -377,7 +376,7 @@ fn report(content_bytes: u64, watch: &dyn Watch) -> Result<()> {
     if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
-/// The problem of an entry that cannot be read; other errors remain.
+/// The problem of an unreadable entry; returns other errors.
 fn entry_problem(path: &[u8], error: Error) -> Result<Problem> {
     let kind = match error.kind {
         ErrorKind::Damaged => ProblemKind::Damaged,
@@ -398,7 +397,7 @@ fn decode(
     target: Option<&TreeRestore>,
     shared: &Shared<'_>,
 ) -> Result<Option<Problem>> {
-    // Without a file the failure is recorded, and the content is checked all the same.
+    // Without a file, the failure was recorded; the content is still checked.
     let restored = target.and_then(|target| target.file(entry));
     let index = entry.content_offset as usize;
     let mut offset = 0_u64;
@@ -422,7 +421,7 @@ fn decode(
     Ok(None)
 }
 
-/// An entry of a zip file as one of a directory. Owners are not known.
+/// A zip entry as a directory entry. Owners are unknown.
 fn entry(index: usize, found: ZipEntry, link_target: Option<Vec<u8>>) -> Entry {
     let kind = match found.kind {
         ZipKind::File => EntryKind::File,

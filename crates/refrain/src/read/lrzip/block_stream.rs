@@ -132,8 +132,7 @@ impl Opener {
             };
         let raw_bytes = if self.is_decoded_whole(codec, found) { found.raw_bytes } else { 0 };
         let decoder_bytes = match codec {
-            // The model of ZPAQ is known only after decryption. One block at a time is always
-            // allowed.
+            // The ZPAQ model is known only after decryption. One block at a time is always allowed.
             LrzipCodec::Zpaq | LrzipCodec::Zstd if self.items.is_encrypted() => {
                 self.decoder_bytes_max / 2
             }
@@ -152,13 +151,13 @@ impl Opener {
     }
 
     /// Whether a block with a checksum is decoded completely before any of it is used. Two such
-    /// blocks fit in the memory of all decoders.
+    /// blocks fit into the memory of all decoders.
     fn is_decoded_whole(&self, codec: LrzipCodec, found: &FoundBlock) -> bool {
         codec.has_checksum() && found.raw_bytes <= self.decoder_bytes_max / 2
     }
 
-    /// Starts to decode a block. A block with a checksum of its own (bzip2, zlib, zstd) yields no
-    /// bytes if the checksum is wrong: small ones are decoded completely, large ones twice.
+    /// Starts to decode a block. A block with its own checksum (bzip2, zlib, zstd) yields no bytes
+    /// if the checksum is wrong: small ones are decoded completely, large ones twice.
     pub(super) fn open(
         &self,
         block: &Block,
@@ -241,8 +240,8 @@ impl Opener {
 }
 
 impl BlockStream {
-    /// Returns a new stream with a larger dictionary for a block that failed, and the number of
-    /// bytes that this stream had read; or the error if there is no larger dictionary.
+    /// A new stream with a larger dictionary for a block that failed, and the number of bytes that
+    /// this stream had read; the error if there is no larger dictionary.
     pub(super) fn again_with_larger_dictionary(
         &self,
         opener: &Opener,
@@ -280,7 +279,7 @@ impl BlockStream {
         self.passed
     }
 
-    /// Fills `out` with the next raw bytes, of which at least `out.len()` must remain.
+    /// Fills `out` with the next raw bytes; at least `out.len()` must remain.
     pub(super) fn read(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
         let offset = self.block.offset;
         self.fill(input, out)
@@ -305,7 +304,7 @@ impl BlockStream {
         Ok(())
     }
 
-    /// Decodes all of a block that has a checksum, and compares the checksum.
+    /// Decodes all of a block with a checksum, and compares the checksum.
     fn decode_all(&mut self, input: &ArchiveInput, mut take: impl FnMut(&[u8])) -> Result<()> {
         let mut left = self.block.found.raw_bytes;
         let mut piece = vec![0; left.min(1 << 20) as usize];

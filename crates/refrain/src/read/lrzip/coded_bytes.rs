@@ -1,8 +1,8 @@
 //! The coded bytes of one block, in order: read from the archive, and decrypted.
 //!
-//! Blocks may be larger than memory, so they are decrypted in pieces. Bytes that are not authentic
-//! must not be used, so a large block with a tag is read twice: first its tag is compared, then it
-//! is decrypted.
+//! Blocks may be larger than memory, so they are decrypted in pieces. Unauthenticated bytes must
+//! not be used, so a large block with a tag is read twice: first to compare its tag, then to
+//! decrypt it.
 
 use refrain_format::lrzip::FoundBlock;
 use refrain_protect::lrzip::{LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES, PieceDecryption};
@@ -12,12 +12,12 @@ use super::input::ArchiveInput;
 use super::item_decryption::{ItemKind, Items, not_authentic};
 use crate::error::{Error, Result};
 
-/// The number of coded bytes that are read at a time.
+/// How many coded bytes are read at a time.
 pub(super) const INPUT_BYTES: usize = 128 << 10;
 
 const _: () = assert!(INPUT_BYTES.is_multiple_of(PIECE_UNIT_BYTES));
 
-/// The coded bytes of a block that were read and not consumed, and the place of the others.
+/// The coded bytes of a block read and not consumed, and the position of the others.
 pub(super) struct CodedBytes {
     /// The archive offsets of the next byte to read and of the end.
     next: u64,
@@ -25,13 +25,13 @@ pub(super) struct CodedBytes {
     decryption: Option<PieceDecryption>,
     buffer: Vec<u8>,
     taken: usize,
-    /// The coded bytes that are not in the buffer yet. Encryption pads short blocks.
+    /// The coded bytes not in the buffer yet. Encryption pads short blocks.
     left_bytes: u64,
 }
 
 impl CodedBytes {
     /// Starts at the first byte of a block. An encrypted block of at most `whole_bytes_max` is
-    /// decrypted at once. `is_authentic` states that the block was authenticated before.
+    /// decrypted at once. `is_authentic`: the block was authenticated before.
     pub(super) fn open(
         input: &ArchiveInput,
         items: &Items,
@@ -81,7 +81,7 @@ impl CodedBytes {
         Ok(coded)
     }
 
-    /// These bytes.
+    /// For the given bytes.
     pub(super) fn of_bytes(buffer: Vec<u8>) -> CodedBytes {
         CodedBytes {
             next: 0,
@@ -93,7 +93,7 @@ impl CodedBytes {
         }
     }
 
-    /// The bytes that were read and not consumed.
+    /// The bytes read and not consumed.
     pub(super) fn rest(&self) -> &[u8] {
         &self.buffer[self.taken..]
     }

@@ -1,6 +1,5 @@
-//! The digests of lrzip archives. They are computed concurrently with the delivery: MD5 is
-//! sequential and takes as long as all other sequential work, so it uses a thread of its own if
-//! there is one.
+//! The digests of lrzip archives, computed concurrently with the delivery: MD5 is sequential and
+//! takes as long as all other sequential work, so it gets a separate thread if there is one.
 
 use std::sync::Arc;
 

@@ -29,10 +29,10 @@ pub(super) enum ArchiveStep {
     /// Content of the chunk.
     Epoch {
         map: Arc<EpochMap>,
-        /// The new literals of this and earlier content are before this store offset.
+        /// The new literals of all content so far are before this store offset.
         store_end: u64,
     },
-    /// Content of the chunk, decoded already.
+    /// Content of the chunk, already decoded.
     Replayed {
         piece: ReplayedPiece,
         store_end: u64,
@@ -68,7 +68,7 @@ struct CurrentChunk {
     content_start: u64,
     store_start: u64,
     store_end: u64,
-    /// The rest of a record that did not fit in a map.
+    /// The rest of a record that did not fit into a map.
     rest: Option<Record>,
     crc: Option<Option<u32>>,
 }
@@ -141,7 +141,7 @@ impl Content {
         }
     }
 
-    /// Takes the content that is complete.
+    /// Takes the complete content.
     fn take(&mut self, store_end: u64) -> Result<Option<ArchiveStep>> {
         Ok(match self {
             Content::Mapped(flattener) => flattener
@@ -155,8 +155,7 @@ impl Content {
 }
 
 impl EpochReader {
-    /// At the first chunk. `streams_max` is the number of literal blocks whose decoders are
-    /// retained.
+    /// At the first chunk. `streams_max` is the number of literal blocks whose decoders are kept.
     pub(super) fn new(
         layout: LayoutReader,
         share: &ReaderMemory,
@@ -177,8 +176,8 @@ impl EpochReader {
     }
 
     /// Decodes content instead of making maps, while memory permits. Earlier content is read back
-    /// from `output`, at the latest after `pieces_max` further pieces; without an output it is
-    /// retained in memory.
+    /// from `output`, after at most `pieces_max` further pieces; without an output it is kept in
+    /// memory.
     pub(super) fn replay(
         &mut self,
         output: Option<Arc<dyn Source>>,
@@ -189,7 +188,7 @@ impl EpochReader {
         self.literals.set_forward(true);
     }
 
-    /// The archive offset up to which chunks have been read.
+    /// The archive offset up to which chunks were read.
     pub(super) fn offset(&self) -> u64 {
         self.layout.offset()
     }
@@ -266,8 +265,8 @@ impl EpochReader {
         })
     }
 
-    /// Maps a chunk from its first record, because memory does not hold the content that a match
-    /// needs. No known writer makes matches into earlier chunks; if one occurs, those chunks are
+    /// Maps a chunk from its first record, because the content that a match needs does not fit into
+    /// memory. No known writer makes matches into earlier chunks; if one occurs, those chunks are
     /// mapped too, unless they came through a pipe.
     fn map_instead(
         &mut self,
@@ -360,7 +359,7 @@ fn prepare_replay(
     kept_bytes_max: u64,
 ) -> Result<()> {
     if chunk.header.prefilter.is_some() {
-        // The output holds other bytes than those that matches copy.
+        // The output has other bytes than those that matches copy.
         replay.leave_output();
     }
     let mut last_uses = LastUses::default();

@@ -22,7 +22,7 @@ const PERIOD_BYTES_MAX: u64 = 4096;
 
 /// The maps of the content so far.
 pub(super) struct Flattener {
-    /// The complete maps, in the order of content.
+    /// The complete maps, in content order.
     done: Vec<Arc<EpochMap>>,
     current: EpochMap,
     /// The store offset of the first unused literal.
@@ -65,7 +65,7 @@ impl Flattener {
         self.store_at
     }
 
-    /// The number of content bytes that fit in the current map.
+    /// How many content bytes fit into the current map.
     pub(super) fn room_bytes(&self) -> u64 {
         let content = self.current.content();
         EPOCH_BYTES - (content.end - content.start)
@@ -113,7 +113,7 @@ impl Flattener {
         Ok(())
     }
 
-    /// Takes the current map, when it is full or a chunk ends, and starts the next one.
+    /// Takes the current map when it is full or a chunk ends, and starts the next one.
     pub(super) fn take_map(&mut self) -> Option<Arc<EpochMap>> {
         let content = self.current.content();
         if content.is_empty() {
@@ -148,7 +148,7 @@ impl Flattener {
         .at_content(self.content_bytes()))
     }
 
-    /// The map that holds the content at an offset.
+    /// The map with the content at an offset.
     fn map_of(&self, content_at: u64) -> Result<&EpochMap> {
         if content_at >= self.current.content().start {
             return Ok(&self.current);
@@ -188,8 +188,7 @@ impl Flattener {
         Ok(())
     }
 
-    /// The short period, if any, of the `distance` bytes of content from `start`, which are
-    /// repeated.
+    /// The short period, if any, of the `distance` bytes of content at `start`, which are repeated.
     fn period(
         &mut self,
         start: u64,

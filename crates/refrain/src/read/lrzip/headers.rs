@@ -1,5 +1,5 @@
-//! The structure of an archive, from its headers. Nothing is decoded, so the length of the archive
-//! does not matter.
+//! Reads the structure of an archive from its headers. Nothing is decoded, so the length of the
+//! archive does not matter.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
 use crate::options::ReadOptions;
 
-/// The limit for chunks. With lrzip's smallest windows, 100 MiB, these are 100 TiB.
+/// The limit for chunks. With lrzip's smallest windows, 100 MiB, this is 100 TiB.
 const CHUNKS_MAX: usize = 1 << 20;
 
 /// The structure of an lrzip archive.
@@ -58,7 +58,7 @@ pub struct LrzipChunk {
 pub struct LrzipBlock {
     /// The name of its back end.
     pub back_end: String,
-    /// The filters before it; empty for none.
+    /// The filters before it; empty if none.
     pub filters: String,
     /// The decoded size in bytes.
     pub raw_bytes: u64,

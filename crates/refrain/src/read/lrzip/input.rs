@@ -1,4 +1,4 @@
-//! Reads an archive at offsets, from a file, or from a pipe whose history is retained as needed.
+//! Reads an archive at offsets, from a file or from a pipe whose history is kept as needed.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ impl ArchiveInput {
         })
     }
 
-    /// Reads from a pipe, of which at most `bytes_max` bytes are retained in memory, and the rest
-    /// in `temporary` space.
+    /// Reads from a pipe, keeping at most `bytes_max` bytes in memory, and the rest in `temporary`
+    /// space.
     pub(crate) fn from_stream(
         stream: Box<dyn Read + Send>,
         bytes_max: u64,
@@ -44,7 +44,7 @@ impl ArchiveInput {
         }
     }
 
-    /// Reads from `offset` until `buffer` is full or the archive ends.
+    /// Reads at `offset` until `buffer` is full or the archive ends.
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         match &self.origin {
             Origin::File(source, _) => Ok(source.read_at(offset, buffer)?),
@@ -52,7 +52,7 @@ impl ArchiveInput {
         }
     }
 
-    /// Reads exactly `length` bytes from `offset`; errors name them `what`.
+    /// Reads exactly `length` bytes at `offset`; errors name them `what`.
     pub(crate) fn exact(&self, what: &str, offset: u64, length: usize) -> Result<Vec<u8>> {
         let bytes = self.up_to(offset, length)?;
         if bytes.len() < length {
@@ -62,7 +62,7 @@ impl ArchiveInput {
         Ok(bytes)
     }
 
-    /// Reads up to `length` bytes from `offset`; fewer only at the end of the archive.
+    /// Reads up to `length` bytes at `offset`; fewer only at the end of the archive.
     pub(crate) fn up_to(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         let count = self.read_at(offset, &mut bytes)?;
@@ -70,8 +70,8 @@ impl ArchiveInput {
         Ok(bytes)
     }
 
-    /// Refuses a range beyond the end of a file, before memory is allocated for it. The end of a
-    /// pipe is unknown.
+    /// Refuses a range past the end of a file, before allocating memory for it. The end of a pipe
+    /// is unknown.
     pub(crate) fn check_range(&self, what: &str, offset: u64, length: u64) -> Result<()> {
         match self.origin {
             Origin::File(_, size) if offset.checked_add(length).is_none_or(|end| end > size) => {
@@ -85,14 +85,14 @@ impl ArchiveInput {
         }
     }
 
-    /// Permits the release of bytes before `offset` when memory is needed.
+    /// Permits releasing bytes before `offset` when memory is needed.
     pub(crate) fn release_before(&self, offset: u64) {
         if let Origin::Pipe(spool) = &self.origin {
             spool.lock().release_before(offset);
         }
     }
 
-    /// Whether all of the archive can be read at any time.
+    /// Whether the whole archive can be read at any time.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.origin, Origin::File(..))
     }

@@ -45,7 +45,6 @@ impl Items {
         })
     }
 
-    /// The parts of an encrypted block; `None` if the archive is not encrypted.
     pub(super) fn block_parts(&self) -> Option<ItemParts> {
         self.keys.as_ref().map(|keys| keys.block_parts())
     }
@@ -69,12 +68,12 @@ impl Items {
     }
 }
 
-/// The error for an item whose tag differs.
+/// The error for an item with a wrong tag.
 pub(super) fn not_authentic() -> Error {
     Error::damaged("an encrypted block is not authentic: it was modified")
 }
 
-/// What is most likely when the first head cannot be opened.
+/// The most likely cause if the first header cannot be decrypted.
 pub(super) fn wrong_password() -> Error {
     Error::new(
         ErrorKind::Usage,

@@ -47,27 +47,27 @@ pub(super) struct LayoutReader {
     has_prefilter: Option<bool>,
     next: u64,
     chunks: u64,
-    /// Whether the chunk that was read last is marked as the last one.
+    /// Whether the latest chunk is marked as the last one.
     is_marked_last: bool,
 }
 
-/// What follows the chunks that were read.
+/// What follows the chunks read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
-    /// A chunk, or the archive is damaged.
+    /// A chunk; otherwise the archive is damaged.
     Chunk,
-    /// A chunk, or bytes that are no part of the archive.
+    /// A chunk, or bytes that are not part of the archive.
     Perhaps,
-    /// A chunk without content, or bytes that are no part of the archive.
+    /// A chunk without content, or bytes that are not part of the archive.
     PerhapsEmpty,
     /// No chunk.
     End,
 }
 
-/// The limit for blocks of one chunk. With lrzip's smallest blocks, 10 MiB, these are 160 TiB.
+/// The limit for blocks of one chunk. With lrzip's smallest blocks, 10 MiB, this is 160 TiB.
 const BLOCKS_MAX: usize = 1 << 24;
 
-/// The header between the chunks of an archive that was written to a pipe.
+/// The header between the chunks of an archive written to a pipe.
 const STREAM_HEADER_BYTES: usize = 24;
 const STREAM_MAGIC: &[u8] = b"LRZC";
 
@@ -131,9 +131,8 @@ impl LayoutReader {
         self.next_if(follows)
     }
 
-    /// Reads the next chunk without knowing how much content there is so far. `None` after the last
-    /// one, and also if the last chunk that was read may be the last one and what follows is no
-    /// chunk.
+    /// Reads the next chunk without knowing the length of the content so far. `None` after the last
+    /// one, and also if the latest chunk may be the last one and no chunk follows.
     pub(super) fn next_by_headers(&mut self) -> Result<Option<Chunk>> {
         let follows = self.what_follows(None)?;
         self.next_if(follows)
@@ -142,9 +141,9 @@ impl LayoutReader {
     /// What follows the chunks so far.
     ///
     /// lrzip (0.651 and 0.7.1) often marks a chunk before the last one as the last: a thread that
-    /// writes the header of a chunk takes the mark from a variable that the main thread may already
-    /// have set for the next chunk. So the length that the header of the archive states decides,
-    /// and where it states none, the end of the file.
+    /// writes a chunk's header takes the mark from a variable that the main thread may already have
+    /// set for the next chunk. So the length stated by the archive's header decides, or without one
+    /// the end of the file.
     fn what_follows(&self, content_bytes: Option<u64>) -> Result<Follows> {
         if self.chunks == 0 {
             return Ok(Follows::Chunk);
@@ -152,7 +151,7 @@ impl LayoutReader {
         let stated = self.header.content_bytes;
         let digest_bytes = self.digest_bytes();
         if self.input.up_to(self.next, digest_bytes + 1)?.len() <= digest_bytes {
-            // Archives without MD5 could be cut between two chunks. Where the length is stated,
+            // Archives without MD5 could be cut between two chunks. If the length is stated,
             // [`LayoutReader::tail`] compares it.
             let needs_mark = digest_bytes == 0 && stated.is_none() && !self.is_marked_last;
             return Ok(if needs_mark { Follows::Chunk } else { Follows::End });

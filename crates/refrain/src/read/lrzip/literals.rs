@@ -1,4 +1,4 @@
-//! The store of an lrzip archive: the literals of all chunks, in pages that are decoded on demand.
+//! The store of an lrzip archive: the literals of all chunks, in pages decoded on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct LiteralBlock {
     first_page: u64,
     /// Its number among all blocks of literals.
     number: u64,
-    /// Locked while pages are decoded: a stream produces them in order only.
+    /// Locked while pages are decoded: a stream produces them only in order.
     turn: Lock<BlockKnowledge>,
 }
 
@@ -40,7 +40,7 @@ struct OpenStream {
 pub(super) struct Literals {
     opener: Opener,
     blocks: Lock<Vec<Arc<LiteralBlock>>>,
-    /// Idle decoders, the least recently used one first.
+    /// Idle decoders, the least recently used first.
     streams: Lock<Vec<OpenStream>>,
     streams_max: usize,
     /// Whether every literal is used only once.
@@ -48,7 +48,7 @@ pub(super) struct Literals {
 }
 
 impl Literals {
-    /// Starts without literals. At most `streams_max` decoders are retained.
+    /// Starts without literals. Keeps at most `streams_max` decoders.
     pub(super) fn new(opener: Opener, streams_max: usize) -> Literals {
         Literals {
             opener,
@@ -84,7 +84,7 @@ impl Literals {
         }));
     }
 
-    /// The memory for decoding block `index`, in bytes; 0 if it is not known yet.
+    /// The memory for decoding block `index`, in bytes; 0 if unknown.
     pub(super) fn decoder_bytes(&self, index: usize) -> u64 {
         let Some(block) = self.blocks.lock().get(index).cloned() else {
             return 0;
@@ -128,7 +128,7 @@ impl Literals {
         self.open_to(block, &mut knowledge, inside, page)
     }
 
-    /// Fills `page` with the bytes of a block from `inside`, by an idle decoder before it or a new
+    /// Fills `page` with the bytes of a block at `inside`, using an idle decoder before it or a new
     /// one.
     fn open_to(
         &self,
@@ -178,7 +178,7 @@ impl Literals {
         Some(streams.remove(place).stream)
     }
 
-    /// The page of a block that holds the byte at this offset in the store.
+    /// The page with the byte at this store offset.
     pub(super) fn page_at(&self, offset_in_store: u64) -> Option<BlockLocation> {
         let block = self.block_at(offset_in_store)?;
         let raw_bytes = block.block.found.raw_bytes;

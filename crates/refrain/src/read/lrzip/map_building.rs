@@ -1,4 +1,4 @@
-//! Building of maps extent by extent, from records instead of a frame.
+//! Builds maps extent by extent, from records instead of a frame.
 
 use refrain_format::Pattern;
 

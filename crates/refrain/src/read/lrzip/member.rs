@@ -3,7 +3,7 @@
 use refrain_format::member::DIGEST_MD5;
 use refrain_format::{Digest, MemberEnd, MemberKind, MemberStart};
 
-/// The start of the only member. lrzip archives do not hold its name.
+/// The start of the only member. lrzip archives do not have its name.
 pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
     MemberStart {
         member_id: 0,

@@ -7,7 +7,7 @@ use crate::read::block_cache::{BlockCache, SPARE_BUFFERS_MAX};
 use crate::read::store_reader::{Depth, StoreReader};
 
 impl StoreReader {
-    /// The store offset and the bytes of the page that holds the byte at `offset_in_store`.
+    /// The store offset and bytes of the page with the byte at `offset_in_store`.
     pub(crate) fn page(&self, offset_in_store: u64) -> Result<(u64, Arc<Vec<u8>>)> {
         let location = self.locate(offset_in_store)?;
         let page = self.open(&location, location.raw_bytes, Depth::Whole, None)?;

@@ -1,5 +1,5 @@
-//! Decodes pages of literals before they are needed: those of one block in sequence, those of
-//! several blocks in parallel. The cache that holds them limits how far ahead they are decoded.
+//! Decodes pages of literals before they are needed: pages of one block in sequence, pages of
+//! several blocks in parallel. The cache limits how far ahead they are decoded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ struct PageSequence {
     is_running: bool,
 }
 
-/// The pages that are decoded, and the next ones to decode.
+/// The decoded pages, and the next ones to decode.
 pub(super) struct PagePrefetcher {
     literals: Arc<Literals>,
     sequences: VecDeque<PageSequence>,
     sequences_max: usize,
     decoders_bytes: u64,
     next_block: usize,
-    /// The number of literals decoded, and of those used by delivered content.
+    /// The number of literals decoded, and used by delivered content.
     decoded_bytes: u64,
     used_bytes: u64,
-    /// The store offset of the first page that was not released.
+    /// The store offset of the first page not released.
     retained_start: u64,
 }
 
 impl PagePrefetcher {
-    /// Decodes at most `sequences_max` blocks at the same time. Several of them use at most
-    /// `decoders_bytes` of decoder memory.
+    /// Decodes at most `sequences_max` blocks at once. Several of them use at most `decoders_bytes`
+    /// of decoder memory.
     pub(super) fn new(
         literals: Arc<Literals>,
         sequences_max: usize,
@@ -60,8 +60,8 @@ impl PagePrefetcher {
         }
     }
 
-    /// Returns the pages to decode now, with the numbers of their blocks: always the one that
-    /// content up to `needed` literals waits for, others while they do not evict each other.
+    /// The pages to decode now, with the numbers of their blocks: always the one that content up to
+    /// `needed` literals waits for, others while they do not evict each other.
     pub(super) fn start(
         &mut self,
         needed: u64,
@@ -136,7 +136,7 @@ impl PagePrefetcher {
             .retain(|sequence| sequence.next < sequence.end);
     }
 
-    /// Records that delivered content has used the literals before `store_end`.
+    /// Records that delivered content used the literals before `store_end`.
     pub(super) fn note_used(&mut self, store_end: u64) {
         self.used_bytes = self.used_bytes.max(store_end);
     }

@@ -1,8 +1,8 @@
 //! Random access to an lrzip archive.
 //!
-//! Opening reads the records of every chunk without applying them. The first read maps all of the
-//! content. Each later read decodes the literals of its range, from the beginning of their blocks,
-//! which is slower than in a native archive with its small blocks.
+//! Opening reads the records of every chunk without applying them. The first read maps all content.
+//! Each later read decodes the literals of its range, from the beginning of their blocks, which is
+//! slower than in a native archive with its small blocks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl LrzipArchive {
         })
     }
 
-    /// The maps of all content, which are built at their first use.
+    /// The maps of all content, built on first use.
     fn mapped(&self) -> Result<&MappedArchive> {
         self.mapped.get_or_try_init(|| {
             let share = ReaderMemory::for_ranges(&self.options);
@@ -142,7 +142,7 @@ impl LrzipArchive {
         Ok(())
     }
 
-    /// The chunk that holds the content at `content_at`, and its filter.
+    /// The chunk with the content at `content_at`, and its filter.
     fn chunk_at(&self, content_at: u64) -> (Range<u64>, Option<Prefilter>) {
         let content_bytes = self.member.content_bytes;
         let after = self
@@ -179,7 +179,7 @@ impl Members for LrzipArchive {
         each(0, &self.member)
     }
 
-    /// Reads content from `offset` into `buffer`; returns the number of bytes.
+    /// Reads content at `offset` into `buffer`; returns the number of bytes.
     fn read(
         &self,
         member: usize,

@@ -5,8 +5,8 @@ use crate::options::ReadOptions;
 /// The shares of a reader's memory budget, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReaderMemory {
-    /// Maps from content to store, or retained content instead of them. They also get a part of the
-    /// share that a pipe's history does not use.
+    /// Maps from content to store, or retained content instead. They also get a part of the share
+    /// that a pipe's history leaves unused.
     pub maps_bytes: u64,
     /// The limit for all decoders together, and for a single one.
     pub decoders_bytes: u64,
@@ -14,12 +14,12 @@ pub(crate) struct ReaderMemory {
     pub spool_bytes: u64,
     /// Decoded pages of the store.
     pub cache_bytes: u64,
-    /// Content that is not delivered yet.
+    /// Content not delivered yet.
     pub pieces_bytes: u64,
 }
 
 impl ReaderMemory {
-    /// For random access: all maps remain in memory.
+    /// For random access: all maps stay in memory.
     pub(crate) fn for_ranges(options: &ReadOptions) -> ReaderMemory {
         let all = options.memory_bytes;
         let (maps_bytes, decoders_bytes) = (all / 8 * 3, all / 4);
@@ -36,8 +36,8 @@ impl ReaderMemory {
     pub(crate) fn new(options: &ReadOptions, is_stream: bool) -> ReaderMemory {
         let all = options.memory_bytes;
         let pieces_bytes = all / 16;
-        // Equal for both kinds of reading: 256 MiB of the default budget, where lrzip's largest
-        // model (ZPAQ, level 9) takes 235.
+        // Equal for both kinds of reading: 256 MiB of the default budget; lrzip's largest model
+        // (ZPAQ, level 9) takes 235.
         let decoders_bytes = all / 4;
         let (spool_bytes, maps_bytes) =
             if is_stream { (all / 8 * 3, all / 16 * 3) } else { (0, all / 8 * 3) };

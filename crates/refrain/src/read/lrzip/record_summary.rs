@@ -1,9 +1,9 @@
 //! Sums over the records of a chunk before they are applied: lengths, and the last use of each
 //! piece of content.
 //!
-//! Records are in a stream of their own, so they can be read before the literals. A replay in
-//! memory then releases a piece immediately if no later match reads it. Of two kernel trees that
-//! lrzip compressed, half of the content is needed later, and a quarter at any one time.
+//! Records are in a separate stream, so they can be read before the literals. A replay in memory
+//! then releases a piece as soon as no later match reads it. Of two kernel trees compressed by
+//! lrzip, half of the content is needed later, and a quarter at any one time.
 
 use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Record, Version};
@@ -149,7 +149,7 @@ impl LastUses {
         self.ends[first_piece as usize..count].fill(end);
     }
 
-    /// The end of the last match that reads this piece; both count from the beginning of the chunk.
+    /// The end of the last match that reads this piece; both count from the start of the chunk.
     pub(super) fn of_piece(&self, piece: u64) -> u64 {
         if self.is_truncated {
             return u64::MAX;

@@ -1,4 +1,4 @@
-//! The records of one chunk, one after the other, from the blocks that hold them.
+//! The records of one chunk, one after the other, from its blocks.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use super::block_stream::{Block, BlockKnowledge, BlockStream, Opener};
 use super::layout::Chunk;
 use crate::error::{Error, Result};
 
-/// The number of record bytes that are decoded at a time.
+/// How many record bytes are decoded at a time.
 const RECORDS_BYTES: usize = 64 << 10;
 
 /// Reads the records of a chunk.
@@ -20,7 +20,6 @@ pub(super) struct ChunkRecords {
     taken: usize,
 }
 
-/// The block that is being read.
 struct RecordBlock {
     stream: BlockStream,
     knowledge: BlockKnowledge,
@@ -39,7 +38,7 @@ impl ChunkRecords {
         }
     }
 
-    /// Reads the next record. An error if anything follows the last one.
+    /// Reads the next record. Fails if anything follows the last one.
     pub(super) fn next(&mut self, opener: &Opener) -> Result<Record> {
         loop {
             if let Some(record) = self.parse()? {

@@ -1,10 +1,10 @@
 //! Decodes content record by record: matches copy earlier content.
 //!
-//! Two kernel trees that lrzip compressed have 4.5 million records, which become 25 million extents
+//! Two kernel trees compressed by lrzip have 4.5 million records, which become 25 million extents
 //! when every match is resolved to the literals: 13 s of processor time, and 300 MB. Sequential
 //! reading does not need them. The latest pieces of content are in memory. Earlier ones are read
 //! back from the output if it is a file; otherwise the pieces that a later match reads
-//! ([`record_summary`](super::record_summary)) are retained in memory, compressed.
+//! ([`record_summary`](super::record_summary)) are kept in memory, compressed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,24 +23,23 @@ use crate::store::page::PAGE_BYTES;
 /// The number of cached pages in each row; the least recently used one is replaced.
 const ROW_PAGES: usize = 8;
 
-/// The content that has been decoded so far.
 pub(super) struct Replay {
     earlier: EarlierContent,
-    /// The latest pieces, including all that are not written or not retained yet.
+    /// The latest pieces, including all not yet written or retained.
     recent: VecDeque<RecentPiece>,
     recent_max: usize,
     /// The current piece, and its content offset.
     current: PooledBuffer,
     start: u64,
     store_at: u64,
-    /// The page of literals that was used last, and its store offset.
+    /// The most recently used page of literals, and its store offset.
     page: Option<(u64, Arc<Vec<u8>>)>,
     pool: Arc<BufferPool>,
     chunk_start: u64,
     last_uses: LastUses,
 }
 
-/// The location of content that is not recent.
+/// Where content is that is not recent.
 enum EarlierContent {
     /// The output.
     Output(Arc<dyn Source>),
@@ -53,7 +52,7 @@ struct RecentPiece {
     is_retained: bool,
 }
 
-/// The content that a match needs is neither in the output nor in memory.
+/// The content needed by a match is neither in the output nor in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missing {
     pub content_at: u64,
@@ -81,7 +80,7 @@ impl Replay {
         }
     }
 
-    /// From now on the output holds other bytes than those that matches copy.
+    /// From now on the output has other bytes than those that matches copy.
     pub(super) fn leave_output(&mut self) {
         if let EarlierContent::Output(_) = self.earlier {
             self.earlier = EarlierContent::retained();
@@ -93,10 +92,10 @@ impl Replay {
         matches!(self.earlier, EarlierContent::Retained(_))
     }
 
-    /// Begins a chunk, of which at most `retained_bytes_max` bytes may be retained.
+    /// Begins a chunk, of which at most `retained_bytes_max` may be retained.
     pub(super) fn begin_chunk(&mut self, last_uses: LastUses, retained_bytes_max: u64) {
         if let EarlierContent::Retained(reader) = &mut self.earlier {
-            // At most an eighth is for decoded pages.
+            // Decoded pages get at most an eighth.
             let pages = (retained_bytes_max / 8 / PAGE_BYTES as u64).clamp(1, 512) as usize;
             reader
                 .pages
@@ -117,7 +116,7 @@ impl Replay {
         self.store_at
     }
 
-    /// The number of bytes that fit in the current piece.
+    /// How many bytes fit into the current piece.
     pub(super) fn room_bytes(&self) -> u64 {
         PIECE_BYTES - self.current.len() as u64
     }
@@ -163,8 +162,7 @@ impl Replay {
         Ok(Ok(()))
     }
 
-    /// Appends a copy of at most `length` bytes of content from `from`; returns the number of
-    /// bytes.
+    /// Appends a copy of at most `length` bytes of content at `from`; returns the number of bytes.
     fn copy_some(&mut self, from: u64, length: u64) -> Result<std::result::Result<u64, Missing>> {
         if let Some(inside) = from.checked_sub(self.start) {
             // A match that overlaps itself grows as it is copied.
@@ -199,7 +197,7 @@ impl Replay {
         }
     }
 
-    /// Takes the current piece, when it is full or a chunk ends.
+    /// Takes the current piece when it is full or a chunk ends.
     pub(super) fn take_piece(&mut self) -> Result<Option<ReplayedPiece>> {
         if self.current.is_empty() {
             return Ok(None);
@@ -236,7 +234,7 @@ impl Replay {
         })
     }
 
-    /// Releases pieces that are no longer recent, except those that are still being compressed.
+    /// Releases pieces that are no longer recent, except those still being compressed.
     fn release_oldest(&mut self) {
         while self.recent.len() >= self.recent_max.max(1)
             && let Some(oldest) = self.recent.front()
@@ -292,7 +290,7 @@ impl EarlierContent {
 }
 
 impl RetainedReader {
-    /// Appends at most `length` bytes of content from `from` to `to`; returns the number of bytes.
+    /// Appends at most `length` bytes of content at `from` to `to`; returns the number of bytes.
     fn copy_some(
         &mut self,
         from: u64,
@@ -328,7 +326,7 @@ impl RetainedReader {
     }
 }
 
-/// Decodes the page that holds the content at `content_at`.
+/// Decodes the page with the content at `content_at`.
 fn decode_page(
     pieces: &RetainedPieces,
     workspace: &mut Workspace,

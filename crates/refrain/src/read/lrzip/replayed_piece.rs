@@ -1,4 +1,4 @@
-//! Pieces of content that are decoded from records.
+//! Pieces of content decoded from records.
 
 use std::sync::Arc;
 

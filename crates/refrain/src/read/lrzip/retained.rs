@@ -23,7 +23,7 @@ struct RetentionState {
     by_last_use: BTreeSet<(u64, u64)>,
     bytes: u64,
     bytes_max: u64,
-    /// Whether the limit was exceeded; then nothing is retained any more.
+    /// Whether the limit was exceeded; then nothing is retained any longer.
     is_disabled: bool,
 }
 
@@ -82,7 +82,7 @@ impl RetainedPieces {
         state.is_disabled || state.pieces.contains_key(&start)
     }
 
-    /// Releases the pieces that content from `content_at` does not read.
+    /// Releases pieces that content starting at `content_at` does not read.
     pub(super) fn release_before(&self, content_at: u64) {
         let mut state = self.state.lock();
         while let Some(&(needed_until, start)) = state.by_last_use.first()
@@ -95,7 +95,7 @@ impl RetainedPieces {
         }
     }
 
-    /// The piece that holds the content at `content_at`: its offset, length and bytes.
+    /// The piece with the content at `content_at`: its offset, length and bytes.
     pub(super) fn piece_at(&self, content_at: u64) -> Option<(u64, u64, Arc<CompressedCopy>)> {
         let state = self.state.lock();
         let (&start, kept) = state.pieces.range(..=content_at).next_back()?;

@@ -1,7 +1,7 @@
 //! The history of a pipe, at offsets: in memory, and beyond a limit in temporary space.
 //!
-//! A chunk is decoded from records that refer to all of it, so that all of it must be at hand. It
-//! is retained in memory up to a limit. Beyond it the oldest bytes move to temporary space, if the
+//! A chunk is decoded from records that refer to all of it, so all of it must be available. It is
+//! kept in memory up to a limit. Beyond that the oldest bytes move to temporary space, if the
 //! caller provides some.
 
 use std::collections::VecDeque;
@@ -13,13 +13,13 @@ use refrain_storage::{ScratchFile, Source};
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::store::exact_read::read_full;
 
-/// The number of bytes that are read from a pipe at a time.
+/// How many bytes are read from a pipe at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The history of a pipe.
 pub(super) struct Spool {
     stream: Box<dyn Read + Send>,
-    /// The retained pieces, of [`PIECE_BYTES`] each except for the last one of the pipe.
+    /// The retained pieces, of [`PIECE_BYTES`] each except the last one of the pipe.
     pieces: VecDeque<Vec<u8>>,
     /// The archive offset of the first one.
     start: u64,
@@ -60,7 +60,7 @@ impl Spool {
         }
     }
 
-    /// Permits the release of bytes before `offset`.
+    /// Permits releasing bytes before `offset`.
     pub(super) fn release_before(&mut self, offset: u64) {
         self.floor = self.floor.max(offset);
         if self.floor >= self.start {
@@ -68,7 +68,7 @@ impl Spool {
         }
     }
 
-    /// Reads the rest of the pipe without retaining it. Returns the number of all bytes.
+    /// Reads the rest of the pipe without keeping it. Returns the number of all bytes.
     pub(super) fn read_to_end(&mut self) -> Result<u64> {
         self.release_before(u64::MAX);
         while self.pull()? {}
@@ -80,7 +80,7 @@ impl Spool {
         (self.pieces.len() * PIECE_BYTES) as u64
     }
 
-    /// Reads from `offset` until `buffer` is full or the pipe ends.
+    /// Reads at `offset` until `buffer` is full or the pipe ends.
     pub(super) fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let end = offset.saturating_add(buffer.len() as u64);
         while self.end < end && self.pull()? {}
@@ -155,7 +155,7 @@ impl Spool {
         Ok(count > 0)
     }
 
-    /// Takes the oldest piece out of memory. If it may be needed, it moves to temporary space.
+    /// Takes the oldest piece out of memory. If it may be needed, moves it to temporary space.
     fn evict(&mut self) -> Result<Vec<u8>> {
         let Some(oldest) = self.pieces.pop_front() else {
             return Ok(Vec::new());

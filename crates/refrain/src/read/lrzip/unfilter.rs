@@ -1,4 +1,4 @@
-//! Inversion of the filters of chunks, from the beginning of a chunk.
+//! Inverts the filters of chunks, from the beginning of a chunk.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 
 use crate::error::Result;
 
-/// The number of filtered bytes that are read at a time.
+/// How many filtered bytes are read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Inverts the filter of a chunk, one piece after the other.
@@ -29,7 +29,7 @@ impl ChunkUnfilter {
         }
     }
 
-    /// Returns the pending and new bytes that can be inverted.
+    /// The pending and new bytes that can be inverted.
     pub(super) fn apply(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.pending.extend_from_slice(bytes);
         let done = self.filter.apply(&mut self.pending);
@@ -37,7 +37,7 @@ impl ChunkUnfilter {
         std::mem::replace(&mut self.pending, rest)
     }
 
-    /// Returns the pending bytes at the end of the chunk, which the filter leaves unchanged.
+    /// The pending bytes at the end of the chunk, which the filter leaves unchanged.
     pub(super) fn finish(self) -> Vec<u8> {
         self.pending
     }
@@ -67,12 +67,12 @@ impl RangeUnfilter {
         }
     }
 
-    /// Whether content at `offset` of the chunk that begins at `chunk_start` can still be read.
+    /// Whether content at `offset` of the chunk that starts at `chunk_start` can still be read.
     pub(super) fn can_reach(&self, chunk_start: u64, offset: u64) -> bool {
         self.chunk.start == chunk_start && offset >= self.ready_start
     }
 
-    /// Copies content from `offset` into `out`, at least one byte; returns the number of bytes.
+    /// Copies content at `offset` into `out`, at least one byte; returns the number of bytes.
     /// `read` reads filtered bytes.
     pub(super) fn read(
         &mut self,

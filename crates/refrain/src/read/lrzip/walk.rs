@@ -2,7 +2,8 @@
 //! and delivering content in order run concurrently.
 //!
 //! The job that reads the records also decodes the content ([`replay`](super::replay)). Chunks that
-//! do not fit in memory that way are mapped ([`flatten`](super::flatten)) and decoded in parallel.
+//! do not fit into memory that way are mapped ([`flatten`](super::flatten)) and decoded in
+//! parallel.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -35,7 +36,7 @@ use crate::read::store_reader::{Depth, StoreReader};
 use crate::store::frames::ArchiveFeed;
 use crate::store::workspaces::CodecScratch;
 
-/// The completion type of the crew.
+/// The crew's completion type.
 pub(crate) struct Event(JobResult);
 
 enum JobResult {
@@ -75,7 +76,7 @@ enum DeliveryItem {
         /// The piece uses literals before this store offset.
         store_end: u64,
     },
-    /// A piece that is decoded already, and the store offset of the end of its literals.
+    /// A decoded piece, and the store offset of the end of its literals.
     Replayed(Arc<PooledBuffer>, u64),
     ChunkEnd {
         crc: Option<u32>,
@@ -116,7 +117,7 @@ struct Walk<'a, 'scope, 'env> {
     items: VecDeque<DeliveryItem>,
     decoded: BTreeMap<u64, MappedContent>,
     next_piece: u64,
-    /// The content bytes that are planned or decoded.
+    /// The content bytes planned or decoded.
     planned_bytes: u64,
     /// The number of pieces being decoded, being compressed, and delivered but not digested.
     pieces_in_flight: u64,
@@ -125,7 +126,7 @@ struct Walk<'a, 'scope, 'env> {
     undigested_pieces: u64,
     /// `None` while a job uses it.
     digest: Option<Box<ContentDigest>>,
-    /// The filter of the chunk that is delivered.
+    /// The filter of the chunk being delivered.
     filter: Option<ChunkUnfilter>,
     content_bytes_total: Option<u64>,
     content_limit: &'a ContentLimit,
@@ -133,7 +134,7 @@ struct Walk<'a, 'scope, 'env> {
     start: MemberStart,
 }
 
-/// Reads an archive sequentially with a crew of its own.
+/// Reads an archive sequentially with its own crew.
 pub(crate) fn walk_archive(
     feed: ArchiveFeed,
     options: &ReadOptions,

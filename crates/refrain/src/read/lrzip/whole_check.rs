@@ -1,4 +1,4 @@
-//! The check of all content that is read by ranges, from the first byte to the last.
+//! Checks content read completely by ranges, from the first byte to the last.
 
 use std::collections::VecDeque;
 
