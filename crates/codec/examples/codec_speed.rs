@@ -30,7 +30,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     };
     let block_mib: usize = match block_mib.parse() {
         Ok(block_mib) if (1..=1024).contains(&block_mib) => block_mib,
-        _ => return Err(format!("BLOCK_MIB is {block_mib}, allowed are 1 to 1024")),
+        _ => return Err(format!("BLOCK_MIB is {block_mib}; allowed: 1 to 1024")),
     };
     let input = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     println!("codec    level        bytes  encode MB/s  decode MB/s  blocks  filtered  stored");

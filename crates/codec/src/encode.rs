@@ -24,9 +24,9 @@ const LIGHTER_LEVEL: i32 = 12;
 /// A filter is used if it saves at least this share (1/64) of the size of the sample's trial.
 /// Filters cost time in both directions, and a sample is only an estimate.
 const FILTER_SAVING_LOG: u32 = 6;
-/// A rival is used if it saves more than 1 / this on a part of the block. The level's codec gains
-/// more from the whole block: on kernel trees LZMA saves 0 to 3 % of parts of 1 MiB and loses 4 %
-/// of blocks of 16 MiB to bwt.
+/// A rival is used if it saves at least one byte in this many on a part of the block. The level's
+/// codec gains more from the whole block: on kernel trees LZMA saves 0 to 3 % of parts of 1 MiB and
+/// loses 4 % of blocks of 16 MiB to bwt.
 const RIVAL_SAVING_ONE_IN: usize = 20;
 /// A quick full pass that saves less than this share (1/256) confirms that a block is
 /// incompressible.

@@ -1,5 +1,4 @@
-//! Parity: eight bytes in the head of a frame, with which a reader repairs short damage in its
-//! payload.
+//! Parity: eight bytes in the head of a frame that let a reader repair short damage in its payload.
 //!
 //! Parity byte `i` is the exclusive or of the payload's bytes at `i`, `i + 8`, `i + 16` … So if at
 //! most eight consecutive bytes are damaged, it shows how they changed, but not where. There are as

@@ -478,7 +478,7 @@ impl SegmentMatcher<'_> {
     }
 }
 
-/// The number of bytes after an anchor that must agree before bytes in front of it are compared.
+/// The number of bytes after an anchor that must agree before the bytes before it are compared.
 const BACKWARD_MIN: usize = 8;
 
 /// Reads the history and caches the last chunk, because the next access is mostly close to it.

@@ -54,8 +54,8 @@ impl StreamFilter {
     }
 
     /// Inverts the filter from the beginning of `bytes` and returns the number of final bytes. The
-    /// caller passes the rest, a few bytes, again in front of the bytes that follow. At the end of
-    /// the data the rest is final, unchanged.
+    /// caller passes the rest, a few bytes, again before the bytes that follow. At the end of the
+    /// data the rest is final, unchanged.
     pub fn apply(&mut self, bytes: &mut [u8]) -> usize {
         let done = match self.filter {
             LrzipFilter::X86 => self.x86.decode(self.position, bytes),

@@ -140,7 +140,7 @@ impl Class {
             let rest: String = rest.iter().collect();
             return format!("[{negation}{first}{}{rest}]", self.plain);
         }
-        // Members that could not stand at the beginning.
+        // Members that must not come first.
         let literals: Vec<String> = special.iter().map(|c| format!("\\{c}")).collect();
         format!("{{{}}}", literals.join(","))
     }

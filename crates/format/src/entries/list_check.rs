@@ -239,7 +239,7 @@ impl LinkTargets {
 }
 
 const LINK_RULE: &str =
-    "a hard link of a tree leads to an entry before it, neither a directory nor a hard link";
+    "a hard link of a tree leads to an earlier entry, neither a directory nor a hard link";
 
 fn may_be_target(kind: EntryKind) -> bool {
     !matches!(

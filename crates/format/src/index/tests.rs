@@ -54,7 +54,7 @@ fn a_path_of_sorted_entries_is_in_one_frame() {
     assert_eq!(frames_for_path(&entries(&[]), b"a"), 0..0);
 }
 
-/// Against a search of the whole paths, of which the rows have only the beginnings.
+/// Compared with a search of the whole paths; the rows have only their beginnings.
 #[test]
 fn first_paths_that_were_cut_add_frames_and_lose_none() {
     let long = |end: &[u8]| [&[b'p'; FIRST_PATH_BYTES_MAX - 1][..], end].concat();

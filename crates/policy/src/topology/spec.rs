@@ -53,10 +53,7 @@ impl fmt::Display for SpecError {
                 write!(formatter, "topology: expected {expected} at '{rest}'")
             }
             SpecError::Count { what, count, max } => {
-                write!(
-                    formatter,
-                    "topology: {count} {what}, allowed are 1 to {max}"
-                )
+                write!(formatter, "topology: {count} {what}; allowed: 1 to {max}")
             }
         }
     }
@@ -261,7 +258,7 @@ mod tests {
         let huge = Topology::from_spec("99999999999999999999c").unwrap_err();
         assert_eq!(
             huge.to_string(),
-            format!("topology: {} cores, allowed are 1 to 512", u64::MAX)
+            format!("topology: {} cores; allowed: 1 to 512", u64::MAX)
         );
     }
 

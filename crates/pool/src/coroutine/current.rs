@@ -71,8 +71,8 @@ pub(crate) fn is_in_current() -> bool {
     current.is_some_and(|current| current.stack().contains(&address_on_stack()))
 }
 
-/// Suspends the coroutine in which the caller runs. Returns false at once outside of coroutines, or
-/// if the coroutine holds a lock of its thread.
+/// Suspends the coroutine in which the caller runs. Returns false at once outside coroutines, or if
+/// the coroutine holds a lock of its thread.
 pub(crate) fn suspend_current() -> bool {
     let Some(current) = CURRENT.get().filter(|_| is_in_current()) else {
         return false;

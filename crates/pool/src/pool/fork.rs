@@ -94,7 +94,7 @@ where
 }
 
 /// # Safety
-/// `fork` points to a live `Fork<B, R>` of which other threads access only the latch.
+/// `fork` points to a live `Fork<B, R>`; other threads access only its latch.
 unsafe fn run_shared<B, R>(fork: *const ())
 where
     B: FnOnce() -> R + Send,

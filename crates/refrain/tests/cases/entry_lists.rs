@@ -287,7 +287,7 @@ fn only_directories_have_entries_below_them() {
 
 #[test]
 fn hard_links_lead_to_entries_before_them() {
-    let text = "breaks a rule: a hard link of a tree leads to an entry before it";
+    let text = "breaks a rule: a hard link of a tree leads to an earlier entry";
     let found = |frames: [Vec<Entry>; 2], link: u64| {
         let text = format!("entry {link} of its member {text}");
         let what = format!("{frames:?}");

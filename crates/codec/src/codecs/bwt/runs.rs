@@ -300,9 +300,10 @@ impl NodeContext {
     }
 }
 
-/// The predictions of three guesses, by which are consistent (upper three bits) and their decisions
-/// (lower three). Each predicts 0 for nothing, 1 for a decision of 0, 2 for a decision of 1. The
-/// first number has all three in base 3, the first guess highest; the second has the first two.
+/// The predictions of three guesses, indexed by which of them are consistent (upper three bits) and
+/// their decisions (lower three). Each predicts 0 for nothing, 1 for a decision of 0, 2 for a
+/// decision of 1. The first number has all three in base 3, the first guess highest; the second has
+/// the first two.
 static PREDICTIONS: [[u8; 2]; 64] = predictions();
 
 const fn predictions() -> [[u8; 2]; 64] {
