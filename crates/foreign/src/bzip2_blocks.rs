@@ -172,7 +172,6 @@ impl Block {
     }
 }
 
-/// Where the splitter is.
 enum State {
     /// At the header of a stream, which begins at a byte.
     Stream,
@@ -239,7 +238,6 @@ impl BlockSplitter {
         }
     }
 
-    /// Reads the header of a stream. Returns whether there is one.
     fn begin_stream(&mut self) -> Result<bool> {
         let offset = self.input.offset();
         match (self.input.show(4)?, self.streams) {

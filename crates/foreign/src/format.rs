@@ -24,11 +24,8 @@ pub enum Format {
 const BZIP2_BLOCK: &[u8] = b"\x31\x41\x59\x26\x53\x59";
 const BZIP2_END: &[u8] = b"\x17\x72\x45\x38\x50\x90";
 
-/// The first number of an LZ4 frame.
 pub(crate) const LZ4_MAGIC: u32 = 0x184d_2204;
-/// The first number of an LZ4 file of the first version.
 pub(crate) const LZ4_LEGACY_MAGIC: u32 = 0x184c_2102;
-/// The first number of a zstd frame.
 pub(crate) const ZSTD_MAGIC: u32 = 0xfd2f_b528;
 
 /// Whether a frame with this first number is skipped by zstd and lz4.

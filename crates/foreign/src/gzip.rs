@@ -6,7 +6,6 @@ use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::input::Input;
 
-/// Flags of a member's header.
 const HAS_HEADER_CRC: u8 = 1 << 1;
 const HAS_EXTRA: u8 = 1 << 2;
 const HAS_NAME: u8 = 1 << 3;
@@ -205,7 +204,6 @@ fn pass_header(input: &mut Input) -> Result<()> {
     Ok(())
 }
 
-/// Skips a text and its terminating zero byte.
 fn pass_text(input: &mut Input, crc: &mut Crc) -> Result<()> {
     loop {
         let window = input.fill()?;

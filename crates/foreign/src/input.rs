@@ -33,7 +33,6 @@ impl Input {
         self.offset
     }
 
-    /// Whether nothing follows the window.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::format::{LZ4_LEGACY_MAGIC, LZ4_MAGIC, is_skippable};
 use crate::input::Input;
 
-/// The largest distance of a match.
 const WINDOW_BYTES: usize = 64 << 10;
 /// The size of a block in files of the first version.
 pub(crate) const LEGACY_BLOCK_BYTES: usize = 8 << 20;

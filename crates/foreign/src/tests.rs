@@ -68,7 +68,6 @@ fn lz4(content: &[u8], blocks: lz4_flex::frame::BlockMode) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A frame that zstd and lz4 skip.
 const SKIPPABLE: &[u8] = b"\x5a\x2a\x4d\x18\x05\0\0\0hello";
 
 #[test]

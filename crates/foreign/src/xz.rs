@@ -7,9 +7,7 @@ use crate::decoder::{Decoder, Resources};
 use crate::error::{Error, Result};
 use crate::input::Input;
 
-/// The first bytes of a stream.
 const MAGIC: &[u8; 6] = b"\xfd7zXZ\0";
-/// The length of a stream's header.
 pub(crate) const HEADER_BYTES: usize = 12;
 /// The longest call of the library in milliseconds: a signal should be noticed soon.
 const CALL_MILLISECONDS: u32 = 200;

@@ -3,7 +3,6 @@
 //! Positions count from the first instruction of the block, at offset `phase`: blocks start at any
 //! byte.
 
-/// Size of an instruction.
 pub(super) const WORD_BYTES: usize = 4;
 /// log2 of the page size that ADRP counts in.
 const PAGE_LOG: u32 = 12;
@@ -49,7 +48,6 @@ fn convert_from(code: &mut [u8], first_index: u32, combine: impl Fn(u32, u32) ->
     }
 }
 
-/// Whether the filter converts the instruction.
 pub(super) fn is_converted(instruction: u32) -> bool {
     is_bl(instruction) || is_adrp(instruction)
 }

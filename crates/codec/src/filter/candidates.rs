@@ -7,7 +7,6 @@ use crate::sample::{entropy_bits, histogram};
 /// The distances considered for the delta filter: samples of 1 to 8 bytes, and the pixel sizes 3
 /// and 6.
 const DELTA_DISTANCES: [u8; 6] = [1, 2, 3, 4, 6, 8];
-/// The number of sample bytes that the delta test reads.
 const DELTA_TEST_BYTES: usize = 16 << 10;
 /// The entropy of differences must be below this share of the plain entropy.
 const DELTA_SHARE: f64 = 0.9;

@@ -1,7 +1,6 @@
 //! Delta filter: subtracts from every byte the byte at a fixed distance before it. For samples,
 //! pixels and records of a fixed size. The first bytes, which have no predecessor, are unchanged.
 
-/// The largest distance.
 pub(super) const MAX_DISTANCE_BYTES: u8 = 16;
 
 /// Replaces bytes by differences, from the end, so that predecessors are still raw.

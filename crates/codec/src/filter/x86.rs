@@ -9,7 +9,6 @@
 
 /// The opcode and a 32-bit operand.
 pub(super) const INSTRUCTION_BYTES: usize = 5;
-/// Targets are stored modulo this number.
 const TARGET_MODULUS: u32 = 1 << 25;
 
 /// Converts relative to absolute targets.
@@ -46,7 +45,6 @@ fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
     }
 }
 
-/// Extends the sign of a number of 25 bits.
 #[inline]
 fn sign_extend(target: u32) -> u32 {
     let low = target & (TARGET_MODULUS - 1);
@@ -56,7 +54,6 @@ fn sign_extend(target: u32) -> u32 {
     }
 }
 
-/// The position of the next E8 or E9.
 #[inline]
 fn next_opcode(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| byte & 0xFE == 0xE8)

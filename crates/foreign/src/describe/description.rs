@@ -55,7 +55,6 @@ impl Description {
         }
     }
 
-    /// Adds a part whose length may be stated.
     pub(super) fn add_part(&mut self, content_bytes: Option<u64>) {
         self.parts = Some(self.parts.unwrap_or(0).saturating_add(1));
         self.content_bytes = match (self.content_bytes, content_bytes) {

@@ -72,7 +72,6 @@ impl PieceAuthentication {
         tag.len() == TAG_BYTES && differs == 0
     }
 
-    /// Returns the tag.
     pub(super) fn tag(mut self) -> [u8; TAG_BYTES] {
         let bits = [self.associated_bytes, self.encrypted_bytes].map(|bytes| bytes * 8);
         let mut lengths = Block::default();

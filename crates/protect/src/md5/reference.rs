@@ -11,7 +11,6 @@ const ROTATIONS: [[u32; 4]; 4] = [
     [6, 10, 15, 21],
 ];
 
-/// Returns the MD5 of `message`.
 #[must_use]
 pub(crate) fn md5_reference(message: &[u8]) -> [u8; 16] {
     let table: Vec<u32> = (1..=64)

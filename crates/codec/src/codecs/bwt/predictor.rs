@@ -28,7 +28,6 @@ pub(super) struct Predictor<const N: usize, const SETS: usize, const MAPS: usize
 }
 
 pub(super) struct Contexts<const N: usize> {
-    /// The counter of each input.
     pub(super) slots: [u16; N],
     /// The set of weights, below `SETS`.
     pub(super) set: usize,

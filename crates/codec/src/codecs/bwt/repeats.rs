@@ -219,7 +219,6 @@ fn read_number(data: &mut &[u8]) -> Result<usize, RepeatError> {
     Err(RepeatError::Number)
 }
 
-/// Why repeats cannot be restored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RepeatError {
     /// The data ends before `raw` is full.

@@ -28,7 +28,6 @@ const INCOMPRESSIBLE_RATE: u32 = 7;
 
 /// Mantissa bits below the third are nearly random.
 const MANTISSA_MODELLED_BITS: u32 = 3;
-/// A probability of one half.
 const HALF: u32 = 1 << 15;
 /// The maximum exponent of a run length: blocks are at most 2^30 bytes.
 const EXPONENT_MAX: u32 = 30;
@@ -246,7 +245,6 @@ fn repeat_contexts(history: &History, candidate: u8) -> Contexts<4> {
     }
 }
 
-/// A node in the symbol tree and the contexts of its decision.
 struct NodeContext {
     node: u8,
     depth: u32,

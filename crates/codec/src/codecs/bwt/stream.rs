@@ -4,7 +4,6 @@ use super::runs::{ByteRun, RunModel};
 use super::tree::Shape;
 use crate::arithmetic::{Decoder, Encoder};
 
-/// Why a stream cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamError {
     /// The data ends too early.

@@ -22,7 +22,6 @@ const SPREAD_DEPTH: u32 = u64::BITS / 3;
 type Child = u16;
 const LEAF: Child = 256;
 
-/// The tree and the code of each symbol.
 pub(super) struct Tree {
     children: [[Child; 2]; NODES],
     /// The first decision is in the highest bit.

@@ -47,13 +47,10 @@ struct Table {
 }
 
 const TABLE: Table = build();
-/// The successor of a state for each bit.
 static NEXT: [[HistoryState; 2]; 256] = TABLE.next;
-/// The number of states in use.
 pub(crate) const STATES: usize = TABLE.length;
 const _: () = assert!(STATES > 200 && STATES <= 256);
 
-/// The state after one more bit.
 #[inline(always)]
 pub(crate) fn next(state: HistoryState, bit: u32) -> HistoryState {
     NEXT[usize::from(state)][(bit & 1) as usize]

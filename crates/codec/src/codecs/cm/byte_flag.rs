@@ -24,7 +24,6 @@ fn contexts(direct_log: u32) -> [usize; ESTIMATES] {
 /// The number of updates after which old ones fade.
 const LIMIT: u32 = 1023;
 
-/// The model of the flag.
 pub(crate) struct ByteFlag {
     counters: [Vec<Counter>; ESTIMATES],
     direct_mask: usize,

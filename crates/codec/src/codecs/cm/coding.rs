@@ -10,7 +10,6 @@ use crate::arithmetic::{BinaryCoder, Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::id::CodecId;
 
-/// Appends the payload for `raw` to `out`.
 pub(crate) fn encode(
     memory: &mut TableMemory,
     model: Model,

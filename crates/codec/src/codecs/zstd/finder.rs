@@ -32,7 +32,6 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    /// The default of zstd.
     pub(super) const fn of_level(level: i32) -> Self {
         Self {
             level,

@@ -40,7 +40,6 @@ const _: () = assert!(1 << WINDOW_LOG_MAX == MAX_RAW_LENGTH_BYTES);
 const CONTEXT_BYTES_MAX: u64 = 1_500 << 20;
 const _: () = assert!(CONTEXT_BYTES_MAX >= MAX_RAW_LENGTH_BYTES && CONTEXT_BYTES_MAX < 1 << 31);
 
-/// The level of quick trials.
 const QUICK_LEVEL: i32 = 1;
 /// Up to this level zstd processes incompressible data about as fast as at `QUICK_LEVEL`: 4.0 to
 /// 4.8 GB/s were measured, 2.7 at level 5, 1.0 at 12, 0.16 at 13, 0.01 from 16 on. All levels found

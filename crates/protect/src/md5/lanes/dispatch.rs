@@ -15,11 +15,9 @@ use super::{avx2, avx512, avx512_single};
 /// The blocks of one input, and the state into which they are compressed.
 pub(crate) struct LaneInput<'a> {
     pub(crate) state: &'a mut [u32; 4],
-    /// The remaining blocks.
     pub(crate) blocks: &'a [Block],
 }
 
-/// Compresses all blocks of all inputs.
 pub(crate) fn compress_inputs(inputs: &mut [LaneInput]) {
     if inputs.len() > 1 {
         compress_in_lanes(inputs);

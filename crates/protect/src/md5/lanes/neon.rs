@@ -15,7 +15,6 @@ use super::pair::Pair;
 
 const LANES: usize = 4;
 
-/// Four words.
 #[derive(Clone, Copy)]
 struct Vector(uint32x4_t);
 
