@@ -5,18 +5,10 @@ use std::sync::Arc;
 use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
 use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
 
-use super::coded_bytes::CodedBytes;
+use super::coded_bytes::{Block, CodedBytes};
 use super::input::ArchiveInput;
 use super::item_decryption::Items;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
-
-/// A block of an archive.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
-    pub found: FoundBlock,
-    /// The archive offset of its coded bytes, including the overhead of encryption.
-    pub offset: u64,
-}
 
 /// The parameters for decoding the blocks of an archive.
 #[derive(Clone)]

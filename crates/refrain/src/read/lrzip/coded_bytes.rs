@@ -7,10 +7,17 @@
 use refrain_format::lrzip::FoundBlock;
 use refrain_protect::lrzip::{LAST_PIECE_BYTES_MIN, PIECE_UNIT_BYTES, PieceDecryption};
 
-use super::block_stream::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::{ItemKind, Items, not_authentic};
 use crate::error::{Error, Result};
+
+/// A block of an archive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub found: FoundBlock,
+    /// The archive offset of its coded bytes, including the overhead of encryption.
+    pub offset: u64,
+}
 
 /// How many coded bytes are read at a time.
 pub(super) const INPUT_BYTES: usize = 128 << 10;

@@ -6,7 +6,8 @@ use refrain_format::lrzip::{DigestKind, Header, Prefilter, Record, Version};
 use refrain_pool::BufferPool;
 use refrain_storage::Source;
 
-use super::block_stream::{Block, Opener};
+use super::block_stream::Opener;
+use super::coded_bytes::Block;
 use super::flatten::Flattener;
 use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::Literals;

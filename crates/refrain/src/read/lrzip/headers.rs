@@ -8,7 +8,7 @@ use refrain_format::lrzip::{
 };
 use refrain_storage::Source;
 
-use super::block_stream::Block;
+use super::coded_bytes::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::ItemKind;
 use super::layout::{Chunk, LayoutReader};

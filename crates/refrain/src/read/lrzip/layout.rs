@@ -7,7 +7,8 @@ use refrain_format::lrzip::{
     HEADER_BYTES_MAX, Header, Stream, Version,
 };
 
-use super::block_stream::{Block, Opener};
+use super::block_stream::Opener;
+use super::coded_bytes::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::{ItemKind, Items, wrong_password};
 use crate::error::{Error, ErrorKind, Result};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_pool::Lock;
 
-use super::block_stream::{Block, BlockKnowledge, BlockStream, Opener};
+use super::block_stream::{BlockKnowledge, BlockStream, Opener};
+use super::coded_bytes::Block;
 use super::reader_memory::ReaderMemory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use refrain_format::lrzip::{Record, RecordParser, Version};
 
-use super::block_stream::{Block, BlockKnowledge, BlockStream, Opener};
+use super::block_stream::{BlockKnowledge, BlockStream, Opener};
+use super::coded_bytes::Block;
 use super::layout::Chunk;
 use crate::error::{Error, Result};
 

@@ -11,9 +11,7 @@ use refrain_pool::Lock;
 use refrain_pool::stages::stage;
 use refrain_storage::Source;
 
-use crate::archive_info::{
-    self, ArchiveInfo, BlockInfo, CodecUses, Member, codec_name, filters_text,
-};
+use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters_text};
 use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
@@ -26,17 +24,15 @@ use crate::read::native::found_frames::ScannedArchive;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
-use crate::read::native::member_content::MemberContent;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::references::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
-use crate::read::opened_archive::{Layout, Members, Remains, Serving, no_member};
+use crate::read::opened_archive::{Layout, Remains, Serving, no_member};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, Depth, StoreReader,
 };
-use crate::read::tree::content::TreeContent;
 use crate::read::tree::decoded_frames::DecodedFrames;
 use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{limits_for, read_frame_at};
@@ -326,7 +322,7 @@ impl IndexedArchive {
     }
 
     /// Reads a member's content at `offset` into `buffer`.
-    fn read_metered(
+    pub(super) fn read_metered(
         &self,
         member: usize,
         offset: u64,
@@ -400,52 +396,6 @@ impl IndexedArchive {
             });
         }
         read
-    }
-}
-
-impl Members for IndexedArchive {
-    fn member_count(&self) -> usize {
-        self.index.member_count()
-    }
-
-    fn member(&self, member: usize) -> Result<Option<Member>> {
-        let row = self.index.member(member)?;
-        Ok(row.map(|row| archive_info::member(&row.start, &row.end)))
-    }
-
-    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
-        self.index.member_named(name)
-    }
-
-    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
-        self.index.for_each_member(&mut |number, start, end| {
-            each(number, &archive_info::member(start, end))
-        })
-    }
-
-    fn read(
-        &self,
-        member: usize,
-        offset: u64,
-        buffer: &mut [u8],
-        control: &ReadControl,
-    ) -> Result<usize> {
-        let meter = self.meter().with_control(control);
-        self.read_metered(member, offset, buffer, &meter)
-    }
-
-    fn content(
-        &self,
-        member: usize,
-        control: &ReadControl,
-    ) -> Result<Option<Box<dyn TreeContent + '_>>> {
-        let meter = self.meter().with_control(control);
-        let content = MemberContent::of(self, member, meter)?;
-        Ok(content.map(|content| Box::new(content) as _))
-    }
-
-    fn has_entries(&self, member: usize) -> Result<bool> {
-        Ok(self.outline(member)?.kind.has_entries())
     }
 }
 

@@ -17,6 +17,7 @@ mod lost_places;
 mod map_cache;
 pub(crate) mod member_content;
 mod member_entries;
+mod members;
 mod packed_map;
 mod part_plans;
 mod pending_member;

@@ -367,27 +367,17 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     fn start_matching(&mut self) -> Result<()> {
-        if self.matching.is_some()
-            || self
-                .waiting
-                .front()
-                .is_none_or(|epoch| epoch.candidates.is_none())
-        {
-            return Ok(());
-        }
-        let Some(next) = self.waiting.front() else {
+        let next = self.waiting.front();
+        let next = next.filter(|epoch| epoch.candidates.is_some() && self.matching.is_none());
+        let Some(next) = next.filter(|epoch| self.assembly.may_begin(&epoch.data)) else {
             return Ok(());
         };
-        if !self.assembly.may_begin(&next.data) {
-            return Ok(());
-        }
         let (id, content_bytes) = (next.id, next.data.length_bytes());
         let Some(reach_floor) = self.assembly.floor_for(id, content_bytes) else {
             return Ok(());
         };
-        let (Some(state), Some(epoch)) = (self.state.clone(), self.waiting.pop_front()) else {
-            return Ok(());
-        };
+        let state = self.state.clone().ok_or_else(not_matching)?;
+        let epoch = self.waiting.pop_front().ok_or_else(not_matching)?;
         self.assembly.epoch_read(&epoch.data)?;
         let mut jobs_left = 0;
         if let Some(mut digests) = self.assembly.take_digests() {
@@ -446,9 +436,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     fn batch_matched(&mut self, batch: Range<usize>, found: Vec<Vec<Match>>) -> Result<()> {
-        let Some(matching) = &mut self.matching else {
-            return Ok(());
-        };
+        let matching = self.matching.as_mut().ok_or_else(not_matching)?;
         for (matches, found) in matching.matches[batch].iter_mut().zip(found) {
             *matches = found;
         }
@@ -457,9 +445,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     /// One of the jobs that the commit waits for is done.
     fn matching_job_done(&mut self) -> Result<()> {
-        let Some(matching) = &mut self.matching else {
-            return Ok(());
-        };
+        let matching = self.matching.as_mut().ok_or_else(not_matching)?;
         matching.jobs_left -= 1;
         match matching.jobs_left {
             0 => self.commit(),
@@ -468,9 +454,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     fn commit(&mut self) -> Result<()> {
-        let Some(matching) = &mut self.matching else {
-            return Ok(());
-        };
+        let matching = self.matching.as_mut().ok_or_else(not_matching)?;
         let state = self.state.take().and_then(Arc::into_inner);
         let state = state
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the match state is still shared"))?;
@@ -494,9 +478,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     fn epoch_committed(&mut self, mut committed: CommittedEpoch) -> Result<()> {
-        let Some(Matching { epoch, .. }) = self.matching.take() else {
-            return Ok(());
-        };
+        let Matching { epoch, .. } = self.matching.take().ok_or_else(not_matching)?;
         self.uncommitted_bytes -= epoch.data.length_bytes();
         let encoders = &mut self.encoders;
         self.assembly
@@ -507,4 +489,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
         Ok(())
     }
+}
+
+/// The result of a job of matching came while no epoch was being matched.
+fn not_matching() -> Error {
+    Error::new(ErrorKind::Internal, "no epoch is being matched")
 }
