@@ -46,7 +46,7 @@ pub(super) fn check_compress(args: &CompressArgs, inputs: Option<&[InputKind]>) 
         return refused("--rm", why);
     }
     if args.unpack && inputs.iter().all(|kind| *kind == InputKind::Directory) {
-        let why = "is about files, and every input is a directory, whose files are compressed as \
+        let why = "concerns files, and every input is a directory, whose files are compressed as \
                    they are: leave it out";
         return refused("--unpack", why);
     }
@@ -68,7 +68,7 @@ pub(super) fn check_output(output: &OutputArgs, files: &[PathBuf]) -> Result<()>
         return refused("--rm", why);
     }
     if output.sync && is_stdout_only(output, files) {
-        let why = "is about files, and the output goes to standard output: name a file with -o, or \
+        let why = "concerns files, and the output goes to standard output: name a file with -o, or \
                    leave it out";
         return refused("--sync", why);
     }
@@ -185,7 +185,7 @@ pub(super) fn check_decompress(
     match args.owners.given() {
         Some(option) if is_stdout_only(&args.output, archives) => refused(
             option,
-            "is about restored files, and the output goes to standard output: name a directory \
+            "concerns restored files, and the output goes to standard output: name a directory \
              with -o, or leave it out",
         ),
         _ => Ok(()),

@@ -80,7 +80,7 @@ impl CatPlan {
     /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &CatArgs) -> Result<CatPlan> {
         if args.range.is_some() && args.paths.len() > 1 {
-            let text = "--range is about one file: name only that";
+            let text = "--range applies to one file: name only that";
             return Err(Failure::usage("", text));
         }
         let options = (args.limits).with(args.password.with(args.resources.read_options()));

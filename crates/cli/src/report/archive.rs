@@ -1,4 +1,4 @@
-//! `refrain info`: what an archive consists of, for people and for scripts.
+//! `refrain info`: describes an archive, for people and for scripts.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -128,11 +128,8 @@ fn random_access_text(info: &ArchiveInfo) -> String {
 
 fn from_pipe_text(info: &ArchiveInfo) -> String {
     match info.reach_bytes {
-        0 => "a reader retains nothing of the archive".to_string(),
-        bytes => format!(
-            "a reader retains up to {} of the archive",
-            bytes_text(bytes)
-        ),
+        0 => "a reader keeps nothing of the archive".to_string(),
+        bytes => format!("a reader keeps up to {} of the archive", bytes_text(bytes)),
     }
 }
 
@@ -145,7 +142,7 @@ fn integrity_text(info: &ArchiveInfo, has_md5: bool) -> String {
     format!("{hashes}; not checked here, `refrain test` does")
 }
 
-/// Whether the content of a member has an MD5 digest.
+/// Whether the archive has an MD5 of a member's content.
 pub fn has_md5(member: &Member) -> bool {
     let mut digests = member.digests.iter();
     digests.any(|(algorithm, _)| *algorithm == DigestAlgorithm::Md5)
@@ -164,7 +161,7 @@ fn format_text(info: &ArchiveInfo) -> String {
     }
 }
 
-/// Counts that only make sense to those who know the format.
+/// Counts meaningful only to those who know the format.
 fn add_details(rows: &mut Rows, info: &ArchiveInfo) {
     rows.add("store", exact(info.store_bytes));
     rows.add(

@@ -1,4 +1,4 @@
-//! Lines about what of an archive is damaged, and which files that concerns.
+//! Lines about an archive's damage, and the affected files.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,28 +15,27 @@ use crate::names;
 use crate::text::{counted, printable};
 use crate::units::{bytes_text, range_text};
 
-/// The most places that have a line of their own.
+/// The maximum number of places with their own line.
 const LINES_MAX: usize = 20;
 
-const REMEDY: &str =
-    "--keep-broken restores these, too, with zeros in the place of what is missing";
+const REMEDY: &str = "--keep-broken restores these too, with zeros for what is missing";
 
 const REMEDY_OF_TEST: &str = "`refrain decompress` restores what is whole";
 
-/// The most ranges that a line names.
+/// The maximum number of ranges in a line.
 const RANGES_MAX: usize = 3;
 
-/// Damage of an archive, as it is told.
+/// An archive's damage, to be reported.
 pub struct DamageReport<'a> {
-    /// The path of the archive, from which members without a name have theirs.
+    /// The archive's path, from which unnamed members get their name.
     pub path: &'a Path,
     /// The number of its members.
     pub members: usize,
-    /// The number of files that were asked for, for comparison.
+    /// The number of requested files, for comparison.
     pub files: u64,
     /// What is damaged.
     pub damage: &'a Damage,
-    /// Whether nothing was restored, only looked at.
+    /// Whether nothing was restored, only examined.
     pub is_test: bool,
 }
 
@@ -101,7 +100,7 @@ impl DamageReport<'_> {
             (count, _) => format!("{} lost with their names", counted(count, "entry")),
         };
         let hash = if damage.has_losses() && !self.is_test {
-            "; what was restored was compared by the checksums of its frames"
+            "; what was restored was verified by the checksums of its frames"
         } else {
             ""
         };
@@ -109,7 +108,7 @@ impl DamageReport<'_> {
         format!("{}{hash}", parts.collect::<Vec<_>>().join(", and "))
     }
 
-    /// The path of a file, as `list` prints it.
+    /// A file's path, as printed by `list`.
     fn path_of(&self, file: &DamagedFile) -> Vec<u8> {
         let name = names::of_member(self.path, &file.member_name);
         match &file.path {
@@ -170,7 +169,7 @@ pub fn place_texts(places: &[DamagedPlace]) -> Vec<String> {
     texts
 }
 
-/// The same as lines about an archive.
+/// As above, as lines about an archive.
 pub fn place_lines(label: &str, places: &[DamagedPlace]) -> Vec<String> {
     let label = printable(label);
     let texts = place_texts(places).into_iter();
@@ -209,7 +208,7 @@ fn part_text(part: DamagedPart) -> String {
     }
 }
 
-/// What of a file is missing.
+/// What is missing in a file.
 fn text(file: &DamagedFile) -> String {
     let Some(last) = file.missing.last() else {
         return "is not what its hash says: not restored".to_string();
@@ -229,7 +228,7 @@ fn text(file: &DamagedFile) -> String {
         _ => format!(" of {}", bytes_text(file.size_bytes)),
     };
     let kept = match (file.is_kept, file.delivered_bytes) {
-        (true, _) => ", zeros are in their place".to_string(),
+        (true, _) => ", replaced by zeros".to_string(),
         (false, 0) => String::new(),
         (false, bytes) => format!(", the first {} were written", bytes_text(bytes)),
     };

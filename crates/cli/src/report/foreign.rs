@@ -1,4 +1,4 @@
-//! `info` of files of other formats.
+//! `info` for files of other formats.
 
 use refrain::foreign::{Description, Format};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::archive::{Rows, exact};
 use crate::text::{counted, escaped, printable};
 use crate::units::{binary_text, percent_text, ratio_text};
 
-/// The line in the table of `rfn -l`. What the file does not state is a dash.
+/// The line in the table of `rfn -l`, with a dash for what the file does not state.
 pub fn foreign_line(label: &str, description: &Description) -> String {
     let (content, ratio) = match description.content_bytes {
         Some(bytes) => (
@@ -93,7 +93,7 @@ fn blocks_text(description: &Description) -> String {
         None => "their number is not stated".to_string(),
     };
     match description.block_bytes_max {
-        // Those of bzip2 are stated in thousands of bytes before the first of its stages.
+        // bzip2 states them in thousands of bytes, before its first stage.
         Some(bytes) if description.format == Format::Bzip2 => {
             format!("{count}; of up to {bytes} bytes after runs are shortened")
         }
@@ -102,7 +102,7 @@ fn blocks_text(description: &Description) -> String {
     }
 }
 
-/// Everything, for scripts. What the file does not state is null.
+/// Everything, for scripts, with null for what the file does not state.
 pub fn foreign_json(label: &str, description: &Description) -> Value {
     let name = description.name.as_deref();
     json!({

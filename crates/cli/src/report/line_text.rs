@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::position::Position;
 use crate::units::{bytes_text, clock_text, rate_text};
 
-/// A label shorter than this is left out rather than cut.
+/// Instead of cutting a label shorter than this, leave it out.
 const LABEL_COLUMNS_MIN: usize = 6;
 /// Columns between two parts of the line.
 const GAP: &str = "  ";
-/// The time left is an extrapolation; below this part of the whole it would be a guess.
+/// The remaining time is extrapolated; below this part of the whole it would be a guess.
 const FRACTION_MIN: f64 = 0.002;
 
-/// How fast it goes: content bytes in a time.
+/// The speed: content bytes and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     pub bytes: u64,
@@ -20,8 +20,8 @@ pub struct Pace {
 }
 
 /// `kern2.tar  1.22 GB of 2.72 GB -> 198 MB  45 %  698 MB/s  0:02  0:02 left` in at most `columns`
-/// columns. On a narrow terminal the amounts are left out first, then the label, then the time that
-/// it took so far.
+/// columns. On a narrow terminal the amounts are left out first, then the label, then the elapsed
+/// time.
 pub fn line_text(
     label: &str,
     position: &Position,
@@ -73,11 +73,11 @@ pub fn line_text(
     if room >= LABEL_COLUMNS_MIN {
         line = format!("{}{GAP}{line}", shortened(label, room));
     }
-    // Only a terminal of a few columns still needs a cut.
+    // Only a terminal with very few columns still needs a cut.
     line.chars().take(columns).collect()
 }
 
-/// The amounts with what has come out so far.
+/// The amounts, with the output so far.
 fn amounts_with_output(amounts: &str, position: &Position) -> String {
     match position.output_bytes() {
         0 => String::new(),
@@ -85,14 +85,14 @@ fn amounts_with_output(amounts: &str, position: &Position) -> String {
     }
 }
 
-/// The time left, where it can be told: something is done, and not everything.
+/// The remaining time, if known: something is done, but not everything.
 fn time_left(fraction: f64, elapsed: Duration) -> Option<String> {
     let is_known = (FRACTION_MIN..1.0).contains(&fraction);
     let left = is_known.then(|| elapsed.mul_f64(((1.0 - fraction) / fraction).min(1e9)));
     left.filter(|left| left.as_secs() > 0).map(clock_text)
 }
 
-/// The end of a label that is wider than `columns`: it says more than the beginning.
+/// The end of a label wider than `columns`: it says more than the beginning.
 fn shortened(label: &str, columns: usize) -> String {
     if width(label) <= columns {
         return label.to_string();
@@ -108,7 +108,7 @@ fn shortened(label: &str, columns: usize) -> String {
     format!("...{rest}")
 }
 
-/// Columns of a text. Characters from U+1100 on count as two, which East Asian ones are.
+/// The columns of a text. Characters from U+1100 count as two, as East Asian ones are.
 fn width(text: &str) -> usize {
     text.chars()
         .map(|c| if c < '\u{1100}' { 1 } else { 2 })

@@ -19,7 +19,7 @@ pub fn kind_name(kind: MemberKind) -> &'static str {
     }
 }
 
-/// The BLAKE3 hash and its name, if the archive has it. That of a sparse file is not the one that
+/// The BLAKE3 hash and its name, if the archive has it. A sparse file's differs from the one that
 /// other programs compute.
 pub fn blake3_text(member: &Member) -> Option<(&'static str, String)> {
     let name = if member.is_sparse { "blake3_sparse" } else { "blake3" };

@@ -1,16 +1,22 @@
-//! What the program reports: progress, summaries, the description of archives, JSON.
+//! Reports of the program: progress, summaries, the description of archives, JSON.
 //!
 //! | file | what |
 //! |---|---|
 //! | `run` | the report of a run: outcomes, the JSON document, the exit code |
-//! | `outcome` | what was asked for, delivered and left out: exit code, summary, `--rm` |
+//!
+//! `outcome`
+//! what was requested, delivered and left out: exit code, summary, `--rm`
 //! | `progress` | what the engine reports while it works |
 //! | `progress_line`, `line_text`, `position` | the progress line on a terminal |
 //! | `size_estimate` | the expected size of directories |
-//! | `damage` | what of an archive is damaged, and which files that concerns |
+//!
+//! `damage`
+//! an archive's damage, and the affected files
 //! | `problems` | files that are missing in a result |
 //! | `summary` | the line about a finished item |
-//! | `archive` | `info`: what an archive consists of |
+//!
+//! `archive`
+//! `info`: describes an archive
 //! | `foreign`, `zip` | `info` of files of other formats |
 //! | `member`, `block` | one member, one block |
 //! | `listing` | `list`: one line per entry |

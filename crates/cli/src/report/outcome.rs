@@ -1,4 +1,4 @@
-//! What was asked for, what of it was delivered whole, and what was left out and why.
+//! What was requested, what was delivered completely, and what was left out and why.
 //!
 //! The exit code, `complete` of `--json`, the summary, and whether `--rm` removes sources follow
 //! from an [`Outcome`] by one function each, and from nothing else.
@@ -12,20 +12,20 @@ use super::problems::{FileProblem, FileProblemKind, problems_lines};
 use crate::exit::Exit;
 use crate::text::{counted, printable, without_error_numbers};
 
-/// So many existing files are named one by one.
+/// This many existing files are named one by one.
 const EXISTING_NAMED_MAX: usize = 10;
 
-/// So many damaged files are named one by one.
+/// This many damaged files are named one by one.
 const DAMAGED_NAMED_MAX: u64 = 20;
 
-/// Something that is missing and no file of its own.
+/// Something missing that is not a file.
 #[derive(Debug)]
 struct Loss {
     exit: Exit,
     text: String,
 }
 
-/// Files that were asked for, and those of them that are whole.
+/// How many files were requested, and how many of them are complete.
 #[derive(Debug, Clone, Copy)]
 pub struct FileCount {
     pub asked: u64,
@@ -34,12 +34,12 @@ pub struct FileCount {
     pub done: &'static str,
 }
 
-/// Where what was delivered is now.
+/// Where the delivered data is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
     /// All of it is in regular files.
     Whole,
-    /// Only a part was asked for.
+    /// Only a part was requested.
     Part,
     /// Some of it went to a pipe, a device, or whatever a descriptor leads to.
     Elsewhere,
@@ -55,7 +55,7 @@ pub struct Outcome {
     json: Value,
     files: Option<FileCount>,
     problems: Vec<FileProblem>,
-    /// What happened to the files of the problems.
+    /// What happened to the files with problems.
     what: &'static str,
     losses: Vec<Loss>,
     /// Whether a loss states the number of files.
@@ -65,8 +65,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The result of `label`, complete as long as nothing else is added. `success` is a line that
-    /// only a complete result deserves.
+    /// The result of `label`, complete as long as nothing else is added. `success` is a line for
+    /// complete results only.
     pub fn new(label: &str, success: String, json: Value) -> Outcome {
         Outcome {
             label: printable(label),
@@ -77,13 +77,12 @@ impl Outcome {
         }
     }
 
-    /// A result that is complete and concerns no archive.
+    /// A complete result that concerns no archive.
     pub fn complete(success: String, json: Value) -> Outcome {
         Outcome::new("", success, json)
     }
 
-    /// Adds files that are missing or not as they should be: each path once. `what` happened to
-    /// them.
+    /// Adds files that are missing or wrong, each path once. `what` happened to them.
     pub fn add_files(
         &mut self,
         problems: impl IntoIterator<Item = FileProblem>,
@@ -99,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// Adds files that are damaged, whose number a loss will state.
+    /// Adds damaged files, whose number will be stated by a loss.
     pub fn add_damaged_files(&mut self, problems: impl IntoIterator<Item = FileProblem>) {
         self.has_told_damage = true;
         self.add_files(problems, self.what);
@@ -122,12 +121,12 @@ impl Outcome {
         }
     }
 
-    /// Adds something that is missing and no file of its own.
+    /// Adds something missing that is not a file.
     pub fn add_loss(&mut self, exit: Exit, text: &str) {
         let text = &without_error_numbers(text)[..];
         let text = match self.label.as_str() {
             "" => printable(text),
-            // It may name the only source itself.
+            // The text may already name the only source.
             label if text.starts_with(&format!("{label}: ")) => printable(text),
             label => format!("{label}: {}", printable(text)),
         };
@@ -136,7 +135,7 @@ impl Outcome {
         }
     }
 
-    /// Sets how many files were asked for and delivered.
+    /// Sets how many files were requested and delivered.
     pub fn set_files(&mut self, files: FileCount) {
         self.files = Some(files);
     }
@@ -155,7 +154,7 @@ impl Outcome {
         self.add_loss(exit, &text);
     }
 
-    /// The exit code of a run with this result alone: that of the gravest loss.
+    /// The exit code of a run with only this result: its gravest loss's.
     pub fn exit(&self) -> Exit {
         let of_files = self.problems.iter().filter_map(|file| file.kind.exit());
         let of_others = self.losses.iter().map(|loss| loss.exit);
@@ -166,7 +165,7 @@ impl Outcome {
         }
     }
 
-    /// Whether every file that was asked for could not be written.
+    /// Whether no requested file could be written.
     fn has_failed_whole(&self) -> bool {
         let is_failed = |problem: &FileProblem| problem.kind == FileProblemKind::Failed;
         !self.has_delivered() && self.losses.is_empty() && self.problems.iter().all(is_failed)
@@ -178,7 +177,7 @@ impl Outcome {
         !self.files.is_some_and(is_nothing)
     }
 
-    /// Whether all that was asked for was delivered whole.
+    /// Whether everything requested was delivered completely.
     pub fn is_complete(&self) -> bool {
         self.exit() == Exit::Done
     }
@@ -192,17 +191,17 @@ impl Outcome {
         (!self.has_told_count).then(|| format!("{}: {}", self.label, count.text()))
     }
 
-    /// Why sources are kept although they should be removed; `None` if nothing speaks for them.
+    /// Why sources are kept although they should be removed; `None` if they need not be.
     pub fn reason_to_keep(&self, copied: Copied) -> Option<&'static str> {
         match copied {
             _ if !self.is_complete() => Some("the result is incomplete"),
-            Copied::Part => Some("only a part was asked for"),
-            Copied::Elsewhere => Some("the output is no regular file"),
+            Copied::Part => Some("only a part was requested"),
+            Copied::Elsewhere => Some("the output is not a regular file"),
             Copied::Whole => None,
         }
     }
 
-    /// The files to be named one by one, and whether each is a failure.
+    /// The files to name one by one, and whether each is a failure.
     pub fn files_to_name(&self, names_all: bool) -> impl Iterator<Item = (String, bool)> {
         let is_existing = |problem: &&FileProblem| problem.kind == FileProblemKind::Existing;
         let existing = self.problems.iter().filter(is_existing).count();
@@ -263,7 +262,7 @@ impl FileCount {
     }
 }
 
-/// The place of a code among those of one result: the gravest comes first.
+/// The rank of a code within one result: the gravest comes first.
 fn rank(exit: Exit) -> u8 {
     match exit {
         Exit::Damaged => 0,

@@ -1,4 +1,4 @@
-//! How far an item of work is.
+//! How far an item of work has got.
 
 use refrain::Progress;
 
@@ -9,25 +9,25 @@ use super::size_estimate::SizeEstimate;
 pub enum Total {
     /// The size of the content, if the engine reports it.
     Reported,
-    /// The size of the archive that is read.
+    /// The size of the archive being read.
     ArchiveBytes(u64),
     /// An estimate of the size of the content.
     Estimate(SizeEstimate),
 }
 
-/// How far an item of work is.
+/// How far an item of work has got.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Position {
     pub content_bytes: u64,
     pub archive_bytes: u64,
-    /// The bytes done and the bytes in total that the percentage refers to.
+    /// The bytes done and in total, as a base for the percentage.
     pub part: Option<(u64, u64)>,
-    /// Whether these are of the archive, and content comes out.
+    /// Whether these are archive bytes, from which content is produced.
     pub is_part_of_archive: bool,
 }
 
 impl Position {
-    /// The bytes that came out so far, if the percentage refers to those that go in.
+    /// The bytes of output so far, if the percentage refers to the input.
     pub fn output_bytes(&self) -> u64 {
         match (self.part, self.is_part_of_archive) {
             (None, _) => 0,
@@ -36,13 +36,13 @@ impl Position {
         }
     }
 
-    /// How far it is by what the engine reports.
+    /// The position according to the engine's report.
     pub fn of(progress: &Progress, total: &Total) -> Position {
         let content_bytes = progress.content_bytes_done;
         let archive_bytes = progress.archive_bytes;
         let part = match total {
             Total::Reported => (content_bytes, progress.content_bytes_total),
-            // A directory is not restored in the order of the archive.
+            // A directory is not restored in archive order.
             Total::ArchiveBytes(_) if archive_bytes == 0 => {
                 (content_bytes, progress.content_bytes_total)
             }

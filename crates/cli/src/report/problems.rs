@@ -1,4 +1,4 @@
-//! Files that are missing in a result, or not as they should be.
+//! Files that are missing in a result, or wrong.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ pub enum FileProblemKind {
     Vanished,
     /// It changed while it was read.
     Changed,
-    /// What no archive holds: a socket. It is no failure.
+    /// No archive can hold it: a socket. Not a failure.
     Skipped,
-    /// The output of the run itself. It is no failure.
+    /// The output of this run. Not a failure.
     OwnOutput,
-    /// It exists already and was kept.
+    /// It already exists and was kept.
     Existing,
     /// It is unsafe.
     Refused,
-    /// It is of a kind that nobody knows, and became a file. It is no failure.
+    /// It is of an unknown kind, and became a file. Not a failure.
     Unusual,
     /// It could not be written.
     Failed,
-    /// It is damaged or cut off.
+    /// It is damaged or truncated.
     Damaged,
     /// This version cannot read it.
     Unsupported,
@@ -86,10 +86,10 @@ impl From<ProblemKind> for FileProblemKind {
     }
 }
 
-/// A file that is missing in a result, or not as it should be.
+/// A file that is missing in a result, or wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileProblem {
-    /// The path, as far as it says where the file is.
+    /// The path, if it tells where the file is.
     pub path: Vec<u8>,
     /// The class.
     pub kind: FileProblemKind,
@@ -98,7 +98,7 @@ pub struct FileProblem {
 }
 
 impl FileProblem {
-    /// A problem of the engine, with the path as it is.
+    /// A problem reported by the engine, with its path unchanged.
     pub fn of_engine(problem: Problem) -> FileProblem {
         FileProblem {
             path: problem.path,
@@ -134,8 +134,8 @@ impl FileProblem {
     }
 }
 
-/// Lines that sum up the failures among `problems`: `3 files left out: 2 unreadable, 1 vanished`,
-/// where `what` is what happened to the files, and how many exist.
+/// Lines that summarize the failures among `problems`: `3 files left out: 2 unreadable, 1
+/// vanished`, where `what` happened to the files, and how many already exist.
 pub fn problems_lines<'a>(
     problems: impl IntoIterator<Item = &'a FileProblem>,
     what: &str,

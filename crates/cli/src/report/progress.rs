@@ -1,4 +1,4 @@
-//! What the engine reports while it works: progress, notices, blocks.
+//! Receives the engine's reports: progress, notices, blocks.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::names;
 use crate::session::Session;
 use crate::text::{escaped, printable};
 
-/// Names a file that is done, on whatever thread that is known.
+/// Names a finished file, called on any thread.
 pub type FileNamer = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Watches one item of work for the engine.
@@ -36,7 +36,7 @@ pub struct Meter<'a> {
     archive: Option<PathBuf>,
     /// The blocks for the JSON document, if it lists them.
     blocks: Option<RefCell<Vec<Value>>>,
-    /// The problems that the engine reported, with the numbers of their members.
+    /// The problems reported by the engine, with the members' numbers.
     problems: RefCell<Vec<(usize, Problem)>>,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Meter<'a> {
         Meter::start_drawn(label, args, session, true)
     }
 
-    /// The same; the line is drawn only if `has_terminal`: content that goes to the terminal would
-    /// be mixed with it.
+    /// As [`start`](Meter::start), drawing the line only if `has_terminal`: content written to the
+    /// terminal would mix with it.
     pub fn start_drawn(
         label: &str,
         args: &ReportArgs,
@@ -78,15 +78,15 @@ impl<'a> Meter<'a> {
         self.archive = self.prints_files.then(|| archive.to_path_buf());
     }
 
-    /// What names files, if the user wants that.
+    /// A callback that names files, if the user wants that.
     pub fn file_namer(&self) -> Option<FileNamer> {
         let line = Arc::clone(&self.line);
         let name = move |path: &[u8]| line.interrupt(|| messages::line(&escaped(path)));
         self.prints_files.then(|| Box::new(name) as FileNamer)
     }
 
-    /// Shows the line, also while nothing is reported, until it is erased. `bytes_expected` are
-    /// those that the percentage refers to, if they are known: the first block may take long.
+    /// Shows the line until it is erased, even while nothing is reported. `bytes_expected` is the
+    /// base of the percentage, if known: the first block may take long.
     pub fn begin(&self, bytes_expected: Option<u64>) {
         if self.line.is_enabled() {
             self.session.require_orderly_end();
@@ -106,7 +106,7 @@ impl<'a> Meter<'a> {
         self.line.is_enabled()
     }
 
-    /// The problems that the engine reported, with the numbers of their members.
+    /// The problems reported by the engine, with the members' numbers.
     pub fn take_problems(&self) -> Vec<(usize, Problem)> {
         self.problems.take()
     }

@@ -1,4 +1,4 @@
-//! The progress line on a terminal: drawn when something was done, and when time passes.
+//! The progress line on a terminal: drawn when something was done, and as time passes.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use super::size_estimate::SizeEstimate;
 use crate::standard::takes_escapes;
 use crate::text::printable;
 
-/// Time between two updates of the line: ten per second look continuous and cost little.
+/// The time between updates: ten per second look continuous and cost little.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Time after which the line is drawn again although nothing was done: encoding a block with a
-/// dense codec takes up to a minute.
+/// The time after which the line is redrawn even if nothing was done: encoding a block with a dense
+/// codec takes up to a minute.
 const STANDSTILL: Duration = Duration::from_millis(400);
-/// Time between two looks at whether that is so.
+/// The time between checks for that.
 const TICK: Duration = Duration::from_millis(200);
-/// The rate is that of the last five to ten seconds.
+/// The rate is averaged over the last five to ten seconds.
 const WINDOW: Duration = Duration::from_secs(5);
 /// The width assumed for a terminal that does not report one.
 const COLUMNS_DEFAULT: usize = 80;
@@ -30,7 +30,7 @@ const COLUMNS_DEFAULT: usize = 80;
 /// The progress line of one item of work. Draws nothing unless standard error is a terminal.
 ///
 /// It is drawn by whichever thread reports progress, and by one thread that follows the clock. Both
-/// hold the lock of standard error while they draw, and so does who removes the line.
+/// hold the lock of standard error while they draw, as does whoever removes the line.
 #[derive(Debug)]
 pub struct ProgressLine {
     label: String,
@@ -41,19 +41,19 @@ pub struct ProgressLine {
     is_drawn: AtomicBool,
     last_drawn_milliseconds: AtomicU64,
     latest: Latest,
-    /// The whole, where a thread of its own finds that out.
+    /// The total, if it is determined by a separate thread.
     estimate: OnceLock<SizeEstimate>,
     window: Window,
 }
 
-/// The latest position. The parts are read one by one, so they may be of two moments, which nobody
-/// sees in a line that is drawn again soon.
+/// The latest position. Its parts are read separately, so they may be inconsistent, which nobody
+/// notices in a line that is soon redrawn.
 #[derive(Debug, Default)]
 struct Latest {
     content_bytes: AtomicU64,
     archive_bytes: AtomicU64,
     done_bytes: AtomicU64,
-    /// 0 if it is unknown.
+    /// 0 if unknown.
     total_bytes: AtomicU64,
     is_part_of_archive: AtomicBool,
 }
@@ -82,8 +82,8 @@ impl Latest {
     }
 }
 
-/// Two moments in the past, with the content bytes that were done then. Written under the lock of
-/// standard error.
+/// Two moments in the past, with the content bytes done by then. Written under the lock of standard
+/// error.
 #[derive(Debug, Default)]
 struct Window {
     earlier: [AtomicU64; 2],
@@ -91,7 +91,7 @@ struct Window {
 }
 
 impl Window {
-    /// The pace of the last seconds; that since the beginning where nothing was done meanwhile.
+    /// The pace of the last seconds, or the overall pace if nothing was done in them.
     fn pace(&self, bytes: u64, elapsed: Duration) -> Pace {
         let now = milliseconds(elapsed);
         let load = |[time, bytes]: &[AtomicU64; 2]| {
@@ -125,7 +125,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 impl ProgressLine {
-    /// A line that is not drawn yet.
+    /// A line not drawn yet.
     pub fn new(label: &str, is_enabled: bool) -> ProgressLine {
         ProgressLine {
             label: printable(label),
@@ -155,7 +155,7 @@ impl ProgressLine {
         self.started.elapsed()
     }
 
-    /// Sets the bytes of which nothing is done yet.
+    /// Sets the total before anything is done.
     pub fn expect(&self, bytes: Option<u64>) {
         self.latest.set(&Position {
             part: bytes.filter(|bytes| *bytes > 0).map(|bytes| (0, bytes)),
@@ -163,12 +163,12 @@ impl ProgressLine {
         });
     }
 
-    /// Takes the whole from an estimate, once that has it.
+    /// Takes the total from an estimate, once available.
     pub fn expect_estimate(&self, estimate: &SizeEstimate) {
         let _ = self.estimate.set(estimate.clone());
     }
 
-    /// Lets the clock draw the line, too, until it is erased.
+    /// Also lets the clock draw the line, until it is erased.
     pub fn follow_clock(self: &Arc<Self>) {
         if self.is_enabled && !self.is_live.swap(true, Ordering::Relaxed) {
             Clock::follow(self);
@@ -180,7 +180,7 @@ impl ProgressLine {
         self.draw(&Position::of(progress, &Total::Reported));
     }
 
-    /// The same for a position.
+    /// As [`update`](ProgressLine::update), for a position.
     pub fn draw(&self, position: &Position) {
         if self.is_enabled {
             self.latest.set(position);
@@ -205,7 +205,7 @@ impl ProgressLine {
 
     fn write(&self, elapsed: Duration, is_by_clock: bool) {
         let mut stderr = io::stderr().lock();
-        // It may have been erased while the lock was waited for.
+        // It may have been erased while waiting for the lock.
         if is_by_clock && !self.is_live.load(Ordering::Relaxed) {
             return;
         }
@@ -226,7 +226,7 @@ impl ProgressLine {
         bytes.filter(|bytes| *bytes > 0)
     }
 
-    /// Removes the line from the terminal. The clock draws it no more.
+    /// Removes the line from the terminal. The clock no longer draws it.
     pub fn erase(&self) {
         if self.is_enabled {
             let mut stderr = io::stderr().lock();
@@ -235,7 +235,7 @@ impl ProgressLine {
         }
     }
 
-    /// Prints something in place of the line, which comes back with its next update.
+    /// Prints something in place of the line, which returns with its next update.
     pub fn interrupt(&self, print: impl FnOnce()) {
         let mut stderr = io::stderr().lock();
         self.remove(&mut stderr);
@@ -249,16 +249,16 @@ impl ProgressLine {
     }
 }
 
-/// The thread that draws lines when time passes. One for the process, from the first line on.
+/// The thread that draws lines as time passes: one per process, started with the first line.
 struct Clock;
 
 impl Clock {
-    /// Makes `line` the line that is drawn.
+    /// Makes `line` the one that is drawn.
     fn follow(line: &Arc<ProgressLine>) {
         static LINES: OnceLock<Sender<Weak<ProgressLine>>> = OnceLock::new();
         let lines = LINES.get_or_init(|| {
             let (sender, receiver) = channel::<Weak<ProgressLine>>();
-            // Without a thread the line is drawn when something was done.
+            // Without the thread, the line is drawn only when something was done.
             start_detached("progress", SignalDelivery::OwnFaults, move || {
                 let mut latest = Weak::new();
                 loop {
@@ -303,7 +303,7 @@ mod tests {
             pace.bytes / pace.time.as_secs()
         };
         assert_eq!(rate(1000, 1), 1000);
-        // Ten seconds of 1000 a second, then ten of 100.
+        // Ten seconds of 1000 per second, then ten of 100.
         for second in 2..=10 {
             rate(second * 1000, second);
         }

@@ -1,4 +1,4 @@
-//! What a run reports: summaries for people, one JSON document for scripts, the exit code.
+//! The report of a run: summaries for people, one JSON document for scripts, the exit code.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,15 +14,15 @@ use crate::session::Session;
 use crate::standard::{self, TextOutput};
 use crate::text::{json_text, printable_lines};
 
-/// Where the data of the run goes, which decides where the JSON document goes.
+/// Where the run's data goes, which decides where the JSON document goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataTo {
     /// To standard output: JSON goes to standard error.
     Stdout,
     /// To files, or nowhere: JSON goes to standard output.
     Elsewhere,
-    /// To standard output, line by line: with `--json` every line is an object, those about
-    /// failures too, and there is no document at the end.
+    /// To standard output, line by line: with `--json` every line is an object, including failures,
+    /// and there is no final document.
     Lines,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Report<'a> {
         Meter::start_drawn(label, self.args, self.session, !is_mixed)
     }
 
-    /// Whether text for people goes to standard output, which it does without `--json`.
+    /// Whether standard output gets text for people, which it does without `--json`.
     pub fn writes_text(&self) -> bool {
         !self.args.json
     }
@@ -180,7 +180,7 @@ impl<'a> Report<'a> {
         self.finish_service()
     }
 
-    /// The same for a service, which a signal asks to end.
+    /// As [`finish`](Report::finish), for a service, which is ended by a signal.
     pub fn finish_service(mut self) -> Exit {
         if self.exit == Exit::Io && self.has_delivered {
             self.exit = Exit::Exceptions;
@@ -204,7 +204,7 @@ impl<'a> Report<'a> {
         if let Err(error) = written
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            // What failed to be written may have been the words for another failure.
+            // What could not be written may have been the report of another failure.
             self.exit = match self.exit {
                 Exit::Done => Exit::Io,
                 other => other,
@@ -217,7 +217,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Moves to the top left corner of the terminal on standard output and clears what is below.
+/// Moves to the top left corner of the terminal on standard output and clears everything below.
 pub fn clear_screen() -> Result<()> {
     write_to_stdout(b"\x1b[H\x1b[2J")
 }

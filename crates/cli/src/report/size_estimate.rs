@@ -10,8 +10,8 @@ use refrain_pool::{SignalDelivery, start_detached};
 /// Headers and contents in a tar stream are multiples of this.
 const TAR_BLOCK_BYTES: u64 = 512;
 
-/// A size that a thread of its own determines while the work already runs. Reading the metadata of
-/// a large directory takes seconds, which the work must not wait for.
+/// A size determined by a separate thread while the work already runs. Reading the metadata of a
+/// large directory takes seconds, for which the work must not wait.
 #[derive(Debug, Clone, Default)]
 pub struct SizeEstimate {
     state: Arc<State>,
@@ -38,7 +38,7 @@ impl SizeEstimate {
         estimate
     }
 
-    /// The size, once it is known.
+    /// The size, once known.
     pub fn bytes(&self) -> Option<u64> {
         let is_complete = self.state.is_complete.load(Ordering::Acquire);
         let bytes = self.state.bytes.load(Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl SizeEstimate {
 }
 
 impl State {
-    /// Adds a file, or everything in a directory. What cannot be read counts as empty.
+    /// Adds a file, or everything in a directory. Unreadable files count as empty.
     fn add(&self, root: PathBuf) {
         let Ok(metadata) = fs::metadata(&root) else {
             return;
@@ -83,7 +83,7 @@ impl State {
     }
 }
 
-/// The header and the content of an entry. Long names and hard links make the true size a little
+/// The header and content of an entry. Long names and hard links make the true size slightly
 /// different.
 fn tar_bytes(metadata: &Metadata) -> u64 {
     let content_bytes = if metadata.is_file() {

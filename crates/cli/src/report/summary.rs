@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::text::{counted, printable};
 use crate::units::{bytes_text, duration_text, percent_text, rate_text};
 
-/// The sizes of an archive and of its content.
+/// The sizes of an archive and its content.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     /// Bytes of all members' contents.

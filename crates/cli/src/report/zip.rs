@@ -1,4 +1,4 @@
-//! `info` of zip files.
+//! `info` for zip files.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::archive::{Rows, exact};
 use crate::text::{counted, printable};
 use crate::units::{percent_text, ratio_text};
 
-/// What the central directory of a zip file states, summed up.
+/// A summary of a zip file's central directory.
 #[derive(Debug, Default)]
 pub struct ZipSummary {
     file_bytes: u64,

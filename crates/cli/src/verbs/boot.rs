@@ -30,13 +30,13 @@ use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 use crate::text::shell_word;
 
-/// The clients of the socket: QEMU, and the program that makes the overlay.
+/// The clients of the socket: QEMU, and the program that creates the overlay.
 const CLIENTS_MAX: usize = 8;
 
-/// Time between two looks at the guest.
+/// The time between checks on the guest.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What is appended to the name of an image for that of its trace.
+/// The suffix that turns an image's name into its trace's.
 const TRACE_SUFFIX: &[u8] = b".trace";
 
 /// The longest trace, in bytes.
@@ -77,7 +77,7 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
         arguments: &args.arguments,
     };
     if args.print {
-        // The first of the lines makes it, and may be run before this process has ended.
+        // The first of the printed lines creates it, perhaps before this process ends.
         let path = directory.path().to_owned();
         drop(directory);
         return print(args, &guest, &name, (&path, label));
@@ -97,7 +97,7 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
     )
 }
 
-/// The format of the image, if QEMU opens no other file for it.
+/// The image's format, if QEMU opens no other file for it.
 fn checked_format(args: &BootArgs, image: &FileOfArchive, label: &str) -> Result<ImageFormat> {
     let read = |offset: u64, length: u64| {
         let rest_bytes = image.size_bytes().saturating_sub(offset);
@@ -168,7 +168,7 @@ fn run_guest(
     let ended = wait(spawn(&command)?, report.session());
     has_ended.store(true, Ordering::Relaxed);
     clients.stop();
-    // What the guest has read is of use even if it ended badly.
+    // What the guest has read is useful even if it ended badly.
     let recorded = recorder.map(|recorder| recorder.trace());
     if let (Some(path), Some(trace)) = (&args.record, &recorded) {
         files::write_file(path, true, trace.to_text().as_bytes())?;
@@ -183,7 +183,7 @@ fn run_guest(
     ))
 }
 
-/// The name of the image: given, or that of the only file.
+/// The name of the image, as given, or of the only file.
 fn image_name(args: &BootArgs, service: &Service, label: &str) -> Result<Vec<u8>> {
     if let Some(name) = &args.name {
         return Ok(name.as_bytes().to_vec());
@@ -222,7 +222,7 @@ fn find_image(service: &Service, name: &[u8], label: &str) -> Result<FileOfArchi
 /// How long the service of printed commands waits for QEMU.
 const PRINTED_IDLE: &str = "1m";
 
-/// Shows the commands as a shell takes them, one behind the other. The service ends by itself.
+/// Prints the commands for a shell, in order. The service ends by itself.
 fn print(
     args: &BootArgs,
     guest: &Guest,
@@ -259,12 +259,12 @@ fn print(
     ))
 }
 
-/// The service that the guest reads from, opened as this archive was.
+/// The service that the guest reads from, opened like this archive.
 fn serve_command(args: &BootArgs, guest: &Guest, name: &[u8]) -> Vec<OsString> {
     let mut words: Vec<OsString> = ["refrain", "serve"].map(OsString::from).to_vec();
     let mut address = OsString::from("unix:");
     address.push(guest.socket);
-    // With the sign no value is an option, whatever it begins with.
+    // With an equals sign, no value is taken for an option, whatever it starts with.
     let mut option = |name: &str, value: Option<OsString>| {
         words.extend(value.map(|value| {
             let mut word = OsString::from(name);
@@ -317,7 +317,7 @@ fn shell_line(command: &[OsString]) -> Result<String> {
     Ok(words?.join(" "))
 }
 
-/// The trace that is given, or that the archive holds.
+/// The given trace, or the one in the archive.
 fn find_trace(args: &BootArgs, service: &Service, name: &[u8]) -> Result<Option<Trace>> {
     if args.no_replay {
         return Ok(None);
@@ -347,7 +347,7 @@ fn find_trace(args: &BootArgs, service: &Service, name: &[u8]) -> Result<Option<
     Ok(Some(trace))
 }
 
-/// Prefetches beside the guest.
+/// Prefetches alongside the guest.
 fn start_replay(
     trace: Trace,
     image: FileOfArchive,
@@ -394,14 +394,14 @@ fn wait(mut guest: Child, session: &Session) -> io::Result<ExitStatus> {
         if session.is_cancelled() && !is_told {
             is_told = true;
             let process = rustix::process::Pid::from_child(&guest);
-            // It may have ended meanwhile.
+            // It may have ended already.
             let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
         }
         std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
-/// Whether a command has succeeded.
+/// Whether a command succeeded.
 fn check(command: &[OsString], status: io::Result<ExitStatus>) -> Result<()> {
     let program = command.first().cloned().unwrap_or_default();
     let program = PathBuf::from(program).display().to_string();

@@ -1,5 +1,5 @@
-//! `refrain cat`: writes a member, an entry or a range of it to standard output, and reads only
-//! what that needs.
+//! `refrain cat`: writes a member, an entry or a range of it to standard output, reading only what
+//! that needs.
 
 use std::cell::RefCell;
 use std::io;
@@ -81,7 +81,7 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         [] => copy.data(&only_member(&archive, label)?, label, stdout.as_mut())?,
         paths => {
             let paths = paths.iter().map(|path| path.as_bytes());
-            // What cannot be found is said before anything is written.
+            // Missing paths are reported before anything is written.
             let found = paths.map(|path| Ok((path, copy.find(path)?)));
             for (path, found) in found.collect::<Result<Vec<_>>>()? {
                 match found {
@@ -118,7 +118,7 @@ fn only_member(archive: &Archive, label: &str) -> Result<Data> {
     }
 }
 
-/// The file that an entry is, or that it is a hard link to.
+/// The file that an entry is, or to which it is a hard link.
 fn file_of(archive: &Archive, member: usize, mut entry: Entry, label: &str) -> Result<Data> {
     let refuse = |why: String| Err(Failure::usage(label, why));
     for _ in 0..=LINK_STEPS_MAX {
@@ -161,9 +161,9 @@ struct Copy<'a> {
     range: Option<ByteRange>,
     label: &'a str,
     meter: &'a Meter<'a>,
-    /// The range of the data that was written; of several the bytes of all.
+    /// The range of the data that was written; for several the total length.
     written: Range<u64>,
-    /// What was not written although it was asked for.
+    /// What was requested but not written.
     unread: RefCell<Vec<Problem>>,
 }
 
@@ -184,7 +184,7 @@ impl Copy<'_> {
         })?;
         match is_matched {
             true if self.range.is_some() => {
-                let text = "--range is about one file: name only that, without a pattern";
+                let text = "--range applies to one file: name only that, without a pattern";
                 Err(Failure::usage(self.label, text))
             }
             true => Ok(None),
@@ -218,7 +218,7 @@ impl Copy<'_> {
         )
     }
 
-    /// Copies every file that a pattern matches, in the archive's order.
+    /// Copies every file that a pattern matches, in archive order.
     fn matches(&mut self, pattern: &[u8], sink: &mut dyn Sink) -> Result<()> {
         let mut bytes = 0;
         self.for_each_file(pattern, &mut |found| {
@@ -236,7 +236,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies data, or the range of it that was asked for. `name` is what messages call it.
+    /// Copies data, or the requested range of it. Messages call it `name`.
     fn data(&mut self, data: &Data, name: &str, sink: &mut dyn Sink) -> Result<()> {
         if let Data::Directory(member, selection) = data {
             return self.directory(*member, selection, name, sink);
@@ -245,7 +245,7 @@ impl Copy<'_> {
         let range = self.range.unwrap_or(ByteRange::ALL);
         let Some(range) = range.within(length_bytes) else {
             let bytes = counted(length_bytes, "byte");
-            let text = format!("the range {range} ends beyond the end: {name} has {bytes}");
+            let text = format!("the range {range} ends past the end: {name} has {bytes}");
             return Err(Failure::usage(self.label, text));
         };
         let before = self.written.end - self.written.start;
@@ -266,7 +266,7 @@ impl Copy<'_> {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         if self.range.is_some() {
-            let text = format!("{name} is a directory, and --range is about files");
+            let text = format!("{name} is a directory, and --range applies to files");
             return Err(Failure::usage(self.label, text));
         }
         let written = (self.archive).write_part(member, selection, sink, self.meter);
@@ -284,7 +284,7 @@ impl Copy<'_> {
         }
     }
 
-    /// What was not written although it was asked for, of data up to `end`.
+    /// What was requested but not written, of data up to `end`.
     fn unread_of(&self, data: &Data, end: u64) -> Option<Problem> {
         match data {
             Data::Member(_) => entries::skipped(self.archive),
@@ -317,7 +317,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Whether the range is all of a member that has entries.
+    /// Whether the range is all of a member with entries.
     fn is_whole_tree(&self, index: usize, range: &Range<u64>) -> Result<bool> {
         let member = self.member(index)?;
         Ok(entries::has_entries(&member) && *range == (0..member.content_bytes))
@@ -349,7 +349,7 @@ impl Copy<'_> {
     }
 }
 
-/// Counts what is written, and keeps the error of the sink apart from those of the archive.
+/// Counts what is written, and keeps the sink's error apart from the archive's.
 struct Counted<'a> {
     sink: &'a mut dyn Sink,
     bytes: u64,
@@ -393,7 +393,7 @@ fn after(failure: Failure, written_bytes: u64) -> Failure {
     match failure {
         Failure::Engine(mut error) if error.kind == ErrorKind::Damaged => {
             let written = counted(written_bytes, "byte");
-            error.cause = format!("{}; {written} before it were written", error.cause).into();
+            error.cause = format!("{}; {written} were written before", error.cause).into();
             Failure::Engine(error)
         }
         failure => failure,

@@ -55,7 +55,7 @@ pub fn run(args: &CompressArgs, session: &Session) -> Exit {
     report.finish()
 }
 
-/// Reads what the options about directories name.
+/// Reads the files named by options about directories.
 fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
     let list = args.files_from.as_ref().map(|file| PathList {
         file,
@@ -64,7 +64,7 @@ fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
     WalkSelection::load(&args.patterns, list)
 }
 
-/// Makes one archive.
+/// Creates one archive.
 fn compress(
     mut archive: ArchivePlan,
     plan: &CompressPlan,
@@ -136,7 +136,7 @@ fn compress(
     Ok(outcome)
 }
 
-/// A problem of an entry, with the path that leads to it from here.
+/// The problem of an entry, with the path that leads to it from here.
 fn file_problem(inputs: &[CompressInput], member: usize, problem: &Problem) -> FileProblem {
     let path = inputs.get(member).map(|input| input.path.as_path());
     let mut path = path.map_or_else(Vec::new, |path| path.as_os_str().as_bytes().to_vec());
@@ -153,7 +153,7 @@ fn file_problem(inputs: &[CompressInput], member: usize, problem: &Problem) -> F
     }
 }
 
-/// What the percentage refers to. The engine does not know the size of a directory beforehand.
+/// The base of the percentage. The engine does not know the size of a directory beforehand.
 fn total(inputs: &[CompressInput]) -> Total {
     let is_of_kind = |kind: fn(&Metadata) -> bool| {
         move |input: &CompressInput| input.metadata.as_ref().is_some_and(kind)
@@ -168,7 +168,7 @@ fn total(inputs: &[CompressInput]) -> Total {
     }
 }
 
-/// The size of all inputs, if it is known before they are read.
+/// The size of all inputs, if known before they are read.
 fn bytes_expected(inputs: &[CompressInput]) -> Option<u64> {
     let size = |input: &CompressInput| {
         let file = input.metadata.as_ref().filter(|found| found.is_file());
@@ -209,7 +209,7 @@ fn output_path(output: &ArchiveOutput) -> &Path {
     }
 }
 
-/// Opens the inputs. One of several that cannot be opened is left out.
+/// Opens the inputs. If one of several cannot be opened, it is left out.
 fn open_members(
     archive: &mut ArchivePlan,
     plan: &CompressPlan,
@@ -277,7 +277,7 @@ fn open_member(
                 exclude_caches: walk.exclude_caches,
                 is_strict: walk.strict,
                 own_outputs: own_outputs.to_vec(),
-                // A list says for each path whether it is wanted.
+                // The list decides for each path whether it is wanted.
                 no_recursion: true,
                 ..WalkOptions::default()
             },
@@ -304,7 +304,7 @@ fn open_member(
     })
 }
 
-/// Several inputs that are the same pipe are read one after the other: the first has all of it.
+/// Several inputs that are the same pipe are read in turn: the first gets all of it.
 fn in_turn_if_shared(members: Vec<MemberInput>, inputs: &[CompressInput]) -> Vec<MemberInput> {
     let file = |input: &CompressInput| match &input.metadata {
         Some(found) => Some((found.dev(), found.ino())),
@@ -323,8 +323,8 @@ fn in_turn_if_shared(members: Vec<MemberInput>, inputs: &[CompressInput]) -> Vec
         .collect()
 }
 
-/// Writes the archive in the planned format. Returns its sizes, the number of files in it if that
-/// is known, and further values for scripts.
+/// Writes the archive in the planned format. Returns its sizes, the number of files in it if known,
+/// and further values for scripts.
 fn encode(
     plan: &CompressPlan,
     members: Vec<MemberInput>,

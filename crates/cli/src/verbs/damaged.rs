@@ -1,25 +1,25 @@
-//! What verbs that look into an archive say of its damage.
+//! Reports damage for verbs that look into an archive.
 
 use refrain::Archive;
 
 use crate::exit::Exit;
 use crate::report::{Outcome, place_texts};
 
-/// What is damaged or missing of an archive.
+/// What is damaged or missing in an archive.
 #[derive(Default)]
 pub struct Damaged {
     texts: Vec<String>,
 }
 
 impl Damaged {
-    /// What is known of an archive that was just opened: all, if a scan has found its frames.
+    /// What is known about an archive that was just opened: everything, if a scan found its frames.
     pub fn of(archive: &Archive) -> Damaged {
         Damaged {
             texts: place_texts(&archive.damaged_places()),
         }
     }
 
-    /// Whether nothing is.
+    /// Whether nothing is damaged.
     pub fn is_none(&self) -> bool {
         self.texts.is_empty()
     }

@@ -63,7 +63,7 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
     report.finish()
 }
 
-/// The archives, and what of them is wanted.
+/// The archives, and what is wanted from them.
 fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
     let options = args.password.with(args.resources.read_options());
     let operands = if args.takes_archives_only {
@@ -104,7 +104,7 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
     Ok(outcome)
 }
 
-/// What is known of an archive before it is extracted.
+/// What is known about an archive before it is extracted.
 struct Known {
     wishes: Wishes,
     placement: Placement,
@@ -167,7 +167,7 @@ fn extract<'a>(
     restore.set_memory(plan.options.memory_bytes);
     restore.select(&selection, members);
     restore.keep_broken(plan.keep_broken, members);
-    // As gunzip and the like do: the content gets the mode and the time of the file.
+    // Like gunzip: the content gets the file's mode and time.
     if let (false, false, Some(file)) = (is_native, is_stream, metadata) {
         restore.take_attributes_of(file);
     }
@@ -178,7 +178,7 @@ fn extract<'a>(
     let keep = plan.keep_broken;
     let recovered = refrain::recover(input, &mut restore, keep, &plan.options, &meter);
     let (summary, mut damage) = recovered.map_err(engine_failure)?;
-    // A part that is whole is nothing to talk about.
+    // Nothing to mention if the requested part is intact.
     let concerns_others = damage.file_count == 0 && (are_files || !damage.has_losses());
     if is_opened && is_part && concerns_others {
         damage = Damage::default();
@@ -204,7 +204,7 @@ fn extract<'a>(
     })
 }
 
-/// What is known of an archive that is opened.
+/// What is known about an opened archive.
 fn known_of_archive(
     archive: &Archive,
     wishes: Wishes,
@@ -221,14 +221,14 @@ fn known_of_archive(
     })
 }
 
-/// What is known of an archive that is read from front to back: one that comes through a pipe, or
-/// one of lrzip, which holds one file. Opening it to learn more would read all of its records.
+/// What is known about an archive read from front to back: from a pipe, or an lrzip archive, which
+/// has one file. Opening it to learn more would read all of its records.
 fn known_of_stream(is_stream: bool, item: &RestorePlan, plan: &DecompressPlan) -> Result<Known> {
     let label = &item.archive.label;
     let is_part = !plan.selection.is_everything();
     let output = item.destination.path();
     if is_part && !is_stream {
-        let text = "archives of lrzip hold one file: no parts of them can be selected";
+        let text = "lrzip archives have one file: parts of them cannot be selected";
         return Err(Failure::usage(label, text));
     }
     if is_part && output.is_none() {
@@ -251,7 +251,7 @@ fn known_of_stream(is_stream: bool, item: &RestorePlan, plan: &DecompressPlan) -
     })
 }
 
-/// What is known of a file of another format: it has one member.
+/// What is known about a file of another format: it has one member.
 fn known_of_file(
     format: Format,
     is_stream: bool,
@@ -291,12 +291,11 @@ fn known_of_file(
     })
 }
 
-/// What to say about each of the paths that is not below `root`, where all that the file holds of
-/// them was restored.
+/// What to say about each path not found below `root`, where everything matching was restored.
 fn missing<'a>(root: &Path, paths: &'a [Vec<u8>]) -> impl Iterator<Item = String> + 'a {
     let root = root.to_path_buf();
     let is_missing = move |path: &&Vec<u8>| {
-        // A pattern names no file.
+        // A pattern does not name a file.
         if has_wildcards(path) {
             return false;
         }
@@ -311,18 +310,18 @@ fn missing<'a>(root: &Path, paths: &'a [Vec<u8>]) -> impl Iterator<Item = String
         .map(|path| format!("holds no {}", quoted(path)))
 }
 
-/// What is asked for.
+/// What was requested.
 struct Wishes {
-    /// The selection without the paths that the archive does not hold.
+    /// The selection without paths that the archive does not have.
     selection: ArchiveSelection,
     /// What to say about those.
     not_found: Vec<String>,
-    /// Whether all of it are single files that were found.
+    /// Whether everything requested is single files that were found.
     are_files: bool,
 }
 
 impl Wishes {
-    /// All that was asked for.
+    /// Everything requested.
     fn all_of(plan: &DecompressPlan) -> Wishes {
         Wishes {
             selection: plan.selection.clone(),
@@ -332,10 +331,10 @@ impl Wishes {
     }
 }
 
-/// The selection without the paths that the archive does not hold, and what to say about those.
+/// The selection without paths that the archive does not have, and what to say about those.
 ///
 /// # Errors
-/// `Usage` if it holds none of them.
+/// `Usage` if it has none of them.
 fn existing_paths(archive: &Archive, item: &RestorePlan, plan: &DecompressPlan) -> Result<Wishes> {
     let label = &item.archive.label;
     if plan.selection.is_everything() {
@@ -344,7 +343,7 @@ fn existing_paths(archive: &Archive, item: &RestorePlan, plan: &DecompressPlan) 
     let (mut found, mut globs, mut not_found) = (Vec::new(), Vec::new(), Vec::new());
     let mut are_files = !plan.selection.has_patterns();
     for path in plan.selection.paths() {
-        // The whole of the only member, even of a tar stream that has no entry for its root.
+        // The whole only member, even if it is a tar stream without an entry for its root.
         if archive.member_count() == 1 && normalized(path).is_empty() {
             found.push(path.clone());
             are_files = false;
@@ -403,7 +402,7 @@ fn restores_entries(archive: &Archive, selection: &ArchiveSelection, label: &str
     Ok(is_found)
 }
 
-/// Where the members go, which depends on how many there are and on the kind of a single one.
+/// Where the members go, which depends on their number and the kind of a single one.
 fn placement(
     archive: &Archive,
     item: &RestorePlan,

@@ -1,4 +1,4 @@
-//! The entries of archived directories: visited one by one, and found by their path.
+//! Entries of archived directories: visits them, and finds them by path.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn path_prefix(archive: &Archive, member: &Member) -> Vec<u8> {
     prefix_of(&member.name, archive.member_count())
 }
 
-/// Calls `visit` for each entry of a member, in the archive's order.
+/// Calls `visit` for each entry of a member, in archive order.
 pub fn for_each(
     archive: &Archive,
     member: usize,
@@ -35,7 +35,7 @@ pub fn for_each(
     ended(stopped, visited, label)
 }
 
-/// Calls `visit` for each member and its number, in the archive's order.
+/// Calls `visit` for each member and its number, in archive order.
 pub fn for_each_member(
     archive: &Archive,
     label: &str,
@@ -56,7 +56,7 @@ pub fn stop(stopped: &mut Option<Failure>, visited: Result<()>) -> refrain::Resu
     })
 }
 
-/// What a loop of the engine ended with.
+/// The result of an engine's loop.
 pub fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str) -> Result<()> {
     match stopped {
         Some(failure) => Err(failure),
@@ -64,8 +64,8 @@ pub fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str
     }
 }
 
-/// What of an archive cannot be read as files: data behind its end, and what of tar streams is no
-/// entry. Reads all entries of tar members.
+/// What an archive contains besides files: data after its end, and parts of tar streams that are
+/// not entries. Reads all entries of tar members.
 pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
     let mut problems: Vec<Problem> = skipped(archive).into_iter().collect();
     for_each_member(archive, label, |index, member| {
@@ -89,15 +89,15 @@ pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
-/// The bytes of a file that belong to no archive.
+/// The number of bytes of a file that belong to no archive.
 pub fn skipped(archive: &Archive) -> Option<Problem> {
-    // What a scan found has places.
+    // A scan reports such bytes as damaged places.
     let bytes = if archive.is_scanned() { 0 } else { archive.skipped_bytes() };
-    let text = format!("{bytes} bytes of the file are no part of the archive and were ignored");
+    let text = format!("{bytes} bytes of the file are not part of the archive and were ignored");
     (bytes > 0).then(|| Problem::damaged(b"", text))
 }
 
-/// Says what of an archive that is served or mounted cannot be shown, while it is used already.
+/// Reports what cannot be shown of a served or mounted archive, while it is already in use.
 pub fn tell_unread(archive: Arc<Archive>, label: &str, tell: impl Fn(&str) + Send + 'static) {
     let label = label.to_owned();
     let work = move || {
@@ -149,8 +149,8 @@ pub enum Found {
     Entry(usize, Box<Entry>),
 }
 
-/// Finds a path as `list` prints it: a member by its name, or an entry of a member. Bytes are
-/// compared; only `.` as a component, doubled slashes and slashes at the end do not count.
+/// Finds a path as printed by `list`: a member by its name, or an entry of a member. Bytes are
+/// compared; only `.` components, doubled and trailing slashes are ignored.
 pub fn find(
     archive: &Archive,
     archive_path: &Path,
@@ -158,7 +158,7 @@ pub fn find(
     path: &[u8],
 ) -> Result<Option<Found>> {
     let engine_failure = |error| Failure::engine(label, error);
-    // A member without a name has that of the archive.
+    // A member without a name has the archive's.
     let is_unnamed = names::of_member(archive_path, b"") == path;
     let unnamed = if is_unnamed {
         archive.find_member(b"").map_err(engine_failure)?
@@ -196,8 +196,8 @@ pub fn find(
     }
 }
 
-/// The entry with this path inside a member. Of several with one path, as a tar stream may have
-/// them, the last one counts, as for every tar program.
+/// The entry with this path inside a member. Of several with one path, as in a tar stream, the last
+/// one wins, as in every tar program.
 pub fn find_entry(
     archive: &Archive,
     member: usize,
@@ -213,7 +213,7 @@ pub fn find_entry(
             return Ok(Some(entry));
         }
     }
-    // The paths of a directory have one spelling, those of a tar stream any.
+    // Paths in a directory have one spelling, paths in a tar stream any.
     let member_found = archive.member(member);
     let kind = member_found
         .map_err(|error| Failure::engine(label, error))?

@@ -30,7 +30,7 @@ const EXAMPLES: [(&str, Examples); 17] = [
                 "refrain compress -8 project/ -o project.rfn",
             ),
             (
-                "Compress a system, without other file systems and what its caches can make again:",
+                "Compress a system, without other file systems and what its caches can recreate:",
                 "refrain compress / -o system.rfn --one-file-system --exclude-caches --exclude /var/tmp",
             ),
             (
@@ -84,7 +84,7 @@ const EXAMPLES: [(&str, Examples); 17] = [
                 "refrain boot debian.img.rfn --record boot.trace -- -m 2G -nographic",
             ),
             (
-                "Boot it again, read ahead by that, and keep what the guest writes:",
+                "Boot it again, read ahead by that trace, and keep what the guest writes:",
                 "refrain boot debian.img.rfn --replay boot.trace --overlay mine.qcow2",
             ),
         ],
@@ -111,7 +111,7 @@ const EXAMPLES: [(&str, Examples); 17] = [
         &[
             ("Watch a service:", "refrain top 127.0.0.1:8080"),
             (
-                "Print what was asked for since the last time, and begin again:",
+                "Print the requests since the last time, and reset the statistics:",
                 "refrain top unix:/run/refrain.sock --once --reset",
             ),
         ],
@@ -188,7 +188,7 @@ const EXAMPLES: [(&str, Examples); 17] = [
         "refrain-mount",
         &[
             (
-                "Use an archived directory as if it were unpacked, and end that:",
+                "Use an archived directory as if it were unpacked, then unmount it:",
                 "mkdir project\nrefrain mount project.rfn project &\nls -lR project\nfusermount3 -u project",
             ),
             (
@@ -225,11 +225,11 @@ const EXAMPLES: [(&str, Examples); 17] = [
                 "refrain lab -o machine.html",
             ),
             (
-                "See what a file system does when reads and writes meet:",
+                "See what a file system does when reads and writes overlap:",
                 "refrain lab atomicity --directory /mnt/share",
             ),
             (
-                "Keep what later runs can use, and see what it gains:",
+                "Save settings for later runs, and see what they gain:",
                 "refrain lab --save --compare",
             ),
         ],
@@ -263,8 +263,8 @@ const EXAMPLES: [(&str, Examples); 17] = [
     ),
 ];
 
-/// The sections EXAMPLES and SEE ALSO of a manual page, in roff. `pages` are the stems of all pages
-/// that belong together.
+/// The sections EXAMPLES and SEE ALSO of a manual page, in roff. `pages` are the stems of all
+/// related pages.
 pub fn sections(stem: &str, pages: &[String]) -> String {
     let mut text = String::new();
     if let Some((_, examples)) = EXAMPLES.iter().find(|(name, _)| *name == stem) {

@@ -1,20 +1,20 @@
-//! What was done to an archive, or to a file of another format.
+//! The result of extracting an archive, or a file of another format.
 
 use refrain::{Damage, ExtractSummary};
 
 use crate::report::Meter;
 use crate::restore::Restore;
 
-/// What was done to an archive.
+/// The result of extracting an archive.
 pub struct Extraction<'a> {
     pub restore: Restore,
     pub summary: ExtractSummary,
     pub meter: Meter<'a>,
-    /// What to say about paths that were asked for and that the archive does not hold.
+    /// What to say about requested paths that the archive does not have.
     pub not_found: Vec<String>,
-    /// What of the archive is damaged, as far as it concerns what was asked for.
+    /// The archive's damage, as far as it affects what was requested.
     pub damage: Damage,
-    /// The number of members of the archive, for the paths of its entries.
+    /// The archive's number of members, for the paths of its entries.
     pub members: usize,
 }
 

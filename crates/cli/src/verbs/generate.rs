@@ -41,7 +41,7 @@ fn generate(what: GenerateWhat, directory: &Path) -> Result<()> {
     written.map_err(io_failure(directory, "write to"))
 }
 
-/// One page for each command and one for each verb below it.
+/// One page for each command and for each of its verbs.
 fn manuals(commands: &[Command], directory: &Path) -> io::Result<()> {
     for command in commands {
         clap_mangen::generate_to(command.clone(), directory)?;
@@ -66,14 +66,15 @@ fn pages(command: &Command, prefix: &str) -> Vec<(String, Command)> {
     below.chain([(stem.clone(), command.clone())]).collect()
 }
 
-/// Renames the section that clap makes of the text after the flags to the sections of man-pages(7).
+/// Renames the section that clap makes from the text after the flags to the sections of
+/// man-pages(7).
 fn with_standard_sections(page: &str) -> String {
     page.replace(".SH EXTRA\nExit codes:\n", ".SH \"EXIT STATUS\"\n")
         .replace("\nExit codes:\n", "\n.SH \"EXIT STATUS\"\n")
         .replace(".SH EXTRA\n", ".SH NOTES\n")
 }
 
-/// Adds the exit codes to the page of every verb. The help of a verb leaves them out to stay short.
+/// Adds the exit codes to the page of every verb. A verb's help leaves them out to stay short.
 fn with_codes(command: Command) -> Command {
     command.mut_subcommands(|verb| {
         let own_text = verb.get_after_help().map(|text| format!("{text}\n\n"));

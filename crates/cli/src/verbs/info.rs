@@ -1,4 +1,4 @@
-//! `refrain info`: what an archive consists of.
+//! `refrain info`: describes archives.
 
 use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
@@ -73,7 +73,7 @@ fn outcome_of(archive: &Archive, input: &SeekableInput, json: Value) -> Outcome 
     outcome
 }
 
-/// Text is printed in pieces of about this many bytes: there may be millions of members.
+/// Text is printed in pieces of about this size: there may be millions of members.
 const PRINT_BYTES: usize = 1 << 16;
 
 fn print_text(
@@ -83,7 +83,7 @@ fn print_text(
     is_detailed: bool,
 ) -> Result<()> {
     let label = &input.label;
-    // Only lrzip's archives have it as their own, of their only member.
+    // Only lrzip archives have their own, for their only member.
     let has_md5 = match info.lrzip {
         None => false,
         Some(_) => {
@@ -111,7 +111,7 @@ fn print_blocks(archive: &Archive, label: &str) -> Result<()> {
     print(&text)
 }
 
-/// Prints and empties a text that has the size of a piece.
+/// Prints and empties a text that has reached the size of a piece.
 fn print_full(text: &mut String) -> Result<()> {
     if text.len() >= PRINT_BYTES {
         print(text)?;

@@ -66,8 +66,8 @@ fn check_encrypted(label: &str, option: Option<&'static str>, first: &[u8]) -> R
     check_password(label, option, Dialect::may_be_encrypted(first))
 }
 
-/// What the percentage refers to while all of an archive is read. It is read from front to end, and
-/// the size of its content is unknown until then; the headers of lrzip archives state it.
+/// The base of the percentage while a whole archive is read, from front to end: the size of its
+/// content is unknown until then, except that the headers of lrzip archives state it.
 pub fn read_total(dialect: Option<Dialect>, input: &Input) -> Total {
     match input {
         Input::Source(source) if dialect != Some(Dialect::Lrzip) => source
@@ -89,7 +89,7 @@ pub fn open_archive(
     open_until(input, how, options, meter, session.shared_cancel_flag())
 }
 
-/// Opens an archive to read parts of it: also one whose index is damaged.
+/// Opens an archive to read parts of it, even if its index is damaged.
 pub fn open_to_read(
     input: &SeekableInput,
     opening: &OpeningArgs,
@@ -101,8 +101,8 @@ pub fn open_to_read(
     open_until(input, how, options, meter, session.shared_cancel_flag())
 }
 
-/// Opens an archive that is read until all clients have their replies, also after a signal; also
-/// one whose index is damaged. Says once what is damaged or missing.
+/// Opens an archive that is read until all clients have their replies, even after a signal, and
+/// even if its index is damaged. Reports once what is damaged or missing.
 pub fn open_for_service(
     input: &SeekableInput,
     opening: &OpeningArgs,
@@ -123,9 +123,9 @@ pub fn open_for_service(
 enum Opening {
     /// By its index.
     Index,
-    /// By its index, or by a scan if its beginning or its end is damaged.
+    /// By its index, or by a scan if its beginning or end is damaged.
     Any,
-    /// The same, and also if any part of its index is damaged.
+    /// As above, and also if any part of its index is damaged.
     Checked,
     /// By a scan.
     Scan,
@@ -147,7 +147,7 @@ impl Opening {
     }
 }
 
-/// The error of opening an archive by its index, with what helps.
+/// The error of opening an archive by its index, with a remedy.
 fn with_remedy(mut error: refrain::Error, is_by_index: bool) -> refrain::Error {
     if error.kind == ErrorKind::Damaged && is_by_index {
         let text = match error.cut_off_at() {
@@ -162,7 +162,7 @@ fn with_remedy(mut error: refrain::Error, is_by_index: bool) -> refrain::Error {
     error
 }
 
-/// Opens an archive whose reads fail when the flag is set.
+/// Opens an archive whose reads fail once the flag is set.
 fn open_until(
     input: &SeekableInput,
     how: Opening,
@@ -204,7 +204,7 @@ pub fn first_bytes(source: &dyn Source) -> Result<Vec<u8>> {
     Ok(first)
 }
 
-/// Shows the bytes that are read while an archive is opened, and ends the opening when the run is
+/// Shows the bytes read while an archive is opened, and aborts the opening when the run is
 /// cancelled.
 struct WatchedSource {
     inner: Arc<dyn Source>,

@@ -20,7 +20,7 @@ use crate::report::print;
 use crate::session::Session;
 use crate::temporary;
 
-/// Less does not hold the buffers of the experiments.
+/// With less the experiments' buffers do not fit.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Runs the verb.
@@ -93,7 +93,7 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
     }
 }
 
-/// Refuses, before anything is measured, what would be refused afterwards.
+/// Refuses, before anything is measured, what would fail afterwards.
 fn check(args: &LabArgs) -> Result<()> {
     if args.memory.bytes < MEMORY_BYTES_MIN {
         let text = format!("the experiments need at least {MEMORY_BYTES_MIN} bytes of memory");
@@ -140,8 +140,7 @@ fn context(args: &LabArgs, session: &Session) -> Context {
     }
 }
 
-/// What was named, or everything; nothing for a comparison alone. For a profile, also what it
-/// needs.
+/// What was named, or everything; nothing for only a comparison. For a profile, also what it needs.
 fn experiments(args: &LabArgs) -> Vec<&'static dyn Experiment> {
     let named: Vec<_> = args
         .experiments
@@ -191,7 +190,7 @@ fn list(is_quick: bool) -> String {
 fn saved_profile(machine: &Machine) -> Result<Profile> {
     let path = machine::path().ok_or_else(no_configuration)?;
     let Some(profile) = machine::read(&path)? else {
-        let text = "there is no profile of this machine: `refrain lab --save` makes one";
+        let text = "there is no profile of this machine: `refrain lab --save` creates one";
         return Err(Failure::usage(label(&path), text));
     };
     if profile.belongs_to(machine) {

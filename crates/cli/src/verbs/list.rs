@@ -1,4 +1,4 @@
-//! `refrain list`: what `refrain cat` can write.
+//! `refrain list`: lists what `refrain cat` can write.
 
 use refrain::{Archive, EntryKind, Member, ReadOptions};
 use serde_json::Value;
@@ -109,7 +109,7 @@ fn list(
     }
 }
 
-/// What the lines consist of.
+/// The form of the lines.
 fn format(args: &ListArgs) -> ListFormat {
     let numeric_owner = args.numeric_owner;
     match () {
@@ -128,7 +128,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Lists all members. One of which entries are lost does not stop the others.
+    /// Lists all members. Lost entries in one do not stop the others.
     fn add_members(
         &self,
         matched: &mut [bool],

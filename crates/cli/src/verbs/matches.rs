@@ -1,4 +1,4 @@
-//! What a pattern matches in an archive.
+//! Finds what a pattern matches in an archive.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ pub enum Match<'a> {
     Entry(usize, &'a Entry),
 }
 
-/// Calls `visit` for everything that a path matches as a pattern of `list`, in the archive's order.
-/// Nothing matches a path without wildcards, or one that is no pattern.
+/// Calls `visit` for everything that a path matches as a pattern of `list`, in archive order. A
+/// path without wildcards, or that is not a pattern, matches nothing.
 ///
 /// # Errors
-/// Those of reading the entries, and of `visit`.
+/// From reading the entries, and from `visit`.
 pub fn for_each_match(
     archive: &Archive,
     archive_path: &Path,

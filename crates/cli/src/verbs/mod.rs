@@ -6,16 +6,26 @@
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
-//! | `damaged` | what is said of damage |
+//!
+//! `damaged`
+//! reports damage
 //! | `extraction` | what `decompress` did |
 //! | `foreign` | the verbs on files of other formats |
-//! | `removal` | removes sources, if all of them is somewhere else |
+//!
+//! `removal`
+//! removes sources once all of their content is elsewhere
 //! | `recognise` | names the format of an input that is not an archive |
-//! | `entries` | the entries of archived directories: visited, and found by path |
-//! | `operands` | which operands are archives, and which are paths inside one |
+//!
+//! `entries`
+//! visits the entries of archived directories, and finds them by path
+//!
+//! `operands`
+//! tells archives from paths inside one
 //! | `matches` | what a pattern matches |
 //! | `part_stream` | a part of an archive to standard output |
-//! | `near_names` | what a mistyped path may stand for |
+//!
+//! `near_names`
+//! suggestions for a mistyped path
 //! | `examples` | the examples in the manual pages |
 
 pub mod bench;

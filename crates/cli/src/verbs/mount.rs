@@ -21,7 +21,7 @@ use crate::service;
 use crate::session::Session;
 use crate::text::{counted, printable};
 
-/// The most clients over HTTP at once.
+/// The maximum number of HTTP clients at once.
 const CLIENTS_MAX: usize = 16;
 
 /// Runs the verb.
@@ -80,7 +80,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     Ok(outcome)
 }
 
-/// Serves the archive over HTTP, too, until the result is dropped.
+/// Also serves the archive over HTTP, until the result is dropped.
 fn listen(args: &MountArgs, service: &Service, memory_bytes: u64) -> Result<Option<StopSignal>> {
     let Some(address) = &args.http else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Names that a mistyped one may stand for.
+//! Suggestions for mistyped names.
 
 use refrain::Archive;
 
@@ -7,14 +7,14 @@ use crate::entry_paths::full_path;
 use crate::failure::Result;
 use crate::text::quoted;
 
-/// The most names that are suggested.
+/// The maximum number of suggestions.
 const SUGGESTIONS_MAX: usize = 3;
-/// The most single-byte changes that turn a name into one that is suggested.
+/// The maximum number of single-byte changes between a name and a suggestion.
 const CHANGES_MAX: usize = 2;
 /// Longer paths are not compared byte by byte.
 const COMPARED_BYTES_MAX: usize = 512;
 
-/// The names that are nearest to one that does not exist, the best first.
+/// The names most similar to one that does not exist, best first.
 #[derive(Debug)]
 pub struct NearNames {
     wanted: Vec<u8>,
@@ -30,7 +30,7 @@ impl NearNames {
         }
     }
 
-    /// Considers a name that exists.
+    /// Considers an existing name.
     pub fn offer(&mut self, path: &[u8]) {
         let worst = match self.best.get(SUGGESTIONS_MAX - 1) {
             Some((distance, _)) => *distance,
@@ -44,7 +44,7 @@ impl NearNames {
         self.best.truncate(SUGGESTIONS_MAX);
     }
 
-    /// `; did you mean "a" or "b"?`, or what else helps.
+    /// `; did you mean "a" or "b"?`, or another hint.
     pub fn text(&self) -> String {
         let names: Vec<String> = self.best.iter().map(|(_, path)| quoted(path)).collect();
         match names.as_slice() {
@@ -55,10 +55,10 @@ impl NearNames {
     }
 }
 
-/// What to say about a path that an archive does not hold. It reads all entries.
+/// What to say about a path that an archive does not have. Reads all entries.
 ///
 /// # Errors
-/// Those of reading the entries.
+/// From reading the entries.
 pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<String> {
     let mut near = NearNames::of(path);
     for_each_member(archive, label, |index, member| {
@@ -76,7 +76,7 @@ pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<Str
     Ok(format!("holds no {}{}", quoted(path), near.text()))
 }
 
-/// How far two paths are apart; `None` if they are not similar.
+/// The distance between two paths; `None` if they are not similar.
 fn distance(wanted: &[u8], path: &[u8]) -> Option<usize> {
     if wanted.eq_ignore_ascii_case(path) {
         return Some(0);
@@ -106,7 +106,7 @@ fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-/// The number of bytes to insert, remove or replace (Levenshtein's distance), if it is at most
+/// The number of bytes to insert, remove or replace (Levenshtein distance), if at most
 /// [`CHANGES_MAX`] and less than half of the name.
 fn changes(one: &[u8], other: &[u8]) -> Option<usize> {
     let max = CHANGES_MAX.min((one.len().saturating_sub(1)) / 2);

@@ -1,4 +1,4 @@
-//! Which operands of a verb are archives, and which are paths inside one.
+//! Decides which operands of a verb are archives, and which are paths inside one.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -29,20 +29,19 @@ pub struct Operands {
 /// What an operand looks like by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// A file that begins like an archive, or one that cannot be looked into: a pipe, a URL.
+    /// A file that starts like an archive, or that cannot be examined: a pipe, a URL.
     Archive,
-    /// A missing or other file that is called like an archive.
+    /// A missing or other file with an archive's name.
     ArchiveName,
     /// Anything else.
     Other,
 }
 
-/// Sorts out the operands. The first is an archive; the others are paths inside it, unless they
-/// are archives. `after_dashes` are what follows `--`: paths in any case, if there is an operand
-/// before.
+/// Sorts the operands. The first is an archive; the others are paths inside it, unless they are
+/// archives. `after_dashes` follow `--`: they are always paths, if there is an operand before.
 ///
 /// # Errors
-/// `Usage` for operands that could be both, and for paths beside several archives.
+/// `Usage` for ambiguous operands, and for paths beside several archives.
 pub fn resolve(
     operands: &[PathBuf],
     after_dashes: &[PathBuf],
@@ -91,7 +90,7 @@ fn sort_out(operands: &[PathBuf], options: &ReadOptions) -> Result<Operands> {
         }
     }
     if let (true, Some(path)) = (archives.len() > 1, paths.first()) {
-        let text = "is no archive, and paths are taken from one archive only";
+        let text = "is not an archive, and paths are taken from one archive only";
         return Err(Failure::usage(label(path), text));
     }
     Ok(Operands {
@@ -129,7 +128,7 @@ fn begins_like_an_archive(path: &Path) -> bool {
     read.is_ok() && Dialect::of_prefix(&first).is_some()
 }
 
-/// The first operand, opened if it is asked about.
+/// The first operand, opened if needed.
 struct FirstArchive<'a> {
     path: &'a Path,
     options: &'a ReadOptions,
@@ -137,8 +136,7 @@ struct FirstArchive<'a> {
 }
 
 impl FirstArchive<'_> {
-    /// Whether the archive holds this path. One that cannot be opened holds none: the verb says
-    /// why.
+    /// Whether the archive has this path. One that cannot be opened has none: the verb says why.
     fn holds(&self, path: &Path) -> bool {
         let Some(archive) = self.opened.get_or_init(|| self.open()) else {
             return false;
@@ -147,7 +145,7 @@ impl FirstArchive<'_> {
         found.is_ok_and(|found| found.is_some())
     }
 
-    /// Opens a native archive; those of lrzip hold no directories.
+    /// Opens a native archive; lrzip archives have no directories.
     fn open(&self) -> Option<Archive> {
         let source = files::file_or_url(self.path, self.options.temporary.as_deref()).ok()?;
         match Dialect::of(&*source) {

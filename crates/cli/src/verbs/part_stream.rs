@@ -1,5 +1,5 @@
-//! `refrain decompress -o -` of a part of an archive: directories as tar streams, other members as
-//! they are, one after the other.
+//! `refrain decompress -o -` for a part of an archive: directories as tar streams, other members
+//! unchanged, one after the other.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use crate::report::Report;
 use crate::restore::{Placement, Restore};
 use crate::selection::{ArchiveSelection, Wanted};
 
-/// What an archive that is opened holds of what was asked for.
+/// What an opened archive has of what was requested.
 pub struct Part<'a> {
     pub archive: &'a Archive,
     pub selection: &'a ArchiveSelection,
     pub not_found: Vec<String>,
 }
 
-/// Refuses a part of what can only be read forward, or has no entries.
+/// Refuses to select a part of something that can only be read forward, or has no entries.
 ///
 /// # Errors
 /// `Usage`.

@@ -8,10 +8,10 @@ use crate::failure::{Failure, Result};
 use crate::names;
 use crate::text::counted;
 
-/// Bytes that the recognition looks at: a tar header has its magic number at offset 257.
+/// How many bytes recognition examines: a tar header has its magic number at offset 257.
 pub const PREFIX_BYTES: usize = Dialect::PREFIX_BYTES;
 
-/// What to say of an input that begins like nothing that is read.
+/// What to say about an input of unknown format.
 const UNKNOWN_TEXT: &str = "unknown format (reads rfn, lrz, gz, xz, zst, bz2, lz4, zip)";
 
 /// Magic numbers of other formats: offset, bytes, name.
@@ -26,10 +26,9 @@ const MAGIC_NUMBERS: [(usize, &[u8], &str); 8] = [
     (0, b"DWARFS", "DwarFS"),
 ];
 
-/// The dialect of an input, or `None` for one that is called like an archive and begins like none:
-/// the engine knows what a damaged archive looks like. Refuses an input that is empty or in a
-/// format that is not read. `first` are its first [`PREFIX_BYTES`] bytes, or all of a shorter
-/// input.
+/// The dialect of an input, or `None` if only its name is an archive's: the engine knows what a
+/// damaged archive looks like. Refuses an input that is empty or in an unsupported format. `first`
+/// are its first [`PREFIX_BYTES`] bytes, or all of a shorter input.
 ///
 /// # Errors
 /// `NotAnArchive`.
@@ -52,8 +51,8 @@ pub fn dialect(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
     Err(refused(label, text))
 }
 
-/// [`dialect`] for verbs that read archives at any offset: files of other programs are refused,
-/// too.
+/// As [`dialect`], for verbs that read archives at any offset: also refuses files of other
+/// programs.
 ///
 /// # Errors
 /// `NotAnArchive`.
@@ -75,7 +74,7 @@ fn refused(label: &str, text: String) -> Failure {
     }
 }
 
-/// The name of another format that begins with these bytes.
+/// The name of another format that starts with these bytes.
 fn other_format(first: &[u8]) -> Option<&'static str> {
     let found = MAGIC_NUMBERS.iter().find(|(offset, magic, _)| {
         let rest = first.get(*offset..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `--rm`: sources are removed when all of them is somewhere else.
+//! `--rm`: removes sources once all of their content is elsewhere.
 
 use std::fs::Metadata;
 use std::path::PathBuf;
@@ -9,8 +9,7 @@ use crate::paths::label;
 use crate::report::{Copied, Outcome, Report};
 use crate::text::printable;
 
-/// Removes the sources of a result, unless something speaks against it: then it says what. The
-/// metadata are those of what was read.
+/// Removes the sources of a result, or says why not. The metadata are from when they were read.
 pub fn remove_sources<'a>(
     sources: impl IntoIterator<Item = (&'a PathBuf, &'a Metadata)>,
     copied: Copied,

@@ -1,4 +1,4 @@
-//! `refrain serve`: an archive for many clients.
+//! `refrain serve`: serves an archive to many clients.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,11 +27,11 @@ use crate::service::{self, Waiter, wait_until};
 use crate::session::Session;
 use crate::text::printable;
 
-/// How long clients may take for the replies that they wait for, after a signal.
+/// How long clients may take to receive pending replies after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// The bytes of content that the HTTP handler decodes at once for each client: all clients together
-/// take a sixteenth of the memory.
+/// How much content the HTTP handler decodes at once for each client: all clients together take a
+/// sixteenth of the memory.
 const HTTP_CHUNK_BYTES_MIN: u64 = 64 << 10;
 const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
 
@@ -98,7 +98,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Makes the sockets, or takes those that systemd has made.
+    /// Creates the sockets, or takes those created by systemd.
     fn bind(args: &ServeArgs) -> Result<Listeners> {
         let mut listeners = Listeners {
             nbd: vec![],
@@ -123,7 +123,7 @@ impl Listeners {
         }
     }
 
-    /// systemd names its sockets; those that are not named `http` are for NBD.
+    /// systemd names its sockets; any not named `http` are for NBD.
     fn take_inherited(&mut self) -> Result<()> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
@@ -158,7 +158,7 @@ impl Listeners {
         [of("nbd", &self.nbd), of("http", &self.http)].concat()
     }
 
-    /// Begins to accept clients.
+    /// Starts accepting clients.
     fn start(
         self,
         args: &ServeArgs,

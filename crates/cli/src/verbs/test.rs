@@ -1,4 +1,4 @@
-//! `refrain test`: checks every frame, block and hash of archives; writes nothing.
+//! `refrain test`: checks every frame, block and hash of archives without writing anything.
 
 use std::sync::Arc;
 
@@ -68,8 +68,8 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
     Ok(outcome)
 }
 
-/// The result for an archive that is damaged: where, which files that affects, and what helps. The
-/// error, if all of its frames are intact.
+/// The result for a damaged archive: where, which files are affected, and what helps. The error, if
+/// all of its frames are intact.
 fn damaged(
     error: refrain::Error,
     source: &Arc<dyn Source>,
@@ -82,7 +82,7 @@ fn damaged(
         Err(error) if error.kind == ErrorKind::Cancelled => {
             return Err(Failure::engine(label, error));
         }
-        // As it does if nothing can be found.
+        // As if nothing can be found.
         found => found.unwrap_or_default(),
     };
     if damage.places.is_empty() {
@@ -104,7 +104,7 @@ fn damaged(
     Ok(outcome)
 }
 
-/// The number of members, and that of files, as far as entries are left.
+/// The number of members, and of files, as far as entries are left.
 fn counts(source: &Arc<dyn Source>, plan: &TestPlan, label: &str) -> Result<(usize, u64)> {
     let opened = Archive::open_or_scan(Arc::clone(source), &plan.options);
     let archive = opened.map_err(|error| Failure::engine(label, error))?;

@@ -44,11 +44,11 @@ fn cat_takes_patterns_and_several_paths() {
         ("cat p.rfn docs/?.md nothing", "holds no \"nothing\""),
         (
             "cat p.rfn docs/?.md --range 0..1",
-            "--range is about one file",
+            "--range applies to one file",
         ),
         (
             "cat p.rfn README.md src/main.rs --range 0..1",
-            "--range is about one file",
+            "--range applies to one file",
         ),
         ("cat p.rfn docs --range 0..1", "is a directory"),
     ] {

@@ -487,7 +487,7 @@ fn a_mount_point_that_cannot_be_used_is_explained() {
     assert!(message.contains("absent.rfn"), "{message}");
     let mut mounted = Mounted::new(&case, "mount docs.rfn");
     let message = case.fails("mount docs.rfn mnt", 1);
-    assert!(message.contains("mounted on mnt already"), "{message}");
+    assert!(message.contains("already mounted on mnt"), "{message}");
     // What a killed server leaves behind.
     let child = mounted.child.as_mut().unwrap();
     child.kill().unwrap();

@@ -111,7 +111,10 @@ fn a_range_of_several_files_is_refused() {
         "cat tree.rfn a b --range 0..1",
     ] {
         let told = case.fails(line, 1);
-        assert!(told.contains("--range is about one file"), "{line}: {told}");
+        assert!(
+            told.contains("--range applies to one file"),
+            "{line}: {told}"
+        );
     }
 }
 

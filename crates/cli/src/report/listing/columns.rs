@@ -1,4 +1,4 @@
-//! The line of `list -l`, in the manner of `ls -l` and `tar -tv`.
+//! The line of `list -l`, similar to `ls -l` and `tar -tv`.
 
 use refrain::{EntryKind, Owner};
 
@@ -6,7 +6,7 @@ use super::row::Row;
 use crate::text::escaped;
 use refrain_page::utc_text;
 
-/// The first widths; a longer value widens its column for the lines after it.
+/// The initial widths; a longer value widens its column for later lines.
 const OWNER_COLUMNS: usize = 11;
 const SIZE_COLUMNS: usize = 9;
 
@@ -76,7 +76,7 @@ fn type_letter(row: &Row) -> char {
     }
 }
 
-/// Ten characters, as `ls -l` prints them.
+/// Ten characters, as printed by `ls -l`.
 fn mode_text(letter: char, mode: Option<u32>) -> String {
     let Some(mode) = mode else {
         return format!("{letter}?????????");
@@ -107,7 +107,7 @@ fn mode_text(letter: char, mode: Option<u32>) -> String {
     .collect()
 }
 
-/// `user/group`, each by its name if the archive has it.
+/// `user/group`, each by name if the archive has it.
 fn owner_text(owner: &Owner, numeric: bool) -> String {
     let one = |name: &[u8], number: u64| {
         if numeric || name.is_empty() { number.to_string() } else { escaped(name) }

@@ -50,7 +50,7 @@ fn name_json(name: &[u8]) -> Value {
     if name.is_empty() { Value::Null } else { String::from_utf8_lossy(name).into() }
 }
 
-/// Adds `bytes` in hexadecimal digits if they are not valid UTF-8: JSON strings cannot hold them.
+/// Adds `bytes` as hexadecimal digits if they are not valid UTF-8, which JSON strings require.
 pub fn add_bytes(json: &mut Value, field: &str, bytes: Option<&[u8]>) {
     let Some(bytes) = bytes.filter(|bytes| std::str::from_utf8(bytes).is_err()) else {
         return;

@@ -1,9 +1,13 @@
-//! `list`: one line for each entry of an archive.
+//! `list`: one line per entry of an archive.
 //!
 //! | file | what |
 //! |---|---|
-//! | `row` | what is listed of an entry, or of a member that is no directory |
-//! | `columns` | the line of `list -l`, in the manner of `ls -l` |
+//!
+//! `row`
+//! an entry, or a member other than a directory, to be listed
+//!
+//! `columns`
+//! the line of `list -l`, similar to `ls -l`
 //! | `json` | the line of `list --json` |
 
 mod columns;
@@ -20,16 +24,16 @@ use crate::standard::TextOutput;
 use crate::text::{escaped, json_text};
 use columns::Columns;
 
-/// What the lines of a list consist of.
+/// The form of a list's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListFormat {
-    /// The path, escaped so that it is one line.
+    /// The path, escaped to fit on one line.
     Paths,
-    /// The bytes of the path, ended by NUL.
+    /// The bytes of the path, followed by NUL.
     RawPaths,
     /// Type, mode, owner, group, size, time, path and link target.
     Long {
-        /// Whether owners are numbers also where the archive has their names.
+        /// Whether owners are shown as numbers even if the archive has their names.
         numeric_owner: bool,
     },
     /// A JSON object.
@@ -44,7 +48,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A list without lines.
+    /// An empty list.
     pub fn new(format: ListFormat) -> Listing {
         Listing {
             format,

@@ -1,21 +1,21 @@
-//! What is listed.
+//! A row of a list.
 
 use refrain::{Entry, EntryKind, Member, MemberKind, Timestamp};
 
-/// An entry of a directory, or a member that is no directory.
+/// An entry of a directory, or a member other than a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    /// The archive, as it is called in messages.
+    /// The archive's name in messages.
     pub archive: &'a str,
     /// The name of the member; empty if it has none.
     pub member: &'a [u8],
     /// The path for `cat`.
     pub path: &'a [u8],
-    /// What it is.
+    /// The entry or member.
     pub item: Item<'a>,
 }
 
-/// What a row is about.
+/// The subject of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     Entry(&'a Entry),
@@ -33,7 +33,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The row of a member that is no directory.
+    /// The row of a member other than a directory.
     pub fn of_member(archive: &'a str, name: &'a [u8], member: &'a Member) -> Self {
         Row {
             archive,
@@ -64,7 +64,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Permission bits, if they are known.
+    /// Permission bits, if known.
     pub fn mode(&self) -> Option<u32> {
         match self.item {
             Item::Entry(entry) => Some(entry.mode),
@@ -80,7 +80,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The time of the last modification, if it is known.
+    /// The modification time, if known.
     pub fn modified(&self) -> Option<Timestamp> {
         match self.item {
             Item::Entry(entry) => Some(entry.modified),

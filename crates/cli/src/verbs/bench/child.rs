@@ -21,18 +21,18 @@ pub(super) struct Cost {
     pub(super) elapsed: Duration,
     /// User and system time of the process and the children it waited for.
     pub(super) cpu: Duration,
-    /// Greatest resident memory. The kernel starts a child's maximum at that of its parent, so the
-    /// parent (this program) must stay small: it never holds the measured files in memory.
+    /// Maximum resident memory. The kernel starts a child's maximum at its parent's, so the parent
+    /// (this program) must stay small: it never holds the measured files in memory.
     pub(super) peak_memory_bytes: u64,
 }
 
 /// Runs `template` to its end. Its standard output goes to `paths.out`, or to /dev/null with
-/// `discard`; a command that names its output is given `paths.out` either way.
+/// `discard`; a command that names its output always gets `paths.out`.
 ///
 /// # Errors
 ///
-/// [`BenchError::Io`] when the program cannot be started, [`BenchError::Failed`] with the end of
-/// its standard error when it does not exit with success.
+/// [`BenchError::Io`] if the program cannot be started, [`BenchError::Failed`] with the end of its
+/// standard error if it does not exit successfully.
 pub(super) fn run(
     name: &str,
     template: &Template,
@@ -104,7 +104,7 @@ fn tail(stderr: &mut File) -> String {
     }
 }
 
-/// Wraps an I/O error with what was tried.
+/// Wraps an I/O error with the attempted action.
 pub(super) fn io_error(what: &str) -> impl FnOnce(io::Error) -> BenchError + use<> {
     let what = what.to_string();
     move |cause| BenchError::Io { what, cause }

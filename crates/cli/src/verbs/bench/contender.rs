@@ -27,14 +27,14 @@ pub(super) struct Template {
     pub(super) output: Output,
 }
 
-/// The files that replace a template's placeholders.
+/// The files substituted for a template's placeholders.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceholderPaths<'a> {
     /// `{}`
     pub(super) input: &'a Path,
     /// `{out}`
     pub(super) out: &'a Path,
-    /// `{original}`: what was compressed, when `input` is the archive.
+    /// `{original}`: what was compressed, if `input` is the archive.
     pub(super) original: &'a Path,
 }
 
@@ -79,7 +79,7 @@ impl Template {
     }
 }
 
-/// Replaces the placeholders of one word. Paths need not be UTF-8.
+/// Replaces the placeholders in a word. Paths need not be UTF-8.
 fn fill(word: &str, paths: &PlaceholderPaths<'_>) -> OsString {
     let mut filled = OsString::new();
     let mut rest = word;
@@ -109,15 +109,15 @@ fn fill(word: &str, paths: &PlaceholderPaths<'_>) -> OsString {
 /// One row of the table.
 #[derive(Debug, Clone)]
 pub(super) struct Contender {
-    /// What the row is called.
+    /// The name of the row.
     pub(super) name: String,
     /// Whether the row is Refrain's own.
     pub(super) is_refrain: bool,
-    /// Ending of the archive's name.
+    /// The suffix of the archive's name.
     pub(super) suffix: &'static str,
     /// Creates the archive.
     pub(super) compress: Template,
-    /// Creates the archive on /dev/null, where that needs another command line.
+    /// Creates the archive on /dev/null, if that needs another command line.
     pub(super) compress_discarding: Option<Template>,
     /// Decompresses the archive, if the command is known.
     pub(super) decompress: Option<Template>,
@@ -127,7 +127,7 @@ pub(super) struct Contender {
     pub(super) reads: Option<Template>,
 }
 
-/// All contenders in the order of the table: peers first (the first is the baseline), then Refrain.
+/// All contenders in table order: peers first (the first is the baseline), then Refrain.
 pub(super) fn from_args(
     args: &BenchArgs,
     notes: &mut dyn Write,
@@ -175,7 +175,7 @@ fn preset_commands(names: &[String], threads: u32) -> Result<Vec<String>, BenchE
         .collect())
 }
 
-/// A peer from its command line; the arguments that a known program needs are added.
+/// A peer from its command line, with the arguments that a known program needs.
 fn peer(command: &str) -> Result<Contender, BenchError> {
     let (compress, decompress) = match command.split_once(":::") {
         Some((compress, decompress)) => (compress.trim(), Some(decompress.trim())),
@@ -231,7 +231,7 @@ fn refrain_contender(
         is_refrain: true,
         suffix: ".rfn",
         compress: Template::parse(&format!("{compress} -o {{out}} {{}}"))?,
-        // Standard output, not `-o /dev/null`, which --force could try to replace when run by root.
+        // Standard output, not `-o /dev/null`, which --force could try to replace if run by root.
         compress_discarding: Some(Template::parse(&format!("{compress} -o - {{}}"))?),
         decompress: Some(Template::parse(&format!(
             "{program} decompress {read} --force -o {{out}} {{}}"

@@ -16,7 +16,7 @@ use crate::args::BenchArgs;
 /// Everything measured on one file.
 #[derive(Debug, Serialize)]
 pub(super) struct FileResult {
-    /// The file, as the user named it.
+    /// The file, as named by the user.
     pub(super) file: String,
     /// Its size.
     pub(super) input_bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct FileResult {
     pub(super) threads: u32,
     /// Whether measured output went to /dev/null where a contender allows it.
     pub(super) discarded: bool,
-    /// One per contender that works, in the order of the table.
+    /// One per working contender, in table order.
     pub(super) rows: Vec<ContenderResult>,
 }
 
@@ -159,8 +159,8 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// One run that is not measured: fills the page cache, determines the size of the archive, and
-    /// compares the decompressed content with the input.
+    /// An unmeasured run: fills the page cache, determines the archive's size, and compares the
+    /// decompressed content with the input.
     fn warm_up<'c>(
         &self,
         number: usize,
@@ -270,7 +270,7 @@ impl<'a> Contest<'a> {
         if !self.args.test {
             return Ok(());
         }
-        // `test` writes nothing; the directory takes the place of an output that is never opened.
+        // `test` writes nothing; the directory stands in for an output that is never opened.
         let paths = self.reading(&entrant.archive, self.scratch.path());
         let cost = child::run(&entrant.contender.name, template, &paths, true)?;
         entrant.test.push(cost);

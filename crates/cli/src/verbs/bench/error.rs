@@ -1,4 +1,4 @@
-//! What can fail while measuring.
+//! Errors while measuring.
 
 use std::io;
 
@@ -9,7 +9,7 @@ pub enum BenchError {
     Usage(String),
     /// A file, a directory or a process could not be used.
     Io {
-        /// What was tried, as an infinitive with its object.
+        /// The attempted action, as an infinitive with its object.
         what: String,
         /// The system's reason.
         cause: io::Error,
@@ -43,7 +43,7 @@ impl std::error::Error for BenchError {
 }
 
 impl BenchError {
-    /// The kind that decides the exit code.
+    /// The kind, which decides the exit code.
     pub fn kind(&self) -> refrain::ErrorKind {
         match self {
             BenchError::Usage(_) => refrain::ErrorKind::Usage,

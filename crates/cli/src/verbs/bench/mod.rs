@@ -1,11 +1,11 @@
-//! `refrain bench`: Refrain beside other programs, on the user's own files and machine.
+//! `refrain bench`: compares Refrain with other programs, on the user's own files and machine.
 //!
-//! Every contender, Refrain included, is a child process that reads a file and writes a file, so
+//! Every contender, including Refrain, is a child process that reads a file and writes a file, so
 //! that time, CPU time and peak memory mean the same for all. The runs are interleaved (A B A B,
 //! not A A B B), so that a machine that slows down or warms up affects all contenders alike.
-//! Figures are medians, with the spread beside them. One warm-up run per contender fills the page
-//! cache, determines the size of the archive, and provides the archive for the decompression runs,
-//! whose output is compared with the input.
+//! Figures are medians, with their spread. One warm-up run per contender fills the page cache,
+//! determines the archive's size, and provides the archive for the decompression runs, whose output
+//! is compared with the input.
 //!
 //! | file | what |
 //! |---|---|

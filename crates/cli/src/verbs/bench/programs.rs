@@ -3,14 +3,14 @@
 /// The command line conventions of one program.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The name it is called by (the last component of its path).
+    /// The name by which it is called (the last component of its path).
     pub(super) name: &'static str,
-    /// Ending of its archives; some programs require it.
+    /// The suffix of its archives; some programs require it.
     pub(super) suffix: &'static str,
     /// What follows the user's options to compress `{}`.
     pub(super) compress: &'static str,
     /// The whole command that decompresses `{}`; `{program}` is the name as the user wrote it,
-    /// `{original}` the name of the file that was compressed.
+    /// `{original}` the name of the compressed file.
     pub(super) decompress: &'static str,
 }
 
@@ -76,7 +76,7 @@ pub(super) const PRESETS: &[(&str, &str)] = &[
     ("zpaq", "zpaq a {out} {} -m1 -t{threads}"),
 ];
 
-/// The conventions of `program`, if they are known.
+/// The conventions of `program`, if known.
 pub(super) fn known(program: &str) -> Option<&'static Program> {
     let name = program.rsplit('/').next().unwrap_or(program);
     PROGRAMS.iter().find(|p| p.name == name)

@@ -1,8 +1,8 @@
 //! Times small reads at random offsets of an archive, in a new process.
 //!
-//! The parent starts this program again with the hidden flag `--read-archive`; the child opens
-//! the archive, reads, and prints one JSON document. The first read is made by a cold process
-//! (page faults, empty caches), and the parent stays small (see [`super::child::Cost`]).
+//! The parent starts this program again with the hidden flag `--read-archive`; the child opens the
+//! archive, reads, and prints one JSON document. The first read is made by a cold process (page
+//! faults, empty caches), and the parent stays small (see [`super::child::Cost`]).
 
 use std::io::Write;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) struct ReadTimes {
 }
 
 impl ReadTimes {
-    /// Median and extremes from the second read on; `None` when there was only one.
+    /// Median and extremes of all reads after the first; `None` if there was only one.
     pub(super) fn later(&self) -> Option<Spread> {
         Spread::of(self.later_seconds.iter().copied())
     }
@@ -39,7 +39,7 @@ impl ReadTimes {
 ///
 /// # Errors
 ///
-/// [`BenchError::Failed`] when the archive cannot be read or has no member with content.
+/// [`BenchError::Failed`] if the archive cannot be read or has no member with content.
 pub(super) fn answer(archive: &Path, count: u32, out: &mut dyn Write) -> Result<(), BenchError> {
     let times = read_all(archive, count).map_err(|reason| BenchError::Failed {
         contender: archive.display().to_string(),
@@ -93,7 +93,7 @@ fn scrambled(index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Reads the child's times from the file that its standard output went to.
+/// Reads the child's times from the file with its standard output.
 pub(super) fn parse(answer: &Path) -> Result<ReadTimes, BenchError> {
     let what = format!("read the times in {}", answer.display());
     let text = std::fs::read(answer).map_err(super::child::io_error(&what))?;

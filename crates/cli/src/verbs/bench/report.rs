@@ -141,7 +141,7 @@ fn read_cells(times: Option<&ReadTimes>) -> [String; 2] {
     })
 }
 
-/// For every peer: the fastest row of Refrain whose archive is no larger, which is the fair
+/// For every peer: the fastest row of Refrain with an archive that is no larger, which is the fair
 /// comparison.
 fn standings(result: &FileResult) -> Vec<String> {
     let peers = result.rows.iter().filter(|row| !row.is_refrain);
@@ -169,7 +169,7 @@ fn standing(peer: &ContenderResult, rows: &[ContenderResult]) -> String {
     }
 }
 
-/// A quotient for the table; 0 for an empty input or a time below the resolution of the clock.
+/// A quotient for the table; 0 for an empty input or a time below the clock's resolution.
 fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
@@ -195,7 +195,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Pads columns to their widest cell; the first to the left, numbers to the right.
+/// Pads columns to their widest cell; the first is left-aligned, numbers are right-aligned.
 fn write_aligned(table: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
     let columns = table.first().map_or(0, Vec::len);
     let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
@@ -307,7 +307,7 @@ mod tests {
         write_aligned(&table(&result()), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().count(), 6);
-        // The column of bytes ends at the same column in every line.
+        // The column of bytes ends at the same position in every line.
         for (line, bytes) in text
             .lines()
             .zip(["bytes", "200,000,000", "1", "250,000,000"])

@@ -1,4 +1,4 @@
-//! `refrain cat` of a file of another format.
+//! `refrain cat` for files of other formats.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub fn cat(file: ForeignFile, plan: &CatPlan, meter: &Meter) -> Result<Outcome> 
         "bytes": bytes,
     });
     let mut outcome = Outcome::new(&plan.archive.label, String::new(), json);
-    // Of a file inside, it is the rest of the stream that may not be whole.
+    // For a file inside, the rest of the stream may be incomplete.
     let unread = meter.take_unread();
     if has_whole {
         outcome.add_unread(unread);
@@ -71,7 +71,7 @@ struct Cat<'a> {
 type Numbered = (u64, Entry);
 
 impl Cat<'_> {
-    /// Whether a path means all of the content: its name as `list` prints it.
+    /// Whether a path means all of the content: its name as printed by `list`.
     fn is_whole(&self, path: &[u8]) -> bool {
         names::of_member(&self.plan.archive.path, b"") == path
     }
@@ -80,7 +80,7 @@ impl Cat<'_> {
         self.plan.range.unwrap_or(ByteRange::ALL)
     }
 
-    /// Writes a file, or all that a pattern matches. Returns their length.
+    /// Writes a file, or everything that a pattern matches. Returns the length.
     fn files(&mut self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
         if !has_wildcards(path) || self.find(path)?.0.is_some() {
             return self.file(path, sink);
@@ -89,7 +89,7 @@ impl Cat<'_> {
         match matches.as_slice() {
             [] => self.file(path, sink),
             _ if self.plan.range.is_some() => {
-                let text = "--range is about one file: name only that, without a pattern";
+                let text = "--range applies to one file: name only that, without a pattern";
                 Err(Failure::usage(&self.plan.archive.label, text))
             }
             files => files.iter().map(|file| self.file(file, sink)).sum(),
@@ -135,7 +135,7 @@ impl Cat<'_> {
 
     /// Writes the range of a file. Returns its length.
     ///
-    /// A tar stream is read twice: the last of several entries with one path counts.
+    /// A tar stream is read twice: the last of several entries with one path wins.
     fn file(&mut self, path: &[u8], sink: &mut dyn Sink) -> Result<u64> {
         let label = &self.plan.archive.label;
         let refuse = |why: String| Err(Failure::usage(label, why));
@@ -174,12 +174,12 @@ impl Cat<'_> {
         let range = self.range();
         range.within(length_bytes).ok_or_else(|| {
             let bytes = counted(length_bytes, "byte");
-            let text = format!("the range {range} ends beyond the end: {name} has {bytes}");
+            let text = format!("the range {range} ends past the end: {name} has {bytes}");
             Failure::usage(&self.plan.archive.label, text)
         })
     }
 
-    /// The last entry with this path, and the names that are near to it.
+    /// The last entry with this path, and similar names.
     fn find(&mut self, path: &[u8]) -> Result<(Option<Numbered>, NearNames)> {
         let mut near = NearNames::of(path);
         let has_entries = self.file.has_entries();

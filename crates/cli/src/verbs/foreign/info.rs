@@ -1,4 +1,4 @@
-//! `refrain info` of a file of another format.
+//! `refrain info` for files of other formats.
 
 use refrain::foreign::ForeignFile;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::report::{
     zip_line, zip_text,
 };
 
-/// Says what a file states about itself: nothing is decoded.
+/// Describes what a file states about itself, without decoding.
 pub fn info(
     mut file: ForeignFile,
     input: &SeekableInput,

@@ -1,4 +1,4 @@
-//! `refrain list` of a file of another format.
+//! `refrain list` for files of other formats.
 
 use refrain::foreign::ForeignFile;
 use refrain::{EntryKind, Member, MemberKind};
@@ -10,10 +10,10 @@ use crate::plan::SeekableInput;
 use crate::report::{Listing, Meter, Row};
 use crate::selection::ListSelection;
 
-/// What a file holds, as rows.
+/// The contents of a file, as rows.
 pub struct List<'a> {
     pub input: &'a SeekableInput,
-    /// Whether rows state the length of the content, for which all of it has to be decoded.
+    /// Whether rows have the length of the content, which requires decoding all of it.
     pub needs_size: bool,
     pub meter: &'a Meter<'a>,
 }

@@ -13,7 +13,7 @@ use crate::plan::CompressInput;
 /// The content of an input, decoded if it is a file of another format.
 ///
 /// # Errors
-/// `Usage` for a file that holds files; those of its first bytes.
+/// `Usage` for a file that contains files; errors of reading its first bytes.
 pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) -> Result<Content> {
     let (dialect, content) = match content {
         Content::Directory(directory) => (None, Content::Directory(directory)),
@@ -32,7 +32,7 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
     let label = label(&input.path);
     if !format.is_stream() {
         let text = format!(
-            "is a {format} file, which holds files: decompress it, and compress the directory"
+            "is a {format} file, which contains files: decompress it, and compress the directory"
         );
         return Err(Failure::usage(label, text));
     }

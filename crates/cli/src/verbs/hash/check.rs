@@ -21,10 +21,10 @@ use crate::report::Meter;
 use crate::standard;
 use crate::text::printable;
 
-/// The longest line that can hold a checksum: a path has up to 4096 bytes, twice as many escaped.
+/// The longest line with a checksum: a path has up to 4096 bytes, twice as many when escaped.
 const LINE_BYTES_MAX: u64 = 16 << 10;
 
-/// The number of files hashed together; it bounds the memory for a long list.
+/// How many files are hashed together; bounds the memory for a long list.
 const SUMS_AT_ONCE: usize = 4096;
 
 /// Counts over a list.
@@ -38,7 +38,7 @@ struct Tally {
     equal: u64,
 }
 
-/// Checks all lists. A list that cannot be read does not stop the others.
+/// Checks all lists. An unreadable list does not stop the others.
 pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Result<()> {
     for path in paths {
         match open(path) {

@@ -1,4 +1,4 @@
-//! The files to be hashed.
+//! The files to hash.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -32,7 +32,7 @@ impl<'a> FileInputs<'a> {
     }
 }
 
-/// The sum of the sizes of all files; `None` if one of them is not a file.
+/// The total size of all files; `None` if one of them is not a file.
 fn bytes_total(files: &[(PathBuf, DigestAlgorithm)]) -> Option<u64> {
     let size = |(path, _): &(PathBuf, DigestAlgorithm)| match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Some(metadata.len()),
@@ -44,8 +44,8 @@ fn bytes_total(files: &[(PathBuf, DigestAlgorithm)]) -> Option<u64> {
     files.iter().map(size).sum()
 }
 
-/// A file whose end is an error if it was changed while it was read: the digest would be that of
-/// something that never was.
+/// A file whose end is an error if it changed while it was read: the digest would describe content
+/// that never existed.
 struct UnchangedFile {
     file: File,
     opened: FileIdentity,

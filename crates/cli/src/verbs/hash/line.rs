@@ -5,11 +5,12 @@
 //! ALGORITHM (NAME) = HASH    with --tag, the BSD format
 //! ```
 //!
-//! If the name holds a backslash or a line end, it is escaped and the line begins with a backslash.
+//! If the name contains a backslash or a line end, it is escaped and the line starts with a
+//! backslash.
 
 use refrain::{DigestAlgorithm, DigestValue};
 
-/// The algorithm if none is named: the hash that archives store of every member.
+/// The default algorithm: the hash that archives store for every member.
 pub const DEFAULT_ALGORITHM: DigestAlgorithm = DigestAlgorithm::Blake3;
 
 /// The format of lines.
@@ -17,7 +18,7 @@ pub const DEFAULT_ALGORITHM: DigestAlgorithm = DigestAlgorithm::Blake3;
 pub struct Form {
     pub is_tagged: bool,
     pub is_binary: bool,
-    /// Lines end with a NUL byte; then names need no escapes.
+    /// Whether lines end with a NUL byte; then names need no escapes.
     pub ends_with_zero: bool,
 }
 
@@ -49,7 +50,7 @@ pub fn tag(algorithm: DigestAlgorithm) -> &'static str {
     }
 }
 
-/// Bytes that are escaped, and what follows the backslash for each.
+/// Escaped bytes, and what follows the backslash for each.
 const ESCAPES: [(u8, u8); 3] = [(b'\\', b'\\'), (b'\n', b'n'), (b'\r', b'r')];
 
 /// Appends `name`, escaped.
@@ -106,8 +107,8 @@ pub fn write_line(
     line.push(if form.ends_with_zero { 0 } else { b'\n' });
 }
 
-/// Parses a line without its end. Its algorithm is `only`, or that of its tag, or follows from the
-/// number of its digits.
+/// Parses a line without its end. The algorithm is `only`, or its tag's, or follows from the number
+/// of digits.
 pub fn read_line(line: &[u8], only: Option<DigestAlgorithm>) -> Line {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.is_empty() || line.starts_with(b"#") {
@@ -145,7 +146,7 @@ fn tagged(text: &[u8], only: Option<DigestAlgorithm>) -> Option<Parts<'_>> {
         };
         let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         let rest = rest.strip_prefix(b"(")?;
-        // The name may hold a parenthesis; the digits hold none.
+        // The name may contain a parenthesis, the digits cannot.
         let end = rest.iter().rposition(|&byte| byte == b')')?;
         let digits = rest[end + 1..].trim_ascii_start().strip_prefix(b"=")?;
         return Some((algorithm, digits.trim_ascii(), &rest[..end]));

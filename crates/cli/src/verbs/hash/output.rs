@@ -14,11 +14,11 @@ use crate::session::Session;
 use crate::standard::TextOutput;
 use crate::text::{json_text, printable, printable_lines, without_error_numbers};
 
-/// The code of md5sum when something did not match or could not be read; scripts rely on it. Its
-/// number is that of `usage` in other verbs.
+/// md5sum's code if something did not match or could not be read, on which scripts rely. It has the
+/// number of `usage` in other verbs.
 const NOT_ALL_GOOD: Exit = Exit::Usage;
 
-/// Text is written in pieces of about this many bytes; immediately to a terminal.
+/// Text is written in pieces of about this size; immediately to a terminal.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Collects the output of a run.
@@ -48,8 +48,8 @@ impl<'a> HashOutput<'a> {
         self.is_all_good = false;
     }
 
-    /// Writes bytes to standard output, unless the output is JSON. Erases the line of `meter`
-    /// first.
+    /// Writes bytes to standard output, unless the output is JSON. First erases the line of
+    /// `meter`.
     pub fn text(&mut self, bytes: &[u8], meter: &Meter<'_>) -> Result<()> {
         if self.args.json {
             return Ok(());
@@ -96,7 +96,7 @@ impl<'a> HashOutput<'a> {
         })
     }
 
-    /// Writes what remains and returns the exit code.
+    /// Writes the rest and returns the exit code.
     pub fn finish(mut self, result: Result<()>) -> Exit {
         let result = result.and_then(|()| self.flush());
         let mut exit = if self.is_all_good { Exit::Done } else { NOT_ALL_GOOD };
@@ -121,7 +121,7 @@ impl<'a> HashOutput<'a> {
     }
 }
 
-/// The system's message without the error number, as md5sum prints it.
+/// The system's message without the error number, as printed by md5sum.
 pub fn reason(error: &io::Error) -> String {
     without_error_numbers(&error.to_string())
 }

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::report::Meter;
 use crate::text::counted;
 
-/// Hashes `paths`. A file that cannot be read does not stop the others.
+/// Hashes `paths`. An unreadable file does not stop the others.
 pub fn run(paths: &[PathBuf], args: &HashArgs, output: &mut HashOutput) -> Result<()> {
     let algorithm = args.function.requested().unwrap_or(DEFAULT_ALGORITHM);
     let form = Form {

@@ -1,7 +1,7 @@
-//! A function that never falls, as points with straight lines between them, in bounded memory.
+//! A monotonic function, as points connected by straight lines, in bounded memory.
 
-/// Points in ascending order. When there is no room for more, every second one is dropped: the
-/// function then is exact at the remaining points and about right between them.
+/// Points in ascending order. When they are too many, every second one is dropped: the function is
+/// then exact at the remaining points and approximate in between.
 #[derive(Debug)]
 pub struct Curve {
     points: Vec<(u64, u64)>,
@@ -10,7 +10,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The function that is 0 at 0, of at most so many points.
+    /// The function that is 0 at 0, with at most `points_max` points.
     pub fn new(points_max: usize) -> Curve {
         Curve {
             points: vec![(0, 0)],
@@ -37,7 +37,7 @@ impl Curve {
         self.points.push(point);
     }
 
-    /// Adds a straight rise of slope 1 from (x, y) on.
+    /// Adds a straight rise of slope 1 starting at (x, y).
     pub fn rise(&mut self, x: u64, y: u64, length: u64) {
         let end = (x.saturating_add(length), y.saturating_add(length));
         let count = self.points.len();
@@ -52,7 +52,7 @@ impl Curve {
         self.add(end.0, end.1);
     }
 
-    /// The value at `x`; behind the last point that of the last point.
+    /// The value at `x`; after the last point, its value.
     pub fn at(&self, x: u64) -> u64 {
         let after = self.points.partition_point(|point| point.0 <= x);
         let Some(&(from_x, from_y)) = self.points.get(after.saturating_sub(1)) else {
@@ -101,7 +101,7 @@ impl Curve {
 fn share(part: u64, whole: u64, amount: u64) -> u64 {
     match whole {
         0 => 0,
-        // Not more than `amount`, because `part` is not more than `whole`.
+        // At most `amount`, because `part` is at most `whole`.
         _ => (u128::from(part) * u128::from(amount) / u128::from(whole)) as u64,
     }
 }

@@ -1,4 +1,4 @@
-//! The numbers of a map as JSON, which the page shows, too.
+//! The numbers of a map as JSON, which the page also shows.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const FOLDERS_MAX: usize = 1500;
 /// Rows of the table of folders.
 const ROWS_MAX: usize = 100;
 
-/// Everything that is known.
+/// All numbers.
 pub fn figures(label: &str, survey: &Survey) -> Value {
     let info = &survey.info;
     let column = |count: fn(&super::survey::Parts) -> u64| -> Vec<u64> {
@@ -113,8 +113,8 @@ fn codecs(survey: &Survey) -> Value {
     rows.collect()
 }
 
-/// The columns of the store: where each begins, what its blocks hold and take, and the codec that
-/// most of it has.
+/// The columns of the store: where each starts, what its blocks contain and take, and its
+/// predominant codec.
 fn store_columns(survey: &Survey) -> Value {
     let columns = survey.store_columns.iter().enumerate();
     let used = columns.filter(|(_, column)| column.raw_bytes > 0);

@@ -1,20 +1,20 @@
-//! What every folder costs, in bounded memory.
+//! The cost of every folder, in bounded memory.
 
 use std::collections::{BinaryHeap, HashMap};
 
 use serde_json::{Value, json};
 
-/// Folders below so many others are counted with the last one that has a node.
+/// Deeper folders are counted with the last one that has a node.
 const DEPTH_MAX: usize = 12;
 /// The longest name that is kept, in bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// The memory of a node, about.
+/// The approximate memory of a node.
 pub const NODE_BYTES: u64 = 256;
 
 /// Numbers of a folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes of files, as they are when unpacked.
+    /// Bytes of files when unpacked.
     pub file_bytes: u64,
     /// Bytes that occur here for the first time.
     pub first_bytes: u64,
@@ -58,7 +58,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// A root of this name, and room for so many folders.
+    /// A root with this name, and room for `nodes_max` folders.
     pub fn new(name: &[u8], nodes_max: usize) -> Folders {
         let root = Node {
             name: name.to_vec(),
@@ -73,7 +73,7 @@ impl Folders {
         }
     }
 
-    /// Whether every folder has a node of its own.
+    /// Whether every folder has its own node.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -98,7 +98,7 @@ impl Folders {
         self.nodes.len() - 1
     }
 
-    /// The node of the folder that holds the file at `path`.
+    /// The node of the folder of the file at `path`.
     pub fn of_file(&mut self, root: usize, path: &[u8]) -> usize {
         let parts = path.split(|&byte| byte == b'/');
         let mut parts = parts
@@ -123,12 +123,12 @@ impl Folders {
         node
     }
 
-    /// Adds to what a folder itself has.
+    /// Adds to a folder's own cost.
     pub fn add(&mut self, node: usize, cost: &Cost) {
         self.nodes[node].cost.add(cost);
     }
 
-    /// Every folder with all below it, without names.
+    /// Every folder with everything below it, without names.
     fn totals(&self) -> Vec<Cost> {
         let mut totals: Vec<Cost> = self.nodes.iter().map(|node| node.cost).collect();
         for number in (1..self.nodes.len()).rev() {
@@ -148,7 +148,7 @@ impl Folders {
         parts.join("/")
     }
 
-    /// The folders that cost most, with all below them: path and cost.
+    /// The most expensive folders, with everything below them: path and cost.
     pub fn largest(&self, count: usize) -> Vec<(String, Cost)> {
         let totals = self.totals();
         let mut numbers: Vec<usize> = (1..self.nodes.len()).collect();
@@ -158,12 +158,12 @@ impl Folders {
         numbers.into_iter().map(row).collect()
     }
 
-    /// The tree as JSON, with at most so many folders; the others are counted in the folder that
-    /// has them, as `other`.
+    /// The tree as JSON, with at most `nodes_max` folders; the others are counted in their parent,
+    /// as `other`.
     pub fn tree_json(&self, nodes_max: usize) -> Value {
         let totals = self.totals();
         let mut numbers: Vec<usize> = (1..self.nodes.len()).collect();
-        // A parent costs no less than what is in it and has a lower number, so it is kept, too.
+        // A parent costs no less than its contents and has a lower number, so it is kept too.
         numbers.sort_by_key(|&number| (u64::MAX - totals[number].stored_bytes, number));
         numbers.truncate(nodes_max);
         numbers.sort_unstable();
@@ -195,7 +195,7 @@ fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// A file that has a range of content. Ordered by where it begins, then by its number in the list.
+/// A file with a range of content. Ordered by its start, then by its number in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     pub start: u64,
@@ -205,19 +205,19 @@ pub struct Claim {
     pub file_bytes: u64,
 }
 
-/// The first claims after a place, as many as there is room for.
+/// The first claims after a place, as many as fit.
 #[derive(Debug)]
 pub struct Claims {
     first: BinaryHeap<Claim>,
     count_max: usize,
-    /// Those up to this one were taken before.
+    /// Claims up to this one were taken before.
     after: Option<(u64, u64)>,
     /// Content before this is paid for.
     paid_to: u64,
 }
 
 impl Claims {
-    /// Room for so many at a time.
+    /// Room for this many at a time.
     pub fn new(count_max: usize) -> Claims {
         Claims {
             first: BinaryHeap::new(),
@@ -239,8 +239,8 @@ impl Claims {
         }
     }
 
-    /// Ends a pass: calls `pay` for every claim that has room, in order, with the part of its
-    /// content that no other has paid for. Returns whether another pass is needed.
+    /// Ends a pass: calls `pay` for every claim that fits, in order, with the part of its content
+    /// that no other has paid for. Returns whether another pass is needed.
     pub fn settle(&mut self, mut pay: impl FnMut(&Claim, std::ops::Range<u64>)) -> bool {
         let is_full = self.first.len() == self.count_max;
         let claims = std::mem::take(&mut self.first).into_sorted_vec();

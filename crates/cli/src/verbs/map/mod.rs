@@ -2,11 +2,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `survey` | walks an archive once and keeps what follows, in bounded memory |
+//!
+//! `survey`
+//! walks an archive once and collects the following, in bounded memory
 //! | `curve` | how much content has introduced, and what the store takes |
 //! | `places` | the files at some places of the content |
 //! | `passages` | repeats by distance, by place, and the largest ones |
-//! | `folders` | what every folder costs |
+//!
+//! `folders`
+//! the cost of every folder
 //! | `words` | the summary and the table |
 //! | `figures` | all numbers as JSON |
 //! | `picture` | the main picture (SVG) |
@@ -51,7 +55,7 @@ pub fn run(args: &MapArgs, session: &Session) -> Exit {
     report.finish()
 }
 
-/// What is written to the output.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Page,
@@ -60,7 +64,7 @@ enum Form {
 }
 
 impl Form {
-    /// The form that the suffix of a path asks for.
+    /// The form for a path's suffix.
     fn of(path: &Path) -> Result<Form> {
         match path.extension().and_then(|suffix| suffix.to_str()) {
             Some("html") => Ok(Form::Page),
@@ -123,7 +127,7 @@ fn map(args: &MapArgs, report: &Report) -> Result<Outcome> {
 struct Drawing {
     labels: String,
     figures: Value,
-    /// In the form that was asked for; the table without one.
+    /// In the requested form; by default the table.
     text: String,
 }
 

@@ -42,7 +42,7 @@ fn picture_section(survey: &Survey) -> String {
     )
 }
 
-/// What the script fills.
+/// Filled by the script.
 const SECTIONS: &str = r#"
 <details><summary>The largest passages as a table</summary><div id="passages"></div></details>
 <div class="pair"><section><h2>How far apart</h2>

@@ -1,5 +1,5 @@
-//! Repeats as a picture shows them: extents that continue each other are one passage, the largest
-//! passages are kept, and all of them are counted by distance and by place.
+//! Repeats as shown in a picture: adjacent extents form one passage, the largest passages are kept,
+//! and all of them are counted by distance and by place.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,19 +10,19 @@ pub const PASSAGES_MAX: usize = 500;
 pub const MATRIX_SIZE: usize = 128;
 /// Passages that may still be continued.
 const OPEN_MAX: usize = 16;
-/// Classes of distance for each doubling.
+/// Classes of distance per doubling.
 const STEPS_PER_DOUBLING: u64 = 4;
 const CLASSES: usize = 64 * STEPS_PER_DOUBLING as usize;
 
-/// A stretch of content that repeats an earlier one, but for gaps that no picture shows.
+/// A stretch of content that repeats an earlier one, except for gaps too small to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passage {
     /// The bytes of it that repeat; first, because passages are compared by them.
     pub repeated_bytes: u64,
-    /// Where it begins and ends in the content.
+    /// Where it starts and ends in the content.
     pub content_offset: u64,
     pub content_end: u64,
-    /// Where the earlier stretch begins and ends in the content.
+    /// Where the earlier stretch starts and ends in the content.
     pub source_offset: u64,
     pub source_end: u64,
 }
@@ -39,7 +39,7 @@ pub struct DistanceClass {
 /// All repeats.
 #[derive(Debug)]
 pub struct Passages {
-    /// Gaps and shifts of up to so many bytes do not end a passage.
+    /// Gaps and shifts up to this size do not end a passage.
     tolerance: u64,
     content_bytes: u64,
     open: Vec<Passage>,
@@ -50,7 +50,7 @@ pub struct Passages {
 }
 
 impl Passages {
-    /// For content of so many bytes, in a picture of so many columns.
+    /// For content of this length, in a picture with this many columns.
     pub fn new(content_bytes: u64, columns: usize) -> Passages {
         Passages {
             tolerance: (content_bytes / (columns.max(1) as u64 * 2)).max(1 << 12),
@@ -121,14 +121,14 @@ impl Passages {
         }
     }
 
-    /// The largest passages, the largest first.
+    /// The largest passages, in descending order.
     pub fn largest(&self) -> Vec<Passage> {
         let mut largest: Vec<Passage> = self.largest.iter().map(|passage| passage.0).collect();
         largest.sort_unstable_by(|a, b| b.cmp(a));
         largest
     }
 
-    /// Repeats by distance, one class for each doubling, from the first to the last that has any.
+    /// Repeats by distance, one class per doubling, from the first to the last that has any.
     pub fn by_doubling(&self) -> Vec<DistanceClass> {
         let doublings = self.classes.chunks(STEPS_PER_DOUBLING as usize).enumerate();
         let mut classes: Vec<DistanceClass> = doublings
@@ -156,7 +156,7 @@ impl Passages {
         median.map(class_start)
     }
 
-    /// The cells of the matrix that are not empty: place, place of the first occurrence, bytes.
+    /// The non-empty cells of the matrix: place, place of the first occurrence, bytes.
     pub fn cells(&self) -> Vec<(usize, usize, u64)> {
         let cells = self.matrix.iter().enumerate();
         let used = cells.filter(|(_, bytes)| **bytes > 0);
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn extents_that_continue_each_other_are_one_passage() {
         let mut passages = Passages::new(1 << 24, 1000);
-        // Two sources in turn, with small gaps and edits.
+        // Two alternating sources, with small gaps and edits.
         for step in 0..100 {
             let at = (8 << 20) + step * 2000;
             passages.add(at, 900, 1000 + step * 2001);

@@ -19,13 +19,13 @@ const COLUMNS_HEIGHT: f64 = 120.0;
 const MEMBERS_TOP: f64 = ARCS_HEIGHT + COLUMNS_HEIGHT + 6.0;
 const HEIGHT: f64 = MEMBERS_TOP + 34.0;
 
-/// Colours of members, which are used again and again.
+/// Colours of members, which are reused.
 const MEMBER_COLOURS: usize = 8;
 
-/// The least distance of each class of colour but the first, in bytes.
+/// The minimum distance of each colour class except the first, in bytes.
 pub const DISTANCE_LIMITS: [u64; 5] = [1 << 20, 16 << 20, 256 << 20, 4 << 30, 64 << 30];
 
-/// Colours have the names of the page's, with those for a light ground where there is no page.
+/// Colours have the names used by the page, with values for a light ground where there is no page.
 const STYLE: &str = "\
 .map .ground { fill: var(--raised, #fff); } .map text { fill: var(--faint, #686b73); font: 12px system-ui, sans-serif; }
 .map .first { fill: var(--a, #2f6fd0); } .map .repeated { fill: var(--b, #c2571a); } .map .run { fill: var(--line, #d9dade); }
@@ -43,12 +43,12 @@ const STYLE: &str = "\
 .map .m6.member { fill: var(--g, #8a6d0f); } .map .m7.member { fill: var(--h, #6b7280); }
 ";
 
-/// The class of colour of a distance.
+/// The colour class of a distance.
 fn distance_class(distance: u64) -> usize {
     DISTANCE_LIMITS.partition_point(|&limit| limit <= distance)
 }
 
-/// The picture as an element of a page, or, with the name space that it has, as a file.
+/// The picture as an element of a page or, with its name space, as a file.
 pub fn picture(survey: &Survey) -> String {
     // Writing to a string cannot fail.
     let mut svg = format!(

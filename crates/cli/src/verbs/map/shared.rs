@@ -1,9 +1,9 @@
 //! What two archives share, by the hashes of pieces of their stores.
 //!
-//! The store of an archive holds each passage once. It is cut into pieces where a rolling hash of
-//! the latest bytes says so, so that the same passage is cut in the same way wherever it is, but
-//! for its first and last piece. Equal pieces have equal hashes. What is shorter than a few pieces
-//! is not seen, nor are runs, which no store holds.
+//! The store of an archive has each passage once. It is cut into pieces where a rolling hash of the
+//! latest bytes says so, so that the same passage is cut the same way everywhere, except for its
+//! first and last piece. Equal pieces have equal hashes. Passages shorter than a few pieces are not
+//! seen, nor are runs, which are not in the store.
 
 use refrain::{Archive, DigestAlgorithm, DigestHasher, Error, ErrorKind};
 
@@ -11,13 +11,13 @@ use super::curve::Curve;
 use super::survey::{COLUMNS, for_each_column};
 use crate::session::Session;
 
-/// The least mean length of pieces, in bytes.
+/// The minimum mean length of pieces, in bytes.
 const PIECE_BYTES_MIN: u64 = 4 << 10;
-/// The largest: pieces are in memory, and the longest have eight times the mean length.
+/// The maximum: pieces are in memory, and the longest have eight times the mean length.
 const PIECE_BYTES_MAX: u64 = 1 << 20;
-/// What a piece takes in memory, in bytes.
+/// The memory of a piece, in bytes.
 const MARK_BYTES: u64 = size_of::<Mark>() as u64;
-/// Bytes of a store that are read at once.
+/// How much of a store is read at once.
 const READ_BYTES: usize = 4 << 20;
 
 /// A piece: a part of its hash, and its length.
@@ -40,7 +40,7 @@ pub struct Shared {
 #[derive(Debug, Default)]
 pub struct Side {
     pub store_bytes: u64,
-    /// Bytes of the store that the other one has.
+    /// Bytes of the store that the other archive also has.
     pub shared_bytes: u64,
     /// What these take in the archive.
     pub stored_bytes: u64,
@@ -48,10 +48,11 @@ pub struct Side {
     pub columns: Vec<u64>,
 }
 
-/// Compares two archives. `costs` say what their stores take, `sizes` are the bytes of the stores.
+/// Compares two archives. `costs` tell what their stores take, `sizes` are the lengths of the
+/// stores.
 ///
 /// # Errors
-/// Those of reading; `Cancelled`.
+/// From reading; `Cancelled`.
 pub fn compare(
     archives: [&Archive; 2],
     costs: [&Curve; 2],
@@ -102,14 +103,15 @@ pub fn compare(
     })
 }
 
-/// The mean length of pieces with which the marks of both stores have room.
+/// The mean length of pieces with which the marks of both stores fit.
 fn piece_bytes(store_bytes: u64, memory_bytes: u64) -> u64 {
     let least = store_bytes / marks_max(memory_bytes).max(1);
     let bounded = least.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
     bounded.next_power_of_two()
 }
 
-/// The most marks of one store. A list that grows takes three times its length for a moment.
+/// The maximum number of marks of one store. A growing list takes three times its length for a
+/// moment.
 fn marks_max(memory_bytes: u64) -> u64 {
     memory_bytes / 4 / MARK_BYTES / 4
 }
@@ -120,7 +122,7 @@ fn too_many(memory_bytes: u64) -> Error {
     Error::new(ErrorKind::Limit, text)
 }
 
-/// Calls `each` for every piece of a store and where it begins.
+/// Calls `each` for every piece of a store and its start.
 fn for_each_piece(
     archive: &Archive,
     piece_bytes: u64,
@@ -162,14 +164,14 @@ fn mark_of(piece: &[u8]) -> Mark {
     let bytes = digest.as_bytes().iter().take(16);
     Mark {
         hash: bytes.fold(0, |hash, &byte| hash << 8 | u128::from(byte)),
-        // Not longer than eight times the mean length, which is bounded below.
+        // At most eight times the mean length, which is bounded.
         length: piece.len() as u32,
     }
 }
 
-/// Finds where pieces end: where some bits of a hash of the latest bytes are zero.
+/// Finds where pieces end: where certain bits of a hash of the latest bytes are zero.
 struct Cutter {
-    /// A number for each value of a byte.
+    /// A number for each byte value.
     table: [u64; 256],
     hash: u64,
     length: u64,
@@ -177,7 +179,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// For pieces of about so many bytes, a power of two.
+    /// For pieces of about this length, a power of two.
     fn new(piece_bytes: u64) -> Cutter {
         // SplitMix64 (Steele, Lea and Flood 2014).
         let mut state = 0_u64;
@@ -195,10 +197,9 @@ impl Cutter {
         }
     }
 
-    /// The bytes up to the end of the piece that the bytes before these began; `None` if it goes
-    /// on behind them.
+    /// The number of bytes up to the end of the present piece; `None` if it continues after them.
     fn cut(&mut self, bytes: &[u8]) -> Option<usize> {
-        // One place in so many, but not in the first quarter.
+        // One place in this many, but not in the first quarter.
         let is_end = u64::MAX >> (64 - self.piece_bytes.ilog2());
         let (least, most) = (self.piece_bytes / 4, self.piece_bytes * 8);
         for (number, byte) in bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What two archives share, in words, as a picture, as a page and as JSON.
+//! What two archives share: in words, as a picture, as a page and as JSON.
 
 use std::fmt::Write;
 

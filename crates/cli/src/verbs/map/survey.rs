@@ -1,4 +1,4 @@
-//! Walks an archive once and keeps what a picture of it needs, in bounded memory.
+//! Walks an archive once and collects what a picture of it needs, in bounded memory.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use crate::session::Session;
 
 /// Columns of the picture along the content, and along the store.
 pub const COLUMNS: usize = 1200;
-/// Members that are listed one by one.
+/// How many members are listed individually.
 pub const MEMBERS_MAX: usize = 1000;
 
-/// Content of one column, or of all.
+/// The content of one column, or of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Bytes that occur for the first time.
     pub first_bytes: u64,
-    /// Bytes that earlier content has.
+    /// Bytes that earlier content also has.
     pub repeated_bytes: u64,
     /// Bytes of runs and short periods.
     pub run_bytes: u64,
@@ -42,17 +42,17 @@ pub struct MemberPlace {
     pub content: Range<u64>,
 }
 
-/// What is known of an archive.
+/// The result of a survey.
 pub struct Survey {
     pub info: ArchiveInfo,
-    /// Bytes of content: of directories the data of files, each distinct file once.
+    /// Bytes of content; for directories the data of files, each distinct file once.
     pub content_bytes: u64,
     pub total: Parts,
-    /// Of the runs: zeros.
+    /// Zeros among the runs.
     pub zero_bytes: u64,
     pub columns: Vec<Parts>,
     pub passages: Passages,
-    /// How much of the store the content up to a place has introduced.
+    /// How much of the store is introduced by the content up to a place.
     pub introduced: Curve,
     /// What the store up to a place takes in the archive.
     pub costs: Curve,
@@ -68,11 +68,10 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Surveys an archive, which is called `name`, within `memory_bytes` beside those of its
-    /// reader.
+    /// Surveys an archive called `name`, within `memory_bytes` besides its reader's.
     ///
     /// # Errors
-    /// Those of the engine; `Cancelled`.
+    /// From the engine; `Cancelled`.
     pub fn of(
         archive: &Archive,
         name: &[u8],
@@ -111,7 +110,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// What the blocks take in the archive for a range of content: of what occurs there for the
+    /// What blocks take in the archive for a range of content, counting what occurs there for the
     /// first time.
     pub fn stored_bytes(&self, content: Range<u64>) -> u64 {
         let (from, to) = (
@@ -126,15 +125,15 @@ impl Survey {
         part_of(self.content_bytes, column)..part_of(self.content_bytes, column + 1)
     }
 
-    /// Extents, those included for which references to earlier ones stand.
+    /// The number of extents, including those represented by references.
     pub fn extents(&self) -> u64 {
         self.extents
     }
 
-    /// The member that holds a place in the content, among those listed.
+    /// The listed member at a place in the content.
     pub fn member_at(&self, content_offset: u64) -> Option<usize> {
         let after = (self.members).partition_point(|place| place.content.start <= content_offset);
-        // Members without content begin at the same place as what follows.
+        // Members without content start at the same place as what follows.
         let found = self.members[..after]
             .iter()
             .rposition(|place| content_offset < place.content.end);
@@ -273,7 +272,7 @@ impl Survey {
         session: &Session,
     ) -> refrain::Result<()> {
         let mut claims = Claims::new(claims_max);
-        // What no file has, such as the headers of a tar stream, is the member's own.
+        // What belongs to no file, such as a tar stream's headers, is the member's own.
         let mut rest = self.cost_of(content.clone(), 0);
         rest.files = 0;
         loop {
@@ -330,12 +329,12 @@ fn check(session: &Session) -> refrain::Result<()> {
     }
 }
 
-/// Where a column begins, of so many bytes.
+/// Where a column starts, among `bytes`.
 pub fn part_of(bytes: u64, column: usize) -> u64 {
     (u128::from(bytes) * column as u128 / COLUMNS as u128) as u64
 }
 
-/// Calls `each` for the columns that a range has a part in, and the bytes of that part.
+/// Calls `each` for the columns that overlap a range, with the length of the overlap.
 pub fn for_each_column(bytes: u64, range: Range<u64>, mut each: impl FnMut(usize, u64)) {
     let first = u128::from(range.start) * COLUMNS as u128 / u128::from(bytes.max(1));
     let mut column = (first as usize).min(COLUMNS - 1);

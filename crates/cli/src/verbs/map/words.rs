@@ -1,4 +1,4 @@
-//! What a map says, in words and as a table.
+//! Describes a map in words and as a table.
 
 use std::fmt::Write;
 

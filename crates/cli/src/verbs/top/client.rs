@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest response that is read, in bytes; that of a service has some 10 kB.
+/// The longest response that is read, in bytes; a service's has some 10 kB.
 const RESPONSE_BYTES_MAX: u64 = 4 << 20;
 
 /// Where a service is.
@@ -35,7 +35,7 @@ impl Client {
     /// A client of the service at this address.
     pub fn new(text: &str) -> Result<Client> {
         let address = parse(text).ok_or_else(|| {
-            let why = "is no address: HOST:PORT, http://HOST:PORT or unix:PATH";
+            let why = "is not an address: HOST:PORT, http://HOST:PORT or unix:PATH";
             Failure::usage(text, why)
         })?;
         Ok(Client {
@@ -49,12 +49,12 @@ impl Client {
         let body = self.request("GET", "/.refrain/statistics")?;
         serde_json::from_slice(&body).map_err(|error| {
             let text =
-                format!("its statistics are no JSON ({error}): is it `refrain serve --http`?");
+                format!("its statistics are not JSON ({error}): is it `refrain serve --http`?");
             Failure::refused(&self.label, text)
         })
     }
 
-    /// Sets the statistics to zero.
+    /// Resets the statistics.
     pub fn reset(&self) -> Result<()> {
         self.request("POST", "/.refrain/statistics/reset").map(drop)
     }
@@ -123,7 +123,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Sends a request and reads to the end: the old version of HTTP has no chunks.
+/// Sends a request and reads to the end: HTTP/1.0 has no chunks.
 fn exchange(
     mut stream: impl Read + Write,
     host: &str,

@@ -1,4 +1,4 @@
-//! `refrain top`: the statistics of a running service as a live table.
+//! `refrain top`: shows the statistics of a running service as a live table.
 //!
 //! | file | what |
 //! |---|---|
@@ -23,7 +23,7 @@ use crate::session::Session;
 use crate::standard;
 use crate::text::json_text;
 
-/// How often a waiting run looks for a signal.
+/// How often a waiting run checks for a signal.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the verb.

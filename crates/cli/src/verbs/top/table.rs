@@ -49,7 +49,7 @@ pub fn text(address: &str, statistics: &Value) -> Option<String> {
     }
     text += &aligned(&rows);
     if called.is_empty() {
-        text += "nothing was asked for yet\n";
+        text += "no requests yet\n";
     }
     if let Some(reads) = reads_text(&metric) {
         text += &format!("\n{reads}");
@@ -74,7 +74,7 @@ fn row(operation: &Value, share: String) -> Option<[String; 10]> {
     ])
 }
 
-/// What reads found in which tier since the service began; `None` if it does not say.
+/// What reads found in which tier since the service started; `None` if it does not say.
 fn reads_text(metric: &dyn Fn(&str) -> Option<u64>) -> Option<String> {
     let (hits, misses) = (metric("cache_hits_total")?, metric("cache_misses_total")?);
     let (served, decoded) = (
@@ -111,7 +111,7 @@ fn reads_text(metric: &dyn Fn(&str) -> Option<u64>) -> Option<String> {
     ))
 }
 
-/// Rows of cells, aligned at their right ends, but the last at its left.
+/// Rows of right-aligned cells, the last one left-aligned.
 fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..COLUMNS)

@@ -48,7 +48,7 @@ impl Experiment for Atomicity {
     fn explains(&self) -> &'static str {
         "Every write is filled with one number, so a read or a result that holds two of them is \
          mixed: one call was not one step. \"Pieces\" are the lengths that stayed whole. That no \
-         mixture was seen proves nothing, it was only not seen in so many looks; POSIX demands \
+         mixture was seen proves nothing, it was only not seen in that many looks; POSIX requires \
          whole results of every read and write of a regular file, and few systems give them. What \
          must not mix needs a lock of its own."
     }

@@ -37,7 +37,7 @@ struct Record {
     /// The offset of the path in the log's text.
     path_start: u64,
     path_bytes: u32,
-    /// Whether the text is no path, but the bytes of the content themselves.
+    /// Whether the text is not a path, but the bytes of the content themselves.
     is_content: bool,
 }
 
