@@ -10,7 +10,7 @@ use refrain::{
     BlockInfo, CompressOptions, Content, ErrorKind, MemberInput, Progress, Watch, compress,
 };
 
-/// Prints the progress, and cancels the run after so many bytes.
+/// Prints the progress, and cancels the run after this many bytes.
 struct Impatient {
     content_bytes_max: u64,
     stop: AtomicBool,
@@ -23,8 +23,8 @@ impl Watch for Impatient {
             progress.content_bytes_done, progress.content_bytes_total, progress.archive_bytes
         );
         if progress.content_bytes_done >= self.content_bytes_max {
-            // Setting this flag cancels the run. Any thread may set it, and a signal handler as
-            // well.
+            // Setting this flag cancels the run. Any thread may set it, and so may a signal
+            // handler.
             self.stop.store(true, Ordering::Relaxed);
         }
     }

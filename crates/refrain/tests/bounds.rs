@@ -1,5 +1,5 @@
-//! What a forged archive costs its reader: each case ends with success or with a limit error that
-//! names the limit, within a stated number of decoded bytes and of memory. Nothing is timed.
+//! The cost of forged archives for their reader: each case ends with success or with a limit error
+//! that names the limit, within a stated number of decoded bytes and of memory. Nothing is timed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -23,19 +23,19 @@ use refrain_testkit::{ForgedArchive, uncoded};
 #[global_allocator]
 static HEAP: CountingHeap = CountingHeap::new();
 
-/// The heap and the stages are those of the process: one test at a time.
+/// Heap and stages belong to the process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// What a read cost.
+/// The cost of a read.
 struct Cost {
     decoded_bytes: u64,
     heap_bytes: u64,
 }
 
-/// Runs no test beside this one.
+/// Keeps other tests from running at the same time.
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -291,11 +291,11 @@ fn any_range_of_a_fill_of_2_to_the_50_bytes_is_read_at_once() {
     archive.check_content_limit(16 * TIB).unwrap();
 }
 
-/// Blocks that no cache of 128 MiB holds together.
+/// More blocks than a cache of 128 MiB can hold.
 const BLOCKS: u64 = 8;
 const BLOCK_BYTES: u64 = 24 << 20;
 const COPIES: u64 = 90_000;
-/// Together more than a read that decodes only the beginnings of blocks.
+/// In total more than a read that decodes only the beginnings of blocks.
 const COPIED_BYTES: u64 = 3 * COPIES;
 
 /// Copies of three bytes from each block in turn follow the blocks.
@@ -330,7 +330,7 @@ fn alternating_copies_from_blocks_larger_than_the_cache_end_at_the_work_limit() 
     let decoded = cost.decoded_bytes;
     let read_bound = GIB + COPIED_BYTES + archive.len() as u64;
     assert!(decoded > GIB / 2 && decoded <= read_bound, "{decoded}");
-    // Each read counts on its own.
+    // Each read counts separately.
     for at in 0..100 {
         let mut two = [0; 2];
         let (read, _) = measured(|| opened.read_at(0, after_blocks + at, &mut two));
@@ -363,7 +363,7 @@ fn a_chain_of_repeats_is_read_in_parts_and_refused_as_a_whole() {
     let text = refrain_testkit::data::text(1000, 3);
     archive.extents([fresh(1000)]);
     archive.block(&text);
-    // Each epoch repeats the one before a hundred times: 16 levels would be 10^35 bytes.
+    // Each epoch repeats the previous one a hundred times: 16 levels would be 10^35 bytes.
     let mut start = 0;
     let mut repeat = |archive: &mut ForgedArchive, times: usize| {
         let end = archive.content_bytes();
@@ -435,7 +435,7 @@ fn millions_of_one_byte_extents_need_memory_in_the_budget_or_are_refused() {
     });
 }
 
-/// A directory of so many files that are all the same content, a fill.
+/// A directory of this many files with the same content, a fill.
 fn shared(content_bytes: u64, files: usize, view_bytes: u64) -> Vec<u8> {
     shared_with_hash(content_bytes, files, view_bytes, [0; 32])
 }
@@ -463,7 +463,7 @@ fn shared_with_hash(
 #[test]
 fn files_that_share_their_content_count_each() {
     let _alone = alone();
-    // Together 2^50 bytes.
+    // 2^50 bytes in total.
     let archive = shared(GIB, 1 << 20, 1 << 50);
     assert!(archive.len() < 4_000_000, "{}", archive.len());
     let mut targets = Counted::new(u64::MAX);
@@ -488,7 +488,7 @@ fn a_view_that_is_longer_than_stated_is_refused() {
     let archive = shared_with_hash(MIB as u64, 100, 1000, hash);
     let limit = 10 * MIB as u64;
     extract_both(&archive, &reading(Some(limit)), |result, targets, _| {
-        // From front to back the end of the member contradicts its entries.
+        // A forward pass finds that the end of the member contradicts its entries.
         let kind = result.unwrap_err().kind;
         assert!(
             matches!(kind, ErrorKind::Damaged | ErrorKind::Limit),

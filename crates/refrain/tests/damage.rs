@@ -21,7 +21,7 @@ static HEAP: CountingHeap = CountingHeap::new();
 /// The memory of a reader.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// The most content of a sample, also after a harmless change, with room for the extents of a
+/// The maximum content of a sample, even after a harmless change, with room for the extents of a
 /// forged one.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
@@ -77,7 +77,7 @@ fn small_sample(codec: &str) -> Arc<Sample> {
 
 /// Several blocks and several epochs in some tens or hundreds of KiB.
 fn many_frames_sample(codec: &str) -> Arc<Sample> {
-    // Repeats that are near enough for the codec fill the store and take little of the archive.
+    // Repeats near enough for the codec fill the store and take little of the archive.
     let repeats = data::periodic(5 * MIB, 3_000, 4);
     let mut members = vec![
         file("repeats", &repeats),
@@ -203,7 +203,7 @@ fn check(sample: &Sample, mutation: &Mutation) -> usize {
         walked[0], walked[1],
         "{what}: file and pipe judge differently"
     );
-    // Reading by the index touches a part of the archive only, so damage elsewhere may remain
+    // Reading by the index touches only a part of the archive, so damage elsewhere may remain
     // undetected, but no frame that is read may be wrong. A forged archive with correct checksums
     // may have other content, which only the hash of the whole member detects.
     let is_forged = mutation.expectation == Expectation::RejectedOrHarmless;

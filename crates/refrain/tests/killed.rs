@@ -1,4 +1,4 @@
-//! A run that is killed leaves the old file complete and nothing of the new one.
+//! A killed run leaves the old file complete and nothing of the new one.
 //!
 //! The test runs itself as a child that compresses or extracts forever, and kills it with
 //! `SIGKILL`, so that no cleanup can run.
@@ -62,7 +62,7 @@ fn child() {
     }
 }
 
-/// Writes the member except for its end, and then waits to be killed.
+/// Writes the member except its end, and then waits to be killed.
 struct Endless(PathBuf);
 
 impl Targets for Endless {

@@ -1,8 +1,8 @@
-//! The memory remains within the budget for any size of input. The heap is measured; the index, a
-//! mapping of its own, is added.
+//! Memory stays within the budget for any size of input. The heap is measured; the index, a
+//! separate mapping, is added.
 //!
 //! The content is generated while it is read and compared while it is written, so that the test
-//! itself holds nothing of it.
+//! itself holds none of it.
 
 // Helpers of tests may panic.
 #![allow(
@@ -141,7 +141,7 @@ impl Generator {
     }
 }
 
-/// Pipes of which the first is slow, so that the others are read as far as there is memory.
+/// Pipes, the first of which is slow, so that the others are read as far as memory allows.
 fn slow_and_fast_pipes() -> Vec<MemberInput> {
     let slow = Generator { pieces: 60 };
     let slow = Generated::new(move |number| {
@@ -159,7 +159,7 @@ fn slow_and_fast_pipes() -> Vec<MemberInput> {
     members
 }
 
-/// The most memory in percent of the budget, by the peak of a counting allocator.
+/// The maximum memory in percent of the budget, by the peak of a counting allocator.
 const PERCENT_MAX: u64 = 110;
 
 /// The index is mapped, not on the heap: a quarter of the budget.
@@ -219,7 +219,7 @@ fn the_peak_of_the_memory_is_within_the_budget() {
     let folder = tempfile::tempdir().unwrap();
     let generator = Generator { pieces: 300 };
     let mut shares = vec![];
-    // The larger budget takes as long again; larger scales have it, too.
+    // The larger budget takes as long again; larger scales include it too.
     let budgets = [128 << 20, 256 << 20];
     let budgets = budgets.iter().copied().take(scaled(1) as usize);
     for memory_bytes in budgets.clone() {

@@ -39,7 +39,7 @@ fn verbs_come_first_and_values_and_paths_are_known() {
     assert!(verbs.contains(&"ls".to_string()), "{verbs:?}");
     assert!(verbs.iter().all(|verb| !verb.starts_with('-')), "{verbs:?}");
     assert_eq!(offered(&case, &["refrain", "decom"]), ["decompress"]);
-    // Files are the shell's: nothing is offered instead of them.
+    // Files are left to the shell: nothing is offered instead of them.
     assert!(offered(&case, &["refrain", "compress", ""]).is_empty());
     assert!(offered(&case, &["refrain", "compress", "-v", ""]).is_empty());
     assert!(offered(&case, &["refrain", "cat", ""]).is_empty());
@@ -56,7 +56,7 @@ fn verbs_come_first_and_values_and_paths_are_known() {
         assert_eq!(inside("docs/"), ["docs/a file.md", "docs/b.md"]);
         assert_eq!(inside("docs/a"), ["docs/a file.md"]);
     }
-    // A level of a codec that is not among the values is still taken.
+    // A codec level that is not among the values is still accepted.
     case.ok("compress -q -f --codec zstd:19 p");
     let refused = case.fails("compress -q -f --level 10 p", 1);
     assert!(refused.contains("1..=9"), "{refused}");

@@ -115,7 +115,7 @@ fn directories_go_below_the_current_directory_and_files_beside_their_archive() {
     assert_eq!(case.read("there/part/proj/main.c"), b"v1");
     at("there", "decompress -q ../live/proj.rfn -o root");
     assert_eq!(case.read("there/root/main.c"), b"v1");
-    // Nothing beside the archive was touched, but by a single file.
+    // Nothing beside the archive was touched, except for a single file.
     assert_eq!(case.read("live/proj/main.c"), b"v2");
     assert_eq!(case.read("live/one"), b"newer");
     let told = at("there", "decompress -f ../live/one.rfn");
@@ -140,7 +140,7 @@ fn an_archive_is_as_closed_as_its_most_closed_source() {
     }
     write("d/y", 0o600);
     let mode = |name: &str| fs::metadata(case.path(name)).unwrap().permissions().mode() & 0o777;
-    // What the mask of this process leaves.
+    // As the umask of this process leaves it.
     let usual = mode(&case.write("usual", b"").to_string_lossy());
     let archive = |sources: &str| {
         let line = format!("compress -q -f {sources} -o x.rfn");
@@ -200,7 +200,7 @@ fn a_password_leaves_the_arguments() {
     use std::io::Read;
     use std::process::Stdio;
     let case = Case::new();
-    // Standard input never ends, so the process waits for it when it is looked at.
+    // Standard input never ends, so the process is waiting for it when it is examined.
     let mut command = case.command(case.program_link("lrzip"), "-q --encrypt=secret -o out.lrz");
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

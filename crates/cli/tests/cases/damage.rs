@@ -1,4 +1,4 @@
-//! Damaged archives: exit code 2, what is whole is restored, the rest is named.
+//! Damaged archives: exit code 2, intact data is restored, the rest is reported.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ fn archive(case: &Case) -> Vec<u8> {
     case.read("good.rfn")
 }
 
-/// Every verb that reads all of an archive says that `bad.rfn` is damaged, from a file and from a
-/// pipe, and delivers nothing but the beginning of `content`.
+/// Every verb that reads a whole archive reports `bad.rfn` as damaged, from a file and from a pipe,
+/// and delivers nothing but the beginning of `content`.
 fn refused(case: &Case, bytes: &[u8], content: &[u8], what: &str) {
     case.write("bad.rfn", bytes);
     let check_output = |line: &str| {
@@ -160,7 +160,7 @@ fn one_damage_costs_the_files_that_need_it() {
         }
     }
 
-    // What is whole is read without a word about the rest.
+    // Intact files are read without a word about the rest.
     let whole = files.keys().find(|name| !lost.contains(name)).unwrap();
     for line in [
         format!("decompress -q bad.rfn {whole} -o one/"),

@@ -1,5 +1,5 @@
-//! What a newcomer tries first: patterns, names of pipes, directories as outputs, and archives that
-//! lie in the directory that they hold.
+//! What a newcomer tries first: patterns, names of pipes, directories as outputs, and archives
+//! inside the directory that they store.
 
 use std::fs;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn cat_takes_patterns_and_several_paths() {
     assert_eq!(cat("cat p.rfn docs/?.md"), "a\nb\nx\n");
     assert_eq!(cat("cat p.rfn src/main.rs docs/a.md"), "fn main() {}\na\n");
     assert_eq!(cat("cat p.rfn *.rs README.md"), "fn main() {}\nreadme\n");
-    // A file of this name counts, whatever else the pattern would match.
+    // A file with this name wins, whatever else the pattern would match.
     assert_eq!(cat("cat p.rfn docs/[x].md"), "brackets\n");
     assert_eq!(cat("cat p.rfn src/*.md"), "readme\n", "a hard link");
     for (line, part) in [
@@ -129,7 +129,7 @@ fn a_directory_goes_to_standard_output_as_a_tar_stream() {
     let part = case.ok("cat p.rfn src").stdout;
     let output = case.pipe("tar", "-xO src/link.md", &part);
     assert_eq!(expect(output, 0, "tar -xO").stdout, b"readme\n");
-    // A stream cannot give a part of itself before it is read.
+    // A stream cannot yield a part of itself before it is read.
     let archive = case.read("p.rfn");
     let refused = case.pipe(REFRAIN, "decompress - -- docs", &archive);
     assert!(expect(refused, 1, "a part of a pipe").stdout.is_empty());
@@ -198,7 +198,7 @@ fn pipes_of_the_shell_are_members_called_stdin() {
     assert_eq!(lines(&case, "list z.rfn"), ["stdin"]);
 }
 
-/// A directory with a file, an earlier archive, and a hard link to that below.
+/// A directory with a file, an earlier archive, and a hard link to the archive in a subdirectory.
 fn directory_with_an_archive(case: &Case, archive: &str) {
     case.write("d/file", b"content");
     case.write("d/sub/other", b"content too");
@@ -225,7 +225,7 @@ fn an_archive_does_not_hold_itself() {
         );
         let told = text(&output.stderr);
         let names = lines(&case, "list d/in.rfn");
-        // The first run replaces the file, and with it the name that the hard link leads to.
+        // The first run replaces the file, and thus where the hard link leads.
         let is_first = line.ends_with(" in.rfn");
         let expected = if is_first {
             vec![".", "file", "sub", "sub/other"]
@@ -297,7 +297,7 @@ fn a_trace_is_not_in_the_archive_that_it_is_about() {
     assert_eq!(lines(&case, "list x.rfn"), [".", "file"]);
 }
 
-/// What a run with `-v` names on standard error, in the order of the names, without its summary.
+/// What a run with `-v` names on standard error, sorted, without its summary.
 fn named(case: &Case, line: &str) -> Vec<String> {
     let told = text(&case.ok(line).stderr);
     let mut names: Vec<String> = told.lines().map(str::to_string).collect();

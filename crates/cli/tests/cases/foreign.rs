@@ -1,4 +1,4 @@
-//! Files of other formats, made by their own programs: read by every verb.
+//! Files of other formats, created by their own programs: read by every verb.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -16,7 +16,7 @@ const PROGRAMS: [(&str, &str, &str); 5] = [
 
 fn pack(case: &Case, program: &str, name: &str, suffix: &str) -> String {
     let packed = format!("{name}.{suffix}");
-    // lz4 writes to standard output if that is no terminal, unless the output is named.
+    // lz4 writes to standard output if that is not a terminal, unless the output is named.
     let line = match program {
         "lz4 -q" => format!("-q -f {name} {packed}"),
         _ => {
@@ -120,7 +120,7 @@ fn the_number_of_threads_changes_nothing() {
     expect(case.command("xz", line).output().unwrap(), 0, line);
     for packed in ["x.bz2", "x.xz"] {
         let whole = case.read(packed);
-        // Whole, changed far behind the beginning, and cut.
+        // Whole, changed far from the beginning, and truncated.
         let mut changed = whole.clone();
         changed[whole.len() * 3 / 4] ^= 0x10;
         let cut = whole[..whole.len() * 3 / 4].to_vec();
@@ -154,8 +154,8 @@ fn the_number_of_threads_changes_nothing() {
     assert!(blocks("y") < blocks("x"), "{} {}", blocks("y"), blocks("x"));
 }
 
-/// Data that do not compress are stored as they are, so a changed byte is found by nothing but the
-/// checksum, which comes later.
+/// Incompressible data is stored, so a changed byte is found only by the checksum, which comes
+/// later.
 #[test]
 fn a_range_is_compared_with_the_checksum_that_covers_it() {
     for (program, suffix, _) in PROGRAMS {
@@ -267,7 +267,7 @@ fn the_content_is_compressed_with_unpack() {
         case.ok("decompress -q x.tar.rfn");
         assert!(case.read("x.tar") == stream, "{program}");
 
-        // From a pipe, and several at once; what is not compressed is taken as it is.
+        // From a pipe, and several at once; uncompressed input is taken as it is.
         let bytes = case.read(&packed);
         let output = expect(
             case.pipe(REFRAIN, "compress -q --unpack -o -", &bytes),

@@ -1,4 +1,4 @@
-//! `refrain hash` beside md5sum and sha256sum; further digests in archives.
+//! `refrain hash` compared with md5sum and sha256sum; further digests in archives.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Names are data: no terminal and no reader of JSON gets a control character from one, and no
-//! name is an option.
+//! Names are data: neither terminals nor readers of JSON get a control character from them, and
+//! names are never options.
 
 use std::process::Output;
 
@@ -12,7 +12,7 @@ fn is_command(c: char) -> bool {
     c.is_control() && c != '\n'
 }
 
-/// The output of a run, none of whose streams has commands for a terminal.
+/// The output of a run. None of its streams has commands for a terminal.
 fn checked(case: &Case, words: &[&str]) -> Output {
     let mut command = case.command(REFRAIN, "");
     let output = command.args(words).output().unwrap();

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
-/// Runs `refrain` with the arguments in `line` behind `before`, in a shell of the test directory.
+/// Runs `refrain` with the arguments in `line` after `before`, in a shell of the test directory.
 fn in_shell(case: &Case, before: &str, program: &str, line: &str) -> Command {
     let mut command = case.command("sh", "-c");
     command.arg(format!("{before} exec {program} {line}"));
@@ -70,7 +70,7 @@ fn a_closed_stream_is_an_error_for_the_verbs_that_need_it() {
         expect(shell(&case, "", &format!("{line} {closed}")), 0, line);
     }
     assert!(case.read("out") == case.read("f"));
-    // What was passed on purpose is what it is.
+    // Anything passed on purpose is used unchanged.
     let output = shell(&case, "", "compress -q - -o empty.rfn 0<>/dev/null");
     expect(output, 0, "an empty input");
 }
@@ -102,8 +102,8 @@ fn set_non_blocking(descriptor: impl AsFd) {
     fcntl_setfl(descriptor, flags | OFlags::NONBLOCK).unwrap();
 }
 
-/// A pipe whose writing end is in non-blocking mode and which has no room left, with as much in it
-/// as the program would make room for.
+/// A full pipe whose writing end is in non-blocking mode, with as much in it as the program would
+/// make room for.
 fn full_pipe() -> (File, File, usize) {
     let (reader, writer) = std::io::pipe().unwrap();
     let (reader, mut writer) = (

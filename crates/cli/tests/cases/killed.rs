@@ -1,5 +1,5 @@
-//! Runs that are killed at random moments: the source or the result is whole, and what existed
-//! before is there, old or new.
+//! Runs killed at random moments: the source or the result is complete, and what existed before
+//! still exists, old or new.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::support::{Case, EntryState, REFRAIN, expect, incompressible, mixture,
 /// Kills at scale 1, for each command.
 const KILLS: u32 = 3;
 
-/// Runs a command to its end, to know how long that takes, then kills it at random moments of
-/// that time. `prepare` makes the state before each run, `check` looks at what is left.
+/// Runs a command to its end to measure its duration, then kills it at random moments. `prepare`
+/// creates the state before each run, `check` examines what is left.
 fn kill_often(case: &Case, line: &str, prepare: &dyn Fn(), check: &dyn Fn(&str)) {
     prepare();
     let start = Instant::now();
@@ -114,7 +114,7 @@ fn restored_over_a_tree_every_file_is_the_old_or_the_new_one() {
     let old = below(&case.path("d"));
     kill_often(&case, "decompress -q -f d.rfn -o d", &prepare, &|what| {
         let mut found = below(&case.path("d"));
-        // Files without their names yet, which the next run removes.
+        // Files without their final names, which the next run removes.
         found.retain(|entry| !entry.path.contains(".refrain-part"));
         assert_eq!(found.len(), old.len(), "{what}: other files");
         for (found, (old, new)) in found.iter().zip(old.iter().zip(&new)) {

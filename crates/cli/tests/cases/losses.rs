@@ -1,5 +1,5 @@
-//! Whatever is lost on the way is said: by the exit code, by a word even with `-q`, by
-//! `"complete": false`, and `--rm` keeps the source.
+//! Every loss is reported: by the exit code, by a word even with `-q`, and by `"complete": false`;
+//! and `--rm` keeps the source.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -14,9 +14,9 @@ struct Lossy {
     exit: i32,
     /// Paths inside, for tar streams that are restored as files.
     paths: &'static str,
-    /// Whether `test` finds it, too: a damaged tar comes back byte for byte.
+    /// Whether `test` finds it too: a damaged tar comes back byte for byte.
     test_finds: bool,
-    /// A file that must be restored all the same, and its content.
+    /// A file that must still be restored, and its content.
     whole: Option<(&'static str, &'static [u8])>,
 }
 
@@ -58,7 +58,7 @@ fn lrz(case: &Case) -> Vec<u8> {
     case.read("x.lrz")
 }
 
-/// A zip file of `aa/f` and `aa/g`, or what else the options make of them.
+/// A zip file of `aa/f` and `aa/g`, or of whatever the options select.
 fn zip(case: &Case, options: &str) -> Vec<u8> {
     case.write("aa/f", b"content of f");
     case.write("aa/g", b"content of g");
@@ -80,7 +80,7 @@ fn with_fifo_mode(mut zip: Vec<u8>) -> Vec<u8> {
     zip
 }
 
-/// The first entry has a method that nobody knows.
+/// The first entry has an unknown method.
 fn with_unknown_method(mut zip: Vec<u8>) -> Vec<u8> {
     let at = directory_at(&zip);
     (zip[8], zip[at + 10]) = (200, 200);
@@ -304,7 +304,7 @@ fn a_tar_that_is_cut_off_comes_back_and_its_whole_files_are_read() {
     assert!(case.read("back.tar") == bytes && !case.exists("c.rfn"));
 }
 
-/// GNU tar names both, too.
+/// As GNU tar does, names both.
 #[test]
 fn entries_of_unknown_kinds_are_named_and_parts_of_other_volumes_lost() {
     let case = Case::new();
@@ -348,7 +348,7 @@ fn lrzuntar_keeps_what_is_before_a_cut_and_says_what_is_behind_the_end() {
     assert!(case.exists("d/f3"));
 }
 
-/// Only a regular file that was made is a copy.
+/// Only a newly created regular file counts as a copy.
 #[test]
 fn sources_whose_copy_is_no_regular_file_are_kept() {
     let case = Case::new();
@@ -376,7 +376,7 @@ fn sources_whose_copy_is_no_regular_file_are_kept() {
     case.ok("compress -q --rm x -o pipe");
     let read = reader.wait_with_output().unwrap().stdout;
     assert!(read == case.read("x.rfn") && case.exists("x"));
-    // Of a part, the rest would be lost.
+    // With a part, the rest would be lost.
     case.write("d/a", b"a");
     case.write("d/b", b"b");
     case.ok("compress -q d");
@@ -414,7 +414,7 @@ fn lrzip_deletes_what_is_in_a_regular_file_only() {
     assert!(!case.exists("x.lrz"));
 }
 
-/// A descriptor is written where it is, by any name.
+/// A descriptor is written in place, under any name.
 #[test]
 fn an_open_descriptor_is_written_and_not_replaced() {
     let case = Case::new();

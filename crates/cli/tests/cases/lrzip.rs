@@ -1,4 +1,4 @@
-//! Archives of lrzip: those in `golden/lrzip`, and new ones if `lrzip` is installed.
+//! lrzip archives: those in `golden/lrzip`, and new ones if `lrzip` is installed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -128,7 +128,7 @@ fn damaged_archives_leave_no_output() {
     let message = case.fails("decompress -q bad.lrz", 2);
     assert!(message.contains("MD5"), "{message}");
     assert!(!case.exists("bad"));
-    // Bytes after the archive are no part of the result.
+    // Bytes after the archive are not part of the result.
     case.write("more.lrz", &[&good[..], b"more"].concat());
     let text = case.fails("test more.lrz", 2);
     assert!(text.contains("4 bytes follow"), "{text}");

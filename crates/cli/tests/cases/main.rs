@@ -21,7 +21,9 @@
 //! | `damage` | broken archives |
 //! | `documents` | every command that README and docs/ show |
 //! | `mutations` | archives of every kind, changed at random |
-//! | `losses` | what is lost is said by the exit code, a word, `complete`, and `--rm` |
+//!
+//! `losses`
+//! losses are reported by the exit code, a word, `complete`, and `--rm`
 //! | `reading` | info, list, cat |
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
@@ -30,11 +32,19 @@
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
 //! | `hostile_names` | names that are commands to terminals |
-//! | `hash` | digests, beside md5sum and sha256sum |
-//! | `killed` | runs that are killed at random moments |
+//!
+//! `hash`
+//! digests, compared with md5sum and sha256sum
+//!
+//! `killed`
+//! runs killed at random moments
 //! | `lab` | measurements of the machine, and its profile |
-//! | `foreign` | files of other formats, made by their own programs |
-//! | `lrzip` | archives of lrzip |
+//!
+//! `foreign`
+//! files of other formats, created by their own programs
+//!
+//! `lrzip`
+//! lrzip archives
 //! | `lrzip_command` | the lrzip command without a comparison |
 //! | `completion` | what bash completes |
 //! | `confined` | members that try to leave their place; where members go, who reads them |

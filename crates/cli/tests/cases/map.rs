@@ -1,4 +1,4 @@
-//! `refrain map`: the numbers beside those of `info` and of a naive count, the page in a browser.
+//! `refrain map`: its numbers compared with `info` and with a naive count, the page in a browser.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn sum_of(rows: &Value, name: &str) -> u64 {
     rows.map(|row| number(&row[name])).sum()
 }
 
-/// The sums that must agree, whatever the archive.
+/// The sums that must agree for any archive.
 fn check_sums(map: &Value, info: &Value) {
     assert_eq!(map["is_exact"], true);
     for name in ["archive_bytes", "store_bytes"] {
@@ -114,7 +114,7 @@ fn a_folder_costs_what_occurs_there_for_the_first_time() {
     let (a, b) = (found["a"], found["b"]);
     assert_eq!(number(&a["file_bytes"]), 290_000);
     assert_eq!(number(&b["file_bytes"]), 330_000);
-    // The shared content is paid for once, whoever has it first.
+    // Shared content is paid for once, by whoever has it first.
     let first = number(&a["first_bytes"]) + number(&b["first_bytes"]);
     assert!((320_000..322_000).contains(&first), "{first}");
     let zeros = found["<img src=x onerror=alert(1)>"];
@@ -188,7 +188,7 @@ fn outputs_are_written_by_their_suffix_and_not_overwritten() {
         case.ok(&format!("map x.rfn -o {name} -f"));
     }
     let (mut map, _) = numbers(&case, "x.rfn");
-    // How the run went is not in the file.
+    // The course of the run is not in the file.
     let of_run = ["complete", "losses", "problems"];
     map.as_object_mut()
         .unwrap()
@@ -236,7 +236,7 @@ fn two_archives_share_what_both_hold() {
     let both = compared("map --json a.rfn b.rfn");
     for side in both["archives"].as_array().unwrap() {
         let found = number(&side["shared_bytes"]);
-        // All but the first and the last piece.
+        // All except the first and last piece.
         assert!((1_950_000..=2_000_000).contains(&found), "{found}");
         assert_eq!(sum(&side["columns"]), found);
         assert!(number(&side["stored_bytes"]).abs_diff(found) < 50_000);

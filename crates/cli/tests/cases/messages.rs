@@ -64,7 +64,7 @@ fn no_message_names_a_file_twice() {
     }
 }
 
-/// An archive of members with these names, which the command line would never give them.
+/// An archive of members with names that the command line would never give them.
 fn archive_of(names: &[&str]) -> Vec<u8> {
     let member = |name: &&str| MemberInput {
         name: (*name).into(),
@@ -272,7 +272,7 @@ fn what_is_left_out_is_counted_and_named() {
     assert!(told.contains("missing.rfn: No such file"), "{told}");
 }
 
-/// A tar stream with a file of a kind that nobody knows.
+/// A tar stream with a file of an unknown kind.
 fn tar_with_an_unknown_kind(case: &Case, name: &str) {
     case.write("entry", b"content");
     let line = format!("-cf {name} entry");

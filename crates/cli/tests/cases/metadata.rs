@@ -17,7 +17,7 @@ use crate::support::{Case, REFRAIN, expect, incompressible, json, json_lines};
 
 /// An ordinary user, for tests that run as root.
 const NOBODY: u32 = 65_534;
-/// A user and a group that no machine knows by name.
+/// A user and a group without a name on any machine.
 const STRANGER: (u32, u32) = (123_456, 234_567);
 /// The length of the sparse file, most of which is holes.
 pub const SPARSE_BYTES: u64 = 64 << 20;
@@ -333,7 +333,7 @@ fn a_user_gets_all_that_is_permitted_and_is_told_the_rest() {
     for (name, state) in &found {
         assert_eq!(state, &expected[name], "{name}");
     }
-    // Asked for, what is not permitted is a failure.
+    // If requested explicitly, what is not permitted is a failure.
     let line = "decompress tree.rfn -o same --same-owner";
     let message = String::from_utf8(expect(run_as_user(&case, line), 4, line).stderr).unwrap();
     assert!(
@@ -431,7 +431,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_stored() {
         "{message}"
     );
     assert!(!case.exists("strict.rfn"));
-    // A socket alone is no failure.
+    // A socket alone is not a failure.
     fs::remove_file(case.path("tree/secret")).unwrap();
     fs::set_permissions(case.path("tree/closed"), Permissions::from_mode(0o755)).unwrap();
     expect(

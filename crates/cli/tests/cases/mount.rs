@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::metadata::{SPARSE_BYTES, assert_same, create_tree, is_root};
 use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snapshot};
 
-/// Whether there is a device to mount with. Where there is none, the cases of this file prove
-/// nothing and say so.
+/// Whether there is a device to mount with. Otherwise the cases in this file prove nothing and say
+/// so.
 #[allow(clippy::print_stderr)] // A test that proves nothing must report it.
 fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists() && is_root();
@@ -80,7 +80,7 @@ impl Mounted {
         self.unmount_with(0)
     }
 
-    /// The same, if the program ends with this exit code.
+    /// As above, for a program that ends with this exit code.
     fn unmount_with(self, exit: i32) -> String {
         let mut command = Command::new("fusermount3");
         let status = command.args(["-u", &self.directory]).status();
@@ -211,7 +211,7 @@ fn a_tar_stream_is_seen_as_its_files() {
     create_tree(&case);
     let line = "--format=pax --xattrs --xattrs-include=* -S -cf t.tar ./tree";
     expect(case.command("tar", line).output().unwrap(), 0, line);
-    // The later of two files with one name is that which counts.
+    // The later of two files with one name wins.
     fs::write(case.path("tree/plain"), b"newer").unwrap();
     let line = "--format=pax --xattrs --xattrs-include=* -rf t.tar ./tree/plain";
     expect(case.command("tar", line).output().unwrap(), 0, line);
@@ -398,7 +398,7 @@ fn damage_is_an_error_of_its_range_alone() {
         .read_to_end(&mut all);
     assert_eq!(read.unwrap_err().raw_os_error(), Some(5));
     assert!(content.starts_with(&all));
-    // What was lost while it served decides the exit code, and is summed up.
+    // Losses while serving decide the exit code, and are summed up.
     let message = mounted.unmount_with(2);
     let lines: Vec<&str> = message.lines().collect();
     assert_eq!(lines.len(), 2, "{message}");

@@ -1,10 +1,10 @@
-//! Options that would have no effect on what is opened are refused, and nothing is written.
+//! Options without effect on what is opened are refused, and nothing is written.
 
 use std::fs;
 
 use crate::support::{Case, REFRAIN, expect};
 
-/// Files in every format that is read, none of which is encrypted, and a password.
+/// Unencrypted files in every readable format, and a password.
 fn plain_archives(case: &Case) -> Vec<&'static str> {
     case.write("secret", b"TOP SECRET\n");
     case.write("tree/secret", b"TOP SECRET\n");

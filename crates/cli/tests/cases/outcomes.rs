@@ -166,8 +166,7 @@ fn a_reader_that_closes_the_output_is_no_failure() {
     }
 }
 
-/// Sends a signal to a running command, and expects it to end with 128 plus the number of the
-/// signal.
+/// Sends a signal to a running command, and expects it to end with 128 plus the signal number.
 fn interrupt(mut child: std::process::Child, signal: &str, what: &str) {
     std::thread::sleep(Duration::from_millis(300));
     let kill = Command::new("kill")

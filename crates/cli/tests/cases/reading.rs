@@ -215,7 +215,7 @@ fn a_long_list_and_json_lines_have_all_that_is_known() {
         (&lines[3]["kind"], &lines[3]["path"]),
         (&json!("file"), &json!("file"))
     );
-    // A failure is a line, too, and the other archives are listed.
+    // A failure is a line too, and the other archives are listed.
     let output = expect(case.run("list --json missing.rfn both.rfn"), 4, "missing");
     let lines = json_lines(&output.stdout);
     assert_eq!(lines.len(), 5);
@@ -330,7 +330,7 @@ fn a_scan_reads_an_archive_without_an_index() {
     for verb in ["info", "list"] {
         let told = case.fails(&format!("{verb} cut.rfn"), 2);
         assert!(told.contains("--scan reads what is left"), "{verb}: {told}");
-        // What is there is shown, and that it is not all.
+        // Shows what is there, and reports that it is not all.
         let output = expect(case.run(&format!("{verb} --scan cut.rfn")), 2, verb);
         assert!(
             !output.stdout.is_empty() && !output.stderr.is_empty(),

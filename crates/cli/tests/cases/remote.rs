@@ -1,4 +1,4 @@
-//! Archives behind URLs: every verb that reads says and writes what it does for a file.
+//! Archives behind URLs: every reading verb says and writes the same as for a file.
 
 use std::process::Output;
 
@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command for the file and for the URL, and expects the same but for the name.
+/// Runs a command for the file and for the URL, and expects the same except for the name.
 fn same(case: &Case, line: &str, url: &str) -> Output {
     let local = case.ok(&line.replace("URL", "x.rfn"));
     let remote = case.ok(&line.replace("URL", url));
@@ -150,7 +150,7 @@ fn a_replaced_archive_is_an_error_and_leaves_nothing() {
         case.ok("compress -q -1 x");
     });
     std::fs::remove_file(case.path("x")).unwrap();
-    // The object is another one from the third request on.
+    // The object is replaced at the third request.
     for number in 3..200 {
         server.fault_at(number, Fault::OtherTag);
     }
@@ -184,7 +184,7 @@ fn refusals_are_clear() {
     server.fault_always(Some(Fault::IgnoreRange));
     let told = case.fails(&format!("test -q {url}"), 6);
     assert!(told.contains("does not send ranges"), "{told}");
-    // A file that is called like a URL.
+    // A file with the name of a URL.
     case.write("https:/y.rfn", &case.read("x.rfn"));
     case.ok("test -q ./https://y.rfn");
     let told = case.fails("list s3://bucket", 1);

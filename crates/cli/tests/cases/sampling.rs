@@ -1,6 +1,6 @@
 //! `--profile=FILE.svg`, `.html`, `.pb.gz`: what is sampled, in a browser, and what is refused.
 //!
-//! Where the kernel forbids samples, the cases check that it is said and that nothing is done.
+//! If the kernel forbids sampling, the cases check that this is reported and nothing is done.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Case, REFRAIN, expect, mixture};
 
-/// Compresses with samples into a file of this name. `None` where they are refused.
+/// Compresses with samples into a file with this name. `None` if they are refused.
 #[allow(clippy::print_stderr, reason = "a case that cannot run says so")]
 fn sampled(case: &Case, name: &str) -> Option<Vec<u8>> {
     case.write("x", &mixture(24_000_000));

@@ -75,7 +75,7 @@ fn patterns_leave_out_parts_of_a_directory() {
         assert_eq!(files(&case, "part.rfn"), expected, "{options}");
         case.ok("test -q part.rfn");
     }
-    // Directories above what is included are stored with their own metadata, others are not.
+    // Directories above included entries are stored with their own metadata, others are not.
     case.ok("compress -qf tree -o part.rfn --include /docs/deep");
     assert_eq!(
         listed(&case, "part.rfn"),
@@ -145,7 +145,7 @@ fn a_list_of_paths_can_be_compressed_and_fed_back() {
         assert_eq!(snapshot(&case.path("tree")), snapshot(&case.path("again")));
         fs::remove_dir_all(case.path("again")).unwrap();
     }
-    // A part of a list, from the directory itself; a directory does not bring what is below it.
+    // A part of a list, from the directory itself; a directory does not include what is below it.
     let paths = case.ok("list -0 tree.rfn *.html docs/deep").stdout;
     let mut command = case.command(REFRAIN, "compress -q --files-from paths -0 -o ../part.rfn");
     case.write("tree/paths", &paths);
@@ -172,7 +172,7 @@ fn a_list_of_paths_can_be_compressed_and_fed_back() {
         listed(&case, "part.rfn"),
         [".", "docs", "src", "src/main.c"]
     );
-    // What is listed and does not exist is named.
+    // Listed paths that do not exist are reported.
     let line = "compress -qf tree --files-from - -o part.rfn";
     let output = expect(case.pipe(REFRAIN, line, b"a.c\nmissing\n"), 4, line);
     let message = String::from_utf8(output.stderr).unwrap();
@@ -292,7 +292,7 @@ fn a_part_of_an_archive_is_restored_with_its_metadata() {
         "out",
         &["", "a.c", "src", "src/main.c"],
     );
-    // Without -o: where all of it would go, added to what is there.
+    // Without -o: where all of it would go, added to what exists.
     fs::remove_dir_all(case.path("tree/src")).unwrap();
     let message = case.fails("decompress -q tree.rfn a.c src/main.c", 4);
     assert!(message.contains("a.c"), "{message}");
@@ -367,14 +367,14 @@ fn operands_are_archives_or_paths_and_never_both() {
     assert!(case.fails("list tree.rfn two.rfn", 1).contains("--"));
     case.ok("decompress -q tree.rfn -o out -- two.rfn");
     assert_eq!(case.read("out/two.rfn"), b"an entry");
-    // A path that is called like an archive, and no file.
+    // A path with an archive's name that is not a file.
     case.ok("decompress -q tree.rfn gone.rfn -o out");
     assert_eq!(case.read("out/gone.rfn"), b"another entry");
-    // A missing archive is missed; the others are restored.
+    // A missing archive is reported; the others are restored.
     case.ok("decompress -qf one.rfn two.rfn");
     let message = case.fails("decompress -qf one.rfn missing.rfn two.rfn", 4);
     assert!(message.contains("missing.rfn"), "{message}");
-    // A plain file of that name is no archive.
+    // A plain file with that name is not an archive.
     case.write("a.c", b"in the way of nothing");
     case.ok("decompress -q tree.rfn a.c -o plain");
     assert_eq!(case.read("plain/a.c"), b"a");

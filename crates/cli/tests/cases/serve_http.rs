@@ -26,7 +26,7 @@ fn start(case: &Case, line: &str) -> (Service, String) {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     output.read_line(&mut ready).unwrap();
     let address = ready.trim().rsplit_once("http ").unwrap().1.to_owned();
-    // Whatever follows must have somewhere to go.
+    // Further output must go somewhere.
     std::thread::spawn(move || output.read_to_end(&mut vec![]));
     (Service(child), address)
 }
@@ -148,7 +148,7 @@ fn a_loopback_address_answers_only_to_names_of_this_machine() {
             .contains("localhost")
     );
     case.ok(&format!("top {address} --once"));
-    // Whoever listens at all addresses is called by any name.
+    // A server that listens on all addresses is called by any name.
     let (_open, address) = start(&case, "serve a.rfn --http 0.0.0.0:0");
     let port = address.rsplit_once(':').unwrap().1;
     let url = format!("http://127.0.0.1:{port}/a");
@@ -178,7 +178,7 @@ fn a_socket_of_this_machine_serves_http_as_well() {
     assert_eq!(wrong.status.code(), Some(1));
 }
 
-/// The commands of docs/http.md run as they stand, except for the port and the end of the service.
+/// The commands of docs/http.md run unchanged, except for the port and the end of the service.
 #[test]
 fn the_commands_of_the_document_work() {
     let document = include_str!("../../../../docs/http.md");

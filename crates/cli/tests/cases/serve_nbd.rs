@@ -91,7 +91,7 @@ fn clients_see_the_image_its_holes_and_every_export() {
     assert!(case.read("copy.img") == image()[..1 << 20]);
     client(&case, "nbdcopy", &["--connections=4", DISK, "sparse.img"]);
     assert!(case.read("sparse.img") == image());
-    // Whoever may not write is told so, and everything is as it was.
+    // Writers are told that they may not write, and nothing changes.
     let write = ["-f", "raw", "-c", "write 0 4096", DISK];
     let output = Command::new("qemu-io")
         .args(write)
@@ -195,7 +195,7 @@ fn clients_need_tls_where_it_is_asked_for() {
     assert!(case.fails(wrong, 1).contains("key.pem"));
 }
 
-/// A program that does to its disks what QEMU does: it finds the socket in its arguments and reads.
+/// A program that uses its disks like QEMU: it finds the socket in its arguments and reads.
 fn pretended_qemu(case: &Case, commands: &str) -> String {
     let path = case.write("qemu", format!("#!/bin/sh -e\n{commands}\n").as_bytes());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

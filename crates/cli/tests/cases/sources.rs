@@ -1,4 +1,4 @@
-//! What is read of sources: sizes that are not true, and files that change while they are read.
+//! Reading sources: sizes that are not true, and files that change while they are read.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -107,7 +107,7 @@ fn standard_input_that_changes_is_named_and_what_replaces_it_is_not_read() {
         let file = File::options().append(true).open(path);
         file.unwrap().write_all(b"more").unwrap();
     };
-    // The time of modification is set back.
+    // The modification time is set back.
     let overwrite = |path: &Path| {
         let mut file = File::options().write(true).open(path).unwrap();
         file.seek(SeekFrom::End(-100_000)).unwrap();
@@ -167,7 +167,7 @@ fn an_operand_that_cannot_be_opened_is_named_and_the_others_are_stored() {
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("\"vanished\""), "{text}");
-    // Nothing is removed beside what is missing.
+    // Nothing is removed if anything is missing.
     case.fails("compress --rm a missing -o rm.rfn", 4);
     assert!(case.exists("a"));
     case.fails("compress missing gone -o none.rfn", 6);

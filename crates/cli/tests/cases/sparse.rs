@@ -50,7 +50,7 @@ fn holes_of_a_single_file_remain_holes() {
     case.ok("decompress -q -o both both.rfn");
     assert_is_huge(&case, "both/disk.img");
     assert_eq!(case.read("both/d/a"), b"a\n");
-    // Damage is found and named.
+    // Damage is found and reported.
     let mut broken = archive.clone();
     let middle = broken.len() / 2;
     broken[middle] ^= 1;

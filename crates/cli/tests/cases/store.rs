@@ -1,7 +1,7 @@
 //! Archives in an S3-compatible store: moto's server.
 //!
 //! `REFRAIN_STORE_PYTHON` names a Python that has the packages of `tools/store/requirements.txt`
-//! (as in CI); without it, the tests are skipped where `python3` has not.
+//! (as in CI); without it, the tests are skipped if `python3` lacks them.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use refrain_testkit::http_server::{Fault, HttpServer, Object};
 
 use crate::support::{Case, REFRAIN, expect, incompressible, mixture};
 
-/// A Python with moto; none if there is none here.
+/// A Python with moto; `None` if there is none here.
 fn python() -> Option<OsString> {
     let named = std::env::var_os("REFRAIN_STORE_PYTHON");
     let python = named.clone().unwrap_or_else(|| "python3".into());
@@ -189,7 +189,7 @@ fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
     let text = told(reader.wait_with_output().unwrap(), 6);
     let change = "cannot read s3://bucket/x.rfn: the object changed while it was read: ETag ";
     assert!(text.contains(change), "{text}");
-    // What was written before is of the first object.
+    // What was written before is from the first object.
     let written = [&first[..], &rest].concat();
     assert!(case.read("x").starts_with(&written));
 }
@@ -242,7 +242,7 @@ fn signatures_are_those_of_amazons_library() {
     }
 }
 
-/// Makes an authority (`ca.pem`), and its certificate for 127.0.0.1 (`server.pem`, `server.key`).
+/// Creates an authority (`ca.pem`), and its certificate for 127.0.0.1 (`server.pem`, `server.key`).
 fn make_certificates(case: &Case) {
     case.write("names", b"subjectAltName=IP:127.0.0.1");
     for line in [

@@ -160,7 +160,7 @@ pub struct EntryState {
     pub mode: u32,
     pub seconds: i64,
     pub nanoseconds: i64,
-    /// Length and hash of the content; the whole of it would drown a failure's message.
+    /// Length and hash of the content; the whole content would drown a failure's message.
     pub content: (usize, u64),
 }
 

@@ -1,4 +1,4 @@
-//! Tar streams that are compressed: given back byte for byte, and read inside.
+//! Compressed tar streams: returned byte for byte, and read inside.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -127,7 +127,7 @@ fn what_only_looks_like_a_tar_is_given_back() {
     let middle = bytes.len() / 2;
     late[middle] ^= 0xff;
     let trailing = [&bytes[..], b"trailing text"].concat();
-    // The code of `list`, which says what is no entry.
+    // The code of `list`, which reports what is not an entry.
     for (name, exit, content) in [
         ("cut", 2, &bytes[..bytes.len() / 3]),
         ("odd", 2, &bytes[..700]),

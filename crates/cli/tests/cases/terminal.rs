@@ -11,7 +11,7 @@ fn on_a_terminal(case: &Case, line: &str) -> (i32, String) {
     on_a_terminal_of(80, case, line, None)
 }
 
-/// The same for another width, with standard output redirected to a file.
+/// As above for another width, with standard output redirected to a file.
 fn on_a_terminal_of(columns: u16, case: &Case, line: &str, stdout: Option<File>) -> (i32, String) {
     let (mut child, mut controller) = spawn_on_a_terminal(columns, case, line, stdout);
     let mut output = Vec::new();
@@ -91,7 +91,7 @@ fn the_line_is_drawn_while_nothing_happens() {
     let mut writer = File::options().write(true).open(&pipe).unwrap();
     let mut output = String::new();
     let mut piece = [0; 4096];
-    // Nobody writes, and yet the seconds go by.
+    // Nobody writes, and yet the seconds pass.
     while !output.contains("0:01") {
         let count = terminal.read(&mut piece).unwrap();
         output.push_str(&String::from_utf8_lossy(&piece[..count]));

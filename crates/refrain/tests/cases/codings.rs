@@ -1,5 +1,5 @@
-//! Blocks as other writers may code them: readers accept what the format allows, and tell what is
-//! unsupported and what exceeds a limit from damage.
+//! Blocks coded by other writers: readers accept what the format allows, and distinguish
+//! unsupported features and exceeded limits from damage.
 
 use crate::common::one_block::archive_of_block;
 use crate::common::*;
@@ -22,7 +22,7 @@ fn archive_with(coding: Coding, data: &[u8]) -> Vec<u8> {
     archive_of_block(&RAW, coding, data)
 }
 
-/// The error of every way of reading, which must be of this kind, and that of a part.
+/// The error of every way of reading, which must be of this kind, and the error of a partial read.
 fn errors(archive: &[u8], kind: ErrorKind) -> Vec<String> {
     let options = read_options(2);
     let part = Archive::open(source(archive), &options)

@@ -1,4 +1,4 @@
-//! Archives that stand one behind the other in a file are read as one.
+//! Concatenated archives in a file are read as one.
 
 use std::fs;
 use std::io::Cursor;
@@ -78,7 +78,7 @@ fn the_members_of_all_archives_are_read_in_order() {
         opened.member(members.len()).unwrap_err().kind,
         ErrorKind::Usage
     );
-    // The offsets of blocks are those in the file.
+    // The offsets of blocks are offsets in the file.
     for block in opened.blocks().unwrap() {
         let frame = &all[block.archive_offset as usize..][..block.stored_bytes as usize];
         assert!(frame.starts_with(&refrain_format::SYNC));
@@ -92,7 +92,7 @@ fn the_members_of_all_archives_are_read_in_order() {
     }
 }
 
-/// More archives than are open at a time, read to and fro.
+/// More archives than are open at a time, read back and forth.
 #[test]
 fn many_archives_are_opened_again_when_they_are_needed() {
     let contents: Vec<Vec<u8>> = (0..20_u8).map(|number| vec![number; 3000]).collect();
@@ -248,7 +248,7 @@ fn skippable_frames_may_follow_an_archive() {
     assert_reads(&all, &members, "archives with appendices");
     let scanned = Archive::open_by_scan(source(&all), &read_options(1)).unwrap();
     assert!(scanned.member_count() > 0);
-    // A Whole archive, and one behind the other without members.
+    // A Whole archive, and concatenated ones without members.
     let one = &archives[2];
     let with_appendix = [one.clone(), appendix(one, &frames[..1], 1)].concat();
     assert_reads(

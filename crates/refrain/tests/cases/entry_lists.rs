@@ -1,5 +1,5 @@
-//! Entry lists that contradict themselves, the content or the end of their member are found by
-//! every pass from front to back; the lists of valid members are not suspected.
+//! Forward passes find entry lists that contradict themselves, the content or their member's end,
+//! and do not suspect valid lists.
 
 use std::io::Cursor;
 
@@ -78,8 +78,8 @@ fn assert_valid(member: &EntryListMember, what: &str) {
     );
 }
 
-/// The archive is refused as damaged, with the member and a message that has this text, by the
-/// engine and by the reference decoders.
+/// The archive is refused as damaged, with the member and a message with this text, by the engine
+/// and by the reference decoders.
 #[track_caller]
 fn assert_found(
     member: &EntryListMember,
@@ -232,7 +232,7 @@ fn frames_of_trees_may_interleave() {
             extracted_from_pipe(&archive, &read_options(2)).unwrap()
         );
         let text = "mark of sorted entries is 1, expected 0";
-        // What the first paths tell, no writer puts into an archive.
+        // No writer puts what the first paths tell into an archive.
         if member.frames[0][0].path < member.frames[1][0].path {
             assert_found(&member, |end| end.entries_are_sorted = true, text, &what);
         }

@@ -1,5 +1,5 @@
-//! A failing disk, a full disk, a source that changes: nothing incomplete or wrong is published,
-//! and the error states the cause.
+//! Failing and full disks, and sources that change: nothing incomplete or wrong is published, and
+//! the error states the cause.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +61,7 @@ fn a_failed_read_of_a_file_ends_the_compression() {
             compressed(Content::Source(source), FaultPlan::new(1))
         });
         match result {
-            // Reading again to compare may fail; the repeat is then not used.
+            // Reading again to compare may fail; then the repeat is not used.
             Ok(()) => assert_reads(&published.unwrap(), &expected, &what),
             Err(_) => {
                 assert_io(&result, io::ErrorKind::TimedOut, &what);
@@ -131,7 +131,8 @@ fn of_several_members_one_that_cannot_be_read_ends_early_and_is_named() {
                 (&read[0].content[..], &read[2].content[..]),
                 (&b"1"[..], &b"2"[..])
             );
-            // A read to compare may fail, or one that finds out the size: all was read then.
+            // A read to compare may fail, or one that determines the size: everything was read by
+            // then.
             assert!(
                 problems.len() <= 1 && (stored.len() == bytes.len() || problems.len() == 1),
                 "{what}: {problems:?}"
@@ -341,8 +342,8 @@ fn a_source_that_changes_its_size_is_archived_as_read_and_named() {
     let size = bytes.len() as u64;
     let small = size / 2;
     let cases = [
-        // (size at first, number of the read from which on it changes, size then): three reads find
-        // out whether the size is true, and whether it is a tar stream.
+        // (initial size, number of the read at which it changes, size then): three reads determine
+        // whether the size is true, and whether it is a tar stream.
         (size, 3, small),
         (size, 3, 0),
         (size, 4, small),

@@ -1,4 +1,4 @@
-//! Golden archives: every version reads the archives of all versions before, and this version
+//! Golden archives: every version reads the archives of all previous versions, and this version
 //! writes the same bytes as ever. See `golden/README.md`.
 
 use std::fs;
@@ -64,7 +64,7 @@ fn mixture() -> Vec<u8> {
     all
 }
 
-/// Recipes whose bytes depend on this version only. The test fails when the bytes of an archive
+/// Recipes whose bytes depend only on this version. The test fails when the bytes of an archive
 /// change.
 fn recipes() -> Vec<Recipe> {
     let mixture = mixture();
@@ -133,7 +133,7 @@ fn recipes() -> Vec<Recipe> {
         file(&name, &number.to_le_bytes())
     });
     recipes.push(Recipe::new("index-frames", many.collect(), options(3, 1)));
-    // Two epochs and several blocks, which take few bytes.
+    // Two epochs and several blocks that take few bytes.
     let mut long = data::periodic(9 * MIB, 3_000, 5);
     long.extend(data::zeros(28 * MIB));
     long.extend_from_within(MIB..2 * MIB);
@@ -154,7 +154,7 @@ fn recipes() -> Vec<Recipe> {
         file(name, &bytes)
     });
     recipes.push(Recipe::new("tars", members.into(), options(3, 1)));
-    // Holes before, between and behind data, and an ordinary file beside.
+    // Holes before, between and after data, and an ordinary file beside it.
     let data = [
         (700_000, mixture[..9_000].to_vec()),
         (3 << 20, vec![7; 70_000]),
@@ -168,7 +168,7 @@ fn recipes() -> Vec<Recipe> {
     recipes
 }
 
-/// Archives that are joined from others, or lie inside them.
+/// Archives joined from others, or embedded in them.
 fn joined() -> Vec<(String, Vec<u8>)> {
     let mixture = mixture();
     let small = |name: &str, bytes: &[u8]| {
@@ -207,8 +207,8 @@ fn arm64_code() -> Vec<u8> {
         .collect()
 }
 
-/// What the filter arm64 makes of these bytes: its calls and page addresses, as section 5.3 of
-/// docs/format.md has it.
+/// What the filter arm64 does to these bytes: its calls and page addresses, as in section 5.3 of
+/// docs/format.md.
 fn filtered_by_arm64(bytes: &[u8]) -> Vec<u8> {
     let instruction = |(index, word): (usize, &[u8])| {
         let (at, word) = (index as u32, u32::from_le_bytes(word.try_into().unwrap()));
@@ -238,7 +238,7 @@ fn filtered_by_arm64(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// What the filter delta with this distance makes of these bytes.
+/// What the filter delta with this distance does to these bytes.
 fn filtered_by_delta(bytes: &[u8], distance: usize) -> Vec<u8> {
     let before = |at: usize| at.checked_sub(distance).map_or(0, |at| bytes[at]);
     let difference = |(at, byte): (usize, &u8)| byte.wrapping_sub(before(at));
@@ -306,7 +306,7 @@ fn described(archive: &[u8]) -> String {
     for (index, member) in archive.members().unwrap().iter().enumerate() {
         lines += &member_line(member);
         if has_entries(member) || member.is_sparse {
-            // The tar stream that the member is seen as; of a sparse file all bytes, which its hash
+            // The member's tar stream; for a sparse file all bytes, including those that its hash
             // leaves out.
             let mut view = vec![0; member.content_bytes as usize];
             let count = archive.read_at(index, 0, &mut view).unwrap();
@@ -473,8 +473,7 @@ fn broken() -> Vec<(String, Vec<u8>)> {
     broken
 }
 
-/// Writes the files of this version that do not exist. Not a test; see `golden/README.md` for when
-/// to use it.
+/// Writes the missing files of this version. Not a test; see `golden/README.md` for when to use it.
 #[test]
 #[ignore = "writes golden files"]
 fn make_golden() {

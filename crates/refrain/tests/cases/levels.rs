@@ -1,4 +1,4 @@
-//! A slower level makes no larger archive, on any kind of data.
+//! Slower levels never make larger archives, on any kind of data.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::common::{archive_of, file, options};
 use refrain::MemberInput;
 use refrain_testkit::{Rng, data};
 
-/// Headers may differ by so much.
+/// Headers may differ by this much.
 const HEADER_BYTES: usize = 32;
 
 /// The running test binary, a real program.
@@ -45,7 +45,7 @@ fn json(rows: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Samples of 16 bits, as a delta filter takes them.
+/// Samples of 16 bits, for the delta filter.
 fn samples(length: usize) -> Vec<u8> {
     let mut random = Rng::new(9);
     let (mut value, mut speed) = (0_i32, 0_i32);
@@ -91,8 +91,8 @@ fn kinds() -> Vec<(&'static str, Members)> {
     ]
 }
 
-/// How much larger an archive may be than that of the level before, beside headers: one byte in so
-/// many. The fast levels are chosen for speed; on short text their tables of matches decide.
+/// How much larger an archive may be than the previous level's, in addition to headers: one byte in
+/// this many. The fast levels are chosen for speed; on short text their match tables decide.
 fn tolerance_one_in(level: usize) -> usize {
     if level < 7 { 100 } else { 1000 }
 }

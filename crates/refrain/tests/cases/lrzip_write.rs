@@ -1,4 +1,4 @@
-//! Archives of lrzip that Refrain writes are read correctly, for every back end, kind of input and
+//! lrzip archives written by Refrain are read correctly, for every back end, kind of input and
 //! output, chunk size and cipher.
 
 use std::io::{self, Cursor, Read};
@@ -79,8 +79,8 @@ fn check(archive: &[u8], content: &[u8], options: &ReadOptions, what: &str) {
     }
 }
 
-/// Regression: with the default memory the models of ZPAQ's upper levels fitted the share of a
-/// reader of files, but not that of a reader of streams.
+/// Regression: with the default memory the ZPAQ models of the upper levels fitted into the share of
+/// a reader of files, but not of a reader of streams.
 #[test]
 fn reads_archives_of_the_upper_levels_with_the_default_memory() {
     let content = mixture(100_000, 3);
@@ -231,7 +231,7 @@ fn finds_repeats_of_old_content_of_a_stream() {
     }
 }
 
-/// The chunks of an encrypted archive follow each other as those of another.
+/// The chunks of an encrypted archive follow each other as in an unencrypted one.
 #[test]
 fn writes_several_chunks_with_the_second_cipher() {
     let content = mixture(20 * MIB, 8);
@@ -337,8 +337,7 @@ fn refuses_invalid_options() {
     }
 }
 
-/// A source that first states a larger size than it has, like a file that is truncated when it was
-/// opened.
+/// A source that first states a larger size than it has, like a file truncated when it was opened.
 struct Shrinking(AtomicU64);
 
 impl Source for Shrinking {

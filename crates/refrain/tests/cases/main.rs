@@ -1,9 +1,11 @@
-//! Cases of the engine, in one binary: twenty would be linked for longer than they run.
+//! Cases of the engine, in one binary: linking twenty would take longer than running them.
 //!
 //! | file | what |
 //! |---|---|
 //! | `codings` | blocks as other writers may code them |
-//! | `concatenation` | archives one behind the other |
+//!
+//! `concatenation`
+//! concatenated archives
 //! | `entry_lists` | entry lists that contradict something |
 //! | `faults` | failing and full disks, sources that change |
 //! | `golden` | the archives of `golden/`, read and written again |
@@ -12,7 +14,9 @@
 //! | `lrzip_write` | archives of lrzip, written |
 //! | `pipes` | several pipes in one run |
 //! | `reach` | how much a decoder of a stream retains |
-//! | `recovery` | what is whole is restored, the rest is named |
+//!
+//! `recovery`
+//! what is intact is restored, the rest is reported
 //! | `repeats` | extents that stand for earlier ones |
 //! | `round_trip` | every kind of input, output and reading |
 //! | `scan` | damaged archives, read by their frames |
@@ -22,8 +26,8 @@
 //! | `trees` | directories and tar streams |
 //! | `whole` | small archives |
 //!
-//! What counts the heap (`bounds`, `damage`, `memory`) or runs itself again (`killed`) is a binary
-//! of its own beside this one.
+//! Tests that count the heap (`bounds`, `damage`, `memory`) or run themselves again (`killed`) are
+//! separate binaries.
 
 // Helpers of tests may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

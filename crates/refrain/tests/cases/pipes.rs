@@ -1,4 +1,4 @@
-//! Several pipes in one run: one that is silent keeps no other from being read, and the bytes of
+//! Several pipes in one run: a silent one does not keep others from being read, and the bytes of
 //! the archive do not depend on who was faster.
 
 use std::fs::File;
@@ -46,7 +46,7 @@ fn tar(count: usize, seed: u64) -> Vec<u8> {
     stream
 }
 
-/// The number of threads of this process that have this name.
+/// The number of threads of this process with this name.
 fn threads_named(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
@@ -204,7 +204,7 @@ fn the_failure_of_a_later_pipe_is_counted_and_ends_no_other() {
     }
 }
 
-/// More than there is memory for: the writers of later pipes wait, and go on when it is their turn.
+/// More than fits into memory: the writers of later pipes wait, and continue in their turn.
 #[test]
 fn what_has_no_room_waits_for_its_turn() {
     let _alone = alone();
@@ -233,7 +233,7 @@ fn what_has_no_room_waits_for_its_turn() {
     }
 }
 
-/// Streams that are not said to be independent are read in their turn alone.
+/// Streams not declared independent are read only in their turn.
 #[test]
 fn a_stream_is_not_read_before_its_turn() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! The reach: how many of the latest bytes a decoder of a stream has to retain, and that extents
-//! remain within it.
+//! The reach: how many of the latest bytes a decoder of a stream has to keep. Extents stay within
+//! it.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn extents_remain_within_a_limited_reach() {
         "{matched}"
     );
 
-    // Half of a reader's memory may hold the latest bytes of the archive.
+    // The latest bytes of the archive may take half of a reader's memory.
     let read = extracted_from_pipe(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
     assert!(read[0].content == bytes);
     let read = extracted(&archive, &reading_with(2 * REACH_BYTES)).unwrap();
@@ -83,8 +83,8 @@ fn finds_far_repeats_without_a_limit() {
     assert!(read[0].content == bytes);
 }
 
-/// The history of a stream that is compressed by a slowly decoding codec extends as far as
-/// compressed copies fit in memory.
+/// The history of a stream compressed by a slowly decoding codec extends as far as compressed
+/// copies fit into memory.
 #[test]
 fn with_a_slow_codec_the_history_of_a_stream_is_what_fits_in_memory() {
     const PASSAGE_BYTES: usize = 2 * MIB;
@@ -248,7 +248,7 @@ fn members_with_repeats(bytes: usize, distance_max: usize) -> Vec<Vec<u8>> {
     content.chunks(MEMBER_BYTES).map(<[u8]>::to_vec).collect()
 }
 
-/// Compresses the contents from pipes into a pipe; every epoch keeps to the reach, or it fails.
+/// Compresses the contents from pipes into a pipe; every epoch stays within the reach, or it fails.
 fn piped(contents: &[Vec<u8>], options: &CompressOptions) -> (Vec<u8>, refrain::CompressSummary) {
     let members = contents.iter().map(|content| pipe("m", content));
     piped_archive_of(members.collect(), options)

@@ -1,5 +1,5 @@
-//! Damaged and cut archives give every file that is whole, and name the others: an extraction goes
-//! on whatever part of the archive is damaged, and loses only what needs that part.
+//! Damaged and truncated archives yield every intact file, and report the others: an extraction
+//! continues whatever part of the archive is damaged, and loses only what needs that part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ struct Recovered {
     root: tempfile::TempDir,
     open: Option<(String, Option<MemoryOutput>)>,
     files: Files,
-    /// Members that are broken, as far as they were delivered.
+    /// Broken members, as far as they were delivered.
     broken: Files,
     /// Whether directories are delivered as tar streams.
     are_streams: bool,
@@ -163,7 +163,7 @@ fn check(original: &Files, archive: &[u8], by_pipe: bool, what: &str) -> BTreeSe
     for (name, content) in &files {
         let is_right = match original.get(name) {
             Some(known) => known == content,
-            // The content of a member whose start is lost has another name.
+            // The content of a member with a lost start has another name.
             None => original.values().any(|known| known == content),
         };
         assert!(is_right, "{what}: {name} differs");
@@ -290,7 +290,7 @@ fn eight_bytes_overwritten_anywhere_cost_only_what_needs_them() {
         assert!(needed.len() > 8 && frames.len() > needed.len() + 5);
         let step = frames.len().div_ceil(14);
         for (number, frame) in frames.iter().enumerate() {
-            // Of the many blocks some are enough; all other frames are hit.
+            // Some of the many blocks suffice; all other frames are hit.
             let of_block = needed.get(&(frame.start as u64));
             if of_block.is_some() && number % step != 0 {
                 continue;
@@ -310,8 +310,8 @@ fn eight_bytes_overwritten_anywhere_cost_only_what_needs_them() {
                         );
                         is_part_salvaged |= lost.len() < of_block.len();
                     }
-                    // The map of all content and the names of all files, a frame each, are mended
-                    // by their parity.
+                    // The map of all content and the names of all files, a frame each, are repaired
+                    // with their parity.
                     None => assert!(lost.is_empty(), "{what}: {lost:?}"),
                 }
             }
@@ -376,7 +376,7 @@ fn several_members_and_archives_go_on_after_damage() {
             assert!(lost.len() * 2 < files.len(), "{what}: {lost:?}");
         }
     }
-    // Not in the map of all content, which costs all of it.
+    // Not in the map of all content, whose loss would cost everything.
     for at in [3, 3000, both.len() / 3, seam, both.len() - 100] {
         let inserted = [&both[..at], b"inserted", &both[at..]].concat();
         let lost = check(&files, &inserted, false, &format!("inserted at {at}"));
@@ -539,7 +539,7 @@ fn one_file_that_is_whole_is_read_without_the_others() {
     assert_eq!(opened.damaged_places().len(), 1);
 }
 
-/// Counts the bytes that are read of an archive.
+/// Counts the bytes read from an archive.
 struct Counted {
     inner: std::sync::Arc<dyn Source>,
     bytes: AtomicU64,
@@ -557,7 +557,7 @@ impl Source for Counted {
     }
 }
 
-/// Takes the member `small` only.
+/// Takes only the member `small`.
 struct OnlySmall(Recovered);
 
 impl Targets for OnlySmall {

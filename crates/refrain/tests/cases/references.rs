@@ -1,4 +1,4 @@
-//! Repeats: extents that stand for those of earlier content.
+//! References: extents that stand for extents of earlier content.
 
 use crate::common::*;
 use refrain::{Archive, CompressOptions, ErrorKind};
@@ -102,7 +102,7 @@ fn a_scan_restores_what_does_not_lead_to_a_lost_frame() {
         .find(|(_, content)| content.start > 0)
         .unwrap()
         .clone();
-    // Further apart than what parity mends.
+    // Further apart than parity can repair.
     for at in [40, 60] {
         archive[offset as usize + at] ^= 1;
     }

@@ -275,7 +275,7 @@ fn the_bytes_do_not_depend_on_threads_or_runs() {
 }
 
 /// Archives of a file and a stream have the same content, blocks and extents; MemberStart states
-/// another kind, and the expected length only of a file.
+/// another kind, and the expected length only for a file.
 #[test]
 fn a_stream_has_the_same_frames_as_the_file() {
     use refrain_format::{FRAME_HEADER_BYTES, FrameKind};

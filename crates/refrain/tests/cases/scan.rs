@@ -149,8 +149,8 @@ fn a_scan_of_a_cut_archive_reads_everything_whose_blocks_are_there() {
     assert!(readable_before > 0);
 }
 
-/// An archive that lies inside the content is no part of what a scan finds, even where the frame
-/// around it is damaged.
+/// An archive embedded in the content is not part of what a scan finds, even where the frame around
+/// it is damaged.
 #[test]
 fn frames_of_an_embedded_archive_are_ignored() {
     let random = refrain_testkit::data::random(300_000, 5);
@@ -246,7 +246,7 @@ fn a_cut_block_is_read_up_to_the_cut_and_no_embedded_frame_is_taken() {
             content.len()
         );
     }
-    // Even where nothing but the embedded archive is intact.
+    // Even where only the embedded archive is intact.
     let start = content
         .windows(8)
         .position(|window| *window == archive[..8]);

@@ -1,8 +1,8 @@
-//! The second reader (`tools/reader`), which was written from the documents alone, reads what the
-//! engine writes: the same contents and the same entries, and every check that it makes passes.
+//! The second reader (`tools/reader`), written only from the documents, reads what the engine
+//! writes: the same contents and entries, and all its checks pass.
 //!
 //! It needs Python 3.11 and a few packages. `REFRAIN_READER_PYTHON` names a Python that has them
-//! (as in CI); without it, the tests are skipped where `python3` has not.
+//! (as in CI); without it, the tests are skipped if `python3` lacks them.
 
 // A skipped test says so.
 #![allow(clippy::print_stderr)]
@@ -130,8 +130,8 @@ fn entry_line(entry: &Entry) -> String {
     )
 }
 
-/// What `list --exact` prints, but ids, which count in each archive of a file, and content bytes:
-/// the engine knows the length of views only.
+/// What `list --exact` prints, except ids, which count in each archive of a file, and content
+/// bytes: the engine knows only the length of views.
 fn member_words(member: &Member) -> Vec<String> {
     let kind = match member.kind {
         MemberKind::File => "file",
@@ -164,7 +164,7 @@ fn compare_in(archive: &[u8], modes: &[&str]) {
     fs::write(&path, archive).unwrap();
     second("test", &path, &[]);
     let listed = String::from_utf8(second("list", &path, &["--exact"])).unwrap();
-    // The engine does not list the bytes of tar streams that belong to no entry.
+    // The engine does not list bytes of tar streams that belong to no entry.
     let mut listed = listed
         .lines()
         .filter(|line| !line.starts_with("entry raw "));
@@ -360,7 +360,7 @@ proptest! {
         if python().is_none() {
             return Ok(());
         }
-        // One behind the other: one start of Python for all of them.
+        // Concatenated: one start of Python for all of them.
         let archives = (0..40).flat_map(|number| sample_archive(seed.wrapping_add(number)).bytes);
         compare(&archives.collect::<Vec<_>>());
     }
@@ -381,7 +381,7 @@ fn the_second_reader_reads_many_members_and_tar_streams() {
     compare(&archive_of(members.collect(), &options(3, 2)).0);
 }
 
-/// `.ci/run reader` reads all of them, also those of the codecs that are slow in Python.
+/// `.ci/run reader` reads all of them, including codecs that are slow in Python.
 #[test]
 fn the_second_reader_reads_golden_archives_as_the_engine_does() {
     if python().is_none() {

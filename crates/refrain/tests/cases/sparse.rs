@@ -1,5 +1,5 @@
-//! Sparse files: their holes are neither read nor hashed nor written, and every way of reading sees
-//! them.
+//! Sparse files: their holes are neither read nor hashed nor written, and every way of reading
+//! shows them.
 
 use std::io::{self, Cursor};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,7 +120,7 @@ fn holes_are_neither_read_nor_written() {
         })
         .unwrap();
     let zeros: u64 = runs.iter().filter(|run| run.1).map(|run| run.0).sum();
-    // The data, and the bytes behind the last whole piece.
+    // The data, and the bytes after the last whole piece.
     assert!(zeros >= holey.size_bytes - 7 && runs.len() < 9, "{runs:?}");
     let sink = NonZeros::default();
     opened
@@ -178,7 +178,7 @@ impl Source for Shrinking {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        // The two bytes that are asked for before the run.
+        // The two bytes requested before the run.
         if buffer.len() == 1 {
             return self.holey.read_at(offset, buffer);
         }
@@ -288,7 +288,7 @@ fn zeros_without_end_are_limited_and_a_wrong_hash_is_damage() {
     hasher.push_zeros(1 << 44).unwrap();
     let long = forged(1 << 44, hasher.value());
     assert_eq!(verify(&long, None).unwrap().content_bytes, 1 << 44);
-    // The hash of all bytes, one of another length, and any.
+    // The hash of all bytes, one of another length, and an arbitrary one.
     let length = 3 << 20;
     let mut hasher = SparseHasher::default();
     hasher.push_zeros(length + 1).unwrap();

@@ -53,7 +53,7 @@ fn the_archive_does_not_depend_on_the_temporary_file() {
     let (file_again, pipe_again, notices) = archives(&bytes, &one_thread);
     assert!(file_again == to_file && pipe_again == to_pipe);
     assert!(notices.is_empty(), "{notices:?}");
-    // A file so small that it loses pages all the time.
+    // A file so small that it constantly loses pages.
     let short = CompressOptions {
         temporary: Some(TemporarySpace {
             directory: directory.path().to_owned(),
@@ -173,7 +173,7 @@ fn a_reader_with_less_memory_than_the_stated_reach_says_so_at_once() {
     let notices = |options: &ReadOptions| {
         let watch = Notices::default();
         let stream = Box::new(Cursor::new(archive.clone()));
-        // The archive is short, so it is read nevertheless.
+        // The archive is short, so it is still read.
         verify(stream, options, &watch).unwrap();
         watch.0.into_inner().unwrap()
     };

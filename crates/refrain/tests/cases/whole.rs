@@ -11,7 +11,7 @@ use refrain_format::{
 };
 use refrain_testkit::data;
 
-/// A file with everything that a file of a name of 12 bytes has.
+/// A file with all attributes, and a name of 12 bytes.
 fn small_file(content: &[u8]) -> MemberInput {
     MemberInput {
         mode: Some(0o644),
@@ -134,7 +134,7 @@ fn every_flip_and_every_cut_of_a_whole_archive_is_found() {
     }
 }
 
-/// Collects members that are whole.
+/// Collects intact members.
 #[derive(Default)]
 struct Collected {
     open: Option<MemoryOutput>,
@@ -156,7 +156,7 @@ impl Targets for Collected {
     }
 }
 
-/// What is recovered of an archive, and whether the damage is named.
+/// What is recovered of an archive, and whether the damage is reported.
 fn recovered(archive: &[u8]) -> Result<(Vec<Vec<u8>>, bool)> {
     let mut targets = Collected::default();
     let (_, damage) = recover(

@@ -1,11 +1,11 @@
-//! Frames behind an archive.
+//! Frames after an archive.
 
 use refrain_format::{
     FLAG_SKIPPABLE, FrameKind, Limits, TAIL_BYTES, Tail, UntrustedFrameHeader, complete_frame,
 };
 
-/// An appendix of an archive: skippable frames behind its tail, and another tail that leads to its
-/// last frame. `sequence` is that of the first of them.
+/// An appendix of an archive: skippable frames after its tail, and another tail that leads to its
+/// last frame. `sequence` is the number of the first of them.
 pub fn appendix(archive: &[u8], payloads: &[&[u8]], sequence: u64) -> Vec<u8> {
     let back_bytes = Tail::parse(&archive[archive.len() - TAIL_BYTES..]).unwrap();
     let last = archive.len() - TAIL_BYTES - back_bytes.back_bytes as usize;

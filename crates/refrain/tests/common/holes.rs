@@ -1,4 +1,4 @@
-//! Sources with holes, which count what is read of them.
+//! Sources with holes, which count what is read from them.
 
 use std::io;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain::storage::Source;
 
-/// A source that is zeros but for some ranges of data, in order.
+/// A source of zeros, except for some ranges of data, in order.
 #[derive(Default)]
 pub struct Holey {
     pub size_bytes: u64,
@@ -34,7 +34,7 @@ impl Holey {
         })
     }
 
-    /// All bytes: of a small one.
+    /// All bytes, for a small source.
     pub fn content(&self) -> Vec<u8> {
         let mut content = vec![0; self.size_bytes as usize];
         for (at, bytes) in self.inside(0..self.size_bytes) {

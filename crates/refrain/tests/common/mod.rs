@@ -292,7 +292,7 @@ pub fn within<R: Send + 'static>(
     }
 }
 
-/// A stream that is generated while it is read: `piece(n)` gives the n-th piece, `None` the end.
+/// A stream generated while it is read: `piece(n)` yields the n-th piece, `None` the end.
 pub struct Generated<F> {
     piece: F,
     number: u64,

@@ -1,4 +1,4 @@
-//! An archive of one block that is coded by the test.
+//! An archive of one block coded by the test.
 
 use refrain_format::{
     ArchiveAssembler, ArchiveHeader, BlockHeader, Coding, EpochSums, Extent, ExtentsHeader,

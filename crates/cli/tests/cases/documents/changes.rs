@@ -1,6 +1,7 @@
-//! What the documents' commands find, and which of them are run in other words or not at all.
+//! The files for the documents' commands, and which commands are run in modified form or not at
+//! all.
 
-/// What stands in place of a part of a command.
+/// What replaces a part of a command.
 pub enum Instead {
     /// The command is not run; why.
     Nothing(&'static str),

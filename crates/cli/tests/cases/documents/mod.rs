@@ -1,8 +1,8 @@
-//! Every command that README and docs/ show is run, with small inputs.
+//! Runs every command in README and docs/, with small inputs.
 //!
-//! The commands are the fences marked `sh` of the Markdown files, so that a new document is covered
-//! when it is written. The fences of a document run one after the other in one shell, which stops
-//! at the first command that fails. `changes` is the table of what is run in other words, or not.
+//! The commands are the fences marked `sh` in the Markdown files, so that a new document is covered
+//! when it is written. The fences of a document run in one shell, which stops at the first command
+//! that fails. The table `changes` lists commands that are modified or not run.
 
 mod changes;
 mod script;
@@ -35,13 +35,13 @@ fn documents() -> Vec<(String, Vec<Vec<String>>)> {
     named.filter(|(_, fences)| !fences.is_empty()).collect()
 }
 
-/// The changes that concern a document.
+/// The changes for a document.
 fn changes_of(document: &str) -> impl Iterator<Item = (usize, &'static Change)> {
     let all = CHANGES.iter().enumerate();
     all.filter(move |(_, change)| change.document == "*" || document == change.document)
 }
 
-/// A command as it is run; `None` if it is not. Marks the changes that were used.
+/// A command as run; `None` if it is not. Marks the changes that were used.
 fn changed(document: &str, command: &str, used: &mut [bool]) -> Option<String> {
     let mut command = format!("{command}\n");
     for (number, change) in changes_of(document) {
@@ -136,7 +136,7 @@ fn put_files(server: &HttpServer, directory: &Path, url_path: &str) {
     }
 }
 
-/// Runs a script in `work`; what it said, if it failed.
+/// Runs a script in `work`; its output, if it failed.
 #[allow(clippy::print_stderr)] // What a test does not prove must be reported.
 fn shell(case: &Case, script: &str, server: &HttpServer) -> Option<String> {
     let path = case.write("script", script.as_bytes());

@@ -3,7 +3,7 @@
 /// The beginning of a line about commands that cannot be run here.
 pub const SKIPPED: &str = "NOT TESTED: ";
 
-/// Programs that a machine may lack. The rest of a fence is left out at the first that is missing.
+/// Programs that a machine may lack. The rest of a fence is left out at the first missing one.
 const PROGRAMS: &[&str] = &[
     "curl",
     "fusermount3",
@@ -14,8 +14,8 @@ const PROGRAMS: &[&str] = &[
     "zip",
 ];
 
-/// What stands before the commands: each is shown when it fails, services are waited for, and
-/// nothing outlives the script.
+/// Precedes the commands: shows each that fails, waits for services, and makes sure that nothing
+/// outlives the script.
 const HEAD: &str = r#"
 set -eEuo pipefail
 trap 'echo "FAILED: $shown" >&2' ERR

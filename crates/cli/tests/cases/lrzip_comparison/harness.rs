@@ -22,8 +22,7 @@ pub enum Expectation {
 /// A command line, the file on its standard input, and the expected result.
 pub type Case = (&'static str, &'static str, Expectation);
 
-/// One implementation: its directory, and the directory of its programs (`None`: those of the
-/// search path).
+/// One implementation: its directory, and the directory of its programs (`None`: the search path).
 pub struct Implementation {
     directory: tempfile::TempDir,
     pub programs: Option<PathBuf>,

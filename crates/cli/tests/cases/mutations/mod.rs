@@ -1,5 +1,5 @@
 //! Small archives of every kind and format, changed at random: no verb may deliver other content
-//! with exit code 0, crash, hang, or take more memory than its budget and a fifth.
+//! with exit code 0, crash, hang, or exceed its memory budget by more than a fifth.
 //!
 //! Every case is a function of its seed, which a failure names. `REFRAIN_TEST_SCALE` multiplies the
 //! number of cases.
@@ -55,7 +55,7 @@ fn one_case(folder: &Case, samples: &[Sample], seed: u64) {
     );
 }
 
-/// The archives as they are: what the checks compare with, and that they can succeed.
+/// The unchanged archives, to show that the checks can succeed.
 #[test]
 fn unchanged_archives_pass() {
     let case = Case::new();

@@ -6,15 +6,15 @@ use std::path::Path;
 
 use crate::support::{Case, EntryState, expect, incompressible, mixture, snapshot};
 
-/// A valid archive, and what the verbs make of it.
+/// A valid archive, and what the verbs produce from it.
 pub struct Sample {
     pub file_name: String,
     pub bytes: Vec<u8>,
-    /// The output of `decompress`: a directory for what has a name.
+    /// The output of `decompress`: a directory for anything with a name.
     pub output: &'static str,
     /// What `decompress` restores.
     pub restored: Vec<EntryState>,
-    /// What `decompress -o -` writes; `None` for a zip, which is no stream.
+    /// What `decompress -o -` writes; `None` for a zip, which is not a stream.
     pub written: Option<Vec<u8>>,
     /// What `list` prints.
     pub listed: Vec<u8>,
@@ -101,7 +101,7 @@ fn sample(case: &Case, name: &str, protects_names: bool) -> Sample {
     }
 }
 
-/// What is restored there. Of a directory only what is below it: it may have been made by the run.
+/// What is restored there. Of a directory only its contents: the run may have created it.
 pub fn below(output: &Path) -> Vec<EntryState> {
     if !output.exists() {
         return vec![];

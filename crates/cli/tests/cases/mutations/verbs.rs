@@ -1,4 +1,4 @@
-//! What each verb may make of a changed archive.
+//! What each verb may do with a changed archive.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,8 +9,8 @@ use super::samples::{Sample, below};
 use crate::support::{Case, EntryState, REFRAIN};
 use wait4::Wait4;
 
-/// The memory budget of every run, and what a run may take, in KiB: a fifth more, and the pages of
-/// the program itself.
+/// The memory budget of every run, and its limit in KiB: a fifth more, plus the program's own
+/// pages.
 const MEMORY: &str = "128M";
 const PEAK_KIB_MAX: u64 = 128 * 1024 * 6 / 5 + 24 * 1024;
 /// A run that takes longer hangs.
@@ -31,7 +31,7 @@ impl Run {
     }
 }
 
-/// Runs every verb. Returns whether all of them took the archive for whole.
+/// Runs every verb. Returns whether all of them took the archive for intact.
 pub fn check(folder: &Case, sample: &Sample, what: &str) -> bool {
     let (name, output) = (&sample.file_name, sample.output);
     let run = |line: &str| run(folder, line, what);
@@ -61,7 +61,7 @@ pub fn check(folder: &Case, sample: &Sample, what: &str) -> bool {
     if listed.is_done() && sample.protects_names {
         assert!(listed.output == sample.listed, "{what}: another list");
     }
-    // A scan says what it misses; content of what it finds was compared block by block.
+    // A scan reports what it misses; content of what it finds was compared block by block.
     run(&format!("list --scan -M {MEMORY} {name}"));
     let kept = run(&format!(
         "decompress -q --keep-broken -M {MEMORY} {name} -o kept-{output}"
@@ -73,8 +73,7 @@ pub fn check(folder: &Case, sample: &Sample, what: &str) -> bool {
     runs.iter().all(Run::is_done)
 }
 
-/// The most memory that the test itself took, in KiB: Linux counts it for the programs that it
-/// starts.
+/// The peak memory of the test itself, in KiB: Linux counts it for the programs that it starts.
 fn own_peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -120,7 +119,7 @@ fn run(folder: &Case, line: &str, what: &str) -> Run {
     }
 }
 
-/// What is restored is as it was, all of it if the exit code is 0.
+/// What is restored is unchanged, and complete if the exit code is 0.
 fn check_restored(folder: &Case, sample: &Sample, run: &Run, what: &str) {
     let found = below(&folder.path("out"));
     if run.is_done() {
@@ -139,7 +138,7 @@ fn check_restored(folder: &Case, sample: &Sample, run: &Run, what: &str) {
         .collect();
     for entry in &found {
         let wanted = wanted.get(&entry.path);
-        // Of a single file there is what precedes the damage.
+        // Of a single file, what precedes the damage.
         let is_beginning = sample.written.as_ref().is_some_and(|whole| {
             let only = fs::read(folder.path("out").join(&entry.path));
             sample.restored.len() == 1 && only.is_ok_and(|bytes| whole.starts_with(&bytes))

@@ -1,4 +1,4 @@
-//! Blocks that are larger than memory, encrypted ones, and the checksums that some have.
+//! Blocks larger than memory, encrypted blocks, and the checksums that some have.
 
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, compress_lrzip};
 use refrain::storage::Source;
@@ -75,7 +75,7 @@ fn encrypted_blocks_larger_than_memory_are_read() {
             if cipher == LrzipCipher::Aes128Cbc {
                 continue;
             }
-            // Not one byte of a block that is not authentic.
+            // Not one byte of an unauthenticated block.
             let mut broken = archive;
             let last = &blocks[0];
             broken[(last.archive_offset + last.stored_bytes / 2) as usize] ^= 1;
@@ -121,7 +121,7 @@ fn blocks_with_a_wrong_checksum_yield_no_bytes() {
         let mut rng = Rng::new(7);
         for (index, block) in blocks.iter().enumerate() {
             let end = block.archive_offset + block.stored_bytes;
-            // The checksum of a zlib stream is at its end, those of bzip2 are everywhere.
+            // The checksum of a zlib stream is at its end, bzip2's are everywhere.
             let places = [
                 end - 1,
                 end - 4,
@@ -152,7 +152,7 @@ fn blocks_with_a_wrong_checksum_yield_no_bytes() {
     }
 }
 
-/// A chunk of which more must be at hand than fits in memory.
+/// A chunk that needs more data at hand than fits into memory.
 #[test]
 fn chunks_from_a_pipe_larger_than_memory_move_to_temporary_space() {
     let mut chunks = sample_chunks(1000, 1, 2);
@@ -181,14 +181,14 @@ fn chunks_from_a_pipe_larger_than_memory_move_to_temporary_space() {
         ..small
     };
     assert!(by_pipe(&archive, &with_space).unwrap() == content);
-    // An archive that is cut there is as incomplete as any other.
+    // An archive truncated there is as incomplete as any other.
     for length in [archive.len() / 2, archive.len() - 1] {
         let error = by_pipe(&archive[..length], &with_space).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Damaged, "{error}");
     }
 }
 
-/// Content that is read by ranges is compared with the digests once all of it was read.
+/// Content read by ranges is compared with the digests once all of it was read.
 #[test]
 fn all_content_read_by_ranges_is_compared() {
     let write = |archive: &[u8]| {

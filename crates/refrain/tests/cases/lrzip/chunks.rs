@@ -61,8 +61,8 @@ fn the_length_and_the_end_of_the_file_decide() {
             let (archive, content) = with_md5(&chunks, dialect);
             let what = format!("{dialect:?}, marks {marks:03b}");
             check(&archive, &content, 3, &[], &what);
-            // Without a length and without a mark in the last chunk, nothing but the end of the
-            // file separates content from other bytes.
+            // Without a length and without a mark in the last chunk, only the end of the file
+            // separates content from other bytes.
             if !dialect.to_pipe || marks & 4 == 4 {
                 check(&archive, &content, 3, &[0; 100], &what);
                 check(&archive, &content, 3, &archive, &what);
@@ -76,7 +76,7 @@ fn the_length_and_the_end_of_the_file_decide() {
     }
 }
 
-/// lrzip ends a pipe whose length is a multiple of the window by a chunk without content.
+/// lrzip ends a pipe whose length is a multiple of the window with a chunk without content.
 #[test]
 fn a_chunk_without_content_may_follow_all_content() {
     let mut chunks = sample_chunks(200_000, 2, 5);
@@ -131,7 +131,8 @@ fn cuts_and_damage_after_a_wrong_mark_are_detected() {
                 let cut = Arc::new(MemorySource::new(cut.to_vec()));
                 let whole = LrzipLayout::read(cut.clone(), &options(1));
                 let opened = Archive::open(cut, &options(1));
-                // With an unknown length, the bytes before a cut can be those after the archive.
+                // With an unknown length, the bytes before a cut may be taken for bytes after the
+                // archive.
                 if !dialect.to_pipe {
                     assert!(whole.is_err() && opened.is_err(), "{dialect:?}: {length}");
                 }

@@ -1,4 +1,4 @@
-//! Archives of lrzip, written by many versions and by hand, are read correctly from files, from
+//! Archives written by many versions of lrzip and by hand are read correctly from files, from
 //! streams and by range.
 
 mod blocks;
@@ -355,7 +355,7 @@ fn archives_from_random_records_match_the_reference_replay() {
 }
 
 /// Incompressible content that repeats completely, so that all of it has to be retained. With too
-/// little memory it is mapped, and from there on the literals are decoded again.
+/// little memory it is mapped, and the literals are decoded again from there on.
 #[test]
 fn maps_content_that_does_not_fit_in_memory() {
     const HALF_BYTES: usize = 20 << 20;
