@@ -1,5 +1,5 @@
-//! The NBD handler as clients see it, byte by byte: those that keep the protocol, and those that do
-//! not.
+//! The NBD handler as seen by clients, byte by byte: clients that follow the protocol, and clients
+//! that do not.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ impl Server {
         Server::with(|_| {})
     }
 
-    /// A server of an archive that was changed.
+    /// A server of a modified archive.
     fn with(change: impl FnOnce(&mut Vec<u8>)) -> Server {
         let image = image();
         let member = |name: &str, content: Vec<u8>| MemberInput {
@@ -108,7 +108,7 @@ impl Server {
         client
     }
 
-    /// Waits until all clients have gone.
+    /// Waits until all clients have left.
     fn wait_idle(&self) {
         for _ in 0..2000 {
             if self.clients.count() == 0 {
@@ -176,7 +176,7 @@ fn chunk(client: &mut UnixStream) -> (u16, u16, u64, Vec<u8>) {
     (u16_at(4), u16_at(6), cookie, payload)
 }
 
-/// Reads by structured replies; the chunks are put together.
+/// Reads by structured replies, joining the chunks.
 fn read_structured(client: &mut UnixStream, flags: u16, range: std::ops::Range<usize>) -> Vec<u8> {
     let length = range.len() as u32;
     let bytes = request(flags, 0, 7, range.start as u64, length);
@@ -409,7 +409,7 @@ fn clients_that_leave_or_stop_reading_do_not_disturb_others() {
     stuck
         .set_write_timeout(Some(Duration::from_millis(100)))
         .unwrap();
-    // It asks and never reads, until the server takes no more requests of it.
+    // It sends requests and never reads, until the server accepts no more of them.
     for number in 0..1000 {
         if stuck.write_all(&request(0, 0, number, 0, 500_000)).is_err() {
             break;
@@ -449,7 +449,7 @@ proptest! {
             (true, true) => &[0x25, 0x60, 0x95, 0x13, 0, 0, 0],
             (true, false) => b"\0\0\0\x03IHAVEOPT\0\0\0",
         };
-        // The server may have ended the connection before all was written.
+        // The server may have closed the connection before everything was written.
         let _ = client.write_all(start).and_then(|()| client.write_all(&bytes));
         client.shutdown(std::net::Shutdown::Write).unwrap();
         let ended = client.read_to_end(&mut vec![]);

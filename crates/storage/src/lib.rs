@@ -16,7 +16,7 @@
 //! | [`blocking`] | [`Blocking`]: a descriptor in non-blocking mode, as if it were not |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
-//! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets others read meanwhile |
+//! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets other jobs run |
 //! | `remote` | with the feature `remote`: an object on an HTTP server or in a store as a source |
 //! | [`latch`] | [`Latch`]: after one failure everything fails |
 //! | [`faulty`] | [`FaultySource`], [`FaultySink`], [`FaultyStream`]: simulated failures |

@@ -1,7 +1,7 @@
 //! TLS on a connection used by several threads.
 //!
-//! One lock guards the state of the encryption. A thread that receives waits for the socket without
-//! it, so that others can send meanwhile.
+//! One lock guards the state of the encryption. A receiving thread does not hold it while it waits
+//! for the socket, so that others can send.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -21,16 +21,16 @@ use crate::socket::Socket;
 /// How long a peer may be silent in the middle of the encryption's own handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a server needs for TLS. Cloning it gives another handle to the same.
+/// What a server needs for TLS. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TlsSettings(Arc<ServerConfig>);
 
 impl TlsSettings {
-    /// Reads the server's certificates (its own first) and its key, in PEM, and the certificates of
-    /// the authorities by which clients must be certified, if they must.
+    /// Reads the server's certificates (its own first) and key, in PEM, and the certificates of the
+    /// authorities for clients, if clients need a certificate.
     ///
     /// # Errors
-    /// `Refused` with the file, if it does not hold what it should.
+    /// `Refused` with the file, if its content is wrong.
     pub fn read(
         certificate: &Path,
         key: &Path,
@@ -63,7 +63,7 @@ impl TlsSettings {
         Ok(TlsSettings(Arc::new(settings)))
     }
 
-    /// Begins TLS on a connection whose client has asked for it.
+    /// Starts TLS on a connection whose client requested it.
     pub(super) fn accept(&self, socket: Arc<Socket>) -> io::Result<TlsChannel> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
         let channel = TlsChannel {
@@ -96,7 +96,7 @@ pub(super) struct TlsChannel {
 }
 
 impl TlsChannel {
-    /// Sends what is to be sent, then waits for bytes of the client and takes them in.
+    /// Sends pending data, then waits for bytes from the client and processes them.
     fn exchange(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.flush(&mut self.connection.lock())?;
         if !self.socket.wait_readable(timeout)? {
@@ -127,7 +127,7 @@ impl Channel for TlsChannel {
         loop {
             match self.connection.lock().reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The client may end the connection without saying so.
+                // The client may close the connection without notice.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 received => return received,
             }

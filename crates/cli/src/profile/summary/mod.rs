@@ -101,7 +101,7 @@ pub(super) fn summary(threads: &[ThreadTrace], level: Option<u8>) -> Words {
     let lost: u64 = threads.iter().map(|thread| thread.lost).sum();
     if lost > 0 {
         lines.push(format!(
-            "{lost} early events are missing: the shares are those of the rest"
+            "{lost} early events are missing: the shares cover only the rest"
         ));
     }
     let (verdict, remedy) = run.verdict();

@@ -45,7 +45,7 @@ impl RawParts {
         let mut texts = Vec::new();
         if self.bytes > 0 {
             texts.push(format!(
-                "{} bytes of the tar stream are no entries: a header is damaged, or other data are \
+                "{} bytes of the tar stream belong to no entry: a header is damaged, or other data is \
                  in between",
                 self.bytes
             ));
