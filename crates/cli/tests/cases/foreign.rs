@@ -193,7 +193,7 @@ fn ranges_and_names_of_the_content() {
             assert!(output.stdout == expected, "{program}, {range}");
         }
         let told = case.fails(&format!("cat {packed} --range 5..800000"), 1);
-        assert!(told.contains("there are 700000 bytes"), "{told}");
+        assert!(told.contains("past the end of 700000 bytes"), "{told}");
         let told = case.fails(&format!("cat {packed} X"), 1);
         assert!(told.contains("did you mean \"x\"?"), "{told}");
         assert_eq!(case.ok(&format!("list {packed}")).stdout, b"x\n");
