@@ -245,7 +245,6 @@ pub struct BinaryContent {
 }
 
 impl BinaryContent {
-    /// Whether an error has this cause.
     pub fn is_cause(error: &io::Error) -> bool {
         error
             .get_ref()

@@ -12,7 +12,6 @@ use crate::failure::{Failure, Result};
 use crate::messages;
 use crate::paths::label;
 
-/// The maximum size of a profile.
 const PROFILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The path of the profile: in `$XDG_CONFIG_HOME`, otherwise `~/.config`. `None` without both.

@@ -8,7 +8,6 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Arguments, RefrainArgs, RfnArgs, RfnMode, ShortVerb, check_level_digits};
 
-/// A name of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramName {
     /// `refrain VERB`

@@ -227,7 +227,6 @@ impl BlockInfo {
     }
 }
 
-/// The display name of a codec.
 pub(crate) fn codec_name(id: u16) -> String {
     CodecId(id).to_string()
 }

@@ -120,7 +120,6 @@ fn is_format(first: &[u8], format: Format) -> bool {
 }
 
 impl DialectReader {
-    /// The dialect.
     pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
     }

@@ -119,7 +119,6 @@ pub fn levels(purpose: Purpose) -> &'static [LevelRow] {
     }
 }
 
-/// The row of a level, if it exists.
 pub(crate) fn level_row(purpose: Purpose, level: Level) -> Option<&'static LevelRow> {
     levels(purpose).iter().find(|row| row.number == level.0)
 }

@@ -137,7 +137,6 @@ pub(crate) fn next_event<E>(
     }
 }
 
-/// Whether the watch cancelled the verb.
 pub(crate) fn is_cancelled(watch: &dyn Watch) -> bool {
     watch
         .cancel_flag()

@@ -216,7 +216,6 @@ impl Instructions<'_> {
         usize::from(self.byte()) << 8 | usize::from(self.byte())
     }
 
-    /// Appends a part that may repeat earlier content.
     fn append_part(&mut self, content: &mut Vec<u8>) {
         let kind = self.byte();
         let length = self.number() << (kind >> 6).min(2);

@@ -178,7 +178,6 @@ fn has_place(error: &Error) -> bool {
     error.location.archive_offset.is_some() || error.cut_off_at().is_some()
 }
 
-/// The place in the archive of an error.
 fn place_of(error: &Error) -> DamagedPlace {
     if let Some(cut) = error.cut_off_at() {
         return DamagedPlace {

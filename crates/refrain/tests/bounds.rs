@@ -169,7 +169,6 @@ impl Targets for Counted {
     }
 }
 
-/// Both ways of extracting.
 fn extract_both(
     archive: &[u8],
     options: &ReadOptions,

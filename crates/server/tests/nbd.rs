@@ -198,7 +198,6 @@ fn read_structured(client: &mut UnixStream, flags: u16, range: std::ops::Range<u
     }
 }
 
-/// The error of a simple reply.
 fn simple_error(client: &mut UnixStream, cookie: u64) -> u32 {
     let mut reply = [0; 16];
     client.read_exact(&mut reply).unwrap();

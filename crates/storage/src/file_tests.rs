@@ -52,7 +52,6 @@ fn follows_a_file_that_grows_and_shrinks() {
     );
 }
 
-/// All ranges that may hold data.
 fn data_ranges(source: &FileSource) -> Vec<(u64, u64)> {
     let mut ranges = Vec::new();
     let mut offset = 0;

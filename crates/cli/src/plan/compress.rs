@@ -92,7 +92,6 @@ pub struct CompressInput {
 }
 
 impl CompressInput {
-    /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
         self.metadata.as_ref().is_some_and(Metadata::is_dir)
     }
@@ -155,7 +154,6 @@ impl CompressPlan {
     }
 }
 
-/// The kinds of all inputs, if all exist.
 fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {
     let mut kinds = Vec::new();
     for archive in archives {

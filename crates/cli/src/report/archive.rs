@@ -23,7 +23,6 @@ pub fn table_head() -> String {
     )
 }
 
-/// The line of an archive in the table.
 pub fn table_line(label: &str, info: &ArchiveInfo) -> String {
     let ratio = percent_text(info.archive_bytes, info.content_bytes);
     let (archive_bytes, content_bytes) = (info.archive_bytes, info.content_bytes);

@@ -11,7 +11,6 @@ pub enum Total {
     Reported,
     /// The size of the archive being read.
     ArchiveBytes(u64),
-    /// An estimate of the size of the content.
     Estimate(SizeEstimate),
 }
 

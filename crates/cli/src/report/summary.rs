@@ -10,7 +10,6 @@ use crate::units::{bytes_text, duration_text, percent_text, rate_text};
 pub struct Sizes {
     /// Bytes of all members' contents.
     pub content_bytes: u64,
-    /// Bytes of the archive.
     pub archive_bytes: u64,
 }
 

@@ -22,12 +22,10 @@ pub struct ZipSummary {
 }
 
 impl ZipSummary {
-    /// Sets the length of the file.
     pub fn set_file_bytes(&mut self, file_bytes: u64) {
         self.file_bytes = file_bytes;
     }
 
-    /// Adds an entry.
     pub fn add(&mut self, entry: &ZipEntry) {
         self.entries += 1;
         if entry.kind == ZipKind::File {

@@ -39,7 +39,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// The suffix that turns an image's name into its trace's.
 const TRACE_SUFFIX: &[u8] = b".trace";
 
-/// The longest trace, in bytes.
 const TRACE_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs the verb.

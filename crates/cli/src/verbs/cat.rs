@@ -302,7 +302,6 @@ impl Copy<'_> {
         member.map_err(|error| Failure::engine(self.label, error))
     }
 
-    /// Copies a range of the data.
     fn range(&self, data: &Data, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
         let end = range.end;
         match data {
@@ -388,7 +387,6 @@ impl Sink for Counted<'_> {
     }
 }
 
-/// A failure after some bytes were written.
 fn after(failure: Failure, written_bytes: u64) -> Failure {
     match failure {
         Failure::Engine(mut error) if error.kind == ErrorKind::Damaged => {

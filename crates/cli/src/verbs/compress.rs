@@ -255,7 +255,6 @@ fn problem_of(failure: &Failure) -> Problem {
     }
 }
 
-/// Opens an input as a member.
 fn open_member(
     input: &CompressInput,
     plan: &CompressPlan,

@@ -29,7 +29,6 @@ impl Damaged {
         self.texts.push(text);
     }
 
-    /// Reports all of it.
     pub fn report(self, outcome: &mut Outcome) {
         for text in self.texts {
             outcome.add_loss(Exit::Damaged, &text);

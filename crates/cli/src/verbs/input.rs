@@ -121,13 +121,11 @@ pub fn open_for_service(
 /// How an archive is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opening {
-    /// By its index.
     Index,
     /// By its index, or by a scan if its beginning or end is damaged.
     Any,
     /// As above, and also if any part of its index is damaged.
     Checked,
-    /// By a scan.
     Scan,
 }
 

@@ -20,7 +20,6 @@ use crate::urls;
 /// Operands, sorted out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Operands {
-    /// The archives.
     pub archives: Vec<PathBuf>,
     /// Paths, or patterns, inside the only archive.
     pub paths: Vec<Vec<u8>>,

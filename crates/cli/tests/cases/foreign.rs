@@ -368,7 +368,6 @@ fn info_says_what_is_stated_and_what_is_unknown() {
     }
 }
 
-/// Runs a program of Python.
 fn python(case: &Case, program: &str) {
     let mut command = case.command("python3", "-c");
     expect(command.arg(program).output().unwrap(), 0, program);

@@ -25,7 +25,6 @@ const SHARE: u64 = 4;
 /// What a restore knows about a path at its end.
 #[derive(Debug, Default)]
 pub(super) struct PathRecord {
-    /// Whether it was created as a directory.
     pub(super) is_created_directory: bool,
     /// Whether it was created where nothing existed.
     pub(super) is_new: bool,

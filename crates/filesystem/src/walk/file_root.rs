@@ -164,7 +164,6 @@ fn resolve_stepwise(at: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> rustix::i
 #[derive(Debug)]
 pub struct OpenedFile {
     file: OwnedFd,
-    /// Its metadata when it was opened.
     opened: Metadata,
 }
 

@@ -10,7 +10,6 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::random::{Random, write_cycle};
 
-/// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
 
 /// Accesses between two clock readings: few, so that some rounds end before the system switches to

@@ -46,7 +46,6 @@ impl Input {
     }
 }
 
-/// The result of a job.
 enum HashJobResult {
     /// The next piece, in order of the input; empty after the end.
     Piece(io::Result<Vec<u8>>),

@@ -75,7 +75,6 @@ pub(crate) struct BlockCache {
     pub(super) spare_buffers_max: usize,
 }
 
-/// The memory limits of codecs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodecMemory {
     /// The number of blocks that may be decoded at once.
@@ -316,7 +315,6 @@ impl BlockCache {
         Some(bytes)
     }
 
-    /// Removes a decoded block.
     pub(crate) fn remove(&mut self, block: u64) {
         let Some(open) = self.blocks.remove(&block) else {
             return;

@@ -27,7 +27,6 @@ pub(crate) struct ContentLimit {
 }
 
 impl ContentLimit {
-    /// The limit for an archive of this size.
     pub(crate) fn new(options: &ReadOptions, archive_bytes: u64) -> ContentLimit {
         ContentLimit {
             stated: options.content_bytes_max,

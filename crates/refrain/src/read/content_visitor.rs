@@ -7,7 +7,6 @@ use refrain_storage::Source;
 
 use crate::error::Result;
 
-/// The payload of an Entries frame.
 pub(crate) type EntriesPayload = Arc<Vec<u8>>;
 
 /// Receives content in archive order.

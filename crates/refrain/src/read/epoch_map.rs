@@ -62,12 +62,10 @@ impl EpochMap {
         self.append(IS_PATTERN | (self.patterns.len() as u64 - 1), length);
     }
 
-    /// The content range of the epoch.
     pub(crate) fn content(&self) -> Range<u64> {
         self.content.clone()
     }
 
-    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.starts.len() * 12
             + self.rounds.len() * size_of::<usize>()

@@ -18,13 +18,11 @@ pub(crate) fn no_member(member: usize, count: usize) -> Error {
 
 /// The members of an archive opened for random access, usable by many threads at once.
 pub(crate) trait Members: Send + Sync {
-    /// The number of members.
     fn member_count(&self) -> usize;
 
     /// A member by its number in archive order; `None` if there are fewer.
     fn member(&self, member: usize) -> Result<Option<Member>>;
 
-    /// The first member with this name.
     fn member_named(&self, name: &[u8]) -> Result<Option<usize>>;
 
     /// Calls `each` for every member and its number, in archive order.
@@ -48,7 +46,6 @@ pub(crate) trait Members: Send + Sync {
         control: &ReadControl,
     ) -> Result<Option<Box<dyn TreeContent + '_>>>;
 
-    /// Whether a member has entries.
     fn has_entries(&self, member: usize) -> Result<bool> {
         Ok(self.content(member, &ReadControl::default())?.is_some())
     }

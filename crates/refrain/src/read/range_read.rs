@@ -27,7 +27,6 @@ const MEMORY_SHARE: u64 = 16;
 /// Fills a buffer with content at an offset, or with as much as is available.
 pub(crate) type ReadContent<'a> = &'a (dyn Fn(u64, &mut [u8]) -> Result<usize> + Sync);
 
-/// How a range is read.
 pub(crate) struct RangeRead<'a> {
     pub read: ReadContent<'a>,
     pub range: Range<u64>,
@@ -125,7 +124,6 @@ impl RangeRead<'_> {
     }
 }
 
-/// Reads and hashes a piece.
 fn read_piece(
     read: ReadContent<'_>,
     range: Range<u64>,

@@ -426,7 +426,6 @@ impl StoreReader {
 const SMALL_READ_BYTES: usize = 256 << 10;
 
 impl Depth {
-    /// For a single read of this length.
     pub(crate) fn of_read(length_bytes: usize) -> Depth {
         if length_bytes <= SMALL_READ_BYTES { Depth::Prefix } else { Depth::Whole }
     }

@@ -24,7 +24,6 @@ pub(crate) struct WorkMeter {
     per_byte_max: u64,
     free_bytes: u64,
     decoded_bytes: AtomicU64,
-    /// The bytes delivered from blocks.
     delivered_bytes: AtomicU64,
     /// The offsets of decoded frames, and their total size.
     frames: Lock<HashSet<u64>>,
@@ -45,7 +44,6 @@ impl WorkMeter {
         }
     }
 
-    /// The meter of a read under this control.
     pub(crate) fn with_control(self, control: &ReadControl) -> WorkMeter {
         WorkMeter {
             control: control.clone(),

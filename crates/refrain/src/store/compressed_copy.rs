@@ -28,7 +28,6 @@ struct CompressedPage {
 }
 
 impl CompressedCopy {
-    /// Compresses a block with zstd.
     pub(crate) fn new(workspace: &mut Workspace, block: &[u8]) -> Result<CompressedCopy> {
         CompressedCopy::with_scratch(workspace, block, CodecId::ZSTD, &mut Vec::new())
     }
@@ -75,7 +74,6 @@ impl CompressedCopy {
         Ok(CompressedCopy { pages, data })
     }
 
-    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.data.len() + self.pages.capacity() * size_of::<CompressedPage>()) as u64
     }

@@ -30,7 +30,6 @@ pub(crate) struct CheckedFrame {
     pub tail: Option<[u8; TAIL_BYTES]>,
 }
 
-/// The limits of a reader with this memory.
 pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
     let extent_bytes = size_of::<refrain_format::Extent>() as u64;
     Limits {
@@ -85,7 +84,6 @@ enum Next {
     AfterArchive,
     /// The first frame of the next archive.
     Archive,
-    /// Nothing.
     Nothing,
 }
 

@@ -21,7 +21,6 @@ const REST_BYTES: usize = 1 << 20;
 pub(crate) struct PipeCopy {
     stream: Lock<Copied>,
     file: Arc<ScratchFile>,
-    /// Whether the copy was given up.
     is_given_up: AtomicBool,
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use refrain_storage::Source;
 
-/// A source as a stream.
 pub(crate) struct SourceStream {
     source: Arc<dyn Source>,
     offset: u64,

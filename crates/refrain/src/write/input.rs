@@ -271,7 +271,6 @@ impl PreparedMembers {
         }
     }
 
-    /// The bytes of all contents, if known.
     pub(crate) fn content_bytes_total(&self) -> Option<u64> {
         self.content_bytes_total
             .filter(|_| !self.has_unknown_length)
@@ -391,7 +390,6 @@ impl PreparedMembers {
         });
     }
 
-    /// Adds a tar file, which is taken apart.
     fn add_tar_file(&mut self, source: Arc<dyn Source>, size: Option<u64>, list: EntryList) {
         let log = RereadLog::new(self.log_memory());
         let again = log.source_of_tar(source.clone());
@@ -430,7 +428,6 @@ impl PreparedMembers {
         });
     }
 
-    /// Adds a directory as entries and content.
     fn add_directory(&mut self, directory: &DirectoryContent, list: EntryList) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
         let source = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
@@ -458,7 +455,6 @@ impl PreparedMembers {
         Ok(())
     }
 
-    /// Adds a directory as a tar stream.
     fn add_directory_as_tar(&mut self, directory: DirectoryContent) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
         let again = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);

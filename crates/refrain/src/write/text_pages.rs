@@ -6,7 +6,6 @@ use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::PAGE_BYTES;
 use crate::write::log_memory::LogMemory;
 
-/// A growing text, compressed page by page.
 pub(crate) struct TextPages {
     packed: Vec<CompressedCopy>,
     /// The end of the text, shorter than a page and not compressed.

@@ -25,7 +25,6 @@ impl Functions {
         }
     }
 
-    /// The function that contains an address.
     pub(super) fn at(&mut self, address: u64) -> FunctionNumber {
         if let Some(number) = self.by_address.get(&address) {
             return *number;

@@ -88,7 +88,6 @@ impl Modules {
         Ok(Modules { modules })
     }
 
-    /// The module and the symbol at an address.
     pub(super) fn at(&self, address: u64) -> Option<(&CodeModule, Option<Symbol<'_>>)> {
         let after = self
             .modules

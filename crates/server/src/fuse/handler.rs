@@ -181,7 +181,6 @@ impl Handler {
         }
     }
 
-    /// Stores a whole file.
     fn store_file(&self, cache: &PageCache, file: WalkedFile) -> Result<Stored> {
         let length_bytes = usize::try_from(file.entry.size_bytes).unwrap_or(usize::MAX);
         let content = FileContent::Entry(file.position.member(), Box::new(file.entry));

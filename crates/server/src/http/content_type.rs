@@ -35,7 +35,6 @@ const TYPES: &[(&str, &[&str])] = &[
     ("video/webm", &["webm"]),
 ];
 
-/// The type of a file with this name.
 pub(super) fn content_type(name: &[u8]) -> &'static str {
     let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let Some(dot) = base.iter().rposition(|&byte| byte == b'.') else {

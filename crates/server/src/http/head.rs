@@ -1,6 +1,5 @@
 //! Parses and checks the head of a request: its first line and fields.
 
-/// The longest head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// The longest first line, in bytes.
@@ -36,7 +35,6 @@ pub(super) enum HeadError {
 /// How the body of a request is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestBody {
-    /// A length in bytes.
     Length(u64),
     /// A transfer coding, chunked or other.
     Coded,

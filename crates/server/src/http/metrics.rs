@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::statistics::{Metric, OperationStatistics, Statistics};
 
-/// The media type of the text.
 pub(super) const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The bucket limits are powers of two in nanoseconds, which the histograms know exactly: from 1 µs

@@ -198,7 +198,6 @@ fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-/// The directory or tar member with this name.
 pub(super) fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
     let archive = shared.service.archive();
     let mut found = if name.is_empty() { None } else { archive.find_member(name)? };

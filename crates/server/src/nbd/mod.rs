@@ -35,7 +35,6 @@ const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may accept no byte of a reply.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum number of threads per client.
 const THREADS_PER_CLIENT_MAX: u64 = 16;
 
 /// The memory of a client's thread, in bytes: the chunk being sent, and what decoding needs.

@@ -90,7 +90,6 @@ pub(super) mod chunk {
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
-/// The error numbers of the protocol.
 pub(super) mod error_number {
     pub(crate) const NOT_PERMITTED: u32 = 1;
     pub(crate) const INPUT_OUTPUT: u32 = 5;
@@ -182,7 +181,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The head of a simple reply.
 pub(super) fn simple_reply(cookie: u64, error: u32) -> [u8; 16] {
     let mut reply = [0; 16];
     reply[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -191,7 +189,6 @@ pub(super) fn simple_reply(cookie: u64, error: u32) -> [u8; 16] {
     reply
 }
 
-/// The head of a chunk with this payload length.
 pub(super) fn chunk_head(flags: u16, kind: u16, cookie: u64, payload_bytes: u32) -> [u8; 20] {
     let mut head = [0; 20];
     head[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());

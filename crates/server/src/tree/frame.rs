@@ -89,7 +89,6 @@ impl EntryFrame {
         self.rows.len()
     }
 
-    /// In bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let rows = self.rows.capacity() * size_of::<EntryRow>();
         let owners = self.owners.capacity() * size_of::<Arc<Owner>>();

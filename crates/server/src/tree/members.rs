@@ -47,7 +47,6 @@ fn spelled(stated: &[u8], unnamed: &[u8]) -> Vec<u8> {
     name.unwrap_or_default()
 }
 
-/// Whether a member consists of entries.
 fn has_entries(member: &Member) -> bool {
     matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
 }

@@ -175,7 +175,6 @@ impl Tree {
         Ok(at)
     }
 
-    /// The position of exactly this path.
     pub(super) fn position_of(&self, member: usize, path: &[u8]) -> Result<Option<Position>> {
         self.with_list(ListId::Member(member), |list| {
             let found = paths::page_at(list, list.seek(path)?)?;
@@ -185,7 +184,6 @@ impl Tree {
         })
     }
 
-    /// The member with the name at a position.
     pub(super) fn member_at(&self, position: Position) -> Result<usize> {
         let row = usize::try_from(position.number()).unwrap_or(usize::MAX);
         let number = self.members.names.number(row);

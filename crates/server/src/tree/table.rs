@@ -119,7 +119,6 @@ impl PathTable {
         self.dropped
     }
 
-    /// In bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.paths.len() + self.rows.len() * size_of::<PathRow>()
     }

@@ -32,7 +32,6 @@ impl WalkPosition {
         self.member
     }
 
-    /// The position with this number in a member.
     #[cfg(test)]
     pub(crate) fn for_test(member: usize, number: usize) -> WalkPosition {
         WalkPosition {

@@ -217,7 +217,6 @@ pub struct Client {
     received: Vec<u8>,
 }
 
-/// A response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,

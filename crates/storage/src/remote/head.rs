@@ -168,7 +168,6 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), RequestFailure> {
     }
 }
 
-/// The failure for a status.
 fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
     let reason = status.canonical_reason().unwrap_or("unknown");
     let mut text = format!("status {} {reason}", status.as_u16());

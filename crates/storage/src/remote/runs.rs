@@ -132,7 +132,6 @@ impl Runs {
         run
     }
 
-    /// Adds a run that has been fetched.
     pub(super) fn add_fetched(&mut self, start: u64, bytes: Vec<u8>) {
         let run = self.add(start..start + bytes.len() as u64, RequestOrigin::Asked);
         // It is new, so the value is computed here.

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use super::back_end::BackEnd;
 use super::number::leading_number;
 
-/// The name of the file.
 pub const FILE_NAME: &str = "lrzip.conf";
 
 /// The values set by a file; `None` and false are the defaults.

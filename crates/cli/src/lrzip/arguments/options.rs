@@ -53,7 +53,6 @@ pub enum OptionId {
     Window,
 }
 
-/// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionValue {
     Nothing,
@@ -92,7 +91,6 @@ impl Section {
     }
 }
 
-/// One option.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionRow {
     pub id: OptionId,
@@ -107,7 +105,6 @@ pub struct OptionRow {
 }
 
 impl OptionRow {
-    /// Its letters in this program.
     pub fn letters(&self, program: Program) -> &'static str {
         match program {
             Program::Lrz => self.lrz,

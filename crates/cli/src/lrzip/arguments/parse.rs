@@ -13,7 +13,6 @@ use super::program::Program;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedOption {
     pub id: OptionId,
-    /// Its value.
     pub value: Option<OsString>,
 }
 

@@ -18,7 +18,6 @@ pub enum Program {
 }
 
 impl Program {
-    /// All programs.
     pub const ALL: [Program; 6] = [
         Program::Lrzip,
         Program::Lrunzip,
@@ -28,7 +27,6 @@ impl Program {
         Program::Lrzuntar,
     ];
 
-    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Program::Lrzip => "lrzip",
@@ -40,7 +38,6 @@ impl Program {
         }
     }
 
-    /// The program with this name.
     pub fn from_name(name: &str) -> Option<Program> {
         Program::ALL
             .into_iter()

@@ -56,7 +56,6 @@ pub fn run(
     Ok(written.is_stored)
 }
 
-/// A written archive.
 pub struct WrittenArchive {
     pub summary: LrzipSummary,
     /// What is missing in it.
@@ -112,7 +111,6 @@ pub fn file_sink(
     })
 }
 
-/// Writes the archive.
 pub fn write_archive(
     context: &RunContext,
     content: Content,

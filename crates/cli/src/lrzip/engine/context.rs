@@ -33,7 +33,6 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Starts a run.
     pub fn start(program: Program, settings: &Settings, is_stdout: bool) -> RunContext<'_> {
         let niceness = rustix::process::setpriority_process(None, settings.nice);
         // Only the administrator may raise a priority. lrzip ignores the failure too.

@@ -177,7 +177,6 @@ impl MeasuredRun<'_> {
         texts.collect::<Vec<_>>().join(", ")
     }
 
-    /// The next faster level.
     fn faster_level(&self) -> Option<String> {
         let level = self.level.filter(|level| *level > 1)?;
         Some(format!("try -{}", level - 1))

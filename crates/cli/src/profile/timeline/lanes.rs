@@ -187,7 +187,6 @@ fn place(thread: &ThreadTrace) -> (bool, u64, &str) {
     }
 }
 
-/// The number in a worker thread's name.
 fn worker_number(name: &str) -> Option<u64> {
     name.strip_prefix("worker-")?.parse().ok()
 }

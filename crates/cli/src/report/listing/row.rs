@@ -43,7 +43,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The entry, if it is one.
     pub fn entry(&self) -> Option<&'a Entry> {
         match self.item {
             Item::Entry(entry) => Some(entry),

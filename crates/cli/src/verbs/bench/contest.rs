@@ -18,7 +18,6 @@ use crate::args::BenchArgs;
 pub(super) struct FileResult {
     /// The file, as named by the user.
     pub(super) file: String,
-    /// Its size.
     pub(super) input_bytes: u64,
     /// Measured runs per contender and step.
     pub(super) runs: u32,
@@ -30,14 +29,11 @@ pub(super) struct FileResult {
     pub(super) rows: Vec<ContenderResult>,
 }
 
-/// One contender's results.
 #[derive(Debug, Serialize)]
 pub(super) struct ContenderResult {
     /// The contender's name.
     pub(super) name: String,
-    /// Whether it is Refrain.
     pub(super) is_refrain: bool,
-    /// Size of its archive.
     pub(super) archive_bytes: u64,
     /// Cost of creating the archive.
     pub(super) compress: Summary,

@@ -67,7 +67,6 @@ struct Cat<'a> {
     meter: &'a Meter<'a>,
 }
 
-/// An entry with its number.
 type Numbered = (u64, Entry);
 
 impl Cat<'_> {

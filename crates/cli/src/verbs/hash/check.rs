@@ -169,7 +169,6 @@ fn check_sums(
     })
 }
 
-/// Compares, counts and reports.
 fn compare_and_report(
     sum: &Sum,
     result: io::Result<DigestValue>,

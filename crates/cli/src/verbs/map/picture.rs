@@ -19,7 +19,6 @@ const COLUMNS_HEIGHT: f64 = 120.0;
 const MEMBERS_TOP: f64 = ARCS_HEIGHT + COLUMNS_HEIGHT + 6.0;
 const HEIGHT: f64 = MEMBERS_TOP + 34.0;
 
-/// Colours of members, which are reused.
 const MEMBER_COLOURS: usize = 8;
 
 /// The minimum distance of each colour class except the first, in bytes.
@@ -43,7 +42,6 @@ const STYLE: &str = "\
 .map .m6.member { fill: var(--g, #8a6d0f); } .map .m7.member { fill: var(--h, #6b7280); }
 ";
 
-/// The colour class of a distance.
 fn distance_class(distance: u64) -> usize {
     DISTANCE_LIMITS.partition_point(|&limit| limit <= distance)
 }

@@ -11,7 +11,6 @@ use super::curve::Curve;
 use super::survey::{COLUMNS, for_each_column};
 use crate::session::Session;
 
-/// The minimum mean length of pieces, in bytes.
 const PIECE_BYTES_MIN: u64 = 4 << 10;
 /// The maximum: pieces are in memory, and the longest have eight times the mean length.
 const PIECE_BYTES_MAX: u64 = 1 << 20;

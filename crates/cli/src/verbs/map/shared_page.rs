@@ -112,7 +112,6 @@ pub fn picture(labels: [&str; 2], shared: &Shared) -> String {
     svg
 }
 
-/// The page.
 pub fn page(labels: [&str; 2], shared: &Shared, figures: &Value) -> String {
     let title = format!("What {} and {} share", labels[0], labels[1]);
     let body = format!(

@@ -44,7 +44,6 @@ impl Client {
         })
     }
 
-    /// The statistics.
     pub fn statistics(&self) -> Result<Value> {
         let body = self.request("GET", "/.refrain/statistics")?;
         serde_json::from_slice(&body).map_err(|error| {

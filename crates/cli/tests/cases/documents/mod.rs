@@ -35,7 +35,6 @@ fn documents() -> Vec<(String, Vec<Vec<String>>)> {
     named.filter(|(_, fences)| !fences.is_empty()).collect()
 }
 
-/// The changes for a document.
 fn changes_of(document: &str) -> impl Iterator<Item = (usize, &'static Change)> {
     let all = CHANGES.iter().enumerate();
     all.filter(move |(_, change)| change.document == "*" || document == change.document)

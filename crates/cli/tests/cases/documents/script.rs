@@ -112,7 +112,6 @@ pub fn of(fences: &[Vec<String>]) -> String {
     script
 }
 
-/// Whether a command runs a program.
 fn needs(command: &str, program: &str) -> bool {
     let mounts = program == "fusermount3" && command.contains("refrain mount");
     let boots = program == "qemu-img" && command.contains("refrain boot");

@@ -267,7 +267,6 @@ pub fn compare(cases: &[Case], config: Option<&str>) {
     assert!(wrong.is_empty(), "with {config:?}:\n{}", wrong.join("\n"));
 }
 
-/// Returns the differences of two outcomes.
 fn differences(outcome: &Outcome, lrzip: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     if outcome.exit != lrzip.exit {

@@ -79,7 +79,6 @@ impl Experiment for Atomicity {
     }
 }
 
-/// A file on the host.
 struct HostFile(File);
 
 impl HostFile {

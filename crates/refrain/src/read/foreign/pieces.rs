@@ -8,7 +8,6 @@ use crate::progress::{Progress, Watch, is_cancelled, next_event};
 use crate::read::foreign::blocks::{Stop, for_each_block};
 use crate::read::foreign::content::{Again, Content};
 
-/// The length of a piece.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// The content after decoding a piece, and that piece.

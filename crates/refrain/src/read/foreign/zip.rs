@@ -226,7 +226,6 @@ impl Zip {
         Ok(self.file.entry(index)?)
     }
 
-    /// The bytes of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

@@ -67,7 +67,6 @@ pub(super) enum Dictionary {
 }
 
 impl Opener {
-    /// The codec of a block.
     fn codec(&self, found: &FoundBlock, dictionary: Dictionary) -> Result<LrzipCodec> {
         let lzma = |filter| LrzipCodec::Lzma {
             properties: self.lzma.packed,
@@ -112,7 +111,6 @@ impl Opener {
                 > self.dictionary_bytes(found, Dictionary::Stated)
     }
 
-    /// The memory for decoding a block, in bytes.
     pub(super) fn memory_bytes(&self, block: &Block) -> Result<u64> {
         let found = &block.found;
         let codec = self.codec(found, Dictionary::Stated)?;
@@ -261,7 +259,6 @@ impl BlockStream {
         Ok(())
     }
 
-    /// The memory of the stream, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }

@@ -115,7 +115,6 @@ impl CodedBytes {
         self.taken += count;
     }
 
-    /// The memory for the bytes that were read.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.buffer.len().max(INPUT_BYTES) as u64
     }

@@ -28,7 +28,6 @@ impl ChunkCrc {
     }
 }
 
-/// The input of a digest, in order.
 pub(super) enum DigestInput {
     Bytes(Arc<PooledBuffer>),
     Zeros(u64),
@@ -48,7 +47,6 @@ enum Sum {
 }
 
 impl ContentDigest {
-    /// The digest of no content.
     pub(super) fn new(kind: DigestKind) -> ContentDigest {
         ContentDigest {
             sum: match kind {

@@ -34,7 +34,6 @@ pub(super) struct Flattener {
     pieces: Vec<(SourcePart, u64)>,
 }
 
-/// The source of a part of a match.
 #[derive(Debug, Clone, Copy)]
 enum SourcePart {
     Store(u64),
@@ -148,7 +147,6 @@ impl Flattener {
         .at_content(self.content_bytes()))
     }
 
-    /// The map with the content at an offset.
     fn map_of(&self, content_at: u64) -> Result<&EpochMap> {
         if content_at >= self.current.content().start {
             return Ok(&self.current);

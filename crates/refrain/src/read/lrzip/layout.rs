@@ -254,7 +254,6 @@ impl LayoutReader {
         Ok(found)
     }
 
-    /// The blocks of the chunk with this header.
     fn blocks(&self, header: ChunkHeader, roots: [BlockHeader; 2]) -> Result<Chunk> {
         let width = header.number_width_bytes(self.header.version, self.header.cipher.is_some());
         let overhead = EncryptionOverhead::of(self.header.cipher.as_ref());

@@ -18,12 +18,10 @@ use crate::store::frames::limits_for;
 /// The length of a page: small compared with the cache, large compared with the overhead of a page.
 pub(super) const PAGE_BYTES: u64 = 1 << 20;
 
-/// A block of literals.
 pub(super) struct LiteralBlock {
     block: Block,
     /// Its offset in the store.
     store_start: u64,
-    /// The number of its first page.
     first_page: u64,
     /// Its number among all blocks of literals.
     number: u64,

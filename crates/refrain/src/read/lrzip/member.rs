@@ -18,7 +18,6 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
     }
 }
 
-/// The end of the only member.
 pub(super) fn member_end(content_bytes: u64, md5: Option<[u8; 16]>) -> MemberEnd {
     let digest = md5.map(|md5| Digest {
         id: DIGEST_MD5,

@@ -57,7 +57,6 @@ struct MappedArchive {
     store: StoreReader,
 }
 
-/// A chunk of content.
 struct ContentChunk {
     content_start: u64,
     crc: Option<u32>,

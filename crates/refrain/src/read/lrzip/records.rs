@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 /// How many record bytes are decoded at a time.
 const RECORDS_BYTES: usize = 64 << 10;
 
-/// Reads the records of a chunk.
 pub(super) struct ChunkRecords {
     parser: RecordParser,
     blocks: VecDeque<Block>,

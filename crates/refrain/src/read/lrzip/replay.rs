@@ -41,7 +41,6 @@ pub(super) struct Replay {
 
 /// Where content is that is not recent.
 enum EarlierContent {
-    /// The output.
     Output(Arc<dyn Source>),
     Retained(Box<RetainedReader>),
 }

@@ -75,7 +75,6 @@ impl Spool {
         Ok(self.end)
     }
 
-    /// The memory in use, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.pieces.len() * PIECE_BYTES) as u64
     }

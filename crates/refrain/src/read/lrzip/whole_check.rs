@@ -30,7 +30,6 @@ impl WholeCheck {
         }
     }
 
-    /// Ends the chunks that end here.
     fn end_chunks(&mut self) -> Result<()> {
         let content_at = self.content_at;
         while let Some((_, crc)) = self.chunk_ends.pop_front_if(|(end, _)| *end <= content_at) {

@@ -14,7 +14,6 @@ use crate::read::native::index_reading::{FoundArchive, read_index};
 /// Verifies additional digests and passes all content to another visitor.
 pub(crate) struct DigestCheck<'a> {
     inner: &'a mut dyn ContentVisitor,
-    /// The algorithms of all digests in the index.
     algorithms: Vec<DigestAlgorithm>,
     /// The hashers of the current member.
     hashers: Vec<DigestHasher>,

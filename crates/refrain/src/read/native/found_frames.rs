@@ -143,7 +143,6 @@ impl FoundFrames {
         (range.end - range.start).saturating_sub(found.saturating_add(around))
     }
 
-    /// Adds an intact frame.
     pub(super) fn add(&mut self, frame: &CheckedFrame, limits: &Limits) {
         let (frame_offset, frame_bytes) = (frame.offset, frame.header.frame_bytes());
         let mut seen = SeenFrame {

@@ -266,7 +266,6 @@ impl FrameIndex {
         }
     }
 
-    /// The number of members.
     pub(crate) fn member_count(&self) -> usize {
         match &self.rows {
             // An index has no more members than frames, whose number has 32 bits.
@@ -307,7 +306,6 @@ impl FrameIndex {
         }
     }
 
-    /// The numbers of a member's Entries frames.
     pub(crate) fn entries_frames(&self, member: &MemberOutline) -> Result<Range<u64>> {
         match &self.rows {
             Rows::Tree(tree) => tree.entries_of_member(member.member_id),

@@ -13,7 +13,6 @@ use crate::store::frames::read_frame_at;
 /// Index nodes may take 1/32 of the reader's memory.
 const MEMORY_SHARE: u64 = 32;
 
-/// The nodes of the index of one archive.
 pub(crate) struct IndexNodes {
     source: Arc<dyn Source>,
     archive_start: u64,

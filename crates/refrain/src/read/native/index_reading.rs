@@ -15,7 +15,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::frame_index::FrameIndex;
 use crate::read::native::index_nodes::IndexNodes;
 
-/// The maximum bytes of an End frame.
 const END_FRAME_BYTES_MAX: u64 =
     FRAME_HEADER_BYTES as u64 + HEAD_BYTES_MAX as u64 + 3 + INDEX_BYTES_MAX;
 

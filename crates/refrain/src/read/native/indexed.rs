@@ -62,7 +62,6 @@ pub(crate) struct IndexedArchive {
 /// epoch of many tiny extents.
 pub(super) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
-/// The blocks of an index.
 struct IndexedBlocks {
     source: Arc<dyn Source>,
     index: Arc<FrameIndex>,
@@ -365,7 +364,6 @@ impl IndexedArchive {
 }
 
 impl IndexedArchive {
-    /// Reads the map of an epoch.
     fn read_map(&self, row: &IndexEpoch, meter: &WorkMeter) -> Result<PackedMap> {
         let offset = row.frame_offset;
         let frame = read_frame_at(

@@ -87,7 +87,6 @@ impl IndexedArchive {
     }
 }
 
-/// Walks the extents of one epoch.
 struct ExtentWalk<'a> {
     archive: &'a IndexedArchive,
     meter: &'a WorkMeter,

@@ -62,7 +62,6 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
-    /// The entries of a frame.
     fn frame(&self, number: u64) -> Result<Vec<Entry>> {
         self.meter.before_waiting()?;
         let row = self.archive.index.entries_frame(number)?;
@@ -87,7 +86,6 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         checked
     }
 
-    /// The entries of a slice.
     fn slice(&self, slices: &Range<u64>, slice: u64) -> Result<FrameEntries> {
         let number = slices.start.saturating_add(slice);
         let index = &self.archive.index;

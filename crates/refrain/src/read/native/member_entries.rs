@@ -23,7 +23,6 @@ pub(super) struct MemberEntries {
     memory_bytes: u64,
     payloads: Vec<EntriesPayload>,
     payload_bytes: u64,
-    /// The last path of a tree.
     last_path: Vec<u8>,
     /// For a tree: whether its frames are in path order. Otherwise its entries are hashed and
     /// checked at its end.
@@ -97,7 +96,6 @@ impl MemberEntries {
         Ok(())
     }
 
-    /// In bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let own = size_of::<MemberEntries>() + self.list.checker.memory_bytes();
         own as u64 + self.payload_bytes

@@ -56,7 +56,6 @@ impl PackedMap {
         })
     }
 
-    /// The content range of the epoch.
     pub(crate) fn content(&self) -> Range<u64> {
         self.header.content_start..self.header.content_end()
     }

@@ -29,7 +29,6 @@ pub(super) struct PartPlan {
     pub blocks_bytes: u64,
 }
 
-/// The undivided content of an epoch.
 struct UndividedEpoch {
     map: Arc<EpochMap>,
     content: Range<u64>,
@@ -80,7 +79,6 @@ impl PartPlans {
         (self.next.is_empty() && self.undivided.is_empty()).then_some(self.parts)
     }
 
-    /// In bytes.
     pub(super) fn maps_bytes(&self) -> u64 {
         self.maps_bytes
     }

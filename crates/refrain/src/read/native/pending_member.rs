@@ -27,7 +27,6 @@ impl PendingMember {
         }
     }
 
-    /// In bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let entries = self.entries.as_ref();
         let own = size_of::<PendingMember>() + self.start.name.len();

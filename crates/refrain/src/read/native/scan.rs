@@ -25,7 +25,6 @@ const WINDOW_BYTES: usize = 1 << 20;
 
 /// One of the archives found by a scan.
 pub(crate) enum ScannedPart {
-    /// Its frames.
     Frames(Box<ScannedArchive>),
     /// The ordinary form of an archive that is a single, intact frame, and what is damaged around
     /// it.
@@ -189,7 +188,6 @@ fn without_embedded(mut archives: Vec<FoundFrames>) -> Vec<FoundFrames> {
     kept
 }
 
-/// The intact header at this offset.
 fn header_at(source: &dyn Source, offset: u64, limits: &Limits) -> Result<Option<FrameHeader>> {
     let mut header = [0; FRAME_HEADER_BYTES];
     let count = source.read_at(offset, &mut header)?;

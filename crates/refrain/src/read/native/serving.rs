@@ -92,7 +92,6 @@ fn is_zero((piece, length_bytes): (Piece, u64)) -> (bool, u64) {
     (is_zero, length_bytes)
 }
 
-/// Whether an origin of a map is zeros, and its length.
 fn is_zero_origin(map: &EpochMap, (origin, length_bytes): (Origin, u64)) -> (bool, u64) {
     let is_zero = match origin {
         Origin::Fill { pattern, .. } => map.pattern(pattern).is_zero(),

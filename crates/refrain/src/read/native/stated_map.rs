@@ -85,7 +85,6 @@ impl StatedMap {
         })
     }
 
-    /// In bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.map.memory_bytes()
     }
@@ -95,12 +94,10 @@ impl StatedMap {
         self.has_references
     }
 
-    /// The map, if it has no references.
     pub(crate) fn without_references(&self) -> Option<&EpochMap> {
         (!self.has_references).then_some(&self.map)
     }
 
-    /// The content range of the epoch.
     pub(crate) fn content(&self) -> Range<u64> {
         self.map.content()
     }

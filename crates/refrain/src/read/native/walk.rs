@@ -62,7 +62,6 @@ type DecodedPart = std::result::Result<SegmentPart, Box<BrokenPart>>;
 
 /// The end of an epoch.
 struct PlannedEpoch {
-    /// Where its content ends.
     content_end: u64,
     /// The archive offset of the end of the frame that completes it.
     archive_offset: u64,

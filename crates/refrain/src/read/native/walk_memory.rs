@@ -15,7 +15,6 @@ const SMALL_BYTES: u64 = 512 << 20;
 /// Bytes for the process itself: code, stacks, lists.
 const PROCESS_BYTES: u64 = 8 << 20;
 
-/// The shares of the memory budget.
 pub(super) struct MemoryShares {
     /// The number of parts in flight, each up to a segment.
     pub(super) parts_max: u64,

@@ -28,7 +28,6 @@ const PARENTS_SHARE: u64 = 8;
 /// The memory of a component's name.
 const NAME_BYTES: usize = 48;
 
-/// The memory of an entry.
 pub(crate) fn memory_bytes(entry: &Entry) -> usize {
     size_of::<Entry>() + entry_bytes(entry)
 }

@@ -12,7 +12,6 @@ use crate::read::tree::frame_entries::FrameEntries;
 
 /// The content and entries of a tree member, read by many threads at once.
 pub(crate) trait TreeContent: Sync {
-    /// The length of the content in bytes.
     fn content_bytes(&self) -> u64;
 
     /// Fills `buffer` with content at `offset`; the range is inside the content.

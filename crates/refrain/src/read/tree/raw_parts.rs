@@ -22,7 +22,6 @@ pub(crate) struct RawParts {
 }
 
 impl RawParts {
-    /// Adds a piece of a part.
     pub(crate) fn add(&mut self, piece: &[u8]) {
         if piece.iter().any(|byte| *byte != 0) {
             self.bytes += piece.len() as u64;

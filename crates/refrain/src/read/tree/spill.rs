@@ -64,7 +64,6 @@ impl SpilledContent {
         Ok(spilled)
     }
 
-    /// The entries of a frame.
     fn frame(&self, frame: usize) -> Result<Vec<Entry>> {
         let Some(payload) = self.entries.get(frame) else {
             return Ok(vec![]);

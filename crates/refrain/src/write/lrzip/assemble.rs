@@ -27,7 +27,6 @@ use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::{EPOCH_BYTES, EpochData};
 
-/// The maximum bytes of records in one block.
 const RECORDS_BLOCK_BYTES: usize = 4 << 20;
 
 /// How content is divided into chunks and blocks.
@@ -88,7 +87,6 @@ pub(crate) struct LrzipAssembler<'a> {
     header: Header,
     cut: CutPlan,
     watch: &'a dyn Watch,
-    /// The length of the content, if known.
     content_bytes_total: Option<u64>,
     layout: Layout,
     /// The history of content that cannot be read again from its source.

@@ -21,7 +21,6 @@ impl ItemEncryption {
         }
     }
 
-    /// Encrypts with the keys of a cipher.
     pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, random: SeededRandom) -> ItemEncryption {
         ItemEncryption {
             overhead: EncryptionOverhead::of(Some(cipher)),

@@ -135,7 +135,6 @@ impl Occurrences {
         })
     }
 
-    /// The range of the first occurrence.
     fn first_occurrence(&self, offset: u64, length: u64) -> Option<CopySource> {
         let at = self.first.last_at(|run| run.store <= offset)?;
         let run = self.first.get(at)?;
@@ -153,7 +152,6 @@ impl Occurrences {
         })
     }
 
-    /// The run that contains a content position.
     fn run_at(&self, content: u64) -> Option<Position> {
         self.all.last_at(|run| run.content <= content)
     }

@@ -126,7 +126,6 @@ fn decoded(codec: LrzipCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
     Some(raw)
 }
 
-/// The store bytes of a block, without insertions.
 fn without_insertions(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<Vec<u8>> {
     if insertions.is_empty() {
         return Some(raw);

@@ -215,7 +215,6 @@ pub(crate) struct Assembler<'a> {
     store_committed: u64,
     /// Content bytes read so far, where the next member may begin.
     content_read: u64,
-    /// The last member with content.
     last_member: usize,
     /// The holes of the latest epoch.
     holes: Vec<Hole>,
@@ -313,7 +312,6 @@ impl<'a> Assembler<'a> {
         vec![]
     }
 
-    /// Writes an epoch's extents and holes.
     fn write_extents(&mut self, epoch: EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
         let store_end = epoch.store_start + epoch.fresh_bytes;
         if store_end > self.open_block.store_start {

@@ -176,7 +176,6 @@ impl UnencodedExtents {
     }
 }
 
-/// The maximum bytes of a varint.
 const VARINT_BYTES_MAX: u64 = 10;
 
 /// The maximum bytes of a copy or reference: its kind, a length below 2^35, and a distance.

@@ -24,7 +24,6 @@ const LONE_BYTES_MIN: u64 = 64 << 20;
 /// 32-bit offsets.
 const PART_BYTES: u64 = 1 << 31;
 
-/// A part of an epoch with holes.
 #[derive(Debug)]
 pub(crate) enum EpochPart {
     Extents(EpochExtents),

@@ -26,7 +26,6 @@ pub(crate) fn reference_window(memory_bytes: u64) -> u64 {
     (memory_bytes / WINDOW_SHARE / WINDOW_EXTENT_BYTES).min(WINDOW_MAX)
 }
 
-/// The maximum memory for finding references, in bytes.
 pub(crate) fn references_bytes(memory_bytes: u64) -> u64 {
     reference_window(memory_bytes) * WINDOW_EXTENT_BYTES
 }

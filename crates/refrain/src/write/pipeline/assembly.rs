@@ -38,7 +38,6 @@ pub(crate) enum PipelineEvent<C: Encoding> {
         batch: Range<usize>,
         matches: Vec<Vec<Match>>,
     },
-    /// An epoch was committed.
     Committed(Result<Box<CommittedEpoch>>),
     /// The content of the epoch being matched was digested.
     Digested(C::Digests),

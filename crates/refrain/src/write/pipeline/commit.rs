@@ -20,7 +20,6 @@ pub(crate) struct MatchState {
     pub history: StoreHistory,
 }
 
-/// The memory of the index.
 pub(crate) struct IndexMemory(HugeBuffer);
 
 impl IndexWords for IndexMemory {

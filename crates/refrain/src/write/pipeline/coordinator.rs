@@ -204,7 +204,6 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         (epoch, slot.unwrap_or_default())
     }
 
-    /// Scans a segment whose bytes are available.
     fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>) {
         let (epoch, slot) = self.reserve_slot(&plan);
         let context = self.context.clone();

@@ -46,7 +46,6 @@ impl CopyCache {
         }
     }
 
-    /// In bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

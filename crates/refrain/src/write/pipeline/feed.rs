@@ -38,6 +38,5 @@ pub(crate) trait ContentFeed: Send {
     /// The bytes read by its jobs so far, including those that are not content.
     fn read_bytes(&self) -> u64;
 
-    /// The maximum bytes that its next job reads.
     fn next_read_bytes_max(&self) -> u64;
 }

@@ -203,7 +203,6 @@ impl PageSpill {
         }
     }
 
-    /// The page, if it waits in memory.
     pub(crate) fn waiting(&self, number: u64) -> Option<Page> {
         let state = self.state.lock();
         let after = (state.waiting).partition_point(|block| block.first_page <= number);

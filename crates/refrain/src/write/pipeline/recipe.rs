@@ -43,7 +43,6 @@ impl Recipe {
         }
     }
 
-    /// The memory on the heap, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Recipe::Sources(encoded) => encoded.len() + ALLOCATION_BYTES,

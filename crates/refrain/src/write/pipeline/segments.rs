@@ -83,7 +83,6 @@ impl OpenEpoch {
         self.missing == 0
     }
 
-    /// The length of all planned segments.
     pub(crate) fn planned_bytes(&self) -> u64 {
         self.planned_bytes
     }

@@ -119,7 +119,6 @@ impl FileReading {
         Ok(batch)
     }
 
-    /// Hashes all files of a batch.
     fn hash(&self, batch: &mut ReadBatch) {
         let _stage = stage("hash files", batch.bytes.len() as u64);
         for object in &mut batch.objects {

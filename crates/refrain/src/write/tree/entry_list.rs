@@ -210,7 +210,6 @@ impl EntryList {
         self.job(RunEntries::All(entries), content_end)
     }
 
-    /// The number of the next run.
     pub(crate) fn next_run(&self) -> u32 {
         self.next_run
     }
@@ -299,7 +298,6 @@ impl EntryList {
     }
 }
 
-/// The entries of a run.
 enum RunEntries {
     All(Vec<Entry>),
     Picked(PickedEntries),

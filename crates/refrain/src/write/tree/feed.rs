@@ -74,7 +74,6 @@ struct OpenWindow {
     batches_left: u64,
 }
 
-/// The feed of a directory member.
 pub(crate) struct DirectoryFeed {
     root: Arc<FileRoot>,
     root_path: PathBuf,
@@ -105,7 +104,6 @@ pub(crate) struct DirectoryFeed {
     content: ContentWriter,
     list: EntryList,
     schedule: RunSchedule,
-    /// Runs of entries to pack.
     runs: VecDeque<PackJob>,
     /// The paths of unreadable entries, which are also among the problems.
     lost: BTreeSet<Vec<u8>>,

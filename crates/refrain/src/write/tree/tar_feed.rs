@@ -205,7 +205,6 @@ impl TarFeed {
         Ok(())
     }
 
-    /// The job that reads next, if one may.
     fn read_job(&mut self) -> Option<FeedStep> {
         self.reader.as_ref()?;
         let run_end = match self.is_tar {
