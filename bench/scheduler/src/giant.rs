@@ -177,7 +177,7 @@ impl GiantWriter {
             block_bytes_max: EPOCH_BYTES,
             memory_budget_bytes: 1 << 30,
             reach_bytes: REACH_UNLIMITED,
-            repeat_window: 0,
+            reference_window: 0,
         };
         let (assembler, bytes) = ArchiveAssembler::new(&header, 7).map_err(text)?;
         Ok(Self {

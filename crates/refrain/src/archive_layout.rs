@@ -19,8 +19,7 @@ impl Archive {
         self.opened.for_each_extent(each)
     }
 
-    /// Calls `each` for every block, in store order. Reads only the index, whereas
-    /// [`Archive::for_each_block`] reads the frames of all blocks.
+    /// Calls `each` for every block, in store order. Reads only the index.
     ///
     /// # Errors
     /// `Unsupported` for an lrzip archive; `Damaged`, `Limit` and `Io` for the index; errors of

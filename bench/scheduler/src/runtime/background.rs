@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use refrain::storage::{MemorySink, MemorySource, NullSink, Source};
-use refrain::{Archive, Purpose, ReadOptions, stages};
+use refrain::{Archive, Purpose, ReadOptions};
 use refrain_policy::{Class, Entity};
-use refrain_pool::install;
 use refrain_pool::pool::{Options, Pool};
+use refrain_pool::{install, stages};
 
 use super::engine::{Stop, compress_content, source};
 use super::load::WORKERS;

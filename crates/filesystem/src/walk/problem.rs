@@ -29,7 +29,8 @@ pub enum ProblemKind {
 /// could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The path as in [`Entry::path`](crate::Entry::path); empty if it does not concern an entry.
+    /// The path as in [`Entry::path`](refrain_entries::Entry::path); empty if it does not concern
+    /// an entry.
     pub path: Vec<u8>,
     /// The class.
     pub kind: ProblemKind,

@@ -70,7 +70,7 @@ pub struct WalkOptions {
 /// Memory: the names of one directory per level of depth, and the path of each file with further
 /// hard links until the last of them was seen. At most 65 directories are open.
 ///
-/// [`compare_paths`]: crate::compare_paths
+/// [`compare_paths`]: refrain_entries::compare_paths
 /// [`FileRoot`]: super::FileRoot
 #[derive(Debug)]
 pub struct Walker {
