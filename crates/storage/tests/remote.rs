@@ -450,7 +450,7 @@ fn redirections_in_a_circle_and_to_elsewhere_are_refused() {
     assert_error(
         failed,
         io::ErrorKind::PermissionDenied,
-        &["not an http or https URL"],
+        &["something other than an http or https URL"],
     );
 }
 

@@ -391,7 +391,7 @@ mod tests {
             ..Fate::default()
         };
         assert_eq!(fates_text(&[(512, fate)]), "of 10 records 3 lost.");
-        assert!(fates_text(&[(512, Fate::default())]).contains("none was seen"));
+        assert!(fates_text(&[(512, Fate::default())]).contains("none of 0 records"));
         assert!(together_text(1.9, 2.0).contains("same time"));
         assert!(together_text(0.9, 1.1).contains("turns"));
         assert_eq!(capitalised("two writes"), "Two writes");

@@ -92,7 +92,7 @@ impl Order {
         last: &[u8],
     ) -> Result<()> {
         if !self.slices.is_empty() && compare_paths(&self.last, first).is_ge() {
-            return Err(Error::damaged("a path occurs twice in a tree"));
+            return Err(Error::damaged("a path occurs once in a tree"));
         }
         self.slices.push(IndexSlice {
             frame: frame as u64,
