@@ -123,8 +123,12 @@ impl ScatteredHash {
         let inside = (at - chunk) as usize;
         let range = inside..inside + bytes.len();
         part.bytes[range.clone()].copy_from_slice(bytes);
-        for byte in range {
-            part.is_added[byte / 64] |= 1 << (byte % 64);
+        for (word, bits) in part.is_added.iter_mut().enumerate() {
+            let start = range.start.max(64 * word);
+            let end = range.end.min(64 * (word + 1));
+            if start < end {
+                *bits |= (u64::MAX >> (64 - (end - start))) << (start % 64);
+            }
         }
         let added = part.is_added.iter().map(|bits| bits.count_ones());
         if added.sum::<u32>() as usize == chunk_bytes

@@ -61,38 +61,26 @@ impl Log {
             last.length_bytes += location.length_bytes;
             return Some(());
         }
-        self.push(Record {
-            start: location.start,
-            length_bytes: location.length_bytes,
-            offset_in_file: location.offset_in_file,
-            path_start: self.paths.length_bytes(),
-            path_bytes: u32::try_from(location.path.len()).ok()?,
-            is_content: false,
-        })?;
-        self.paths.append(location.path)
+        self.push(location, false)
     }
 
-    fn try_add_bytes(&mut self, start: u64, bytes: &[u8]) -> Option<()> {
-        self.push(Record {
-            start,
-            length_bytes: bytes.len() as u64,
-            offset_in_file: 0,
-            path_start: self.paths.length_bytes(),
-            path_bytes: u32::try_from(bytes.len()).ok()?,
-            is_content: true,
-        })?;
-        self.paths.append(bytes)
-    }
-
-    fn push(&mut self, record: Record) -> Option<()> {
+    /// Adds a record whose text is the location's path, or the bytes of the content themselves.
+    fn push(&mut self, location: &DataLocation<'_>, is_content: bool) -> Option<()> {
         if self.records.len() == self.records.capacity() {
             let more = (self.records.len() / 2).max(RECORDS_MIN);
             let bytes = (more * size_of::<Record>()) as u64;
             self.memory.reserve(bytes).then_some(())?;
             self.records.try_reserve_exact(more).ok()?;
         }
-        self.records.push(record);
-        Some(())
+        self.records.push(Record {
+            start: location.start,
+            length_bytes: location.length_bytes,
+            offset_in_file: location.offset_in_file,
+            path_start: self.paths.length_bytes(),
+            path_bytes: u32::try_from(location.path.len()).ok()?,
+            is_content,
+        });
+        self.paths.append(location.path)
     }
 
     /// The record of `offset`, and its path.
@@ -141,18 +129,30 @@ impl RereadLog {
         log
     }
 
+    /// Records the next range of the content.
     pub(crate) fn add(&self, location: &DataLocation<'_>) {
-        let mut log = self.0.lock();
-        if log.end.is_none() && log.try_add(location).is_none() {
-            log.end = Some(location.start);
-        }
+        self.record(location, Log::try_add);
     }
 
-    /// Records bytes of the content that no file has.
+    /// Records the next bytes of the content, which no file has.
     pub(crate) fn add_bytes(&self, start: u64, bytes: &[u8]) {
+        let location = DataLocation {
+            start,
+            length_bytes: bytes.len() as u64,
+            path: bytes,
+            offset_in_file: 0,
+        };
+        self.record(&location, |log, location| log.push(location, true));
+    }
+
+    fn record(
+        &self,
+        location: &DataLocation<'_>,
+        try_add: impl FnOnce(&mut Log, &DataLocation<'_>) -> Option<()>,
+    ) {
         let mut log = self.0.lock();
-        if log.end.is_none() && log.try_add_bytes(start, bytes).is_none() {
-            log.end = Some(start);
+        if log.end.is_none() && try_add(&mut log, location).is_none() {
+            log.end = Some(location.start);
         }
     }
 
