@@ -51,7 +51,7 @@ impl<'a> ReadHash<'a> {
     /// # Errors
     /// `Damaged` if the hash differs.
     pub(crate) fn compare(self) -> Result<bool> {
-        match self.hash.map(|(hash, expected)| (hash.value(), expected)) {
+        match self.hash.map(|(hash, expected)| (hash.finish(), expected)) {
             None | Some((None, _)) => Ok(false),
             Some((Some(found), expected)) if found == *expected => Ok(true),
             Some(_) => Err(Error::damaged("the content does not match its BLAKE3 hash")),
