@@ -163,17 +163,17 @@ mod tests {
         assert!(matches!(verb("rfn x").unwrap(), Verb::Compress(a) if a.output.output.is_none()));
         assert!(matches!(verb("rfn -9T2 x").unwrap(), Verb::Compress(a)
             if a.compression.level.level == Some(9) && a.resources.threads.threads == 2));
-        assert!(matches!(verb("rfn -dc x").unwrap(), Verb::Decompress(a) if a.output.is_stdout()));
-        assert!(matches!(verb("rfn -dkf x").unwrap(), Verb::Decompress(a)
+        assert!(matches!(verb("rfn -dc x").unwrap(), Verb::Gunzip(a) if a.output.is_stdout()));
+        assert!(matches!(verb("rfn -dkf x").unwrap(), Verb::Gunzip(a)
             if a.output.force && !a.output.rm));
         assert!(matches!(verb("rfn -dz x").unwrap(), Verb::Compress(_)));
         assert!(matches!(verb("rfn -zt x").unwrap(), Verb::Test(_)));
         assert!(
             matches!(verb("rfn -l").unwrap(), Verb::Info(a) if a.table && a.archives.len() == 1)
         );
-        assert!(matches!(verb("unrfn x").unwrap(), Verb::Decompress(_)));
+        assert!(matches!(verb("unrfn x").unwrap(), Verb::Gunzip(_)));
         assert!(matches!(verb("unrfn -z x").unwrap(), Verb::Compress(_)));
-        assert!(matches!(verb("rfncat x").unwrap(), Verb::Decompress(a) if a.output.is_stdout()));
+        assert!(matches!(verb("rfncat x").unwrap(), Verb::Gunzip(a) if a.output.is_stdout()));
         assert!(matches!(verb("rfn --rm -k x").unwrap(), Verb::Compress(a) if !a.output.rm));
         assert!(verb("rfn -c -o y x").is_err());
         assert!(verb("rfn -19 x").is_err() && verb("refrain compress -10 x").is_err());

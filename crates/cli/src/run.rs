@@ -58,7 +58,12 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
 fn uses_profile(verb: &Verb) -> bool {
     matches!(
         verb,
-        Verb::Compress(_) | Verb::Decompress(_) | Verb::Test(_) | Verb::Serve(_) | Verb::Mount(_)
+        Verb::Compress(_)
+            | Verb::Decompress(_)
+            | Verb::Gunzip(_)
+            | Verb::Test(_)
+            | Verb::Serve(_)
+            | Verb::Mount(_)
     )
 }
 
@@ -66,6 +71,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
     match verb {
         Verb::Compress(args) => verbs::compress::run(&args, session),
         Verb::Decompress(args) => verbs::decompress::run(&args, session),
+        Verb::Gunzip(args) => verbs::decompress::run_as_gzip(&args, session),
         Verb::Test(args) => verbs::test::run(&args, session),
         Verb::Info(args) => verbs::info::run(&args, session),
         Verb::Map(args) => verbs::map::run(&args, session),

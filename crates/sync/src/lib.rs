@@ -34,6 +34,6 @@ pub use atomics::{Padded, atomic, fence, thread};
 pub use mutex::{ReadGuard, RwLock, WriteGuard};
 pub use primitives::{Condvar, Mutex, MutexGuard, lock, try_lock, wait, wait_for};
 #[cfg(not(loom))]
-pub use profile::{LockProfile, LockProfiling, SAMPLE_OF, profile_locks, report};
+pub use profile::{LockProfile, LockProfiling, profile_locks, report};
 pub use raw_mutex::{set_spins_max, spins_max};
 pub use short_lock::{ShortGuard, ShortLock};

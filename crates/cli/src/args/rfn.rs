@@ -159,14 +159,11 @@ impl RfnArgs {
             });
         }
         if decompresses {
-            let output = self.output;
-            return Verb::Decompress(DecompressArgs {
+            return Verb::Gunzip(DecompressArgs {
                 operands: files,
                 paths: Vec::new(),
-                takes_archives_only: true,
-                copies_other_input: output.force && output.is_stdout(),
                 keep_broken: false,
-                output,
+                output: self.output,
                 patterns: PatternArgs::default(),
                 owners: OwnerArgs::default(),
                 password,

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use refrain_sync::LockProfiling;
+use clap::Args;
 
 /// Options of the whole run.
 #[derive(Debug, Clone, Default, Args)]
@@ -23,15 +22,10 @@ pub struct RunArgs {
     )]
     #[allow(clippy::option_option, reason = "the option, and its value")]
     pub profile: Option<Option<ProfileFile>>,
-    /// Locks that --profile counts (default: contested); not for .svg and .pb.gz
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Reporting",
-        value_name = "WHICH",
-        requires = "profile"
-    )]
-    pub profile_locks: Option<ProfiledLocks>,
+    /// With --profile: count all locks, not only those that threads had to wait for; not for .svg
+    /// and .pb.gz
+    #[arg(long, global = true, help_heading = "Reporting", requires = "profile")]
+    pub profile_locks: bool,
     /// Record what every thread does and when, and write it to FILE (.html: a page to look at;
     /// .json: the format of Chrome's trace viewer, which Perfetto opens)
     #[arg(
@@ -114,30 +108,5 @@ fn trace_file(text: &str) -> Result<PathBuf, String> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("html" | "json") => Ok(path),
         _ => Err("a trace is written to a file whose name ends in .html or .json".into()),
-    }
-}
-
-/// Which locks are counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ProfiledLocks {
-    /// None
-    Off,
-    /// Locks that a thread had to wait for
-    #[default]
-    Contested,
-    /// Also one in 64 of the others
-    Sampled,
-    /// All
-    Full,
-}
-
-impl From<ProfiledLocks> for LockProfiling {
-    fn from(locks: ProfiledLocks) -> LockProfiling {
-        match locks {
-            ProfiledLocks::Off => LockProfiling::Off,
-            ProfiledLocks::Contested => LockProfiling::Contested,
-            ProfiledLocks::Sampled => LockProfiling::Sampled,
-            ProfiledLocks::Full => LockProfiling::Full,
-        }
     }
 }

@@ -49,6 +49,9 @@ pub enum Verb {
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),
+    /// `rfn -d`, with the operands of gzip
+    #[command(skip)]
+    Gunzip(DecompressArgs),
     /// Check every byte of archives without writing anything
     #[command(visible_alias = "verify")]
     Test(TestArgs),
@@ -151,12 +154,6 @@ pub struct DecompressArgs {
     /// Paths inside a single archive, whatever they look like
     #[arg(last = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Treat every operand as an archive, as gzip does.
-    #[arg(skip)]
-    pub takes_archives_only: bool,
-    /// Copy inputs that are not archives to standard output unchanged, as `zcat -f` does.
-    #[arg(skip)]
-    pub copies_other_input: bool,
     /// If the archive is damaged, also restore incomplete files, with zeros for the missing parts
     #[arg(long)]
     pub keep_broken: bool,

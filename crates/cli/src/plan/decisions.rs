@@ -40,7 +40,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     (
         "*",
         "profile_locks",
-        Refused(&["refrain test --profile-locks full {file}"]),
+        Refused(&["refrain test --profile-locks {file}"]),
     ),
     ("*", "trace", Acts),
     ("*", "background", Acts),
@@ -530,7 +530,7 @@ fn refusal(line: &[OsString]) -> Option<String> {
         Verb::Decompress(args) => {
             let paths: Vec<Vec<u8>> = args.paths.iter().map(|_| b"path".to_vec()).collect();
             let selection = ArchiveSelection::load(&args.patterns, &paths).unwrap();
-            DecompressPlan::new(&args, &args.operands, selection).map(drop)
+            DecompressPlan::new(&args, &args.operands, selection, false).map(drop)
         }
         Verb::List(args) => check_list(&args),
         Verb::Serve(args) => check_serve(&args, !args.nbd.is_empty(), !args.http.is_empty()),

@@ -65,6 +65,7 @@ impl DecompressPlan {
         args: &DecompressArgs,
         archives: &[PathBuf],
         selection: ArchiveSelection,
+        copies_other_input: bool,
     ) -> Result<DecompressPlan> {
         let archives = or_stdin(archives)?;
         effects::check_decompress(args, &archives, !selection.is_everything())?;
@@ -79,7 +80,7 @@ impl DecompressPlan {
             selection,
             owners: args.owners.clone(),
             output: args.output.clone(),
-            copies_other_input: args.copies_other_input,
+            copies_other_input,
             keep_broken: args.keep_broken,
         })
     }

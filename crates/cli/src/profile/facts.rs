@@ -34,7 +34,7 @@ impl Facts {
         let seconds = since.map_or(0, |since| since.as_secs());
         let (inputs, level): (&[PathBuf], _) = match verb {
             Verb::Compress(args) => (&args.files, Some(args.compression.options().level.0)),
-            Verb::Decompress(args) => (&args.operands, None),
+            Verb::Decompress(args) | Verb::Gunzip(args) => (&args.operands, None),
             Verb::Test(args) => (&args.archives, None),
             Verb::Cat(args) => (std::slice::from_ref(&args.archive), None),
             _ => (&[], None),

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use refrain_pool::stages::{self as engine_stages, Usage};
-use refrain_sync::profile_locks;
+use refrain_sync::{LockProfiling, profile_locks};
 use sampling::Content;
 use serde_json::Value;
 
@@ -30,7 +30,8 @@ use crate::text::json_text;
 
 /// Runs `work`, and prints or writes its profile if the arguments ask for one.
 pub fn measure(args: &RunArgs, program: &str, facts: &Facts, work: impl FnOnce() -> Exit) -> Exit {
-    if let (Some(Some(file)), Some(_)) = (&args.profile, args.profile_locks)
+    if let Some(Some(file)) = &args.profile
+        && args.profile_locks
         && !file.format.has_locks()
     {
         let text = "--profile-locks: files in .svg and .pb.gz have samples only: leave it out, or write \
@@ -81,7 +82,7 @@ fn measure_stages(
 /// Runs `work` and measures its stages and locks. Also returns what the whole program took.
 fn with_stages(args: &RunArgs, work: impl FnOnce() -> Exit) -> (Exit, Usage) {
     engine_stages::measure();
-    profile_locks(args.profile_locks.unwrap_or_default().into());
+    profile_locks(if args.profile_locks { LockProfiling::Full } else { LockProfiling::Contested });
     let start = Instant::now();
     let exit = work();
     let whole = Usage {

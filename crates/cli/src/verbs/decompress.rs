@@ -36,11 +36,32 @@ use crate::session::Session;
 use crate::standard;
 use crate::text::{printable, quoted};
 
-/// Runs the verb.
+/// Runs `refrain decompress`.
 pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
-    let plan = plan(args);
-    let archives = match &plan {
-        Ok((operands, _)) => &operands.archives,
+    let options = args.password.with(args.resources.read_options());
+    let operands = operands::resolve(&args.operands, &args.paths, &options);
+    run_for(operands, false, args, session)
+}
+
+/// Runs `rfn -d`: every operand is an archive, as for gzip, and `-c --force` copies what is none,
+/// as `zcat -f` does.
+pub fn run_as_gzip(args: &DecompressArgs, session: &Session) -> Exit {
+    let operands = Operands {
+        archives: args.operands.clone(),
+        paths: Vec::new(),
+    };
+    let copies_other_input = args.output.force && args.output.is_stdout();
+    run_for(Ok(operands), copies_other_input, args, session)
+}
+
+fn run_for(
+    operands: Result<Operands>,
+    copies_other_input: bool,
+    args: &DecompressArgs,
+    session: &Session,
+) -> Exit {
+    let archives = match &operands {
+        Ok(operands) => &operands.archives,
         Err(_) => &args.operands,
     };
     let data_to = if writes_stdout(&args.output, archives) {
@@ -49,9 +70,11 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
         DataTo::Elsewhere
     };
     let mut report = Report::new("decompress", &args.report, session, data_to);
-    match plan
-        .and_then(|(operands, selection)| DecompressPlan::new(args, &operands.archives, selection))
-    {
+    let plan = operands.and_then(|operands| {
+        let selection = ArchiveSelection::load(&args.patterns, &operands.paths)?;
+        DecompressPlan::new(args, &operands.archives, selection, copies_other_input)
+    });
+    match plan {
         Err(failure) => report.add(Err(failure)),
         Ok(mut plan) => {
             let archives = std::mem::take(&mut plan.archives);
@@ -61,21 +84,6 @@ pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
         }
     }
     report.finish()
-}
-
-/// The archives, and what is wanted from them.
-fn plan(args: &DecompressArgs) -> Result<(Operands, ArchiveSelection)> {
-    let options = args.password.with(args.resources.read_options());
-    let operands = if args.takes_archives_only {
-        Operands {
-            archives: args.operands.clone(),
-            paths: Vec::new(),
-        }
-    } else {
-        operands::resolve(&args.operands, &args.paths, &options)?
-    };
-    let selection = ArchiveSelection::load(&args.patterns, &operands.paths)?;
-    Ok((operands, selection))
 }
 
 /// Restores one archive.

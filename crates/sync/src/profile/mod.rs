@@ -24,14 +24,9 @@ pub enum LockProfiling {
     Off = 0,
     /// Locks that were found held.
     Contested = 1,
-    /// Locks that were found held, and one in [`SAMPLE_OF`] of the others.
-    Sampled = 2,
     /// All.
-    Full = 3,
+    Full = 2,
 }
-
-/// One in this many uncontended acquisitions is sampled, and counts for all of them.
-pub const SAMPLE_OF: u32 = 64;
 
 static MODE: AtomicU8 = AtomicU8::new(LockProfiling::Off as u8);
 
@@ -43,7 +38,6 @@ pub fn profile_locks(profiling: LockProfiling) {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hold {
     row: usize,
-    weight: u32,
     start_ns: u64,
 }
 
@@ -52,26 +46,20 @@ type Name = fn() -> &'static str;
 /// Records a lock that was taken without waiting.
 #[inline(always)]
 pub(super) fn uncontended(place: &'static Location<'static>, name: Name) -> Option<Hold> {
-    let mode = MODE.load(Ordering::Relaxed);
-    if mode >= LockProfiling::Sampled as u8 {
-        record(mode, place, name)
+    if MODE.load(Ordering::Relaxed) == LockProfiling::Full as u8 {
+        record(place, name)
     } else {
         None
     }
 }
 
 #[cold]
-fn record(mode: u8, place: &'static Location<'static>, name: Name) -> Option<Hold> {
-    let weight = if mode == LockProfiling::Full as u8 { 1 } else { SAMPLE_OF };
+fn record(place: &'static Location<'static>, name: Name) -> Option<Hold> {
     with_table(|table| {
-        if weight > 1 && !table.is_next_sample(weight) {
-            return None;
-        }
         let (row, counts) = table.row(place, name())?;
-        Counts::add(&counts.acquired, weight.into());
+        Counts::add(&counts.acquired, 1);
         Some(Hold {
             row,
-            weight,
             start_ns: thread_now_ns(),
         })
     })
@@ -113,7 +101,6 @@ impl Wait {
             Counts::raise(&counts.wait_ns_max, waited_ns);
             Some(Hold {
                 row,
-                weight: 1,
                 start_ns: now_ns,
             })
         })
@@ -134,7 +121,7 @@ fn record_release(hold: Hold) {
         let held_ns = thread_now_ns().saturating_sub(hold.start_ns);
         let counts = table.counts(hold.row)?;
         Counts::add(&counts.held, 1);
-        Counts::add(&counts.hold_ns, held_ns * u64::from(hold.weight));
+        Counts::add(&counts.hold_ns, held_ns);
         Counts::raise(&counts.hold_ns_max, held_ns);
         Some(())
     });

@@ -1,6 +1,5 @@
 //! The tables of the threads, and their sum.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -51,7 +50,6 @@ struct Rows {
 
 pub(super) struct ThreadTable {
     rows: Arc<Rows>,
-    since_sample: Cell<u32>,
 }
 
 /// The tables of running threads, and the sums of ended ones.
@@ -81,7 +79,7 @@ pub struct LockProfile {
     pub line: u32,
     /// The type that the lock guards.
     pub name: &'static str,
-    /// How often a lock was taken there; approximate with sampling.
+    /// How often a lock was taken there.
     pub acquired: u64,
     /// How often it was found held.
     pub contended: u64,
@@ -125,17 +123,7 @@ impl ThreadTable {
         });
         let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
         tables.running.push(Arc::clone(&rows));
-        ThreadTable {
-            rows,
-            since_sample: Cell::new(0),
-        }
-    }
-
-    /// Whether this acquisition is the one in `of` that is recorded.
-    pub(super) fn is_next_sample(&self, of: u32) -> bool {
-        let since = self.since_sample.get() + 1;
-        self.since_sample.set(since % of);
-        since == of
+        ThreadTable { rows }
     }
 
     pub(super) fn row(&self, place: Place, name: &'static str) -> Option<(usize, &Counts)> {
