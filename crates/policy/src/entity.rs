@@ -32,44 +32,52 @@ impl Nice {
     }
 }
 
-/// The latency class: scales slice and deadline together, so it changes the delay but not the
-/// share.
+/// The latency class: how sensitive a flow is to delays. Its number is the published `latnice`.
+///
+/// The class scales slice and deadline together, so it changes the delay but not the share, unless
+/// [`Interactive`](crate::Interactive) says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Latency {
-    /// A quarter of the usual slice and deadline.
-    Soonest,
-    /// Half of the usual slice and deadline.
-    Soon,
-    /// The policy's interval.
+    /// 0, insensitive: four times the usual slice and deadline; never preempts other flows. BFS's
+    /// `SCHED_BATCH`.
+    Insensitive,
+    /// 1: the policy's interval.
     #[default]
     Usual,
-    /// Four times the usual slice and deadline; never preempts other flows. BFS's `SCHED_BATCH`.
-    Batch,
+    /// 2, sensitive, such as user interfaces: half of the usual slice and deadline.
+    Sensitive,
+    /// 3, exquisitely sensitive, such as audio: a quarter of the usual slice and deadline.
+    Exquisite,
 }
 
 impl Latency {
     /// The number of latency classes.
-    pub const COUNT: usize = Latency::Batch as usize + 1;
+    pub const COUNT: usize = Latency::Exquisite as usize + 1;
 
     /// The class with this `latnice` from 0 to 3; larger values give the last class.
     pub fn from_latnice(latnice: u8) -> Latency {
         match latnice {
-            0 => Latency::Soonest,
-            1 => Latency::Soon,
-            2 => Latency::Usual,
-            _ => Latency::Batch,
+            0 => Latency::Insensitive,
+            1 => Latency::Usual,
+            2 => Latency::Sensitive,
+            _ => Latency::Exquisite,
         }
     }
 
-    /// Returns `base` times the factor of the class: a quarter, a half, one or four.
+    /// Returns `base` times the factor of the class: four, one, a half or a quarter.
     pub fn scale(self, base: u64) -> u64 {
         match self {
-            Latency::Soonest => base / 4,
-            Latency::Soon => base / 2,
+            Latency::Insensitive => base.saturating_mul(4),
             Latency::Usual => base,
-            Latency::Batch => base.saturating_mul(4),
+            Latency::Sensitive => base / 2,
+            Latency::Exquisite => base / 4,
         }
+    }
+
+    /// How far the class is above the usual one: 0, 0, 1 or 2.
+    pub(crate) fn sensitivity(self) -> u64 {
+        (self as u64).saturating_sub(Latency::Usual as u64)
     }
 }
 

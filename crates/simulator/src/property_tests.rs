@@ -22,6 +22,11 @@ const MACHINES: [&str; 8] = [
     "2n2l2c",
     "2c4t+2c@512",
 ];
+const INTERACTIVE: [Interactive; 3] = [
+    Interactive::EqualShares,
+    Interactive::MoreTime,
+    Interactive::MostTime,
+];
 
 fn choose<T: Copy>(random: &mut Random, choices: &[T]) -> T {
     choices[random.below(choices.len() as u64) as usize]
@@ -41,7 +46,7 @@ fn policy(random: &mut Random) -> Bfs {
                 },
             ],
         ),
-        interactive: choose(random, &[Interactive::Deadlines, Interactive::Strict]),
+        interactive: choose(random, &INTERACTIVE),
         sharing: choose(
             random,
             &[Sharing::Cpu, Sharing::Core, Sharing::Cache, Sharing::All],
@@ -76,10 +81,10 @@ fn group(random: &mut Random, index: usize) -> Group {
         .with_latency(choose(
             random,
             &[
-                Latency::Soonest,
-                Latency::Soon,
+                Latency::Insensitive,
                 Latency::Usual,
-                Latency::Batch,
+                Latency::Sensitive,
+                Latency::Exquisite,
             ],
         ))
         .with_tenant(TenantId::new(random.below(3) as usize));
@@ -199,12 +204,16 @@ fn check_shares(seeds: u32) {
         let topology = Topology::from_spec(machine).unwrap();
         let policy = Bfs {
             sharing: choose(&mut random, &[Sharing::All, Sharing::Cache]),
+            interactive: choose(&mut random, &INTERACTIVE),
             has_tenants: false,
             ..Bfs::default()
         };
         let flows = 5 * topology.len();
         let entity = |random: &mut Random| {
-            let latency = choose(random, &[Latency::Soonest, Latency::Soon, Latency::Usual]);
+            let latency = choose(
+                random,
+                &[Latency::Usual, Latency::Sensitive, Latency::Exquisite],
+            );
             let nice = Nice::new(random.below(7) as i32 - 3);
             Entity::new(Class::Normal)
                 .with_nice(nice)

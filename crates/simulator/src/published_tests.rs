@@ -3,8 +3,8 @@
 
 use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
 use refrain_policy::{
-    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Ledger, Nice, Placement, Policy,
-    Rank, Stop, TenantId, Ule, View,
+    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Latency, Ledger, Nice, Placement,
+    Policy, Rank, Stop, TenantId, Ule, View,
 };
 
 use crate::costs::{Costs, Governor};
@@ -329,6 +329,57 @@ fn ule_and_bfs_differ_under_interactive_load() {
     assert!(p99_ms(&ours, 1) < 0.1 && p99_ms(&ours, 2) < 5.0, "{ours}");
 }
 
+/// Latency classes: each step up has shorter waits between turns. At `interactive` 0 all have the
+/// same share, at 1 and 2 sensitive flows get the stated ones. The responses of a user who works
+/// 10 % of the time beside 16 busy flows, p99: 26, 16, 15 and 14 ms at 0; 24, 15, 7 and 2.5 ms at
+/// 1; 23, 15, 2.6 and 2.3 ms at 2.
+#[test]
+fn latency_classes_shorten_waits_and_interactive_sets_shares() {
+    for (number, shares) in [
+        (0, [1.0, 1.0, 1.0, 1.0]),
+        (1, [1.0, 1.0, 1.5, 2.0]),
+        (2, [1.0, 1.0, 2.0, 3.0]),
+    ] {
+        let policy = Bfs {
+            interactive: Interactive::from_number(number),
+            ..Bfs::default()
+        };
+        let class = |latnice: u8| normal(0).with_latency(Latency::from_latnice(latnice));
+        let busy = |latnice: u8| Group::cpu_bound("busy", class(latnice)).times(8);
+        let all_busy = simulation("2c", (0..4).map(busy).collect(), 20 * S);
+        let report = run(&all_busy, &policy);
+        for (latnice, share) in shares.into_iter().enumerate() {
+            let error = report.share(latnice) / report.share(1) / share - 1.0;
+            assert!(error.abs() < 0.02, "{number}, {latnice}: {error}\n{report}");
+        }
+        let longest: Vec<u64> = report
+            .groups
+            .iter()
+            .map(|group| group.longest_queued_ns)
+            .collect();
+        assert!(
+            longest.is_sorted_by(|usual, better| usual > better),
+            "{number}: {longest:?}"
+        );
+
+        let user = |latnice: u8| {
+            let think = Arrivals::After(Distribution::Exponential(5 * MS));
+            Group::cpu_bound("user", class(latnice))
+                .with_work(think, Distribution::Exponential(MS / 2))
+        };
+        let mut groups: Vec<Group> = (0..4).map(user).collect();
+        groups.push(Group::cpu_bound("hogs", normal(0)).times(16));
+        let report = run(&simulation("2c", groups, 60 * S), &policy);
+        let p99_ms = |latnice: usize| report.groups[latnice].responded.quantile_ns(990) / MS;
+        let all = [0, 1, 2, 3].map(p99_ms);
+        assert!(
+            all.is_sorted_by(|usual, better| usual >= better),
+            "{number}: {all:?}"
+        );
+        assert!(number == 0 || all[3] * 5 < all[1], "{number}: {all:?}");
+    }
+}
+
 /// Tenants: one flow against a hundred gets 50 ± 2 % on one CPU, and two against a hundred on two
 /// CPUs.
 #[test]
@@ -365,9 +416,4 @@ fn urgent_work_waits_only_for_a_checkpoint() {
         first_come.groups[1].jobs, 0,
         "CPU-bound flows never stop: {first_come}"
     );
-    let batch = Bfs {
-        interactive: Interactive::Strict,
-        ..Bfs::default()
-    };
-    assert!(p99_ns(&run(&simulation, &batch)) <= 50_000);
 }

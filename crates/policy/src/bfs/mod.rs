@@ -6,8 +6,6 @@ mod refill;
 #[cfg(test)]
 mod tests;
 
-pub use ratios::OFFSET_RATIOS;
-
 use crate::accounting::{Charge, Grant};
 use crate::class::Class;
 use crate::decision::{Placement, Stop};
@@ -34,18 +32,44 @@ pub enum Base {
     },
 }
 
-/// What decides between several stripes that have work: BFS's `interactive`. The published values
-/// are 0 and 1; 2 is an addition.
+/// Whether [latency classes](crate::Latency) above the usual one also get more processor time.
+///
+/// At `interactive` i a sensitive flow gets 1 + i/2 times the share of a usual one, and an
+/// exquisitely sensitive flow 1 + i times: 1.5 and 2 at 1, 2 and 3 at 2. Its slices are that much
+/// longer; deadlines stay as they are. The ratios are exact with [`Base::Carry`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
 pub enum Interactive {
-    /// 0: caches. A CPU prefers its own stripe; another one must have more waiting flows and an
-    /// earlier deadline.
-    Throughput,
-    /// 1: deadlines. The stripe with the earliest one.
+    /// 0: low latency at equal shares.
     #[default]
-    Deadlines,
-    /// 2: strict deadlines. One stripe for all CPUs, so that all workers decide on the same state.
-    Strict,
+    EqualShares,
+    /// 1: low latency and more processor time.
+    MoreTime,
+    /// 2: low latency and still more processor time.
+    MostTime,
+}
+
+impl Interactive {
+    /// The setting with this number from 0 to 2; larger values give the last.
+    pub fn from_number(number: u8) -> Interactive {
+        match number {
+            0 => Interactive::EqualShares,
+            1 => Interactive::MoreTime,
+            _ => Interactive::MostTime,
+        }
+    }
+}
+
+/// Which stripe a CPU prefers if several have work. MuQSS has this rule under the name
+/// `interactive`, with the values 0 and 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PreferredStripe {
+    /// Its own, because of the cache: another one must have more waiting flows and an earlier
+    /// deadline.
+    Own,
+    /// The one with the earliest deadline.
+    #[default]
+    Earliest,
 }
 
 /// The policy of BFS (Kolivas 2009–2016) with stripes as in MuQSS (2016), tenants, and a selectable
@@ -57,8 +81,10 @@ pub struct Bfs {
     pub interval_ns: u64,
     /// The base that deadlines are counted from.
     pub base: Base,
-    /// Whether deadlines or caches decide between stripes.
+    /// Whether latency classes get more processor time.
     pub interactive: Interactive,
+    /// Whether deadlines or caches decide between stripes.
+    pub preferred_stripe: PreferredStripe,
     /// Which CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] is MuQSS's default.
     pub sharing: Sharing,
     /// Whether tenants are distinguished. Otherwise all flows belong to one tenant.
@@ -77,7 +103,8 @@ impl Default for Bfs {
             base: Base::Carry {
                 lag_max_ns: ratios::offset_of_ratio(ratios::RATIO_NICE_0, 1_000_000),
             },
-            interactive: Interactive::Deadlines,
+            interactive: Interactive::EqualShares,
+            preferred_stripe: PreferredStripe::Earliest,
             sharing: Sharing::Cache,
             has_tenants: true,
             iso_limit_permille: ISO_LIMIT_PERMILLE,
@@ -131,10 +158,7 @@ impl Policy for Bfs {
     }
 
     fn sharing(&self) -> Sharing {
-        match self.interactive {
-            Interactive::Strict => Sharing::All,
-            Interactive::Throughput | Interactive::Deadlines => self.sharing,
-        }
+        self.sharing
     }
 
     fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View) {

@@ -1,6 +1,6 @@
 //! Chooses the CPU or stripe for a flow, and the stripe for a worker.
 
-use super::{Bfs, Interactive};
+use super::{Bfs, PreferredStripe};
 use crate::affinity::{allowed_here, is_allowed_here};
 use crate::class::Class;
 use crate::decision::Placement;
@@ -39,8 +39,8 @@ impl Bfs {
             return Placement::Idle(cpu);
         }
         let queue_cpu = queue_cpu(entity.last_cpu, waker, entity, view);
-        let may_preempt =
-            entity.latency != Latency::Batch && self.key(entity, view).class() != Some(Class::Idle);
+        let may_preempt = entity.latency != Latency::Insensitive
+            && self.key(entity, view).class() != Some(Class::Idle);
         if is_sync || !may_preempt {
             // A waker that is about to stop picks from the queue itself.
             return Placement::Queue(view.stripe_of(queue_cpu));
@@ -124,10 +124,10 @@ impl Bfs {
             .map(|stripe| (rank_of(stripe), stripe));
         for stripe in all.filter(is_candidate) {
             let rank = rank_of(stripe);
-            let is_better = match (best, self.interactive) {
+            let is_better = match (best, self.preferred_stripe) {
                 (None, _) => true,
-                (Some((than, _)), Interactive::Deadlines | Interactive::Strict) => rank < than,
-                (Some((than, from)), Interactive::Throughput) => {
+                (Some((than, _)), PreferredStripe::Earliest) => rank < than,
+                (Some((than, from)), PreferredStripe::Own) => {
                     rank < than && view.queued(stripe) > view.queued(from)
                 }
             };
@@ -138,15 +138,15 @@ impl Bfs {
         best.map(|(_, stripe)| stripe)
     }
 
-    /// Hard and soft affinity. In throughput mode a CPU that runs slowly does not take a flow that
-    /// was preempted elsewhere: moving it off a core that is speeding up would leave both cores
-    /// slow.
+    /// Hard and soft affinity. If CPUs prefer their own stripes, one that runs slowly does not take
+    /// a flow that was preempted elsewhere: moving it off a core that is speeding up would leave
+    /// both cores slow.
     #[inline]
     pub(super) fn is_eligible(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         let sticks_elsewhere = entity.is_sticky && entity.last_cpu != cpu;
         is_allowed_here(entity, cpu, view)
             && !(sticks_elsewhere
-                && self.interactive == Interactive::Throughput
+                && self.preferred_stripe == PreferredStripe::Own
                 && view.is_scaled_down(cpu))
     }
 }

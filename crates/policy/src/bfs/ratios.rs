@@ -4,7 +4,7 @@ use crate::entity::Nice;
 
 /// Deadline offsets by nice value, in 128ths of the interval. Each is 11/10 of the previous one in
 /// integer arithmetic, as in BFS.
-pub const OFFSET_RATIOS: [u64; Nice::COUNT] = {
+pub(super) const OFFSET_RATIOS: [u64; Nice::COUNT] = {
     let mut ratios = [128; Nice::COUNT];
     let mut index = 1;
     while index < Nice::COUNT {

@@ -21,7 +21,10 @@ impl Bfs {
 
     /// A full slice, nanoseconds, at least 1.
     pub fn slice_ns(&self, entity: &Entity) -> u64 {
-        entity.latency.scale(self.interval_ns).max(1)
+        // Interactive's share of 1 + i/2 or 1 + i, in halves.
+        let share_halves = 2 + self.interactive as u64 * entity.latency.sensitivity();
+        let slice_ns = entity.latency.scale(self.interval_ns);
+        (slice_ns.saturating_mul(share_halves) / 2).max(1)
     }
 
     /// The smallest rest of a slice that is worth running, nanoseconds, at least 1.
@@ -80,7 +83,7 @@ impl Bfs {
     /// are refilled at every stop, as published.
     pub(super) fn refill_used(&self, entity: &mut Entity, view: &impl View) {
         let is_used = self.is_slice_used(entity)
-            || self.base == Base::Now && entity.latency == Latency::Batch;
+            || self.base == Base::Now && entity.latency == Latency::Insensitive;
         if !is_used {
             return;
         }

@@ -68,14 +68,42 @@ fn the_published_base_follows_its_closed_form() {
 }
 
 #[test]
-fn latency_classes_do_not_change_shares() {
-    let flows = [0, 1, 2, 3].map(|latnice| normal(0).with_latency(Latency::from_latnice(latnice)));
-    let used_ns = run_cpu_bound(&carried(MS), flows.to_vec(), 10_000 * MS, 0);
-    for used in &used_ns {
-        assert!(
-            (*used as f64 / mean(&used_ns) - 1.0).abs() < 0.01,
-            "{used_ns:?}"
-        );
+fn latnice_has_the_published_numbers() {
+    let offset_us = |latnice: u8| {
+        let flow = normal(0).with_latency(Latency::from_latnice(latnice));
+        Bfs::published().offset_ns(&flow) / 1000
+    };
+    assert_eq!(
+        [0, 1, 2, 3].map(offset_us),
+        [156_750, 39_187, 19_593, 9_796]
+    );
+    assert_eq!(Latency::default() as u8, 1);
+}
+
+#[test]
+fn interactive_gives_sensitive_flows_the_stated_shares() {
+    for (interactive, shares) in [
+        (Interactive::EqualShares, [1.0, 1.0, 1.0, 1.0]),
+        (Interactive::MoreTime, [1.0, 1.0, 1.5, 2.0]),
+        (Interactive::MostTime, [1.0, 1.0, 2.0, 3.0]),
+    ] {
+        let policy = Bfs {
+            interactive,
+            ..carried(MS)
+        };
+        let flow = |latnice: u8| normal(0).with_latency(Latency::from_latnice(latnice));
+        // Some usual flows more, so that the shares do not depend on a small number of flows.
+        let mut flows: Vec<Entity> = (0..4).map(flow).collect();
+        flows.extend(vec![flow(1); 12]);
+        let used_ns = run_cpu_bound(&policy, flows, 50_000 * MS, 0);
+        let usual_ns = mean(&used_ns[4..]);
+        for (used, share) in used_ns.iter().zip(shares) {
+            let ratio = *used as f64 / usual_ns;
+            assert!(
+                (ratio / share - 1.0).abs() < 0.02,
+                "{ratio}, stated {share}, {interactive:?}"
+            );
+        }
     }
 }
 
@@ -213,7 +241,7 @@ fn a_wake_up_preempts_the_latest_deadline_if_it_is_later() {
     );
     assert_eq!(wake(40 * MS, None, false, Latency::Usual), home);
     assert_eq!(wake(20 * MS, None, true, Latency::Usual), home);
-    assert_eq!(wake(20 * MS, None, false, Latency::Batch), home);
+    assert_eq!(wake(20 * MS, None, false, Latency::Insensitive), home);
     let mut idle_class = Entity::new(Class::Idle);
     assert_eq!(policy.wake(&mut idle_class, None, false, &view), home);
     // An inherited key counts like the flow's own.
@@ -276,9 +304,9 @@ fn a_stopped_flow_moves_only_if_another_is_next_and_a_cpu_is_idle() {
 #[test]
 fn stripes_are_chosen_by_deadline_or_by_length() {
     let key = |deadline_ms: u64| Key::new(Class::Normal, TenantId::default(), deadline_ms * MS);
-    let pick = |interactive: Interactive, queues: [(u64, usize); 4], tried: &[usize]| {
+    let pick = |preferred_stripe: PreferredStripe, queues: [(u64, usize); 4], tried: &[usize]| {
         let policy = Bfs {
-            interactive,
+            preferred_stripe,
             ..Bfs::default()
         };
         let mut view = FixedView::new(&policy, sixteen_cpus());
@@ -292,42 +320,33 @@ fn stripes_are_chosen_by_deadline_or_by_length() {
             .map(StripeId::index)
     };
     let queues = [(10, 1), (20, 2), (5, 2), (7, 3)];
-    assert_eq!(pick(Interactive::Deadlines, queues, &[]), Some(2));
-    assert_eq!(pick(Interactive::Deadlines, queues, &[2]), Some(3));
-    assert_eq!(pick(Interactive::Deadlines, queues, &[0, 1, 2, 3]), None);
-    assert_eq!(pick(Interactive::Throughput, queues, &[]), Some(3));
+    assert_eq!(pick(PreferredStripe::Earliest, queues, &[]), Some(2));
+    assert_eq!(pick(PreferredStripe::Earliest, queues, &[2]), Some(3));
+    assert_eq!(pick(PreferredStripe::Earliest, queues, &[0, 1, 2, 3]), None);
+    assert_eq!(pick(PreferredStripe::Own, queues, &[]), Some(3));
     assert_eq!(
         pick(
-            Interactive::Throughput,
+            PreferredStripe::Own,
             [(10, 1), (20, 2), (5, 2), (30, 3)],
             &[]
         ),
         Some(1)
     );
     assert_eq!(
-        pick(
-            Interactive::Throughput,
-            [(10, 1), (0, 0), (0, 0), (0, 0)],
-            &[]
-        ),
+        pick(PreferredStripe::Own, [(10, 1), (0, 0), (0, 0), (0, 0)], &[]),
         Some(0)
     );
-    let strict = Bfs {
-        interactive: Interactive::Strict,
-        ..Bfs::default()
-    };
-    assert_eq!(FixedView::new(&strict, sixteen_cpus()).queues.len(), 1);
 }
 
 #[test]
-fn a_preempted_flow_is_sticky_only_in_throughput_mode_and_against_a_slow_cpu() {
-    for (interactive, slow, may) in [
-        (Interactive::Throughput, true, false),
-        (Interactive::Throughput, false, true),
-        (Interactive::Deadlines, true, true),
+fn a_preempted_flow_is_sticky_only_if_own_stripes_are_preferred_and_against_a_slow_cpu() {
+    for (preferred_stripe, slow, may) in [
+        (PreferredStripe::Own, true, false),
+        (PreferredStripe::Own, false, true),
+        (PreferredStripe::Earliest, true, true),
     ] {
         let policy = Bfs {
-            interactive,
+            preferred_stripe,
             ..Bfs::default()
         };
         let mut view = FixedView::new(&policy, Topology::flat(2));
@@ -340,7 +359,7 @@ fn a_preempted_flow_is_sticky_only_in_throughput_mode_and_against_a_slow_cpu() {
         assert_eq!(
             policy.may_take(&flow, CpuId::new(1), &view),
             may,
-            "{interactive:?} {slow}"
+            "{preferred_stripe:?} {slow}"
         );
         assert!(policy.may_take(&flow, CpuId::FIRST, &view));
     }

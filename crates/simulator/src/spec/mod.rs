@@ -14,8 +14,8 @@
 //! ```
 //!
 //! - `policy bfs`: `interval=TIME`, `base=now|carry`, `lag=TIME`, `interactive=0|1|2`,
-//!   `sharing=cpu|core|cache|node|all`, `tenants=on|off`, `iso=PERMILLE`; `published`: the settings
-//!   of BFS as published.
+//!   `prefer=own|earliest`, `sharing=cpu|core|cache|node|all`, `tenants=on|off`, `iso=PERMILLE`;
+//!   `published`: the settings of BFS as published.
 //! - `policy ule`: `slice=TIME`, `tick=TIME`.
 //! - `costs`: `none` (no costs, before other settings); wake-ups of a worker by its idle state
 //!   (`spinning=DIST`, `napping=DIST`, `dozing=DIST`, `park=DIST`); the longest spin and the idle
@@ -24,7 +24,7 @@
 //!   levels 0 to 4), `governor=SAMPLE/BUSY/SLOW` (time, permille, permille).
 //! - `flows NAME COUNT`: arrivals (`always`, `every=DIST`, `after=DIST`, `ring=TOKENS`);
 //!   `work=DIST`, `checkpoint=TIME|none`, `whole` (a slice ends only between jobs), `cache=KIB`,
-//!   `nice=`, `latnice=`, `class=iso|normal|idle`, `tenant=`, `cpus=LIST`.
+//!   `nice=`, `latnice=0|1|2|3`, `class=iso|normal|idle`, `tenant=`, `cpus=LIST`.
 //!
 //! `DIST` is `1ms`, `1ms..3ms` (uniform), `exp:1ms` (exponential, this mean), `8us~60us`
 //! (log-normal, median and 99th percentile), or nine times with slashes between them: the quantiles

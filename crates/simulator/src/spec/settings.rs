@@ -2,7 +2,8 @@
 
 use refrain_policy::topology::{CpuId, Locality, Sharing, Topology, parse_list};
 use refrain_policy::{
-    Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, Scheme, TENANTS_MAX, TenantId, Ule,
+    Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, PreferredStripe, Scheme,
+    TENANTS_MAX, TenantId, Ule,
 };
 
 use super::experiment::Experiment;
@@ -118,10 +119,13 @@ fn bfs_setting(bfs: &mut Bfs, word: &str) -> Outcome {
             bfs.base = Base::Carry { lag_max_ns };
         }
         "interactive" => {
-            bfs.interactive = value(key, text, |text| match text {
-                "0" => Some(Interactive::Throughput),
-                "1" => Some(Interactive::Deadlines),
-                "2" => Some(Interactive::Strict),
+            let number = |text: &str| text.parse().ok().filter(|number| *number <= 2);
+            bfs.interactive = Interactive::from_number(value(key, text, number)?);
+        }
+        "prefer" => {
+            bfs.preferred_stripe = value(key, text, |text| match text {
+                "own" => Some(PreferredStripe::Own),
+                "earliest" => Some(PreferredStripe::Earliest),
                 _ => None,
             })?;
         }
@@ -222,9 +226,8 @@ fn flow(group: &mut Group, word: &str) -> Outcome {
         "cache" => group.working_set_kib = value(key, text, |text| text.parse().ok())?,
         "nice" => entity.nice = value(key, text, |text| text.parse().ok().map(Nice::new))?,
         "latnice" => {
-            entity.latency = value(key, text, |text| {
-                text.parse().ok().map(Latency::from_latnice)
-            })?
+            let number = |text: &str| text.parse().ok().filter(|number| *number <= 3);
+            entity.latency = Latency::from_latnice(value(key, text, number)?);
         }
         "tenant" => {
             let is_tenant = |text: &str| text.parse().ok().filter(|&tenant| tenant < TENANTS_MAX);

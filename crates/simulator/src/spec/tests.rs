@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use refrain_policy::topology::Sharing;
-use refrain_policy::{Base, Bfs, Class, Interactive, Latency, Scheme};
+use refrain_policy::{Base, Bfs, Class, Interactive, Latency, PreferredStripe, Scheme};
 
 use super::experiment::Experiment;
 use crate::costs::Governor;
@@ -10,7 +10,7 @@ use crate::workload::Arrivals;
 
 #[test]
 fn every_setting_is_applied() {
-    let text = "machine 2l2c4t ; policy bfs published interval=3ms base=carry lag=2ms interactive=0 sharing=core tenants=on iso=500\n\
+    let text = "machine 2l2c4t ; policy bfs published interval=3ms base=carry lag=2ms interactive=2 prefer=own sharing=core tenants=on iso=500\n\
         costs none switch=300ns spin=20us nap=50us doze=1ms napping=3us dozing=7us spinning=1ns/2ns/3ns/4ns/5ns/6ns/7ns/8us/9us park=8us~60us queue=60ns smt=620 move=3:2us reload=4:200ns governor=10ms/800/500\n\
         seed 7; run 2.5s # a comment\n\n\
         flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 cache=64 whole\n\
@@ -24,7 +24,8 @@ fn every_setting_is_applied() {
         base: Base::Carry {
             lag_max_ns: 2_000_000,
         },
-        interactive: Interactive::Throughput,
+        interactive: Interactive::MostTime,
+        preferred_stripe: PreferredStripe::Own,
         sharing: Sharing::Core,
         has_tenants: true,
         iso_limit_permille: 500,
@@ -68,7 +69,7 @@ fn every_setting_is_applied() {
     assert_eq!((a.entity.class, a.entity.nice.value()), (Class::Iso, -10));
     assert_eq!(
         (a.entity.latency, a.entity.tenant.index()),
-        (Latency::Batch, 5)
+        (Latency::Exquisite, 5)
     );
     assert_eq!(a.entity.allowed.to_string(), "0-1,3");
     assert_eq!(
@@ -97,6 +98,7 @@ fn errors_name_the_line_and_the_setting() {
         ("policy cfs", 1, "cfs"),
         ("policy bfs interval=6", 1, "interval"),
         ("policy bfs base=later", 1, "base"),
+        ("policy bfs interactive=3", 1, "interactive"),
         ("policy ule slices=1ms", 1, "slices"),
         ("costs free", 1, "free"),
         ("costs move=5:1ns", 1, "move"),
@@ -106,6 +108,7 @@ fn errors_name_the_line_and_the_setting() {
         ("flows a", 1, "count"),
         ("flows a 0", 1, "count"),
         ("flows a 1 work=0ns", 1, "work"),
+        ("flows a 1 latnice=4", 1, "latnice"),
         ("flows a 1 class=fast", 1, "class"),
         ("flows a 1 cpus=", 1, "cpus"),
         ("nonsense", 1, "nonsense"),

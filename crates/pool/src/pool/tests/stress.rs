@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use refrain_policy::topology::{CpuMask, Sharing};
-use refrain_policy::{Base, Bfs, Interactive};
-use refrain_policy::{Latency, Nice, TenantId};
+use refrain_policy::{Base, Bfs, Interactive, Latency, Nice, PreferredStripe, TenantId};
 use refrain_testkit::Rng;
 
 use super::*;
@@ -16,12 +15,14 @@ fn options(random: &mut Rng) -> Options {
     options.spin = Duration::from_micros([0, 1, 50][random.below(3) as usize]);
     options.measures_gaps = random.below(2) == 0;
     let mut policy = Bfs {
-        sharing: [Sharing::Cpu, Sharing::Cache][random.below(2) as usize],
+        sharing: [Sharing::Cpu, Sharing::Cache, Sharing::All][random.below(3) as usize],
         interactive: [
-            Interactive::Throughput,
-            Interactive::Deadlines,
-            Interactive::Strict,
+            Interactive::EqualShares,
+            Interactive::MoreTime,
+            Interactive::MostTime,
         ][random.below(3) as usize],
+        preferred_stripe: [PreferredStripe::Own, PreferredStripe::Earliest]
+            [random.below(2) as usize],
         ..Bfs::default()
     };
     if random.below(3) == 0 {
