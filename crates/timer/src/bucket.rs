@@ -52,13 +52,9 @@ impl PackedReminder {
 
 /// Together with the two numbers a block is 504 bytes long, almost eight cache lines.
 const PER_BLOCK: usize = 31;
-/// Blocks are allocated 64 KiB at a time.
-const BLOCKS_PER_CHUNK: usize = 128;
+/// Blocks are allocated 504 KiB at a time.
+const BLOCKS_PER_CHUNK: usize = 1024;
 const NO_BLOCK: u32 = u32::MAX;
-/// The number of reminders checked for each one that becomes stale. With one, stale reminders could
-/// accumulate without bound.
-const SWEPT_PER_STALE: usize = 2;
-
 #[derive(Clone, Copy)]
 struct Block {
     reminders: [PackedReminder; PER_BLOCK],
@@ -86,14 +82,12 @@ impl Blocks {
         &mut self.chunks[index / BLOCKS_PER_CHUNK][index % BLOCKS_PER_CHUNK]
     }
 
-    /// Allocates an empty block that precedes `next`.
-    fn allocate(&mut self, next: u32) -> u32 {
+    fn allocate(&mut self) -> u32 {
         if self.first_free != NO_BLOCK {
             let index = self.first_free;
             let block = self.at(index);
-            let next_free = std::mem::replace(&mut block.next, next);
             block.length = 0;
-            self.first_free = next_free;
+            self.first_free = std::mem::replace(&mut block.next, NO_BLOCK);
             return index;
         }
         let index = self.count;
@@ -104,12 +98,13 @@ impl Blocks {
         self.chunks[index as usize / BLOCKS_PER_CHUNK].push(Block {
             reminders: [empty; PER_BLOCK],
             length: 0,
-            next,
+            next: NO_BLOCK,
         });
         self.count += 1;
         index
     }
 
+    /// Frees a block; returns the one after it.
     fn free(&mut self, index: u32) -> u32 {
         let next_free = self.first_free;
         self.first_free = index;
@@ -117,25 +112,25 @@ impl Blocks {
     }
 }
 
+/// A queue of blocks. Only the newest one has free entries.
 pub(crate) struct Bucket {
-    /// The newest block. All blocks after it are full.
-    first: u32,
+    oldest: u32,
+    newest: u32,
     length: usize,
     /// No reminder is earlier. Exact as long as no reminder is stale.
     pub(crate) earliest_ns: u64,
+    /// The number of stale reminders; a stale one that is taken for a live one (see
+    /// [`PackedReminder::sequence`]) remains counted.
     stale: usize,
-    /// The position of the sweep, which runs from the newest reminder to the oldest: the block, and
-    /// how many of its reminders are still to be checked.
-    cursor: (u32, usize),
 }
 
 impl Bucket {
     pub(crate) const EMPTY: Bucket = Bucket {
-        first: NO_BLOCK,
+        oldest: NO_BLOCK,
+        newest: NO_BLOCK,
         length: 0,
         earliest_ns: u64::MAX,
         stale: 0,
-        cursor: (NO_BLOCK, 0),
     };
 
     pub(crate) fn len(&self) -> usize {
@@ -143,96 +138,75 @@ impl Bucket {
     }
 
     pub(crate) fn push(&mut self, blocks: &mut Blocks, reminder: PackedReminder) {
-        // Only the first block has free entries, unless it is full too.
-        if self.length.is_multiple_of(PER_BLOCK) {
-            self.first = blocks.allocate(self.first);
+        if self.newest == NO_BLOCK || blocks.at(self.newest).length as usize == PER_BLOCK {
+            let added = blocks.allocate();
+            match self.newest {
+                NO_BLOCK => self.oldest = added,
+                newest => blocks.at(newest).next = added,
+            }
+            self.newest = added;
         }
-        let block = blocks.at(self.first);
+        let block = blocks.at(self.newest);
         block.reminders[block.length as usize] = reminder;
         block.length += 1;
         self.length += 1;
         self.earliest_ns = self.earliest_ns.min(reminder.deadline_ns);
     }
 
-    /// Removes one block of reminders. Returns it with the number of its valid entries, or `None`
-    /// if the bucket is empty.
+    /// Removes the oldest block of reminders. Returns it with the number of its valid entries, or
+    /// `None` if the bucket is empty.
     pub(crate) fn pop_block(
         &mut self,
         blocks: &mut Blocks,
     ) -> Option<([PackedReminder; PER_BLOCK], usize)> {
-        if self.first == NO_BLOCK {
+        if self.oldest == NO_BLOCK {
             return None;
         }
         let Block {
             reminders, length, ..
-        } = *blocks.at(self.first);
-        self.first = blocks.free(self.first);
+        } = *blocks.at(self.oldest);
+        self.oldest = blocks.free(self.oldest);
+        if self.oldest == NO_BLOCK {
+            self.newest = NO_BLOCK;
+        }
         self.length -= length as usize;
         Some((reminders, length as usize))
     }
 
-    fn pop(&mut self, blocks: &mut Blocks) -> Option<PackedReminder> {
-        if self.length == 0 {
-            return None;
-        }
-        let block = blocks.at(self.first);
-        block.length -= 1;
-        let reminder = block.reminders[block.length as usize];
-        self.length -= 1;
-        if block.length == 0 {
-            self.first = blocks.free(self.first);
-        }
-        Some(reminder)
+    /// Counts a reminder that has become stale. Returns whether more than half are: then the caller
+    /// sweeps.
+    #[inline]
+    pub(crate) fn mark_stale(&mut self) -> bool {
+        self.stale += 1;
+        self.stale * 2 > self.length
     }
 
-    /// Counts a reminder that has become stale, and checks two reminders if more than half are
-    /// stale.
+    /// Removes the stale reminders of the oldest block.
     ///
     /// There are thus at most about as many stale reminders as live ones, and no cancellation pays
-    /// for a long sweep.
-    pub(crate) fn mark_stale(
+    /// for a long sweep. A block at a time, because whether one reminder is stale is as likely as
+    /// not: checks one by one would be mispredicted, and wait for memory one after the other.
+    #[cold]
+    pub(crate) fn sweep(
         &mut self,
         blocks: &mut Blocks,
         live: impl Fn(usize, u64) -> Option<u64> + Copy,
     ) {
-        self.stale += 1;
-        if self.stale * 2 <= self.length {
-            return;
-        }
-        for _ in 0..SWEPT_PER_STALE {
-            self.sweep_one(blocks, live);
-        }
-        if self.length == 0 {
-            *self = Bucket::EMPTY;
-        }
-    }
-
-    /// Checks the next reminder. A stale one is replaced by the newest reminder, which was either
-    /// checked in this round or added since the round began.
-    fn sweep_one(&mut self, blocks: &mut Blocks, live: impl Fn(usize, u64) -> Option<u64>) {
-        let (mut block, mut left) = self.cursor;
-        if left == 0 {
-            let is_round_over = block == NO_BLOCK || blocks.at(block).next == NO_BLOCK;
-            block = if is_round_over { self.first } else { blocks.at(block).next };
-            if block == NO_BLOCK {
-                return;
-            }
-            left = blocks.at(block).length as usize;
-        }
-        left -= 1;
-        self.cursor = (block, left);
-        if blocks.at(block).reminders[left].sequence(live).is_some() {
-            return;
-        }
-        self.stale = self.stale.saturating_sub(1);
-        let Some(newest) = self.pop(blocks) else {
+        let Some((mut reminders, count)) = self.pop_block(blocks) else {
             return;
         };
-        let reminders_left = blocks.at(block).length as usize;
-        if left < reminders_left {
-            blocks.at(block).reminders[left] = newest;
-        } else if reminders_left == 0 {
-            self.cursor = (NO_BLOCK, 0); // The block was the first one and is free now.
+        let mut kept = 0;
+        for index in 0..count {
+            let reminder = reminders[index];
+            reminders[kept] = reminder;
+            kept += usize::from(reminder.sequence(live).is_some());
+        }
+        for &reminder in &reminders[..kept] {
+            self.push(blocks, reminder);
+        }
+        self.stale = self.stale.saturating_sub(count - kept);
+        if self.length == 0 {
+            *self = Bucket::EMPTY;
         }
     }
 }

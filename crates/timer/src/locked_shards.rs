@@ -39,11 +39,13 @@ impl<'a, P> LockedShards<'a, P> {
 
     /// Cancels the timer `id`, which is pending at `location`.
     pub(crate) fn cancel(&mut self, id: TimerId, location: TimerId) -> Option<P> {
-        let taken = self.shard(location.worker).cancel(location.key)?;
+        let payload = self
+            .shard(location.worker)
+            .cancel(location.key, location.deadline_ns)?;
         if location != id {
             self.shard(id.worker).free_migrated(id.key);
         }
-        Some(taken.payload)
+        Some(payload)
     }
 
     pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard<P>> {

@@ -17,33 +17,34 @@ pub(crate) enum RecordStatus {
     Gone,
 }
 
-pub(crate) struct PendingTimer<P> {
-    pub(crate) deadline_ns: u64,
-    /// Whether the timer migrated here from another worker.
-    pub(crate) is_guest: bool,
-    pub(crate) payload: P,
-}
-
 enum RecordState<P> {
-    Free { next: Option<usize> },
-    Pending(PendingTimer<P>),
+    /// `next` is the next free slot, or [`NO_SLOT`].
+    Free {
+        next: usize,
+    },
+    Pending(P),
     Migrated,
 }
 
 struct Record<P> {
     sequence: u64,
+    deadline_ns: u64,
     state: RecordState<P>,
 }
 
+/// The end of the free list. Not an `Option<usize>`: its two words, just written one by one, cannot
+/// be forwarded to one load of both. See `TimerId::deadline_ns`.
+const NO_SLOT: usize = usize::MAX;
+
 /// Records are allocated in chunks and never move. A vector would copy them all under the lock when
 /// it grows.
-const RECORDS_PER_CHUNK: usize = 1024;
+const RECORDS_PER_CHUNK: usize = 16 * 1024;
 
 /// See the head of this file. Takes as much memory as the most simultaneous timers so far needed.
 pub(crate) struct Records<P> {
     chunks: Vec<Vec<Record<P>>>,
     count: usize,
-    first_free: Option<usize>,
+    first_free: usize,
     sequence: u64,
     pending: usize,
 }
@@ -53,7 +54,7 @@ impl<P> Records<P> {
         Records {
             chunks: Vec::new(),
             count: 0,
-            first_free: None,
+            first_free: NO_SLOT,
             sequence: 0,
             pending: 0,
         }
@@ -68,19 +69,24 @@ impl<P> Records<P> {
         chunk.get(slot % RECORDS_PER_CHUNK)
     }
 
+    #[inline]
     fn state_mut(&mut self, key: RecordKey) -> Option<&mut RecordState<P>> {
         let chunk = self.chunks.get_mut(key.slot / RECORDS_PER_CHUNK)?;
         let record = chunk.get_mut(key.slot % RECORDS_PER_CHUNK)?;
         (record.sequence == key.sequence).then_some(&mut record.state)
     }
 
-    pub(crate) fn insert(&mut self, timer: PendingTimer<P>) -> RecordKey {
+    pub(crate) fn insert(&mut self, deadline_ns: u64, payload: P) -> RecordKey {
         self.sequence += 1;
         self.pending += 1;
         let sequence = self.sequence;
-        let state = RecordState::Pending(timer);
-        let record = Record { sequence, state };
-        let Some(slot) = self.first_free else {
+        let record = Record {
+            sequence,
+            deadline_ns,
+            state: RecordState::Pending(payload),
+        };
+        let slot = self.first_free;
+        if slot == NO_SLOT {
             let slot = self.count;
             self.count += 1;
             if slot.is_multiple_of(RECORDS_PER_CHUNK) {
@@ -88,7 +94,7 @@ impl<P> Records<P> {
             }
             self.chunks[slot / RECORDS_PER_CHUNK].push(record);
             return RecordKey { slot, sequence };
-        };
+        }
         let free = &mut self.chunks[slot / RECORDS_PER_CHUNK][slot % RECORDS_PER_CHUNK];
         if let RecordState::Free { next } = std::mem::replace(free, record).state {
             self.first_free = next;
@@ -101,16 +107,21 @@ impl<P> Records<P> {
         let mut free = self.first_free;
         let mut fresh = self.count..;
         (self.sequence + 1..).map_while(move |sequence| {
-            let Some(slot) = free else {
+            let slot = free;
+            if slot == NO_SLOT {
                 let slot = fresh.next()?;
                 return Some(RecordKey { slot, sequence });
-            };
-            free = match self.at(slot)?.state {
-                RecordState::Free { next } => next,
-                _ => None,
-            };
+            }
+            free = self.free_after(slot)?;
             Some(RecordKey { slot, sequence })
         })
+    }
+
+    fn free_after(&self, slot: usize) -> Option<usize> {
+        match self.at(slot)?.state {
+            RecordState::Free { next } => Some(next),
+            _ => None,
+        }
     }
 
     pub(crate) fn status(&self, key: RecordKey) -> RecordStatus {
@@ -127,67 +138,59 @@ impl<P> Records<P> {
     /// The sequence number of the timer that is pending in `slot` with this deadline.
     pub(crate) fn live(&self, slot: usize, deadline_ns: u64) -> Option<u64> {
         let record = self.at(slot)?;
-        match &record.state {
-            RecordState::Pending(timer) if timer.deadline_ns == deadline_ns => {
-                Some(record.sequence)
-            }
-            _ => None,
-        }
+        let is_pending = matches!(record.state, RecordState::Pending(_));
+        (is_pending && record.deadline_ns == deadline_ns).then_some(record.sequence)
     }
 
-    /// Takes a pending timer out of its record and frees the record.
-    pub(crate) fn take(&mut self, key: RecordKey) -> Option<PendingTimer<P>> {
+    /// Takes the payload of a pending timer out of its record and frees the record.
+    pub(crate) fn take(&mut self, key: RecordKey) -> Option<P> {
         let next = self.first_free;
-        let timer = self.replace(key, RecordState::Free { next })?;
-        self.first_free = Some(key.slot);
-        Some(timer)
+        let payload = self.replace(key, RecordState::Free { next })?;
+        self.first_free = key.slot;
+        Some(payload)
     }
 
-    /// Takes a pending timer out of its record, which remains and is marked as migrated.
-    pub(crate) fn migrate_out(&mut self, key: RecordKey) -> Option<PendingTimer<P>> {
+    /// Takes the payload of a pending timer out of its record, which remains and is marked as
+    /// migrated.
+    pub(crate) fn migrate_out(&mut self, key: RecordKey) -> Option<P> {
         self.replace(key, RecordState::Migrated)
     }
 
-    fn replace(&mut self, key: RecordKey, state: RecordState<P>) -> Option<PendingTimer<P>> {
+    fn replace(&mut self, key: RecordKey, state: RecordState<P>) -> Option<P> {
         let current = self.state_mut(key)?;
         if !matches!(current, RecordState::Pending(_)) {
             return None;
         }
-        let RecordState::Pending(timer) = std::mem::replace(current, state) else {
+        let RecordState::Pending(payload) = std::mem::replace(current, state) else {
             return None;
         };
         self.pending -= 1;
-        Some(timer)
+        Some(payload)
     }
 
     pub(crate) fn free_migrated(&mut self, key: RecordKey) {
         let next = self.first_free;
         if let Some(state @ RecordState::Migrated) = self.state_mut(key) {
             *state = RecordState::Free { next };
-            self.first_free = Some(key.slot);
+            self.first_free = key.slot;
         }
     }
 
-    /// All pending timers, each with whether it is a guest.
-    pub(crate) fn all_pending(&self) -> impl Iterator<Item = (RecordKey, bool)> {
+    /// All pending timers, with their deadlines.
+    pub(crate) fn all_pending(&self) -> impl Iterator<Item = (RecordKey, u64)> {
         let records = self.chunks.iter().flatten().enumerate();
-        records.filter_map(|(slot, record)| match &record.state {
-            RecordState::Pending(timer) => {
-                let sequence = record.sequence;
-                Some((RecordKey { slot, sequence }, timer.is_guest))
-            }
-            _ => None,
+        let pending = records.filter(|(_, record)| matches!(record.state, RecordState::Pending(_)));
+        pending.map(|(slot, record)| {
+            let sequence = record.sequence;
+            (RecordKey { slot, sequence }, record.deadline_ns)
         })
     }
 
     /// The number of free slots that were used before.
     #[cfg(any(test, feature = "property"))]
     pub(crate) fn free(&self) -> usize {
-        let slot_after = |slot: &usize| match self.at(*slot)?.state {
-            RecordState::Free { next } => next,
-            _ => None,
-        };
-        std::iter::successors(self.first_free, slot_after).count()
+        let slots = std::iter::successors(Some(self.first_free), |&slot| self.free_after(slot));
+        slots.take_while(|&slot| slot != NO_SLOT).count()
     }
 
     #[cfg(any(test, feature = "property"))]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::records::{PendingTimer, RecordKey, RecordStatus, Records};
+use crate::records::{RecordKey, RecordStatus, Records};
 use crate::reminder::Reminder;
 use crate::timer_id::{Expired, TimerId};
 use crate::wheel::Wheel;
@@ -31,13 +31,6 @@ pub(crate) struct Shard<P> {
     migrated: BTreeMap<usize, TimerId>,
 }
 
-pub(crate) struct Taken<P> {
-    pub(crate) deadline_ns: u64,
-    pub(crate) payload: P,
-    /// The id of a guest, whose home still has a record.
-    pub(crate) guest_of: Option<TimerId>,
-}
-
 impl<P> Shard<P> {
     pub(crate) fn new(worker: usize) -> Shard<P> {
         Shard {
@@ -57,43 +50,32 @@ impl<P> Shard<P> {
         self.wheel.next_ns()
     }
 
-    /// The ids that the next insertions will get, as an endless iterator.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = TimerId> {
-        let worker = self.worker;
-        let keys = self.records.upcoming();
-        keys.map(move |key| TimerId { worker, key })
+    /// The keys that the next insertions will get, as an endless iterator.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = RecordKey> {
+        self.records.upcoming()
     }
 
     pub(crate) fn insert(&mut self, deadline_ns: u64, payload: P) -> TimerId {
-        self.insert_pending(PendingTimer {
-            deadline_ns,
-            is_guest: false,
-            payload,
-        })
-    }
-
-    /// Inserts a guest with the id `id`. Returns its location here.
-    pub(crate) fn insert_guest(&mut self, deadline_ns: u64, payload: P, id: TimerId) -> TimerId {
-        let here = self.insert_pending(PendingTimer {
-            deadline_ns,
-            is_guest: true,
-            payload,
-        });
-        self.guests.insert(here.key.slot, id);
-        here
-    }
-
-    fn insert_pending(&mut self, timer: PendingTimer<P>) -> TimerId {
-        let deadline_ns = timer.deadline_ns;
-        let key = self.records.insert(timer);
+        let key = self.records.insert(deadline_ns, payload);
         self.wheel.insert(Reminder {
             deadline_ns,
             sequence: key.sequence,
             slot: key.slot,
         });
+        self.id(key, deadline_ns)
+    }
+
+    /// Inserts a guest with the id `id`.
+    pub(crate) fn insert_guest(&mut self, payload: P, id: TimerId) {
+        let here = self.insert(id.deadline_ns, payload);
+        self.guests.insert(here.key.slot, id);
+    }
+
+    pub(crate) fn id(&self, key: RecordKey, deadline_ns: u64) -> TimerId {
         TimerId {
             worker: self.worker,
             key,
+            deadline_ns,
         }
     }
 
@@ -106,18 +88,23 @@ impl<P> Shard<P> {
         }
     }
 
-    pub(crate) fn cancel(&mut self, key: RecordKey) -> Option<Taken<P>> {
-        let timer = self.records.take(key)?;
-        self.mark_stale(timer.deadline_ns);
-        Some(self.taken(key, timer))
+    /// Cancels the timer that is here with this key.
+    #[inline(always)] // See `TimerSystem::cancel`.
+    pub(crate) fn cancel(&mut self, key: RecordKey, deadline_ns: u64) -> Option<P> {
+        let payload = self.records.take(key)?;
+        self.mark_stale(deadline_ns);
+        if !self.guests.is_empty() {
+            self.guests.remove(&key.slot);
+        }
+        Some(payload)
     }
 
-    /// Takes a pending timer out of its record, which then refers to `to`.
-    pub(crate) fn migrate_out(&mut self, key: RecordKey, to: TimerId) -> Option<Taken<P>> {
-        let timer = self.records.migrate_out(key)?;
-        self.migrated.insert(key.slot, to);
-        self.mark_stale(timer.deadline_ns);
-        Some(self.taken(key, timer))
+    /// Takes the payload of a pending timer out of its record, which then refers to `to`.
+    pub(crate) fn migrate_out(&mut self, id: TimerId, to: TimerId) -> Option<P> {
+        let payload = self.records.migrate_out(id.key)?;
+        self.migrated.insert(id.key.slot, to);
+        self.mark_stale(id.deadline_ns);
+        Some(payload)
     }
 
     /// Records that a timer that had migrated is now at `to`.
@@ -141,42 +128,32 @@ impl<P> Shard<P> {
         loop {
             let records = &self.records;
             let live = |slot, deadline_ns| records.live(slot, deadline_ns);
-            let Reminder { slot, sequence, .. } = self.wheel.pop_due(now_ns, live)?;
+            let Reminder {
+                slot,
+                sequence,
+                deadline_ns,
+            } = self.wheel.pop_due(now_ns, live)?;
             let key = RecordKey { slot, sequence };
-            let Some(timer) = self.records.take(key) else {
+            let Some(payload) = self.records.take(key) else {
                 continue; // It was cancelled; the reminder is stale.
             };
-            let taken = self.taken(key, timer);
-            let worker = self.worker;
+            let guest_of = self.guests.remove(&slot);
             let expired = Expired {
-                id: taken.guest_of.unwrap_or(TimerId { worker, key }),
-                deadline_ns: taken.deadline_ns,
-                payload: taken.payload,
+                id: guest_of.unwrap_or_else(|| self.id(key, deadline_ns)),
+                deadline_ns,
+                payload,
             };
-            return Some((expired, taken.guest_of));
+            return Some((expired, guest_of));
         }
     }
 
     /// The ids of all pending timers, guests included.
     pub(crate) fn pending_ids(&self) -> impl Iterator<Item = TimerId> {
-        let worker = self.worker;
         let pending = self.records.all_pending();
-        pending.filter_map(move |(key, is_guest)| {
-            if is_guest {
-                self.guests.get(&key.slot).copied()
-            } else {
-                Some(TimerId { worker, key })
-            }
+        pending.map(|(key, deadline_ns)| {
+            let guest_of = self.guests.get(&key.slot).copied();
+            guest_of.unwrap_or_else(|| self.id(key, deadline_ns))
         })
-    }
-
-    fn taken(&mut self, key: RecordKey, timer: PendingTimer<P>) -> Taken<P> {
-        let is_guest = timer.is_guest;
-        Taken {
-            deadline_ns: timer.deadline_ns,
-            payload: timer.payload,
-            guest_of: is_guest.then(|| self.guests.remove(&key.slot)).flatten(),
-        }
     }
 
     fn mark_stale(&mut self, deadline_ns: u64) {

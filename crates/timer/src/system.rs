@@ -53,27 +53,40 @@ impl<P, N: Notify> TimerSystem<P, N> {
     /// Cancels a timer and returns its payload, or `None` if it has fired or was cancelled before.
     ///
     /// Among all attempts to cancel or fire a timer exactly one succeeds.
+    #[inline]
     pub fn cancel(&self, id: TimerId) -> Option<P> {
+        // Read before the lock: see `TimerId::deadline_ns`.
+        let TimerId {
+            worker,
+            key,
+            deadline_ns,
+        } = id;
+        let cancelled = self.workers.worker(worker).lock().cancel(key, deadline_ns);
+        cancelled.or_else(|| self.cancel_migrated(id))
+    }
+
+    /// Cancels a timer that is not pending at its home; it never will be again.
+    #[cold]
+    fn cancel_migrated(&self, id: TimerId) -> Option<P> {
         let home = self.workers.worker(id.worker);
-        let mut home_shard = home.lock();
+        let mut found = home.lock().find(id.key);
         loop {
-            if let Some(taken) = home_shard.cancel(id.key) {
-                return Some(taken.payload);
-            }
-            let Lookup::Migrated(location) = home_shard.find(id.key) else {
+            let Lookup::Migrated(location) = found else {
                 return None;
             };
-            drop(home_shard);
-            let guest_shard = self.workers.worker(location.worker);
-            let taken = guest_shard.lock().cancel(location.key);
-            home_shard = home.lock();
-            if let Some(taken) = taken {
+            let mut shard = self.workers.worker(location.worker).lock();
+            let cancelled = shard.cancel(location.key, location.deadline_ns);
+            drop(shard);
+            let mut home_shard = home.lock();
+            if cancelled.is_some() {
                 home_shard.free_migrated(id.key);
-                return Some(taken.payload);
+                return cancelled;
             }
-            if home_shard.find(id.key) == Lookup::Migrated(location) {
+            let now_found = home_shard.find(id.key);
+            if now_found == found {
                 return None; // It ended there, and the record here is about to be freed.
             }
+            found = now_found;
         }
     }
 
@@ -97,25 +110,26 @@ impl<P, N: Notify> TimerSystem<P, N> {
                 found = now_found;
                 continue; // It migrated again before the locks were taken.
             }
-            let Some(to) = locked.shard(worker).upcoming().next() else {
+            let to = locked.shard(worker);
+            let Some(key) = to.upcoming().next() else {
                 return false;
             };
-            let taken = if location == id {
-                locked.shard(id.worker).migrate_out(id.key, to)
+            let to = to.id(key, id.deadline_ns);
+            let payload = if location == id {
+                locked.shard(id.worker).migrate_out(id, to)
             } else {
-                locked.shard(location.worker).cancel(location.key)
+                locked
+                    .shard(location.worker)
+                    .cancel(location.key, location.deadline_ns)
             };
-            let Some(taken) = taken else {
+            let Some(payload) = payload else {
                 return false;
             };
             locked.shard(id.worker).redirect(id.key, to);
-            let deadline_ns = taken.deadline_ns;
-            locked
-                .shard(worker)
-                .insert_guest(deadline_ns, taken.payload, id);
-            let is_earlier = self.workers.worker(worker).lower_next_ns(deadline_ns);
+            locked.shard(worker).insert_guest(payload, id);
+            let is_earlier = self.workers.worker(worker).lower_next_ns(id.deadline_ns);
             drop(locked);
-            self.workers.notify(worker, is_earlier, deadline_ns);
+            self.workers.notify(worker, is_earlier, id.deadline_ns);
             return true;
         }
     }

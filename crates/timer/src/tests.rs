@@ -213,7 +213,7 @@ fn cancelled_timers_do_not_accumulate() {
         window.push_back(shard.insert(request + delay_ns, ()));
         if window.len() > 100 {
             let id = window.pop_front().unwrap();
-            assert!(shard.cancel(id.key).is_some());
+            assert!(shard.cancel(id.key, id.deadline_ns).is_some());
         }
     }
     let (records, reminders) = shard.lengths();

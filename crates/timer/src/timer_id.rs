@@ -7,6 +7,14 @@ use crate::records::RecordKey;
 pub struct TimerId {
     pub(crate) worker: usize,
     pub(crate) key: RecordKey,
+    /// Here and not only in the record, so that a cancellation finds the timer's bucket before the
+    /// record has come from memory.
+    ///
+    /// Processors overlap the cache misses of several cancellations, unless an address depends on
+    /// what was just written: behind the lock, reading it again waits until all earlier writes have
+    /// reached the cache. Hence the three words of an id are read before the lock, the free list
+    /// has no `Option`, and rare cases are functions of their own.
+    pub(crate) deadline_ns: u64,
 }
 
 /// A timer that has expired. Its id is invalid from then on.

@@ -132,7 +132,7 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
             Ok(locked) => locked,
             Err(id) => return Err(self.aborted(AbortReason::NotPending(id))),
         };
-        let ids = self.upcoming_ids(&locked);
+        let ids = self.upcoming_ids(&locked, now_ns);
         let value = match self.workers.run_locked(|| change(&ids)) {
             Ok(value) => value,
             Err(error) => return Err(self.aborted(AbortReason::Change(error))),
@@ -141,13 +141,12 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         let workers = self.workers;
         let mut earlier = BTreeMap::new();
         for (request, id) in self.additions.into_iter().zip(&ids) {
-            let AddRequest {
+            let TimerId {
                 worker,
-                due,
-                payload,
-            } = request;
-            let deadline_ns = due.deadline_ns(now_ns);
-            let added = locked.shard(worker).insert(deadline_ns, payload);
+                deadline_ns,
+                ..
+            } = *id;
+            let added = locked.shard(worker).insert(deadline_ns, request.payload);
             debug_assert_eq!(added, *id);
             if workers.worker(worker).lower_next_ns(deadline_ns) {
                 earlier.insert(worker, deadline_ns);
@@ -211,10 +210,19 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         Ok(locations)
     }
 
-    fn upcoming_ids(&self, locked: &LockedShards<'a, P>) -> Vec<TimerId> {
+    fn upcoming_ids(&self, locked: &LockedShards<'a, P>, now_ns: u64) -> Vec<TimerId> {
         let mut upcoming: Vec<_> = locked.shards().map(Shard::upcoming).collect();
-        let workers = self.additions.iter().map(|request| request.worker);
-        let ids = workers.filter_map(|worker| upcoming[locked.index(worker)].next());
+        let ids = self.additions.iter().filter_map(
+            |&AddRequest {
+                 worker, ref due, ..
+             }| {
+                Some(TimerId {
+                    worker,
+                    key: upcoming[locked.index(worker)].next()?,
+                    deadline_ns: due.deadline_ns(now_ns),
+                })
+            },
+        );
         ids.collect()
     }
 

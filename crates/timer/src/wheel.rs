@@ -105,9 +105,11 @@ impl Wheel {
             Location::CurrentTick => self.current.mark_stale(live),
             Location::Bucket { level, index } => {
                 let bucket = &mut self.buckets[level * BUCKETS_PER_LEVEL + index];
-                bucket.mark_stale(&mut self.blocks, live);
-                if bucket.len() == 0 {
-                    self.occupied[level] &= !(1 << index);
+                if bucket.mark_stale() {
+                    bucket.sweep(&mut self.blocks, live);
+                    if bucket.len() == 0 {
+                        self.occupied[level] &= !(1 << index);
+                    }
                 }
             }
         }

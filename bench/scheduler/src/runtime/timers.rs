@@ -82,13 +82,7 @@ fn cancel(order: Order) -> Row {
             "cancel a timer, 1 M pending, in the order of addition (tokio: 100,000)",
         )
     };
-    let row = Row::new(
-        id,
-        what,
-        "ns",
-        if is_random { Target::None } else { Target::AtMost(30.0) },
-    );
-    let row = row.with("refrain", move || {
+    let row = Row::new(id, what, "ns", Target::AtMost(30.0)).with("refrain", move || {
         let (system, mut ids) = filled();
         if is_random {
             Random(2).shuffle(&mut ids);
