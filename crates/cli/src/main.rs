@@ -32,7 +32,7 @@
 //! failures and their exit codes
 //! | [`session`] | signals |
 //!
-//! [`inherited`], [`standard`]
+//! [`inherited`], [`inherited_sockets`], [`standard`]
 //! what the process inherits; its standard streams
 //! | [`machine`] | the profile of this machine |
 //!
@@ -49,6 +49,7 @@ mod exit;
 mod failure;
 mod files;
 mod inherited;
+mod inherited_sockets;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod machine;

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use listenfd::ListenFd;
 use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::nbd::{Exports, NbdHandler, TlsSettings};
 use refrain_server::statistics::Metric;
@@ -18,6 +17,7 @@ use super::input::open_for_service;
 use crate::args::ServeArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::inherited_sockets::{self, InheritedSocket};
 use crate::messages;
 use crate::names;
 use crate::paths;
@@ -125,27 +125,15 @@ impl Listeners {
 
     /// systemd names its sockets; any not named `http` are for NBD.
     fn take_inherited(&mut self) -> Result<()> {
-        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        let mut names = names.split(':');
-        let mut inherited = ListenFd::from_env();
-        for number in 0..inherited.len() {
-            let name = names.next().unwrap_or_default();
-            let listener = match inherited.take_tcp_listener(number) {
-                Ok(found) => found.map(Listener::of_tcp),
-                Err(_) => {
-                    let found = inherited.take_unix_listener(number);
-                    let found = found.map_err(|error| Failure::Io {
-                        file: format!("socket {number} ({name})"),
-                        action: "take over",
-                        error,
-                    })?;
-                    found.map(Listener::of_unix)
-                }
-            };
-            match name {
-                "http" => self.http.extend(listener),
-                _ => self.nbd.extend(listener),
-            }
+        for inherited in inherited_sockets::take() {
+            let InheritedSocket { number, name, .. } = &inherited;
+            let file = format!("socket {number} ({name})");
+            let listeners = if name == "http" { &mut self.http } else { &mut self.nbd };
+            listeners.push(inherited.listener.map_err(|error| Failure::Io {
+                file,
+                action: "take over",
+                error,
+            })?);
         }
         Ok(())
     }

@@ -17,11 +17,11 @@ impl Drop for Service {
 
 /// Starts a service and returns it with its address.
 fn start(case: &Case, line: &str) -> (Service, String) {
-    let mut child = case
-        .command(REFRAIN, line)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    start_command(case.command(REFRAIN, line))
+}
+
+fn start_command(mut command: Command) -> (Service, String) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut ready = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     output.read_line(&mut ready).unwrap();
@@ -227,4 +227,29 @@ fn the_commands_of_the_document_work() {
         text.contains("158731\n158732\n") && text.matches("hello\n").count() >= 2,
         "{text}"
     );
+}
+
+#[test]
+fn sockets_of_systemd_are_served_by_their_names() {
+    let case = Case::new();
+    case.write("data", b"content");
+    case.ok("compress data -o a.rfn");
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let expected = socket.local_addr().unwrap().to_string();
+    // The shell moves the socket to where systemd puts it, and knows the process.
+    let mut command = case.command("sh", "-c");
+    command.arg(format!(
+        "exec 3<&0 0</dev/null; LISTEN_FDNAMES=http LISTEN_FDS=1 LISTEN_PID=$$ \
+         exec {REFRAIN} serve a.rfn"
+    ));
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(socket)));
+    let (_service, address) = start_command(command);
+    assert_eq!(address, expected);
+    assert_eq!(curl(&[&format!("http://{address}/data")]), b"content");
+    // Those of another process are none.
+    let mut command = case.command(REFRAIN, "serve a.rfn");
+    command.env("LISTEN_FDS", "1").env("LISTEN_PID", "1");
+    let output = crate::support::expect(command.output().unwrap(), 1, "serve");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("say where clients connect"), "{text}");
 }

@@ -2,35 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
+use refrain_sync::clock::unix_seconds;
 use url::Url;
 
+use super::bucket::Bucket;
+use super::signature::{S3Credentials, signed};
+
 /// How long a signature is valid: much longer than a request, to allow for clocks that differ.
-const SIGNATURE_VALID: Duration = Duration::from_secs(3600);
+const SIGNATURE_VALID_SECONDS: u64 = 3600;
 
 /// The region of requests if none is given.
 const REGION_DEFAULT: &str = "us-east-1";
-
-/// Access to a store.
-#[derive(Clone)]
-pub struct S3Credentials {
-    /// The id of the key.
-    pub access_key_id: String,
-    /// The key.
-    pub secret_access_key: String,
-    /// The token of a session, with temporary keys.
-    pub session_token: Option<String>,
-}
-
-impl fmt::Debug for S3Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("S3Credentials").finish_non_exhaustive()
-    }
-}
 
 /// Where a store is, and how to sign in.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +48,7 @@ enum Address {
     S3 {
         bucket: Box<Bucket>,
         key: String,
-        credentials: Option<Credentials>,
+        credentials: Option<S3Credentials>,
     },
 }
 
@@ -117,25 +102,13 @@ impl Location {
         let is_in_path = options.path_style;
         let is_in_path =
             is_in_path.unwrap_or_else(|| options.endpoint.is_some() || bucket.contains('.'));
-        let style = if is_in_path { UrlStyle::Path } else { UrlStyle::VirtualHost };
-        let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region.to_owned());
+        let bucket = Bucket::new(&endpoint, bucket, region, is_in_path);
         let bucket = Box::new(bucket.map_err(|error| invalid(&error.to_string()))?);
-        let credentials = options.credentials.clone().map(|given| {
-            let S3Credentials {
-                access_key_id,
-                secret_access_key,
-                session_token,
-            } = given;
-            match session_token {
-                Some(token) => Credentials::new_with_token(access_key_id, secret_access_key, token),
-                None => Credentials::new(access_key_id, secret_access_key),
-            }
-        });
         Ok(Location {
             address: Address::S3 {
                 bucket,
                 key: key.to_owned(),
-                credentials,
+                credentials: options.credentials.clone(),
             },
             name,
         })
@@ -153,11 +126,19 @@ impl Location {
             Address::S3 {
                 bucket,
                 key,
-                credentials: Some(credentials),
-            } => bucket
-                .get_object(Some(credentials), key)
-                .sign(SIGNATURE_VALID),
-            Address::S3 { bucket, key, .. } => bucket.object_url(key),
+                credentials,
+            } => {
+                let url = bucket.object_url(key);
+                let Some(credentials) = credentials else { return url };
+                let now = unix_seconds().max(0).unsigned_abs();
+                signed(
+                    url,
+                    &bucket.region,
+                    credentials,
+                    now,
+                    SIGNATURE_VALID_SECONDS,
+                )
+            }
         }
     }
 

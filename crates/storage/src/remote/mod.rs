@@ -9,6 +9,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `location` | [`Location`]: which object, by which credentials, under which name in messages |
+//! | `bucket` | the URLs of objects in an S3-compatible store |
+//! | `signature` | [`S3Credentials`], and signatures of requests to such a store |
 //! | `options` | [`RemoteOptions`]: deadlines, memory, certificates |
 //! | `identity` | what distinguishes an object from the one that replaces it |
 //! | `content_range` | the header Content-Range |
@@ -22,6 +24,7 @@
 //! | `streams` | which reads follow each other |
 //! | `source` | [`RemoteSource`] |
 
+mod bucket;
 mod content_range;
 mod fetcher;
 mod head;
@@ -32,11 +35,13 @@ mod origin;
 mod request_failure;
 mod retry;
 mod runs;
+mod signature;
 mod source;
 mod spill;
 mod streams;
 
 pub use fetcher::RemoteStatistics;
-pub use location::{Location, S3Credentials, S3Options};
+pub use location::{Location, S3Options};
 pub use options::RemoteOptions;
+pub use signature::S3Credentials;
 pub use source::RemoteSource;
