@@ -42,7 +42,7 @@ mod zstd;
 
 pub use bzip2_blocks::{Block, BlockPart, BlockSplitter, StreamCheck};
 pub use decoder::{Decoder, Resources};
-pub use describe::{Bytes, Description, describe};
+pub use describe::{Bytes, Description, ZipCounts, describe};
 pub use error::{Error, Result};
 pub use format::Format;
 pub use open::decoder;

@@ -5,7 +5,9 @@ use std::io::{Read, Seek};
 use zip::result::ZipError;
 use zip::{CompressionMethod, DateTime, ExtraField, ZipArchive};
 
+use crate::describe::{Description, ZipCounts};
 use crate::error::{Error, Result};
+use crate::format::Format;
 
 /// The bits of a Unix mode that state the kind of file.
 const KIND_MASK: u32 = 0o170_000;
@@ -78,6 +80,30 @@ impl<R: Read + Seek> ZipFile<R> {
     #[must_use]
     pub fn has_equal_names(&self) -> bool {
         self.0.has_duplicate_names()
+    }
+
+    /// What the central directory of a file of this length states.
+    ///
+    /// # Errors
+    /// As [`ZipFile::entry`].
+    pub fn describe(&mut self, file_bytes: u64) -> Result<Description> {
+        let mut description = Description::new(Format::Zip, file_bytes);
+        description.add_check("CRC-32");
+        description.content_bytes = Some(0);
+        description.parts = Some(0);
+        let mut counts = ZipCounts::default();
+        for index in 0..self.entry_count() {
+            let entry = self.entry(index)?;
+            let is_file = entry.kind == ZipKind::File;
+            description.add_part(Some(if is_file { entry.content_bytes } else { 0 }));
+            counts.encrypted += u64::from(entry.is_encrypted);
+            if is_file {
+                counts.files += 1;
+                *counts.methods.entry(entry.method).or_default() += 1;
+            }
+        }
+        description.zip = Some(counts);
+        Ok(description)
     }
 
     /// The offset of the central directory.

@@ -20,7 +20,7 @@ use crate::read::content_check::{ContentCheck, HashCheck};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
-use crate::read::range_read::RangeRead;
+use crate::read::range_read::{RangeRead, within};
 use crate::read::read_control::ReadControl;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::part::{PartOutput, write_part};
@@ -36,6 +36,10 @@ const READ_BYTES: usize = 8 << 20;
 /// How many zeros of a sparse member are written at once, in bytes: the sink may be a pipe.
 const ZEROS_BYTES_MAX: u64 = 1 << 30;
 
+fn has_entries(member: &Member) -> bool {
+    matches!(member.kind, MemberKind::Tree | MemberKind::Tar)
+}
+
 /// An archive opened for random access, shared by any number of threads.
 ///
 /// Opening reads only the first and last frames of the archive. A read decodes the blocks of its
@@ -44,7 +48,9 @@ const ZEROS_BYTES_MAX: u64 = 1 << 30;
 /// [`extract`](crate::extract()).
 ///
 /// An lrzip archive has no index: opening it reads the records of all its chunks, and a range is
-/// decoded from the beginning of its blocks.
+/// decoded from the beginning of its blocks. A file of another format has one member without a
+/// name, whose kind tells whether it has entries. Its entries and ranges are decoded from its
+/// beginning, or for a zip file from theirs; what needs random access is `Unsupported`.
 pub struct Archive {
     pub(crate) opened: Box<dyn OpenedArchive>,
     /// How archives of its dialect are read.
@@ -258,14 +264,15 @@ impl Archive {
     }
 
     /// Writes a range of a member, as read by [`Archive::read_at`], or of an entry, as read by
-    /// [`Archive::read_entry_at`], to `sink`, with many threads: everything before damage. Does not
-    /// publish the sink. Complete content is compared with its hash, unless the archive has no hash
-    /// of exactly these bytes: a directory's tar stream, an entry beside others, a member with a
-    /// lost end.
+    /// [`Archive::read_entry_at`], to `sink`, with many threads: everything before damage. An end
+    /// of `u64::MAX` is the end of the content. Does not publish the sink. Complete content is
+    /// compared with its hash, unless the archive has no hash of exactly these bytes: a directory's
+    /// tar stream, an entry beside others, a member with a lost end. Returns the number of bytes
+    /// written.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Limit` if the range exceeds the options' content limit; `Damaged`
-    /// if the range ends past the end; errors of the sink; `Cancelled`.
+    /// As [`Archive::read_at`]; `Limit` if the range exceeds the options' content limit; `Usage` if
+    /// it goes past the end; errors of the sink; `Cancelled`.
     pub fn write_range(
         &self,
         member: usize,
@@ -273,8 +280,20 @@ impl Archive {
         range: Range<u64>,
         sink: &mut dyn Sink,
         watch: &dyn Watch,
-    ) -> Result<()> {
-        self.check_content_limit(range.end.saturating_sub(range.start))?;
+    ) -> Result<u64> {
+        if let Some(passes) = self.passes(member)? {
+            return passes.write_range(entry, range, sink, watch);
+        }
+        let stated = self.member(member)?;
+        let length_bytes = entry.map_or(stated.content_bytes, |entry| entry.size_bytes);
+        let range = within(range, length_bytes, entry)?;
+        let written_bytes = range.end - range.start;
+        // Each read of a directory's tar stream goes through all entries before it.
+        if entry.is_none() && has_entries(&stated) && written_bytes == length_bytes {
+            self.write_member(member, sink, watch)?;
+            return Ok(written_bytes);
+        }
+        self.check_content_limit(written_bytes)?;
         let read = |offset: u64, buffer: &mut [u8]| match entry {
             Some(entry) => self.read_entry_at(member, entry, offset, buffer),
             None => self.read_at(member, offset, buffer),
@@ -287,27 +306,26 @@ impl Archive {
                 None => self.threads,
             },
             memory_bytes: self.memory_bytes,
-            check: self.range_check(member, entry, &range)?,
+            check: if written_bytes == length_bytes {
+                self.whole_check(member, &stated, entry)?
+            } else {
+                None
+            },
             range,
         };
-        read.run(watch, &mut |bytes| Ok(sink.write_all(bytes)?))
+        read.run(watch, &mut |bytes| Ok(sink.write_all(bytes)?))?;
+        Ok(written_bytes)
     }
 
-    /// The check of a range, if it is the complete content.
-    fn range_check(
+    /// The check of complete content: a member's, or an entry's if it is all of its member.
+    fn whole_check(
         &self,
         member: usize,
+        stated: &Member,
         entry: Option<&Entry>,
-        range: &Range<u64>,
     ) -> Result<Option<ContentCheck>> {
-        let stated = self.member(member)?;
-        let length_bytes = entry.map_or(stated.content_bytes, |entry| entry.size_bytes);
-        if *range != (0..length_bytes) {
-            return Ok(None);
-        }
-        let has_entries = matches!(stated.kind, MemberKind::Tree | MemberKind::Tar);
         let is_all = match (entry, self.tree(member)?) {
-            (None, _) => !has_entries,
+            (None, _) => !has_entries(stated),
             (Some(entry), Some(tree)) => {
                 let content = entry.content_range();
                 entry.data_ranges.is_none() && content == (0..tree.content_bytes())
@@ -318,7 +336,7 @@ impl Archive {
             return Ok(Some(check));
         }
         let is_known = is_all && stated.blake3 != [0; 32];
-        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::of_member(&stated)))))
+        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::of_member(stated)))))
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or a directory's tar
@@ -532,6 +550,9 @@ impl Archive {
         member: usize,
         each: &mut dyn FnMut(&Entry) -> Result<()>,
     ) -> Result<()> {
+        if let Some(passes) = self.passes(member)? {
+            return passes.for_each_entry(each);
+        }
         let Some(tree) = self.tree(member)? else {
             return Ok(());
         };
@@ -563,11 +584,15 @@ impl Archive {
     }
 
     /// The parts of a tar member that are not complete entries: what follows a damaged header, or
-    /// the file in which the stream was truncated. Reads all entries; empty for other members.
+    /// the file in which the stream was truncated. Reads all entries, unless a file of another
+    /// format was read before. Of a zip file: what belongs to no entry. Empty for other members.
     ///
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn tar_problems(&self, member: usize) -> Result<Vec<Problem>> {
+        if let Some(passes) = self.passes(member)? {
+            return passes.problems();
+        }
         let Some(tree) = self.tree(member)?.filter(|tree| tree.is_recorded()) else {
             return Ok(Vec::new());
         };
@@ -588,6 +613,16 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`].
     pub fn find_entry(&self, member: usize, path: &[u8]) -> Result<Option<Entry>> {
+        if let Some(passes) = self.passes(member)? {
+            let mut found = None;
+            let read = passes.for_each_entry(&mut |entry| {
+                if entry.path == path {
+                    found = Some(entry.clone());
+                }
+                Ok(())
+            });
+            return if found.is_some() { Ok(found) } else { read.map(|()| None) };
+        }
         let Some(tree) = self.tree(member)? else {
             return Ok(None);
         };
@@ -715,7 +750,8 @@ impl Archive {
     /// Describes the archive without decoding its blocks. Reads the whole index.
     ///
     /// # Errors
-    /// `Damaged`, `Limit` and `Io` for the index.
+    /// `Damaged`, `Limit` and `Io` for the index; `Unsupported` for a file of another format, which
+    /// has an [`Archive::description`].
     pub fn info(&self) -> Result<ArchiveInfo> {
         self.opened.info()
     }

@@ -51,7 +51,8 @@ pub struct Member {
     pub mode: Option<u32>,
     /// When the content was last modified.
     pub modified: Option<Timestamp>,
-    /// Length in bytes; for a directory, its tar stream's.
+    /// Length in bytes; for a directory, its tar stream's. 0 in a file of another format:
+    /// [`Archive::measure`](crate::Archive::measure) decodes it.
     pub content_bytes: u64,
     /// BLAKE3 of the content; zeros if the archive does not have it. A sparse member's leaves zeros
     /// out, as the format's documentation describes.

@@ -16,6 +16,7 @@ use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
+use crate::read::foreign::archive::ForeignArchive;
 use crate::read::native;
 use crate::read::opened_archive::OpenedArchive;
 use crate::store::exact_read::read_full;
@@ -30,7 +31,7 @@ pub enum Dialect {
     Native,
     /// lrzip's format: one member without a name, no index.
     Lrzip,
-    /// Another program's format: one member without a name, read from front to back.
+    /// Another program's format: one member without a name, decoded from front to back.
     Foreign(Format),
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct DialectReader {
     is_prefix: fn(&[u8]) -> bool,
     /// Whether an archive that starts with these bytes may be encrypted.
     may_be_encrypted: fn(&[u8]) -> bool,
-    /// Opens an archive for random access.
+    /// Opens an archive that can be read at any offset.
     pub open: OpenArchive,
     /// Reads the whole archive.
     pub way: Way,
@@ -78,14 +79,17 @@ pub(crate) const NATIVE: DialectReader = DialectReader {
     way: Way::Walk(native::concatenation_walk::walk_archives),
 };
 
-/// Another program's format, which is not opened for random access.
-const fn foreign(format: Format, is_prefix: fn(&[u8]) -> bool) -> DialectReader {
-    DialectReader {
-        dialect: Dialect::Foreign(format),
-        is_prefix,
-        way: Way::Extract(extract_file, format),
-        ..NATIVE
-    }
+/// A row for another program's format.
+macro_rules! foreign {
+    ($format:expr) => {
+        DialectReader {
+            dialect: Dialect::Foreign($format),
+            is_prefix: |first| Format::of_prefix(first) == Some($format),
+            may_be_encrypted: |_| false,
+            open: |source, options| Ok(Box::new(ForeignArchive::open(source, $format, options)?)),
+            way: Way::Extract(extract_file, $format),
+        }
+    };
 }
 
 /// All dialects of this build.
@@ -107,17 +111,13 @@ const DIALECTS: &[DialectReader] = &[
         },
         way: Way::Walk(crate::read::lrzip::walk::walk_archive),
     },
-    foreign(Format::Gzip, |first| is_format(first, Format::Gzip)),
-    foreign(Format::Xz, |first| is_format(first, Format::Xz)),
-    foreign(Format::Zstd, |first| is_format(first, Format::Zstd)),
-    foreign(Format::Bzip2, |first| is_format(first, Format::Bzip2)),
-    foreign(Format::Lz4, |first| is_format(first, Format::Lz4)),
-    foreign(Format::Zip, |first| is_format(first, Format::Zip)),
+    foreign!(Format::Gzip),
+    foreign!(Format::Xz),
+    foreign!(Format::Zstd),
+    foreign!(Format::Bzip2),
+    foreign!(Format::Lz4),
+    foreign!(Format::Zip),
 ];
-
-fn is_format(first: &[u8], format: Format) -> bool {
-    Format::of_prefix(first) == Some(format)
-}
 
 impl DialectReader {
     pub(crate) fn dialect(&self) -> Dialect {

@@ -4,13 +4,13 @@ use refrain_foreign::Format;
 use refrain_storage::Sink;
 
 use crate::archive_info::{Member, MemberKind, MemberStart};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::foreign::content::{Again, Content};
 use crate::read::foreign::pieces::{Delivered, deliver};
 use crate::read::foreign::tar::restore_tar;
-use crate::read::foreign::zip::{Zip, needs_a_file};
+use crate::read::foreign::zip::{Zip, holds_files, needs_a_file};
 use crate::store::frames::ArchiveFeed;
 use crate::targets::{ExtractSummary, Target, Targets};
 
@@ -119,8 +119,7 @@ fn extract_zip(
         Target::Nowhere => zip.verify(watch)?,
         Target::Tree(tree) => zip.restore((&tree.restore, tree.selection.as_ref()), watch)?,
         Target::Sink(_) => {
-            let message = "a zip file holds files: name a directory for them, or one of them";
-            return Err(Error::new(ErrorKind::Usage, message));
+            return Err(holds_files());
         }
     };
     let summary = ExtractSummary {

@@ -62,6 +62,7 @@ mod archive;
 mod archive_frames;
 mod archive_info;
 mod archive_layout;
+mod archive_passes;
 mod archive_serving;
 mod compress;
 mod damage;

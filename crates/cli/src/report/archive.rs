@@ -23,9 +23,11 @@ pub fn table_head() -> String {
     )
 }
 
-pub fn table_line(label: &str, info: &ArchiveInfo) -> String {
-    let ratio = percent_text(info.archive_bytes, info.content_bytes);
-    let (archive_bytes, content_bytes) = (info.archive_bytes, info.content_bytes);
+/// A line of the table, with dashes if the length of the content is not stated.
+pub fn table_line(label: &str, archive_bytes: u64, content_bytes: Option<u64>) -> String {
+    let ratio = content_bytes.map(|bytes| percent_text(archive_bytes, bytes));
+    let ratio = ratio.unwrap_or_else(|| "-".to_string());
+    let content_bytes = content_bytes.map_or("-".to_string(), |bytes| bytes.to_string());
     format!(
         "{archive_bytes:>15} {content_bytes:>15} {ratio:>8}  {}\n",
         printable(label)
@@ -56,14 +58,7 @@ pub fn archive_text(label: &str, info: &ArchiveInfo, has_md5: bool, is_detailed:
     let mut rows = Rows::default();
     rows.add("original", exact(info.content_bytes));
     rows.add("compressed", exact(info.archive_bytes));
-    rows.add(
-        "ratio",
-        format!(
-            "{} ({} of the original)",
-            ratio_text(info.content_bytes, info.archive_bytes),
-            percent_text(info.archive_bytes, info.content_bytes)
-        ),
-    );
+    rows.add("ratio", shrunk(info.archive_bytes, info.content_bytes));
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
     rows.add("random access", random_access_text(info));
@@ -79,6 +74,13 @@ pub fn archive_text(label: &str, info: &ArchiveInfo, has_md5: bool, is_detailed:
         add_details(&mut rows, info);
     }
     format!("{}\n{}", printable(label), rows.text)
+}
+
+/// A ratio in two forms.
+pub fn shrunk(archive_bytes: u64, content_bytes: u64) -> String {
+    let ratio = ratio_text(content_bytes, archive_bytes);
+    let percent = percent_text(archive_bytes, content_bytes);
+    format!("{ratio} ({percent} of the original)")
 }
 
 /// A length in two forms.

@@ -17,14 +17,14 @@
 //!
 //! `archive`
 //! `info`: describes an archive
-//! | `foreign`, `zip` | `info` of files of other formats |
+//! | `description` | `info`: describes a file of another format |
 //! | `member`, `block` | one member, one block |
 //! | `listing` | `list`: one line per entry |
 
 mod archive;
 mod block;
 mod damage;
-mod foreign;
+mod description;
 mod line_text;
 mod listing;
 mod member;
@@ -36,14 +36,13 @@ mod progress_line;
 mod run;
 mod size_estimate;
 mod summary;
-mod zip;
 
 pub use archive::{
     archive_json, archive_text, block_text, has_md5, member_text, table_head, table_line,
 };
 pub use block::block_json;
 pub use damage::{DamageReport, place_lines, place_texts};
-pub use foreign::{foreign_json, foreign_line, foreign_text};
+pub use description::{description_json, description_text};
 pub use listing::{ListFormat, Listing, Row};
 pub use outcome::{Copied, FileCount, Outcome};
 pub use position::Total;
@@ -53,4 +52,3 @@ pub use progress_line::ProgressLine;
 pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};
-pub use zip::{ZipSummary, zip_json, zip_line, zip_text};

@@ -1,20 +1,18 @@
 //! `refrain cat`: writes a member, an entry or a range of it to standard output, reading only what
 //! that needs.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use refrain::directory::{Problem, Selection, SelectionBuilder, cut_from};
 use refrain::storage::Sink;
-use refrain::{Archive, Entry, EntryKind, ErrorKind, Member, Watch};
+use refrain::{Archive, Entry, EntryKind, ErrorKind, Watch};
 use serde_json::json;
 
 use super::entries::{self, Found};
-use super::foreign;
-use super::input::{open_foreign, open_to_read};
+use super::input::open_to_read;
 use super::matches::{Match, for_each_match};
 use super::near_names;
 use crate::args::{ByteRange, CatArgs};
@@ -51,9 +49,6 @@ pub fn run(args: &CatArgs, session: &Session) -> Exit {
 fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     let label = &plan.archive.label;
     let meter = report.meter(label);
-    if let Some(opened) = open_foreign(&plan.archive, &args.opening, &plan.options)? {
-        return foreign::cat(opened, plan, &meter);
-    }
     let archive = open_to_read(
         &plan.archive,
         &args.opening,
@@ -66,13 +61,13 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
             .iter()
             .for_each(|line| report.remark(line));
     }
-    let mut copy = Copy {
+    let copy = Copy {
         archive: &archive,
         archive_path: &plan.archive.path,
         range: plan.range,
         label,
         meter: &meter,
-        written: 0..0,
+        written_bytes: Cell::new(0),
         unread: RefCell::default(),
     };
     let mut stdout = files::content_sink(plan.force)?;
@@ -97,8 +92,8 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         "file": label,
         "path": plan.paths.first().map(|path| path.to_string_lossy()),
         "paths": plan.paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
-        "start": copy.written.start,
-        "bytes": copy.written.end - copy.written.start,
+        "start": plan.range.map_or(0, |range| range.start),
+        "bytes": copy.written_bytes.get(),
     });
     let mut outcome = Outcome::new(label, String::new(), json);
     outcome.add_unread(meter.take_unread());
@@ -161,8 +156,8 @@ struct Copy<'a> {
     range: Option<ByteRange>,
     label: &'a str,
     meter: &'a Meter<'a>,
-    /// The range of the data that was written; for several the total length.
-    written: Range<u64>,
+    /// The bytes of members and files that were written.
+    written_bytes: Cell<u64>,
     /// What was requested but not written.
     unread: RefCell<Vec<Problem>>,
 }
@@ -190,7 +185,7 @@ impl Copy<'_> {
             true => Ok(None),
             false => Err(Failure::usage(
                 self.label,
-                near_names::not_found_text(self.archive, self.label, path)?,
+                near_names::not_found_text(self.archive, self.archive_path, self.label, path)?,
             )),
         }
     }
@@ -219,47 +214,28 @@ impl Copy<'_> {
     }
 
     /// Copies every file that a pattern matches, in archive order.
-    fn matches(&mut self, pattern: &[u8], sink: &mut dyn Sink) -> Result<()> {
-        let mut bytes = 0;
-        self.for_each_file(pattern, &mut |found| {
-            let data = match found {
-                Match::Member(member) => Data::Member(member),
-                Match::Entry(member, entry) => {
-                    file_of(self.archive, member, entry.clone(), self.label)?
-                }
-            };
-            let length_bytes = self.length_bytes(&data)?;
-            bytes += length_bytes;
-            self.range(&data, 0..length_bytes, sink)
-        })?;
-        self.written.end += bytes;
-        Ok(())
+    fn matches(&self, pattern: &[u8], sink: &mut dyn Sink) -> Result<()> {
+        self.for_each_file(pattern, &mut |found| match found {
+            Match::Member(member) => self.content(member, None, sink),
+            Match::Entry(member, entry) => {
+                let file = file_of(self.archive, member, entry.clone(), self.label)?;
+                self.data(&file, &quoted(&entry.path), sink)
+            }
+        })
     }
 
     /// Copies data, or the requested range of it. Messages call it `name`.
-    fn data(&mut self, data: &Data, name: &str, sink: &mut dyn Sink) -> Result<()> {
-        if let Data::Directory(member, selection) = data {
-            return self.directory(*member, selection, name, sink);
+    fn data(&self, data: &Data, name: &str, sink: &mut dyn Sink) -> Result<()> {
+        match data {
+            Data::Member(member) => self.content(*member, None, sink),
+            Data::File(member, entry) => self.content(*member, Some(entry), sink),
+            Data::Directory(member, selection) => self.directory(*member, selection, name, sink),
         }
-        let length_bytes = self.length_bytes(data)?;
-        let range = self.range.unwrap_or(ByteRange::ALL);
-        let Some(range) = range.within(length_bytes) else {
-            let bytes = counted(length_bytes, "byte");
-            let text = format!("the range {range} ends past the end: {name} has {bytes}");
-            return Err(Failure::usage(self.label, text));
-        };
-        let before = self.written.end - self.written.start;
-        self.range(data, range.clone(), sink)?;
-        self.written = match before {
-            0 => range,
-            _ => self.written.start..self.written.end + range.end - range.start,
-        };
-        Ok(())
     }
 
     /// Copies a directory as a tar stream.
     fn directory(
-        &mut self,
+        &self,
         member: usize,
         selection: &Selection,
         name: &str,
@@ -276,76 +252,58 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn length_bytes(&self, data: &Data) -> Result<u64> {
-        match data {
-            Data::Member(index) => Ok(self.member(*index)?.content_bytes),
-            Data::File(_, entry) => Ok(entry.size_bytes),
-            Data::Directory(..) => Ok(0),
+    /// Copies the requested range of a member, or of an entry of it.
+    fn content(&self, member: usize, entry: Option<&Entry>, sink: &mut dyn Sink) -> Result<()> {
+        if entry.is_none() {
+            self.tell_unproven(member)?;
         }
-    }
-
-    /// What was requested but not written, of data up to `end`.
-    fn unread_of(&self, data: &Data, end: u64) -> Option<Problem> {
-        match data {
-            Data::Member(_) => entries::skipped(self.archive),
-            Data::File(_, entry) => {
-                let stated = cut_from(entry).filter(|_| end == entry.size_bytes)?;
-                let text = format!("cut off: has {} of {stated} bytes", entry.stored_bytes());
-                Some(Problem::damaged(&entry.path, text))
-            }
-            Data::Directory(..) => None,
-        }
-    }
-
-    fn member(&self, index: usize) -> Result<Member> {
-        let member = self.archive.member(index);
-        member.map_err(|error| Failure::engine(self.label, error))
-    }
-
-    fn range(&self, data: &Data, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
-        let end = range.end;
-        match data {
-            // Each read of a directory's tar stream goes through all entries before it.
-            Data::Member(member) if self.is_whole_tree(*member, &range)? => {
-                let written = self.archive.write_member(*member, sink, self.meter);
-                written.map_err(|error| Failure::engine(self.label, error))?;
-            }
-            _ => self.pieces(data, range, sink)?,
-        }
-        self.unread.borrow_mut().extend(self.unread_of(data, end));
-        Ok(())
-    }
-
-    /// Whether the range is all of a member with entries.
-    fn is_whole_tree(&self, index: usize, range: &Range<u64>) -> Result<bool> {
-        let member = self.member(index)?;
-        Ok(entries::has_entries(&member) && *range == (0..member.content_bytes))
-    }
-
-    fn pieces(&self, data: &Data, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
-        let (member, entry) = match data {
-            Data::Member(member) => (*member, None),
-            Data::File(member, entry) => (*member, Some(&**entry)),
-            Data::Directory(..) => return Ok(()),
-        };
-        let is_whole = range == (0..self.length_bytes(data)?);
-        let has_digest = entry.is_none() && self.archive.content_check(member).is_some();
-        if has_digest && !is_whole && !range.is_empty() {
-            let text = "the range cannot be compared with the digest, which covers all content: \
-                        `refrain test` compares it";
-            self.meter.notice(text);
-        }
+        let ByteRange { start, end } = self.range.unwrap_or(ByteRange::ALL);
+        let range = start..end.unwrap_or(u64::MAX);
         let mut sink = Counted {
             sink,
             bytes: 0,
             failure: None,
         };
         let written = (self.archive).write_range(member, entry, range, &mut sink, self.meter);
-        written.map_err(|error| match sink.failure {
+        let bytes = written.map_err(|error| match sink.failure {
             Some(failure) => Failure::Storage(failure),
             None => after(Failure::engine(self.label, error), sink.bytes),
-        })
+        })?;
+        self.written_bytes.set(self.written_bytes.get() + bytes);
+        let unread = match entry {
+            Some(entry) => unread_of(entry, start + bytes),
+            None => entries::skipped(self.archive),
+        };
+        self.unread.borrow_mut().extend(unread);
+        Ok(())
     }
+
+    /// Says so if a range of a member cannot be compared with anything.
+    fn tell_unproven(&self, member: usize) -> Result<()> {
+        let Some(range) = self.range else {
+            return Ok(());
+        };
+        if self.archive.content_check(member).is_none() {
+            return Ok(());
+        }
+        let stated = self.archive.member(member);
+        let stated = stated.map_err(|error| Failure::engine(self.label, error))?;
+        let whole = 0..stated.content_bytes;
+        let range = range.within(whole.end);
+        if range.is_some_and(|range| range != whole && !range.is_empty()) {
+            let text = "the range cannot be compared with the digest, which covers all content: \
+                        `refrain test` compares it";
+            self.meter.notice(text);
+        }
+        Ok(())
+    }
+}
+
+/// What is missing of an entry that was written up to `end`.
+fn unread_of(entry: &Entry, end: u64) -> Option<Problem> {
+    let stated = cut_from(entry).filter(|_| end == entry.size_bytes)?;
+    let text = format!("cut off: has {} of {stated} bytes", entry.stored_bytes());
+    Some(Problem::damaged(&entry.path, text))
 }
 
 /// Counts what is written, and keeps the sink's error apart from the archive's.

@@ -11,8 +11,8 @@ use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput, Watch};
 use serde_json::{Value, json};
 
-use super::foreign;
 use super::removal::remove_sources;
+use super::unpack::unpack;
 use crate::args::{CompressArgs, WalkArgs};
 use crate::entry_paths::normalized;
 use crate::exit::Exit;
@@ -292,7 +292,7 @@ fn open_member(
         Some(_) => Content::Pipe(files::file_stream(&input.path, session)?),
     };
     let content = match &plan.unpack {
-        Some(options) => foreign::unpack(content, input, options)?,
+        Some(options) => unpack(content, input, options)?,
         None => content,
     };
     Ok(MemberInput {

@@ -372,7 +372,12 @@ fn existing_paths(archive: &Archive, item: &RestorePlan, plan: &DecompressPlan) 
                 are_files = false;
                 globs.push(path.clone());
             }
-            None => not_found.push(near_names::not_found_text(archive, label, path)?),
+            None => not_found.push(near_names::not_found_text(
+                archive,
+                &item.archive.path,
+                label,
+                path,
+            )?),
         }
     }
     match (found.is_empty() && globs.is_empty(), not_found.first()) {

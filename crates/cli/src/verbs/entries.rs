@@ -64,12 +64,12 @@ pub fn ended(stopped: Option<Failure>, visited: refrain::Result<()>, label: &str
     }
 }
 
-/// What an archive contains besides files: data after its end, and parts of tar streams that are
-/// not entries. Reads all entries of tar members.
+/// What an archive contains besides files: data after its end, and parts of tar streams and zip
+/// files that are not entries. Reads all entries of tar members.
 pub fn unread(archive: &Archive, label: &str) -> Result<Vec<Problem>> {
     let mut problems: Vec<Problem> = skipped(archive).into_iter().collect();
     for_each_member(archive, label, |index, member| {
-        if member.kind == MemberKind::Tar {
+        if has_entries(member) {
             let found = archive.tar_problems(index);
             let found = found.map_err(|error| Failure::engine(label, error))?;
             let prefix = path_prefix(archive, member);
@@ -157,21 +157,10 @@ pub fn find(
     label: &str,
     path: &[u8],
 ) -> Result<Option<Found>> {
-    let engine_failure = |error| Failure::engine(label, error);
-    // A member without a name has the archive's.
-    let is_unnamed = names::of_member(archive_path, b"") == path;
-    let unnamed = if is_unnamed {
-        archive.find_member(b"").map_err(engine_failure)?
-    } else {
-        None
-    };
-    let named = if path.is_empty() {
-        None
-    } else {
-        archive.find_member(path).map_err(engine_failure)?
-    };
-    if let Some(index) = unnamed.into_iter().chain(named).min() {
-        return Ok(Some(Found::Member(index)));
+    if let Some(member) =
+        find_member(archive, archive_path, path).map_err(|error| Failure::engine(label, error))?
+    {
+        return Ok(Some(Found::Member(member)));
     }
     let (mut found, mut damaged) = (None, None);
     for_each_member(archive, label, |index, member| {
@@ -194,6 +183,24 @@ pub fn find(
         (None, Some(failure)) => Err(failure),
         (found, _) => Ok(found),
     }
+}
+
+/// The first member with this name. One without a name has the archive's, unless it is a directory,
+/// which then is all of a zip file: it may have an entry of that name.
+fn find_member(
+    archive: &Archive,
+    archive_path: &Path,
+    path: &[u8],
+) -> refrain::Result<Option<usize>> {
+    let mut unnamed = None;
+    if names::of_member(archive_path, b"") == path
+        && let Some(found) = archive.find_member(b"")?
+        && archive.member(found)?.kind != MemberKind::Tree
+    {
+        unnamed = Some(found);
+    }
+    let named = if path.is_empty() { None } else { archive.find_member(path)? };
+    Ok(unnamed.into_iter().chain(named).min())
 }
 
 /// The entry with this path inside a member. Of several with one path, as in a tar stream, the last

@@ -1,19 +1,19 @@
 //! `refrain info`: describes archives.
 
+use refrain::foreign::Description;
 use refrain::{Archive, ArchiveInfo, ReadOptions};
 use serde_json::Value;
 
 use super::damaged::Damaged;
 use super::entries::{for_each_member, skipped};
-use super::foreign;
-use super::input::{open_archive, open_foreign};
+use super::input::open_archive;
 use crate::args::InfoArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{
-    DataTo, Outcome, Report, archive_json, archive_text, block_json, block_text, has_md5,
-    member_text, print, table_head, table_line,
+    DataTo, Outcome, Report, archive_json, archive_text, block_json, block_text, description_json,
+    description_text, has_md5, member_text, print, table_head, table_line,
 };
 use crate::session::Session;
 
@@ -37,17 +37,18 @@ fn info(
     report: &Report,
 ) -> Result<Outcome> {
     let meter = report.meter(&input.label);
-    if let Some(opened) = open_foreign(input, &args.opening, options)? {
-        return foreign::info(opened, input, args.table, report);
-    }
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
     let engine_failure = |error| Failure::engine(&input.label, error);
+    if let Some(description) = archive.description().map_err(engine_failure)? {
+        return described(&archive, input, &description, args.table, report);
+    }
     let info = archive.info().map_err(engine_failure)?;
     let has_blocks = report.verbosity() > 1;
     if report.writes_text() {
         meter.erase();
         if args.table {
-            print(&table_line(&input.label, &info))?;
+            let (archive_bytes, content_bytes) = (info.archive_bytes, Some(info.content_bytes));
+            print(&table_line(&input.label, archive_bytes, content_bytes))?;
         } else {
             print_text(&archive, input, &info, report.verbosity() > 0)?;
             if has_blocks {
@@ -64,6 +65,30 @@ fn info(
     }
     meter.erase();
     Ok(outcome_of(&archive, input, json))
+}
+
+/// The outcome for an archive that states little about itself, and has no blocks.
+fn described(
+    archive: &Archive,
+    input: &SeekableInput,
+    description: &Description,
+    is_table: bool,
+    report: &Report,
+) -> Result<Outcome> {
+    let label = &input.label;
+    if !report.writes_text() {
+        return Ok(outcome_of(
+            archive,
+            input,
+            description_json(label, description),
+        ));
+    }
+    print(&if is_table {
+        table_line(label, description.file_bytes, description.content_bytes)
+    } else {
+        description_text(label, description)
+    })?;
+    Ok(outcome_of(archive, input, Value::Null))
 }
 
 fn outcome_of(archive: &Archive, input: &SeekableInput, json: Value) -> Outcome {

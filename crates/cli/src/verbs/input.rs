@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use refrain::foreign::ForeignFile;
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
 
@@ -27,24 +26,6 @@ fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
         check_encrypted(&input.label, input.password_option, &first_bytes(&*source)?)?;
     }
     Ok(Arc::clone(input.opened.get_or_init(|| source)))
-}
-
-/// A file of another program's format, if the input is one.
-pub fn open_foreign(
-    input: &SeekableInput,
-    opening: &OpeningArgs,
-    options: &ReadOptions,
-) -> Result<Option<ForeignFile>> {
-    let source = source_of(input)?;
-    let first = first_bytes(&*source)?;
-    let dialect = Dialect::of_prefix(&first);
-    let format = dialect.and_then(Dialect::format);
-    match (format, dialect) {
-        (Some(format), _) if opening.scan => check_scan(&input.label, format.name())?,
-        (_, Some(Dialect::Lrzip)) if opening.scan => check_scan(&input.label, "lrzip")?,
-        _ => {}
-    }
-    Ok(format.map(|format| ForeignFile::new(source, format, options)))
 }
 
 /// Opens an archive to read all of it. Returns its content and its first [`PREFIX_BYTES`] bytes.
@@ -169,13 +150,14 @@ fn open_until(
     cancelled: Arc<AtomicBool>,
 ) -> Result<Archive> {
     let source = source_of(input)?;
+    let first = first_bytes(&*source)?;
+    let dialect = match how {
+        Opening::Scan => scannable(&input.label, &first)?,
+        Opening::Checked => recognise::check(&input.label, &first)?,
+        Opening::Index | Opening::Any => recognise::dialect(&input.label, &first)?,
+    };
+    let is_by_index = how == Opening::Index && dialect == Some(Dialect::Native);
     let is_scan = how == Opening::Scan;
-    let mut is_by_index = false;
-    if !is_scan {
-        let first = first_bytes(&*source)?;
-        let dialect = recognise::check(&input.label, &first)?;
-        is_by_index = how == Opening::Index && dialect == Some(Dialect::Native);
-    }
     let bytes_total = is_scan.then(|| source.size_bytes().ok()).flatten();
     let is_opening = Arc::new(AtomicBool::new(true));
     let watched: Arc<dyn Source> = Arc::new(WatchedSource {
@@ -192,6 +174,17 @@ fn open_until(
     is_opening.store(false, Ordering::Relaxed);
     meter.erase();
     Ok(archive)
+}
+
+/// The dialect of an input that is scanned for frames: Refrain's own, or one that is not
+/// recognized.
+fn scannable(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
+    match Dialect::of_prefix(first) {
+        Some(Dialect::Lrzip) => check_scan(label, "lrzip")?,
+        Some(Dialect::Foreign(format)) => check_scan(label, format.name())?,
+        _ => {}
+    }
+    Ok(Dialect::of_prefix(first))
 }
 
 /// The first [`PREFIX_BYTES`] bytes, or all of a shorter input.

@@ -1,12 +1,13 @@
 //! `refrain list`: lists what `refrain cat` can write.
 
+use std::borrow::Cow;
+
 use refrain::{Archive, EntryKind, Member, ReadOptions};
 use serde_json::Value;
 
 use super::damaged::Damaged;
 use super::entries::{for_each, for_each_member, has_entries, path_prefix, unread};
-use super::foreign;
-use super::input::{open_archive, open_foreign};
+use super::input::open_archive;
 use super::operands::{self, Operands};
 use crate::args::ListArgs;
 use crate::entry_paths::full_path;
@@ -14,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::plan::{InspectPlan, SeekableInput, check_list};
-use crate::report::{DataTo, ListFormat, Listing, Outcome, Report, Row};
+use crate::report::{DataTo, ListFormat, Listing, Meter, Outcome, Report, Row};
 use crate::selection::ListSelection;
 use crate::session::Session;
 use crate::text::quoted;
@@ -52,36 +53,24 @@ fn list(
     let meter = report.meter(&input.label);
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
-    let mut damage = Damaged::default();
-    let written = match open_foreign(input, &args.opening, options)? {
-        Some(opened) => {
-            let list = foreign::List {
-                input,
-                needs_size: args.report.json || args.long || args.report.verbose > 0,
-                meter: &meter,
-            };
-            let added = list.add(opened, selection, &mut matched, &mut listing);
-            added.map(|()| meter.take_unread())
-        }
-        None => {
-            let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
-            meter.erase();
-            damage = Damaged::of(&archive);
-            let list = List {
-                input,
-                archive: &archive,
-                selection,
-            };
-            let added = list.add_members(&mut matched, &mut listing, &mut damage);
-            added.and_then(|()| match unread(&archive, &input.label) {
-                Err(failure) if failure.exit() == Exit::Damaged => {
-                    damage.add(failure.to_string());
-                    Ok(Vec::new())
-                }
-                unread => unread,
-            })
-        }
+    let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
+    let mut damage = Damaged::of(&archive);
+    let list = List {
+        input,
+        archive: &archive,
+        selection,
+        has_sizes: args.report.json || args.long || args.report.verbose > 0,
+        meter: &meter,
     };
+    let added = list.add_members(&mut matched, &mut listing, &mut damage);
+    let written = added.and_then(|()| match unread(&archive, &input.label) {
+        Err(failure) if failure.exit() == Exit::Damaged => {
+            damage.add(failure.to_string());
+            Ok(Vec::new())
+        }
+        unread => unread,
+    });
+    meter.erase();
     // What was found before a failure is listed.
     listing.finish()?;
     let unread = written?;
@@ -89,6 +78,7 @@ fn list(
     match unmatched.is_empty() {
         true => {
             let mut outcome = Outcome::new(&input.label, String::new(), Value::Null);
+            outcome.add_unread(meter.take_unread());
             outcome.add_unread(unread);
             damage.report(&mut outcome);
             Ok(outcome)
@@ -125,6 +115,9 @@ struct List<'a> {
     input: &'a SeekableInput,
     archive: &'a Archive,
     selection: &'a ListSelection,
+    /// Whether rows have the length of the content, for which some archives must be decoded.
+    has_sizes: bool,
+    meter: &'a Meter<'a>,
 }
 
 impl List<'_> {
@@ -158,7 +151,8 @@ impl List<'_> {
         if !has_entries(member) {
             let mut patterns = self.selection.of_member(b"", 1)?;
             if patterns.wants(&name, false, matched) {
-                listing.add(&Row::of_member(label, &name, member))?;
+                let member = self.measured(index, member)?;
+                listing.add(&Row::of_member(label, &name, &member))?;
             }
             return Ok(());
         }
@@ -171,6 +165,23 @@ impl List<'_> {
             }
             let path = full_path(&prefix, &entry.path);
             listing.add(&Row::of_entry(label, &name, &path, entry))
+        })
+    }
+
+    /// A member with its length, if it is wanted.
+    fn measured<'m>(&self, index: usize, member: &'m Member) -> Result<Cow<'m, Member>> {
+        if !self.has_sizes {
+            return Ok(Cow::Borrowed(member));
+        }
+        let measured = self.archive.measure(index, self.meter);
+        self.meter.erase();
+        let measured = measured.map_err(|error| Failure::engine(&self.input.label, error))?;
+        Ok(match measured {
+            None => Cow::Borrowed(member),
+            Some(content_bytes) => Cow::Owned(Member {
+                content_bytes,
+                ..member.clone()
+            }),
         })
     }
 }

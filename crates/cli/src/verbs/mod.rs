@@ -10,7 +10,7 @@
 //! `damaged`
 //! reports damage
 //! | `extraction` | what `decompress` did |
-//! | `foreign` | the verbs on files of other formats |
+//! | `unpack` | the content of compressed input |
 //!
 //! `removal`
 //! removes sources once all of their content is elsewhere
@@ -38,7 +38,6 @@ pub mod decompress;
 mod entries;
 mod examples;
 mod extraction;
-mod foreign;
 pub mod generate;
 pub mod hash;
 pub mod info;
@@ -56,3 +55,4 @@ mod removal;
 pub mod serve;
 pub mod test;
 pub mod top;
+mod unpack;

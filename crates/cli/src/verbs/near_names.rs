@@ -1,10 +1,13 @@
 //! Suggestions for mistyped names.
 
+use std::path::Path;
+
 use refrain::Archive;
 
 use super::entries::{for_each, for_each_member, has_entries, path_prefix};
 use crate::entry_paths::full_path;
 use crate::failure::Result;
+use crate::names;
 use crate::text::quoted;
 
 /// The maximum number of suggestions.
@@ -16,14 +19,14 @@ const COMPARED_BYTES_MAX: usize = 512;
 
 /// The names most similar to one that does not exist, best first.
 #[derive(Debug)]
-pub struct NearNames {
+struct NearNames {
     wanted: Vec<u8>,
     best: Vec<(usize, Vec<u8>)>,
 }
 
 impl NearNames {
     /// No names so far.
-    pub fn of(wanted: &[u8]) -> NearNames {
+    fn of(wanted: &[u8]) -> NearNames {
         NearNames {
             wanted: wanted.to_vec(),
             best: Vec::new(),
@@ -31,7 +34,7 @@ impl NearNames {
     }
 
     /// Considers an existing name.
-    pub fn offer(&mut self, path: &[u8]) {
+    fn offer(&mut self, path: &[u8]) {
         let worst = match self.best.get(SUGGESTIONS_MAX - 1) {
             Some((distance, _)) => *distance,
             None => usize::MAX,
@@ -45,7 +48,7 @@ impl NearNames {
     }
 
     /// `; did you mean "a" or "b"?`, or another hint.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         let names: Vec<String> = self.best.iter().map(|(_, path)| quoted(path)).collect();
         match names.as_slice() {
             [] => " (see `refrain list`)".to_string(),
@@ -59,12 +62,17 @@ impl NearNames {
 ///
 /// # Errors
 /// From reading the entries.
-pub fn not_found_text(archive: &Archive, label: &str, path: &[u8]) -> Result<String> {
+pub fn not_found_text(
+    archive: &Archive,
+    archive_path: &Path,
+    label: &str,
+    path: &[u8],
+) -> Result<String> {
     let mut near = NearNames::of(path);
     for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
         if !has_entries(member) {
-            near.offer(&member.name)
+            near.offer(&names::of_member(archive_path, &member.name))
         } else {
             for_each(archive, index, label, |entry| {
                 near.offer(&full_path(&prefix, &entry.path));

@@ -193,7 +193,7 @@ fn ranges_and_names_of_the_content() {
             assert!(output.stdout == expected, "{program}, {range}");
         }
         let told = case.fails(&format!("cat {packed} --range 5..800000"), 1);
-        assert!(told.contains("past the end of 700000 bytes"), "{told}");
+        assert!(told.contains("the content has 700000 bytes"), "{told}");
         let told = case.fails(&format!("cat {packed} X"), 1);
         assert!(told.contains("did you mean \"x\"?"), "{told}");
         assert_eq!(case.ok(&format!("list {packed}")).stdout, b"x\n");
@@ -224,7 +224,13 @@ fn compressed_tars_are_read_inside() {
         assert!(hard == case.read("dir/a")[100..200], "{program}");
         assert!(case.ok(&format!("cat {packed}")).stdout == stream);
         case.fails(&format!("cat {packed} dir/soft"), 1);
-        case.fails(&format!("cat {packed} dir"), 1);
+        let told = case.fails(&format!("cat {packed} dir"), 3);
+        assert!(told.contains("files do not have"), "{told}");
+
+        let matched = case.ok(&format!("cat {packed} dir/s*/*")).stdout;
+        assert_eq!(matched, b"bbb", "{program}");
+        let told = case.fails(&format!("cat {packed} dir/sub/B"), 1);
+        assert!(told.contains("did you mean \"dir/sub/b\""), "{told}");
 
         // A part is restored beside, the whole is the tar.
         fs::create_dir(case.path("out")).unwrap();
@@ -402,6 +408,11 @@ fn zip_files_are_read_like_directories() {
     let range = case.ok("cat x.zip ./dir/large --range 13..39").stdout;
     assert_eq!(range, b"compressible compressible ");
     case.ok("test x.zip");
+    // An entry may have the name of the file.
+    let line = "-q -j sub.zip dir/sub/b";
+    expect(case.command("zip", line).output().unwrap(), 0, line);
+    fs::rename(case.path("sub.zip"), case.path("b.zip")).unwrap();
+    assert_eq!(case.ok("cat b.zip b").stdout, b"bbb");
 
     case.ok("decompress -q x.zip");
     assert!(case.read("x/dir/a") == case.read("dir/a"));
@@ -432,6 +443,8 @@ fn zip_files_are_read_like_directories() {
 
     // Only from a file, only to files.
     case.fails("cat x.zip", 1);
+    case.fails("cat x.zip dir", 3);
+    case.fails("map x.zip", 3);
     case.fails("decompress x.zip -o -", 1);
     let bytes = case.read("x.zip");
     expect(case.pipe(REFRAIN, "test -", &bytes), 1, "from a pipe");

@@ -1,5 +1,7 @@
 //! What a file states about itself.
 
+use std::collections::BTreeMap;
+
 use crate::format::Format;
 
 /// What a file states. `None` where the format states nothing, or only decoding would tell.
@@ -29,10 +31,23 @@ pub struct Description {
     pub modified: Option<u32>,
     /// The length of the last gzip member, modulo 2^32.
     pub last_member_bytes: Option<u32>,
+    /// The entries of a zip file.
+    pub zip: Option<ZipCounts>,
+}
+
+/// The entries of a zip file, in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ZipCounts {
+    /// The number of files.
+    pub files: u64,
+    /// The number of encrypted entries.
+    pub encrypted: u64,
+    /// The number of files by the name of their method.
+    pub methods: BTreeMap<String, u64>,
 }
 
 impl Description {
-    pub(super) fn new(format: Format, file_bytes: u64) -> Description {
+    pub(crate) fn new(format: Format, file_bytes: u64) -> Description {
         Description {
             format,
             file_bytes,
@@ -46,16 +61,17 @@ impl Description {
             name: None,
             modified: None,
             last_member_bytes: None,
+            zip: None,
         }
     }
 
-    pub(super) fn add_check(&mut self, check: &'static str) {
+    pub(crate) fn add_check(&mut self, check: &'static str) {
         if !self.checks.contains(&check) {
             self.checks.push(check);
         }
     }
 
-    pub(super) fn add_part(&mut self, content_bytes: Option<u64>) {
+    pub(crate) fn add_part(&mut self, content_bytes: Option<u64>) {
         self.parts = Some(self.parts.unwrap_or(0).saturating_add(1));
         self.content_bytes = match (self.content_bytes, content_bytes) {
             (Some(sum), Some(more)) => Some(sum.saturating_add(more)),

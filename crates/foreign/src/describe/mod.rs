@@ -8,7 +8,7 @@ mod xz;
 mod zstd;
 
 pub use bytes::Bytes;
-pub use description::Description;
+pub use description::{Description, ZipCounts};
 
 use crate::error::{Error, Result};
 use crate::format::Format;

@@ -2,9 +2,15 @@
 
 use std::ops::Range;
 
+use refrain_entries::Entry;
+use refrain_filesystem::Problem;
+use refrain_foreign::Description;
+use refrain_storage::Sink;
+
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
 use crate::damage::DamagedPlace;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::Watch;
 use crate::read::content_check::ContentCheck;
 use crate::read::layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
 use crate::read::read_control::{ReadControl, Run};
@@ -23,10 +29,17 @@ pub(crate) trait Members: Send + Sync {
     /// A member by its number in archive order; `None` if there are fewer.
     fn member(&self, member: usize) -> Result<Option<Member>>;
 
-    fn member_named(&self, name: &[u8]) -> Result<Option<usize>>;
+    /// The first member with this name. By default there is at most one member.
+    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        let only = self.member(0)?;
+        Ok(only.and_then(|only| (only.name == name).then_some(0)))
+    }
 
-    /// Calls `each` for every member and its number, in archive order.
-    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()>;
+    /// Calls `each` for every member and its number, in archive order. By default there is at most
+    /// one.
+    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
+        self.member(0)?.map_or(Ok(()), |only| each(0, &only))
+    }
 
     /// Reads content of member `member` at `offset` into `buffer`. Returns the number of bytes
     /// read, less than the length of `buffer` only at the member's end.
@@ -54,6 +67,36 @@ pub(crate) trait Members: Send + Sync {
     fn content_check(&self, _member: usize) -> Option<ContentCheck> {
         None
     }
+
+    /// How its only member is read instead, if there is no random access.
+    fn passes(&self) -> Option<&dyn Passes> {
+        None
+    }
+}
+
+/// What an archive without random access can do, decoding its only member from front to back.
+pub(crate) trait Passes {
+    /// Calls `each` for every entry, in the order of the tar stream or of the zip file's directory.
+    fn for_each_entry(&self, each: &mut dyn FnMut(&Entry) -> Result<()>) -> Result<()>;
+
+    /// The parts that belong to no entry.
+    fn problems(&self) -> Result<Vec<Problem>>;
+
+    /// Writes a range of the content, or of an entry; an end of `u64::MAX` is the end. Returns the
+    /// number of bytes written.
+    fn write_range(
+        &self,
+        entry: Option<&Entry>,
+        range: Range<u64>,
+        sink: &mut dyn Sink,
+        watch: &dyn Watch,
+    ) -> Result<u64>;
+
+    /// Decodes everything and returns the number of bytes.
+    fn measure(&self, watch: &dyn Watch) -> Result<u64>;
+
+    /// What the file states about itself; nothing is decoded.
+    fn describe(&self) -> Result<Description>;
 }
 
 /// For serving an archive to many: holes, and decoding ahead.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use refrain_entries::Entry;
 use refrain_pool::stages::stage;
 use refrain_pool::{Lane, crew};
 use refrain_protect::{HashKind, MemberSegment, SEGMENT_BYTES};
@@ -23,6 +24,33 @@ const SINGLE_PIECE_BYTES: u64 = 8 << 20;
 
 /// Pieces read ahead may take 1/16 of the memory budget.
 const MEMORY_SHARE: u64 = 16;
+
+/// A range of an entry, or of content, of this length; an end of `u64::MAX` is the end.
+///
+/// # Errors
+/// `Usage` if the content ends before the range starts or ends.
+pub(crate) fn within(
+    range: Range<u64>,
+    length_bytes: u64,
+    entry: Option<&Entry>,
+) -> Result<Range<u64>> {
+    let (end, end_text) = match range.end {
+        u64::MAX => (length_bytes, String::new()),
+        end => (end, end.to_string()),
+    };
+    let start = range.start;
+    if start <= end && end <= length_bytes {
+        return Ok(start..end);
+    }
+    let name = entry.map_or("the content".to_owned(), |entry| {
+        format!("{:?}", String::from_utf8_lossy(&entry.path))
+    });
+    let plural = if length_bytes == 1 { "" } else { "s" };
+    let message = format!(
+        "the range {start}..{end_text} ends past the end: {name} has {length_bytes} byte{plural}"
+    );
+    Err(Error::new(ErrorKind::Usage, message))
+}
 
 /// Fills a buffer with content at an offset, or with as much as is available.
 pub(crate) type ReadContent<'a> = &'a (dyn Fn(u64, &mut [u8]) -> Result<usize> + Sync);

@@ -7,11 +7,11 @@
 //! | `pieces` | the content in pieces, decoded ahead of their delivery |
 //! | `range` | a range of the content |
 //! | `tar_stream` | the entries of a compressed tar stream, and their data |
+//! | `tar` | lists, reads and restores such entries |
 //! | `zip` | zip files |
-//!
-//! `tar`
-//! lists, finds, reads and restores such entries
+//! | `archive` | a file as an opened archive |
 
+pub(crate) mod archive;
 pub(crate) mod blocks;
 pub(crate) mod content;
 pub(crate) mod pieces;

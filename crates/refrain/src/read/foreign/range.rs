@@ -4,15 +4,22 @@ use std::ops::Range;
 
 use refrain_storage::Sink;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::foreign::content::Content;
+use crate::read::range_read::within;
 
 /// How much is decoded at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Writes `range` of the content; see
-/// [`ForeignFile::write_range`](crate::foreign::ForeignFile::write_range).
+/// Writes `range` of the content to `sink`, which is not published; an end of `u64::MAX` is the end
+/// of the content. Decodes from the beginning to the end of the range, and further until the
+/// checksum that covers it was compared: to the end of its gzip member, zstd or lz4 frame, xz
+/// stream or bzip2 block. Returns the number of bytes written.
+///
+/// # Errors
+/// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; `Usage` if the content ends before the
+/// range starts or ends; errors of the sink; `Cancelled`.
 pub(crate) fn write_range(
     mut content: Content,
     range: Range<u64>,
@@ -22,12 +29,7 @@ pub(crate) fn write_range(
     let written = copy(&mut content, &range, watch, &mut |bytes| {
         Ok(sink.write_all(bytes)?)
     })?;
-    let end = content.content_bytes();
-    let is_open = range.end == u64::MAX;
-    if end < range.start || (!is_open && end < range.end) {
-        let message = format!("the range ends past the end of {end} bytes");
-        return Err(Error::new(ErrorKind::Usage, message));
-    }
+    within(range, content.content_bytes(), None)?;
     content.check_read(watch)?;
     content.report_ignored(watch);
     Ok(written)

@@ -27,7 +27,7 @@ fn report(stream: &TarStream, content_bytes: u64, watch: &dyn Watch) -> Result<(
     if is_cancelled(watch) { Err(Error::cancelled()) } else { Ok(()) }
 }
 
-/// Calls `each` for every entry of a tar stream, in order.
+/// Calls `each` for every entry of a tar stream, in order. Their `content_offset` is their number.
 ///
 /// # Errors
 /// From the content and `each`; `Damaged` for a stream that ends inside an entry.
@@ -37,30 +37,34 @@ pub(crate) fn for_each_entry(
     each: &mut dyn FnMut(&Entry) -> Result<()>,
 ) -> Result<()> {
     let mut stream = TarStream::new(content);
-    let mut data_bytes = 0_u64;
-    while let Some(entry) = stream.next()? {
-        each(&entry)?;
-        data_bytes = data_bytes.saturating_add(entry.stored_bytes());
-        report(&stream, data_bytes, watch)?;
-    }
+    let mut number = 0;
+    let listed = loop {
+        match stream.next() {
+            Ok(Some(mut entry)) => {
+                entry.content_offset = number;
+                number += 1;
+                each(&entry)?;
+            }
+            ended => break ended.map(|_| ()),
+        }
+    };
     stream.report_losses(watch);
-    Ok(())
+    listed
 }
 
-/// Writes a range of the file that is entry number `index` of the stream, counted from 0; holes as
-/// zeros.
+/// Writes a range of the file that is this entry, as listed by [`for_each_entry`]; holes as zeros.
 ///
 /// # Errors
 /// As [`for_each_entry`]; errors of the sink; `Usage` if there is no such entry.
 pub(crate) fn write_entry(
     content: Content,
-    index: u64,
+    listed: &Entry,
     range: &Range<u64>,
     sink: &mut dyn Sink,
     watch: &dyn Watch,
 ) -> Result<()> {
     let mut stream = TarStream::new(content);
-    for _ in 0..index {
+    for _ in 0..listed.content_offset {
         stream.next()?;
         report(&stream, 0, watch)?;
     }

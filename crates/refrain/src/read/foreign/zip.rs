@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use refrain_entries::{Entry, EntryKind, Selection, Timestamp};
 use refrain_filesystem::restore::TreeRestore;
-use refrain_foreign::{Error as ForeignError, ZipEntry, ZipFile, ZipKind};
+use refrain_foreign::{Description, Error as ForeignError, ZipEntry, ZipFile, ZipKind};
 use refrain_pool::{Lane, crew};
 use refrain_storage::{Sink, Source, read_full};
 
@@ -23,7 +23,7 @@ use crate::read::foreign::content::engine_error;
 use crate::read::tree::chosen::Chosen;
 
 /// The estimated memory of an entry, in bytes.
-const ENTRY_BYTES: u64 = 512;
+pub(crate) const ENTRY_BYTES: u64 = 512;
 /// The longest time between checks for cancellation.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest target of a symbolic link.
@@ -119,7 +119,7 @@ impl Zip {
             let target = zip.look(index, &found)?;
             zip.entries.push(entry(index, found, target));
         }
-        zip.others = zip.others(first, &cursor)?;
+        zip.others = zip.find_others(first, &cursor)?;
         Ok(zip)
     }
 
@@ -153,7 +153,7 @@ impl Zip {
 
     /// Parts of the file that belong to no entry: before the first one, after the end, or with the
     /// name of a later entry.
-    fn others(&self, first: u64, cursor: &Cursor) -> Result<Vec<Problem>> {
+    fn find_others(&self, first: u64, cursor: &Cursor) -> Result<Vec<Problem>> {
         let mut found = Vec::new();
         if first > 0 {
             found.push(format!(
@@ -191,8 +191,13 @@ impl Zip {
         })
     }
 
+    /// The parts of the file that belong to no entry.
+    pub(crate) fn others(&self) -> &[Problem] {
+        &self.others
+    }
+
     /// Reports to the watch what belongs to no entry.
-    pub(crate) fn report_others(&self, watch: &dyn Watch) {
+    fn report_others(&self, watch: &dyn Watch) {
         for problem in &self.others {
             watch.problem(0, problem);
         }
@@ -218,33 +223,34 @@ impl Zip {
         &self.entries
     }
 
-    /// An entry as described by the central directory.
+    /// What the central directory states.
     ///
     /// # Errors
-    /// `Damaged` if there is none.
-    pub(crate) fn details(&mut self, index: usize) -> Result<ZipEntry> {
-        Ok(self.file.entry(index)?)
+    /// `Damaged`.
+    pub(crate) fn describe(&self) -> Result<Description> {
+        Ok(self.file.clone().describe(self.file_bytes)?)
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// Writes a range of the file that is entry number `index`. The whole entry is decoded, and its
-    /// CRC-32 compared. The sink is not published.
+    /// Writes a range of the file that is this entry. The whole entry is decoded, and its CRC-32
+    /// compared. The sink is not published.
     ///
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit` and `Io` for the file; errors of the sink; `Cancelled`.
     pub(crate) fn write_entry(
-        &mut self,
-        index: usize,
+        &self,
+        entry: &Entry,
         range: &Range<u64>,
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<()> {
         let mut offset = 0_u64;
         let meter = ContentMeter::new(self.limit.clone());
-        self.file.read(index, &mut |bytes| -> Result<bool> {
+        let index = entry.content_offset as usize;
+        self.file.clone().read(index, &mut |bytes| -> Result<bool> {
             meter.add(bytes.len() as u64)?;
             let end = offset + bytes.len() as u64;
             let from = range.start.clamp(offset, end);
@@ -447,6 +453,12 @@ fn entry(index: usize, found: ZipEntry, link_target: Option<Vec<u8>>) -> Entry {
         link_target,
         ..Entry::default()
     }
+}
+
+/// The error for a zip file that is read as if it held one sequence of bytes.
+pub(crate) fn holds_files() -> Error {
+    let message = "a zip file holds files: name one of them, or a directory to restore them to";
+    Error::new(ErrorKind::Usage, message)
 }
 
 /// The error for a zip file that cannot be read at any offset.

@@ -170,14 +170,6 @@ impl Members for LrzipArchive {
         Ok((member == 0).then(|| self.member.clone()))
     }
 
-    fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
-        Ok((self.member.name == name).then_some(0))
-    }
-
-    fn for_each_member(&self, each: &mut dyn FnMut(usize, &Member) -> Result<()>) -> Result<()> {
-        each(0, &self.member)
-    }
-
     /// Reads content at `offset` into `buffer`; returns the number of bytes.
     fn read(
         &self,

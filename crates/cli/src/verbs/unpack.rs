@@ -3,8 +3,8 @@
 use refrain::foreign::unpacked;
 use refrain::{Content, Dialect, Input, ReadOptions};
 
-use super::super::input::first_bytes;
-use super::super::recognise::PREFIX_BYTES;
+use super::input::first_bytes;
+use super::recognise::PREFIX_BYTES;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths::label;

@@ -1,44 +1,51 @@
-//! `info` for files of other formats.
+//! `info`: describes a file of another format, for people and for scripts.
 
-use refrain::foreign::{Description, Format};
+use refrain::foreign::{Description, Format, ZipCounts};
 use serde_json::{Value, json};
 
-use super::archive::{Rows, exact};
+use super::archive::{Rows, exact, shrunk};
 use crate::text::{counted, escaped, printable};
-use crate::units::{binary_text, percent_text, ratio_text};
-
-/// The line in the table of `rfn -l`, with a dash for what the file does not state.
-pub fn foreign_line(label: &str, description: &Description) -> String {
-    let (content, ratio) = match description.content_bytes {
-        Some(bytes) => (
-            bytes.to_string(),
-            percent_text(description.file_bytes, bytes),
-        ),
-        None => ("-".to_string(), "-".to_string()),
-    };
-    let file_bytes = description.file_bytes;
-    format!(
-        "{file_bytes:>15} {content:>15} {ratio:>8}  {}\n",
-        printable(label)
-    )
-}
+use crate::units::binary_text;
 
 /// The text for people.
-pub fn foreign_text(label: &str, description: &Description) -> String {
+pub fn description_text(label: &str, description: &Description) -> String {
     let mut rows = Rows::default();
     let file_bytes = description.file_bytes;
     rows.add("original", original_text(description));
     rows.add("compressed", exact(file_bytes));
     if let Some(content_bytes) = description.content_bytes {
-        rows.add(
-            "ratio",
-            format!(
-                "{} ({} of the original)",
-                ratio_text(content_bytes, file_bytes),
-                percent_text(file_bytes, content_bytes)
-            ),
-        );
+        rows.add("ratio", shrunk(file_bytes, content_bytes));
     }
+    let checks = match &description.zip {
+        Some(counts) => {
+            add_entries(&mut rows, description.parts.unwrap_or(0), counts);
+            "CRC-32 of each file".to_string()
+        }
+        None => {
+            add_parts(&mut rows, description);
+            description.checks.join(", ")
+        }
+    };
+    rows.add(
+        "integrity",
+        match checks.as_str() {
+            "" => "no checksum of the content".to_string(),
+            checks => format!("{checks}; not checked here, `refrain test` does"),
+        },
+    );
+    rows.add(
+        "random access",
+        match description.zip {
+            Some(_) => "from the beginning of each file",
+            None => "from the beginning only",
+        },
+    );
+    rows.add("format", description.format.name());
+    format!("{}\n{}", printable(label), rows.into_text())
+}
+
+/// The parts of a compressed stream.
+fn add_parts(rows: &mut Rows, description: &Description) {
     let part = description.format.part_name();
     rows.add(
         &format!("{part}s"),
@@ -56,17 +63,19 @@ pub fn foreign_text(label: &str, description: &Description) -> String {
     if let Some(name) = &description.name {
         rows.add("stored name", escaped(name));
     }
-    let checks = match description.checks.as_slice() {
-        [] => "no checksum of the content".to_string(),
-        checks => format!(
-            "{}; not checked here, `refrain test` does",
-            checks.join(", ")
-        ),
-    };
-    rows.add("integrity", checks);
-    rows.add("random access", "from the beginning only");
-    rows.add("format", description.format.name());
-    format!("{}\n{}", printable(label), rows.into_text())
+}
+
+/// The entries of a zip file.
+fn add_entries(rows: &mut Rows, entries: u64, counts: &ZipCounts) {
+    let files = counted(counts.files, "file");
+    rows.add("entries", format!("{entries}, of which {files}"));
+    let methods = counts.methods.iter();
+    let methods = methods.map(|(method, count)| format!("{method} {}", counted(*count, "file")));
+    rows.add("methods", methods.collect::<Vec<_>>().join(", "));
+    if counts.encrypted > 0 {
+        let encrypted = counted(counts.encrypted, "entry");
+        rows.add("encrypted", format!("{encrypted}, which cannot be read"));
+    }
 }
 
 fn original_text(description: &Description) -> String {
@@ -103,14 +112,17 @@ fn blocks_text(description: &Description) -> String {
 }
 
 /// Everything, for scripts, with null for what the file does not state.
-pub fn foreign_json(label: &str, description: &Description) -> Value {
-    let name = description.name.as_deref();
-    json!({
-        "file": label,
-        "archive_bytes": description.file_bytes,
-        "content_bytes": description.content_bytes,
-        "integrity_checked": false,
-        "foreign": {
+pub fn description_json(label: &str, description: &Description) -> Value {
+    let stated = match &description.zip {
+        Some(counts) => json!({
+            "format": description.format.name(),
+            "entries": description.parts,
+            "files": counts.files,
+            "encrypted": counts.encrypted,
+            "methods": counts.methods,
+            "checks": description.checks,
+        }),
+        None => json!({
             "format": description.format.name(),
             "parts": description.parts,
             "part_name": description.format.part_name(),
@@ -119,9 +131,16 @@ pub fn foreign_json(label: &str, description: &Description) -> Value {
             "block_bytes_max": description.block_bytes_max,
             "window_bytes": description.window_bytes,
             "checks": description.checks,
-            "name": name.map(String::from_utf8_lossy),
+            "name": description.name.as_deref().map(String::from_utf8_lossy),
             "modified": description.modified,
             "last_member_bytes": description.last_member_bytes,
-        },
+        }),
+    };
+    json!({
+        "file": label,
+        "archive_bytes": description.file_bytes,
+        "content_bytes": description.content_bytes,
+        "integrity_checked": false,
+        "foreign": stated,
     })
 }
