@@ -33,6 +33,8 @@ pub struct Charge {
     pub tenant_time_ns: u64,
     /// When the flow stopped, nanoseconds.
     pub now_ns: u64,
+    /// By how many the tenant's [running flows](crate::Ledger::running_flows) change.
+    pub running_change: i32,
 }
 
 impl Charge {
@@ -43,6 +45,7 @@ impl Charge {
             self.ran_ns = self.ran_ns.saturating_add(later.ran_ns);
             self.tenant_time_ns = self.tenant_time_ns.max(later.tenant_time_ns);
             self.now_ns = later.now_ns;
+            self.running_change = self.running_change.saturating_add(later.running_change);
         }
         is_same
     }

@@ -125,6 +125,8 @@ pub struct Entity {
     /// Whether the flow was preempted on `last_cpu` and prefers to continue there: BFS's sticky
     /// task.
     pub is_sticky: bool,
+    /// Whether the flow counts among the [running flows](crate::Ledger::running_flows) of its tenant.
+    pub is_counted: bool,
     /// Whether the flow has been admitted, so that deadline and slice are valid.
     pub is_admitted: bool,
     /// The CPUs that the flow may run on. If the machine has none of them, a policy uses any CPU.
@@ -152,6 +154,7 @@ impl Entity {
             latency: Latency::Usual,
             tenant: TenantId::new(0),
             is_sticky: false,
+            is_counted: false,
             is_admitted: false,
             allowed: CpuMask::ALL,
         }

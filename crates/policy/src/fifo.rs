@@ -35,6 +35,7 @@ pub(super) fn plain_charge(entity: &Entity, ran_ns: u64, view: &impl View) -> Ch
         ran_ns,
         tenant_time_ns: 0,
         now_ns: view.now_ns(),
+        running_change: 0,
     }
 }
 

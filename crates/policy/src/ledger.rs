@@ -4,7 +4,7 @@
 //! [`Charge`] that the driver applies here. A decision is therefore a function of its inputs and
 //! can be replayed.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::accounting::{Charge, Grant};
 use crate::class::TENANTS_MAX;
@@ -65,6 +65,9 @@ struct TenantAccount {
     weight: AtomicU32,
     used_ns: [AtomicU64; TIME_ACCOUNTS],
     frontier_ns: [AtomicU64; Class::COUNT],
+    /// Negative for a moment if a worker reports the end of a run before another reports its
+    /// beginning.
+    running: AtomicI32,
 }
 
 impl Ledger {
@@ -74,6 +77,7 @@ impl Ledger {
             weight: AtomicU32::new(WEIGHT_DEFAULT),
             used_ns: Default::default(),
             frontier_ns: Default::default(),
+            running: AtomicI32::new(0),
         };
         Ledger {
             rules,
@@ -112,6 +116,9 @@ impl Ledger {
             // the tenant runs.
             raise(&account.used_ns[time_account], charge.tenant_time_ns);
             account.used_ns[time_account].fetch_add(weighted_ns, Relaxed);
+            if charge.running_change != 0 {
+                account.running.fetch_add(charge.running_change, Relaxed);
+            }
         }
         if charge.class == Class::Iso {
             self.iso.charge(charge.ran_ns, charge.now_ns, &self.rules);
@@ -137,6 +144,14 @@ impl Ledger {
         let account = self.tenants.get(tenant.index());
         let used_ns = account.map_or(0, |account| account.used_ns[time_account].load(Relaxed));
         used_ns.max(frontier_ns.saturating_sub(self.rules.tenant_lag_ns))
+    }
+
+    /// The number of a tenant's flows that had more to do when they stopped last: those that run on
+    /// and on. Flows that only wake for a moment do not count.
+    pub fn running_flows(&self, tenant: TenantId) -> u32 {
+        let account = self.tenants.get(tenant.index());
+        let running = account.map_or(0, |account| account.running.load(Relaxed));
+        u32::try_from(running).unwrap_or(0)
     }
 
     /// Whether isochronous flows have exceeded their share and not recovered since.
@@ -236,6 +251,7 @@ mod tests {
             ran_ns,
             tenant_time_ns: ledger.tenant_time_ns(tenant, class),
             now_ns,
+            running_change: 0,
         });
     }
 

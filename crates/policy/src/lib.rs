@@ -66,7 +66,7 @@ mod ule;
 mod view;
 
 pub use accounting::{Charge, Grant};
-pub use bfs::{Base, Bfs, Interactive, PreferredStripe};
+pub use bfs::{Base, Bfs, Interactive, PreferredStripe, Tenants};
 pub use class::{Class, TENANTS_MAX, TenantId};
 pub use decision::{Placement, Stop};
 pub use entity::{Entity, History, Latency, Nice};

@@ -66,6 +66,11 @@ pub trait View {
         self.ledger().tenant_time_ns(tenant, class)
     }
 
+    /// The number of a tenant's running flows. See [`Ledger::running_flows`].
+    fn running_flows(&self, tenant: TenantId) -> u32 {
+        self.ledger().running_flows(tenant)
+    }
+
     /// Whether isochronous flows have exceeded their share recently. See
     /// [`Ledger::is_iso_refractory`].
     fn is_iso_refractory(&self) -> bool {

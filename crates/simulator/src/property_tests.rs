@@ -1,7 +1,7 @@
 //! Properties that hold on every machine, for every load and seed.
 
 use refrain_policy::topology::{Sharing, Topology};
-use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId};
+use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId, Tenants};
 use refrain_testkit::scaled;
 
 use crate::costs::Costs;
@@ -51,7 +51,14 @@ fn policy(random: &mut Random) -> Bfs {
             random,
             &[Sharing::Cpu, Sharing::Core, Sharing::Cache, Sharing::All],
         ),
-        has_tenants: random.below(2) == 1,
+        tenants: choose(
+            random,
+            &[
+                Tenants::Ignored,
+                Tenants::Exact,
+                Tenants::ByOffset { flows_min: 2 },
+            ],
+        ),
         ..Bfs::default()
     }
 }
@@ -177,7 +184,7 @@ fn check_wait_bound(seeds: u32) {
     for seed in 0..u64::from(scaled(seeds)) {
         let mut random = Random::new(seed);
         let (mut policy, mut simulation) = (policy(&mut random), simulation(&mut random));
-        policy.has_tenants = false;
+        policy.tenants = Tenants::Ignored;
         simulation.span_ns = 1000 * MS;
         let report = simulation.run(&policy).unwrap();
         let bound_ns = wait_bound_ns(&policy, &simulation);
@@ -205,7 +212,7 @@ fn check_shares(seeds: u32) {
         let policy = Bfs {
             sharing: choose(&mut random, &[Sharing::All, Sharing::Cache]),
             interactive: choose(&mut random, &INTERACTIVE),
-            has_tenants: false,
+            tenants: Tenants::Ignored,
             ..Bfs::default()
         };
         let flows = 5 * topology.len();

@@ -4,7 +4,7 @@
 use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
 use refrain_policy::{
     Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Latency, Ledger, Nice, Placement,
-    Policy, Rank, Stop, TenantId, Ule, View,
+    Policy, Rank, Stop, TenantId, Tenants, Ule, View,
 };
 
 use crate::costs::{Costs, Governor};
@@ -391,6 +391,36 @@ fn tenants_share_equally_for_any_number_of_flows() {
         ];
         let report = run(&simulation(spec, groups, S), &Bfs::default());
         assert!((report.share(0) - 0.5).abs() < 0.02, "{report}");
+    }
+}
+
+/// `group_by_uid`: one flow of a user against m of another. With the published base one flow gets
+/// 81 to 85 %, since it needs no more than a slice within each of its offsets; with the carried base
+/// it gets half. A group below the minimum is none.
+#[test]
+fn scaled_offsets_give_groups_equal_shares_only_with_the_carried_base() {
+    let share = |policy: Bfs, many: usize| {
+        let flow = |tenant: usize| normal(0).with_tenant(TenantId::new(tenant));
+        let groups = vec![
+            Group::cpu_bound("one", flow(1)),
+            Group::cpu_bound("many", flow(2)).times(many),
+        ];
+        run(&simulation("1c", groups, 60 * S), &policy).share(0)
+    };
+    let grouped = |policy: Bfs, flows_min: u32| Bfs {
+        tenants: Tenants::ByOffset { flows_min },
+        ..policy
+    };
+    for (many, published) in [(4, 0.81), (16, 0.84), (64, 0.85)] {
+        let now = share(grouped(Bfs::published(), 2), many);
+        assert!((now - published).abs() < 0.015, "{now} with {many}");
+        let carried = share(grouped(Bfs::default(), 2), many);
+        assert!((carried - 0.5).abs() < 0.01, "{carried} with {many}");
+        let too_few = share(grouped(Bfs::default(), 65), many);
+        assert!(
+            (too_few - 1.0 / (many + 1) as f64).abs() < 0.01,
+            "{too_few} with {many}"
+        );
     }
 }
 

@@ -72,6 +72,23 @@ pub enum PreferredStripe {
     Earliest,
 }
 
+/// Whether flows of different tenants (users, clients) share the machine by tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tenants {
+    /// All flows are alike.
+    Ignored,
+    /// Tenants get exact shares by weight, whatever the number of their flows: the tenant with the
+    /// least processor time comes first, then the earliest deadline among its flows.
+    Exact,
+    /// BFS's `group_by_uid`: the deadlines of a tenant's flows are as many times further away as the
+    /// tenant has [running flows](Ledger::running_flows), once it has `flows_min` of them. Shares
+    /// are equal with [`Base::Carry`] while all flows run; with [`Base::Now`] they are not.
+    ByOffset {
+        /// The least number of running flows that counts as a group.
+        flows_min: u32,
+    },
+}
+
 /// The policy of BFS (Kolivas 2009–2016) with stripes as in MuQSS (2016), tenants, and a selectable
 /// [`Base`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +104,8 @@ pub struct Bfs {
     pub preferred_stripe: PreferredStripe,
     /// Which CPUs share a stripe. [`Sharing::All`] is BFS, [`Sharing::Cache`] is MuQSS's default.
     pub sharing: Sharing,
-    /// Whether tenants are distinguished. Otherwise all flows belong to one tenant.
-    pub has_tenants: bool,
+    /// How tenants share the machine.
+    pub tenants: Tenants,
     /// The share of the machine for isochronous flows, thousandths.
     pub iso_limit_permille: u32,
     /// The window of that share, nanoseconds.
@@ -106,7 +123,7 @@ impl Default for Bfs {
             interactive: Interactive::EqualShares,
             preferred_stripe: PreferredStripe::Earliest,
             sharing: Sharing::Cache,
-            has_tenants: true,
+            tenants: Tenants::Exact,
             iso_limit_permille: ISO_LIMIT_PERMILLE,
             iso_window_ns: ISO_WINDOW_NS,
         }
@@ -120,7 +137,7 @@ impl Bfs {
             interval_ns: 6_000_000,
             base: Base::Now,
             sharing: Sharing::All,
-            has_tenants: false,
+            tenants: Tenants::Ignored,
             ..Bfs::default()
         }
     }
@@ -178,10 +195,9 @@ impl Policy for Bfs {
         let class = Self::class_now(class, view);
         Rank {
             class: class as u8,
-            tenant_time_ns: if self.has_tenants {
-                view.tenant_time_ns(key.tenant(), class)
-            } else {
-                0
+            tenant_time_ns: match self.tenants {
+                Tenants::Exact => view.tenant_time_ns(key.tenant(), class),
+                Tenants::Ignored | Tenants::ByOffset { .. } => 0,
             },
             order: self.order(key, view),
         }
@@ -223,7 +239,9 @@ impl Policy for Bfs {
         };
         Grant {
             slice_ns,
-            start_ns: entity.deadline_ns.saturating_sub(self.offset_ns(entity)),
+            start_ns: entity
+                .deadline_ns
+                .saturating_sub(self.group_offset_ns(entity, view)),
             class: entity.class,
             tenant,
             tenant_time_ns: view.tenant_time_ns(tenant, entity.class),
@@ -244,13 +262,15 @@ impl Policy for Bfs {
         entity.slice_left_ns = entity.slice_left_ns.saturating_sub(ran_signed);
         self.refill_used(entity, view);
         entity.is_sticky = why == Stop::Preempted && entity.class != Class::Iso;
-        let tenant = self.tenant_of(entity);
+        let running_change = self.count(entity, why);
+        let tenant = self.account_of(entity);
         Charge {
             class,
             tenant,
             ran_ns,
             tenant_time_ns: view.tenant_time_ns(tenant, class),
             now_ns: view.now_ns(),
+            running_change,
         }
     }
 }

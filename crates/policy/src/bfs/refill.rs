@@ -1,8 +1,9 @@
 //! Sets deadlines and slices.
 
 use super::ratios::{OFFSET_RATIOS, offset_of_ratio};
-use super::{Base, Bfs};
+use super::{Base, Bfs, Tenants};
 use crate::class::TenantId;
+use crate::decision::Stop;
 use crate::entity::{Entity, Latency};
 use crate::view::View;
 
@@ -40,8 +41,40 @@ impl Bfs {
             && entity.slice_left_ns < signed(self.slice_least_ns(entity))
     }
 
+    /// [`Self::offset_ns`] times the number of the running flows of the flow's group.
+    pub(super) fn group_offset_ns(&self, entity: &Entity, view: &impl View) -> u64 {
+        let offset_ns = self.offset_ns(entity);
+        let Tenants::ByOffset { flows_min } = self.tenants else {
+            return offset_ns;
+        };
+        match view.running_flows(entity.tenant) {
+            flows if flows >= flows_min.max(1) => offset_ns.saturating_mul(u64::from(flows)),
+            _ => offset_ns,
+        }
+    }
+
+    /// Counts the flow among the running flows of its group while it has more to do. Returns the
+    /// change of their number.
+    pub(super) fn count(&self, entity: &mut Entity, why: Stop) -> i32 {
+        let counts = why != Stop::Blocked && matches!(self.tenants, Tenants::ByOffset { .. });
+        let before = std::mem::replace(&mut entity.is_counted, counts);
+        i32::from(counts) - i32::from(before)
+    }
+
+    /// The tenant whose virtual time and share of the processor the flow has.
     pub(super) fn tenant_of(&self, entity: &Entity) -> TenantId {
-        if self.has_tenants { entity.tenant } else { TenantId::default() }
+        match self.tenants {
+            Tenants::Exact => entity.tenant,
+            Tenants::Ignored | Tenants::ByOffset { .. } => TenantId::default(),
+        }
+    }
+
+    /// The tenant whose account the flow's runs are charged to.
+    pub(super) fn account_of(&self, entity: &Entity) -> TenantId {
+        match self.tenants {
+            Tenants::Exact | Tenants::ByOffset { .. } => entity.tenant,
+            Tenants::Ignored => TenantId::default(),
+        }
     }
 
     fn virtual_now_ns(&self, entity: &Entity, view: &impl View) -> u64 {
@@ -63,7 +96,7 @@ impl Bfs {
         entity.is_sticky = false;
         entity.deadline_ns = self
             .virtual_now_ns(entity, view)
-            .saturating_add(self.offset_ns(entity));
+            .saturating_add(self.group_offset_ns(entity, view));
         entity.slice_left_ns = signed(self.slice_ns(entity));
         let Some(parent) = parent else { return };
         entity.last_cpu = parent.last_cpu;
@@ -88,7 +121,7 @@ impl Bfs {
             return;
         }
         let least_ns = signed(self.slice_least_ns(entity));
-        let (slice_ns, offset_ns) = (self.slice_ns(entity), self.offset_ns(entity));
+        let (slice_ns, offset_ns) = (self.slice_ns(entity), self.group_offset_ns(entity, view));
         match self.base {
             Base::Now => {
                 entity.deadline_ns = view.now_ns().saturating_add(offset_ns);

@@ -134,7 +134,7 @@ fn one_flow_of_a_tenant_against_a_hundred_of_another_gets_half() {
     let fair = share(&carried(MS), flows(one));
     assert!((fair - 0.5).abs() < 0.005, "{fair}");
     let without_tenants = Bfs {
-        has_tenants: false,
+        tenants: Tenants::Ignored,
         ..carried(MS)
     };
     let unfair = share(&without_tenants, flows(one));

@@ -25,6 +25,7 @@ pub enum Query {
     Queued(StripeId, usize),
     Frontier(TenantId, Class, u64),
     TenantTime(TenantId, Class, u64),
+    RunningFlows(TenantId, u32),
     IsIsoRefractory(bool),
 }
 
@@ -103,6 +104,11 @@ impl<V: View> View for RecordingView<'_, V> {
     fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
         let answer = self.view.tenant_time_ns(tenant, class);
         self.note(answer, |time| Query::TenantTime(tenant, class, time))
+    }
+    fn running_flows(&self, tenant: TenantId) -> u32 {
+        self.note(self.view.running_flows(tenant), |count| {
+            Query::RunningFlows(tenant, count)
+        })
     }
     fn is_iso_refractory(&self) -> bool {
         self.note(self.view.is_iso_refractory(), Query::IsIsoRefractory)
@@ -237,6 +243,13 @@ impl View for ReplayView<'_> {
             Query::TenantTime(whose, which, time) if (whose, which) == (tenant, class) => {
                 Some(time)
             }
+            _ => None,
+        };
+        self.answer(matches, 0)
+    }
+    fn running_flows(&self, tenant: TenantId) -> u32 {
+        let matches = |query| match query {
+            Query::RunningFlows(whose, count) if whose == tenant => Some(count),
             _ => None,
         };
         self.answer(matches, 0)

@@ -14,8 +14,9 @@
 //! ```
 //!
 //! - `policy bfs`: `interval=TIME`, `base=now|carry`, `lag=TIME`, `interactive=0|1|2`,
-//!   `prefer=own|earliest`, `sharing=cpu|core|cache|node|all`, `tenants=on|off`, `iso=PERMILLE`;
-//!   `published`: the settings of BFS as published.
+//!   `prefer=own|earliest`, `sharing=cpu|core|cache|node|all`, `tenants=on|off`,
+//!   `group_by_uid=MINIMUM` (of running flows), `iso=PERMILLE`; `published`: the settings of BFS as
+//!   published.
 //! - `policy ule`: `slice=TIME`, `tick=TIME`.
 //! - `costs`: `none` (no costs, before other settings); wake-ups of a worker by its idle state
 //!   (`spinning=DIST`, `napping=DIST`, `dozing=DIST`, `park=DIST`); the longest spin and the idle

@@ -3,7 +3,7 @@
 use refrain_policy::topology::{CpuId, Locality, Sharing, Topology, parse_list};
 use refrain_policy::{
     Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, PreferredStripe, Scheme,
-    TENANTS_MAX, TenantId, Ule,
+    TENANTS_MAX, TenantId, Tenants, Ule,
 };
 
 use super::experiment::Experiment;
@@ -131,11 +131,15 @@ fn bfs_setting(bfs: &mut Bfs, word: &str) -> Outcome {
         }
         "sharing" => bfs.sharing = value(key, text, sharing)?,
         "tenants" => {
-            bfs.has_tenants = value(key, text, |text| match text {
-                "on" => Some(true),
-                "off" => Some(false),
+            bfs.tenants = value(key, text, |text| match text {
+                "on" => Some(Tenants::Exact),
+                "off" => Some(Tenants::Ignored),
                 _ => None,
             })?;
+        }
+        "group_by_uid" => {
+            let flows_min = value(key, text, |text| text.parse().ok())?;
+            bfs.tenants = Tenants::ByOffset { flows_min };
         }
         "iso" => bfs.iso_limit_permille = value(key, text, permille)?,
         _ => return Err(format!("policy bfs has no setting '{key}'")),

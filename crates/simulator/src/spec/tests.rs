@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use refrain_policy::topology::Sharing;
-use refrain_policy::{Base, Bfs, Class, Interactive, Latency, PreferredStripe, Scheme};
+use refrain_policy::{Base, Bfs, Class, Interactive, Latency, PreferredStripe, Scheme, Tenants};
 
 use super::experiment::Experiment;
 use crate::costs::Governor;
@@ -10,7 +10,7 @@ use crate::workload::Arrivals;
 
 #[test]
 fn every_setting_is_applied() {
-    let text = "machine 2l2c4t ; policy bfs published interval=3ms base=carry lag=2ms interactive=2 prefer=own sharing=core tenants=on iso=500\n\
+    let text = "machine 2l2c4t ; policy bfs published interval=3ms base=carry lag=2ms interactive=2 prefer=own sharing=core tenants=on group_by_uid=4 iso=500\n\
         costs none switch=300ns spin=20us nap=50us doze=1ms napping=3us dozing=7us spinning=1ns/2ns/3ns/4ns/5ns/6ns/7ns/8us/9us park=8us~60us queue=60ns smt=620 move=3:2us reload=4:200ns governor=10ms/800/500\n\
         seed 7; run 2.5s # a comment\n\n\
         flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 cache=64 whole\n\
@@ -27,7 +27,7 @@ fn every_setting_is_applied() {
         interactive: Interactive::MostTime,
         preferred_stripe: PreferredStripe::Own,
         sharing: Sharing::Core,
-        has_tenants: true,
+        tenants: Tenants::ByOffset { flows_min: 4 },
         iso_limit_permille: 500,
         ..Bfs::published()
     };
