@@ -92,6 +92,11 @@ pub struct History {
     pub asleep_since_ns: u64,
 }
 
+impl History {
+    /// The [interactivity score](crate::interactivity) of a flow that only runs.
+    pub const SCORE_MAX: u32 = 100;
+}
+
 /// The policy's part of a flow. It lives as long as the flow, and sleeping does not change it.
 ///
 /// BFS favours interactive flows because deadline and slice survive sleeps: a flow that runs little
@@ -125,7 +130,7 @@ pub struct Entity {
     /// Whether the flow was preempted on `last_cpu` and prefers to continue there: BFS's sticky
     /// task.
     pub is_sticky: bool,
-    /// Whether the flow counts among the [running flows](crate::Ledger::running_flows) of its tenant.
+    /// Whether the flow is one of its tenant's [running flows](crate::Ledger::running_flows).
     pub is_counted: bool,
     /// Whether the flow has been admitted, so that deadline and slice are valid.
     pub is_admitted: bool,

@@ -45,6 +45,18 @@ pub trait Policy: Send + Sync {
     /// it found nothing.
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId>;
 
+    /// The mean time between two rounds of [`balance`](Policy::balance), nanoseconds; `None` if the
+    /// policy needs none.
+    fn balance_interval_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The CPUs from and to which a queued flow should move. The driver asks again, with both in
+    /// `moved`, until there are none.
+    fn balance(&self, _moved: &CpuMask, _view: &impl View) -> Option<(CpuId, CpuId)> {
+        None
+    }
+
     /// Whether a CPU may take this queued flow now. If not, the driver tries the next flow.
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool;
 

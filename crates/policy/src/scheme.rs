@@ -90,6 +90,14 @@ impl Policy for Scheme {
         delegate!(self, policy => policy.pick(cpu, tried, view))
     }
 
+    fn balance_interval_ns(&self) -> Option<u64> {
+        delegate!(self, policy => policy.balance_interval_ns())
+    }
+
+    fn balance(&self, moved: &CpuMask, view: &impl View) -> Option<(CpuId, CpuId)> {
+        delegate!(self, policy => policy.balance(moved, view))
+    }
+
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         delegate!(self, policy => policy.may_take(entity, cpu, view))
     }

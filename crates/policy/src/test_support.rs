@@ -22,6 +22,8 @@ pub struct FixedView {
     pub scaled_down: CpuMask,
     pub stripes: Vec<StripeId>,
     pub queues: Vec<(Key, usize)>,
+    /// The interactivity score of each queued flow.
+    pub score: u64,
     pub ledger: Ledger,
 }
 
@@ -37,6 +39,7 @@ impl FixedView {
             scaled_down: CpuMask::EMPTY,
             stripes,
             queues: vec![(Key::NONE, 0); stripe_count],
+            score: 100,
             ledger: policy.ledger(topology.len()),
             topology,
         }
@@ -81,6 +84,9 @@ impl View for FixedView {
     }
     fn queued(&self, stripe: StripeId) -> usize {
         self.queues[stripe.index()].1
+    }
+    fn queued_score(&self, stripe: StripeId) -> u64 {
+        self.queued(stripe) as u64 * self.score
     }
     fn ledger(&self) -> &Ledger {
         &self.ledger

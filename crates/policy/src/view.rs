@@ -1,7 +1,7 @@
 //! The machine and the driver's state, as a policy reads them.
 
 use crate::class::{Class, TenantId};
-use crate::entity::Nice;
+use crate::entity::{History, Nice};
 use crate::key::Key;
 use crate::ledger::Ledger;
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
@@ -51,6 +51,12 @@ pub trait View {
 
     /// The number of flows that wait in a stripe.
     fn queued(&self, stripe: StripeId) -> usize;
+
+    /// The sum of the [interactivity scores](crate::interactivity) of the flows that wait in a
+    /// stripe. Drivers that do not know it count each flow as one that only runs.
+    fn queued_score(&self, stripe: StripeId) -> u64 {
+        self.queued(stripe) as u64 * u64::from(History::SCORE_MAX)
+    }
 
     /// The accounts. The driver owns one ledger and applies to it what the policy returns; the
     /// policy only reads it.

@@ -1,6 +1,6 @@
 //! Properties that hold on every machine, for every load and seed.
 
-use refrain_policy::topology::{Sharing, Topology};
+use refrain_policy::topology::{CpuId, Sharing, Topology};
 use refrain_policy::{Base, Bfs, Class, Entity, Interactive, Latency, Nice, TenantId, Tenants};
 use refrain_testkit::scaled;
 
@@ -114,12 +114,25 @@ fn simulation(random: &mut Random) -> Simulation {
     }
 }
 
+/// Moves some groups to other CPUs half-way.
+fn confine_some(random: &mut Random, simulation: &mut Simulation) {
+    let cpus = simulation.topology.len() as u64;
+    for group in &mut simulation.groups {
+        let mut cpu = || CpuId::new(random.below(cpus) as usize);
+        let allowed = [cpu(), cpu()].into_iter().collect();
+        if random.below(2) == 1 {
+            group.confinements.push((simulation.span_ns / 2, allowed));
+        }
+    }
+}
+
 /// No CPU is idle while a flow that it may run is queued, and CPU time is neither lost nor
-/// invented.
+/// invented, also when processor sets move.
 fn check_work_conservation(seeds: u32) {
     for seed in 0..u64::from(scaled(seeds)) {
         let mut random = Random::new(seed);
-        let (policy, simulation) = (policy(&mut random), simulation(&mut random));
+        let (policy, mut simulation) = (policy(&mut random), simulation(&mut random));
+        confine_some(&mut random, &mut simulation);
         let report = simulation.run(&policy).unwrap();
         assert_eq!(
             report.idle_while_queued_ns, 0,

@@ -4,7 +4,7 @@
 use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
 use refrain_policy::{
     Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Latency, Ledger, Nice, Placement,
-    Policy, Rank, Stop, TenantId, Tenants, Ule, View,
+    Policy, Rank, Scheme, Stop, TenantId, Tenants, Ule, View,
 };
 
 use crate::costs::{Costs, Governor};
@@ -380,6 +380,64 @@ fn latency_classes_shorten_waits_and_interactive_sets_shares() {
     }
 }
 
+/// ULE's balancer moves one flow from the fullest to the emptiest queue about once a second, also
+/// if that only exchanges their loads: three busy flows on two CPUs get two thirds of one each.
+/// Without it two of them share a CPU for ever.
+#[test]
+fn the_balancer_shares_two_cpus_among_three_flows() {
+    let groups = vec![Group::cpu_bound("busy", normal(0)).times(3)];
+    let simulation = simulation("2c", groups, 300 * S);
+    let shares = |balance_ns: u64| {
+        let policy = Ule {
+            balance_ns,
+            ..Ule::default()
+        };
+        let report = run(&simulation, &policy);
+        let mut shares: Vec<f64> = report.groups[0]
+            .cpu_by_flow_ns
+            .iter()
+            .map(|cpu_ns| *cpu_ns as f64 / simulation.span_ns as f64)
+            .collect();
+        shares.sort_by(f64::total_cmp);
+        shares
+    };
+    for (share, expected) in shares(0).into_iter().zip([0.5, 0.5, 1.0]) {
+        assert!((share - expected).abs() < 0.01, "{share}");
+    }
+    for share in shares(S) {
+        assert!((share - 2.0 / 3.0).abs() < 0.04, "{share}");
+    }
+}
+
+/// FreeBSD's processor sets: flows that are moved to other CPUs at run time leave theirs at once,
+/// whether they run or wait. Two flows share CPUs 0 and 1 with two others for half of the time and
+/// are alone on 2 and 3 for the rest, so all have three quarters of a CPU.
+#[test]
+fn processor_sets_move_at_run_time() {
+    let set = |first: usize| {
+        [first, first + 1]
+            .into_iter()
+            .map(CpuId::new)
+            .collect::<CpuMask>()
+    };
+    let residents = Group::cpu_bound("residents", normal(0).with_allowed(set(0))).times(2);
+    let mut movers = Group::cpu_bound("movers", normal(0).with_allowed(set(0))).times(2);
+    movers.confinements = vec![(10 * S, set(2))];
+    let simulation = simulation("4c", vec![residents, movers], 20 * S);
+    let schemes = [
+        Scheme::Bfs(Bfs::default()),
+        Scheme::Bfs(Bfs::published()),
+        Scheme::Ule(Ule::default()),
+    ];
+    for scheme in schemes {
+        let report = run(&simulation, &scheme);
+        for group in 0..2 {
+            let cpus = report.share(group) * 4.0 / 2.0;
+            assert!((cpus - 0.75).abs() < 0.01, "{cpus} {scheme:?}\n{report}");
+        }
+    }
+}
+
 /// Tenants: one flow against a hundred gets 50 ± 2 % on one CPU, and two against a hundred on two
 /// CPUs.
 #[test]
@@ -394,9 +452,9 @@ fn tenants_share_equally_for_any_number_of_flows() {
     }
 }
 
-/// `group_by_uid`: one flow of a user against m of another. With the published base one flow gets
-/// 81 to 85 %, since it needs no more than a slice within each of its offsets; with the carried base
-/// it gets half. A group below the minimum is none.
+/// `group_by_uid`: one flow of a user against m of another. With the published base the one gets 81
+/// to 85 %: all but a slice in each of its offsets. With the carried base it gets half. A group
+/// below the minimum is none.
 #[test]
 fn scaled_offsets_give_groups_equal_shares_only_with_the_carried_base() {
     let share = |policy: Bfs, many: usize| {

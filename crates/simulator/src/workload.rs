@@ -1,6 +1,7 @@
 //! The workload: groups of flows, when work arrives for them, and how long it takes.
 
 use refrain_policy::Entity;
+use refrain_policy::topology::CpuMask;
 
 use crate::random::Distribution;
 
@@ -39,6 +40,9 @@ pub struct Group {
     /// Whether a slice ends only between jobs, as for closures in the pool. At checkpoints such a
     /// job only lets more urgent flows run on top of it.
     pub is_whole: bool,
+    /// Other CPUs that its flows may run on, from these times on, nanoseconds: processor sets that
+    /// move at run time. A time may occur once.
+    pub confinements: Vec<(u64, CpuMask)>,
     /// The data that must be in the cache for full speed, KiB.
     pub working_set_kib: u64,
 }
@@ -54,6 +58,7 @@ impl Group {
             work: Distribution::Fixed(1_000_000),
             checkpoint_ns: 0,
             is_whole: false,
+            confinements: Vec::new(),
             working_set_kib: 0,
         }
     }

@@ -80,9 +80,9 @@ pub enum Tenants {
     /// Tenants get exact shares by weight, whatever the number of their flows: the tenant with the
     /// least processor time comes first, then the earliest deadline among its flows.
     Exact,
-    /// BFS's `group_by_uid`: the deadlines of a tenant's flows are as many times further away as the
-    /// tenant has [running flows](Ledger::running_flows), once it has `flows_min` of them. Shares
-    /// are equal with [`Base::Carry`] while all flows run; with [`Base::Now`] they are not.
+    /// BFS's `group_by_uid`: the deadlines of a tenant's flows are as many times further away as
+    /// the tenant has [running flows](Ledger::running_flows), once it has `flows_min` of them.
+    /// Shares are equal with [`Base::Carry`] while all flows run; with [`Base::Now`] they are not.
     ByOffset {
         /// The least number of running flows that counts as a group.
         flows_min: u32,

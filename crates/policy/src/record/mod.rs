@@ -217,6 +217,15 @@ impl<P: Policy> Policy for Recorded<P> {
         )
     }
 
+    fn balance_interval_ns(&self) -> Option<u64> {
+        self.policy.balance_interval_ns()
+    }
+
+    // Not recorded: it decides on no flow.
+    fn balance(&self, moved: &CpuMask, view: &impl View) -> Option<(CpuId, CpuId)> {
+        self.policy.balance(moved, view)
+    }
+
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
         let mut entity = *entity;
         let outcome = |may: &bool| Decision::May(*may);

@@ -23,6 +23,7 @@ pub enum Query {
     StripeOf(CpuId, StripeId),
     BestKey(StripeId, Key),
     Queued(StripeId, usize),
+    QueuedScore(StripeId, u64),
     Frontier(TenantId, Class, u64),
     TenantTime(TenantId, Class, u64),
     RunningFlows(TenantId, u32),
@@ -92,6 +93,11 @@ impl<V: View> View for RecordingView<'_, V> {
     fn queued(&self, stripe: StripeId) -> usize {
         self.note(self.view.queued(stripe), |length| {
             Query::Queued(stripe, length)
+        })
+    }
+    fn queued_score(&self, stripe: StripeId) -> u64 {
+        self.note(self.view.queued_score(stripe), |sum| {
+            Query::QueuedScore(stripe, sum)
         })
     }
     fn ledger(&self) -> &Ledger {
@@ -216,6 +222,13 @@ impl View for ReplayView<'_> {
     fn queued(&self, stripe: StripeId) -> usize {
         let matches = |query| match query {
             Query::Queued(then, length) if then == stripe => Some(length),
+            _ => None,
+        };
+        self.answer(matches, 0)
+    }
+    fn queued_score(&self, stripe: StripeId) -> u64 {
+        let matches = |query| match query {
+            Query::QueuedScore(then, sum) if then == stripe => Some(sum),
             _ => None,
         };
         self.answer(matches, 0)

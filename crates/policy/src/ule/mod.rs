@@ -2,9 +2,8 @@
 //! by load and cache.
 //!
 //! Sources: Roberson, "ULE: A Modern Scheduler for FreeBSD" (BSDCon 2003), and the constants of
-//! `sched_ule(4)` in FreeBSD 9. Not implemented: the periodic balancer, which needs a separate
-//! clock (idle CPUs do steal), and random tie-breaks (the lowest number wins, so that runs are
-//! reproducible).
+//! `sched_ule(4)` in FreeBSD 9. Not implemented: random tie-breaks (the lowest number wins, so that
+//! runs are reproducible).
 
 mod placement;
 mod score;
@@ -33,6 +32,8 @@ pub struct Ule {
     /// One bucket of the calendar queue, nanoseconds: how far one step of priority delays a flow.
     /// FreeBSD: a tick.
     pub tick_ns: u64,
+    /// The mean time between two rounds of the balancer, nanoseconds; 0: never. FreeBSD: about 1 s.
+    pub balance_ns: u64,
     /// How long a cache is assumed to be warm, nanoseconds per level. FreeBSD: 1 ms.
     pub affinity_ns: u64,
 }
@@ -43,6 +44,7 @@ impl Default for Ule {
         Ule {
             slice_ns: 94_000_000,
             tick_ns: 7_800_000,
+            balance_ns: 1_000_000_000,
             affinity_ns: 1_000_000,
         }
     }
@@ -58,8 +60,9 @@ const _: () = assert!(INTERACTIVE_BELOW as u64 * PRIORITY_STEP_NS < CALENDAR_FRO
 
 /// The longest history that a child inherits from its parent.
 const INHERITED_MAX_NS: u64 = 500_000_000;
-/// The load above which slices do not shrink further.
-const LOAD_MAX: u64 = 6;
+/// The score of a load of one, and that above which slices do not shrink further.
+const LOAD_UNIT: u64 = History::SCORE_MAX as u64;
+const LOAD_MAX: u64 = 6 * LOAD_UNIT;
 
 impl Ule {
     /// Sets the position in the queue: by score for interactive flows, by calendar bucket for
@@ -84,14 +87,11 @@ impl Ule {
     }
 
     /// The slice shrinks with the load of the CPU, to limit the time until each flow's next turn.
+    /// Others count by their interactivity scores: those that hardly run take hardly any time.
     fn slice_now_ns(&self, cpu: CpuId, view: &impl View) -> u64 {
-        // The flow that is about to run also counts, but is no longer queued.
-        let others = view.queued(view.stripe_of(cpu)) as u64;
-        match others {
-            0 | 1 => self.slice_ns,
-            load => self.slice_ns / load.min(LOAD_MAX),
-        }
-        .max(1)
+        let load = view.queued_score(view.stripe_of(cpu));
+        let slice_ns = self.slice_ns.saturating_mul(LOAD_UNIT) / load.clamp(LOAD_UNIT, LOAD_MAX);
+        slice_ns.max(1)
     }
 }
 
@@ -146,6 +146,14 @@ impl Policy for Ule {
 
     fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
         self.own_or_stolen(cpu, tried, view)
+    }
+
+    fn balance_interval_ns(&self) -> Option<u64> {
+        (self.balance_ns > 0).then_some(self.balance_ns)
+    }
+
+    fn balance(&self, moved: &CpuMask, view: &impl View) -> Option<(CpuId, CpuId)> {
+        self.unbalanced(moved, view)
     }
 
     fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {

@@ -1,6 +1,8 @@
 //! `sched_pickcpu`, `cpu_search` and `tdq_idled`: chooses the least loaded CPU, preferring near
 //! ones.
 
+use std::cmp::Reverse;
+
 use super::Ule;
 use crate::affinity::allowed_here;
 use crate::decision::Placement;
@@ -109,6 +111,23 @@ impl Ule {
             }
         }
         best.map(|(_, _, stripe)| stripe)
+    }
+
+    /// `sched_balance`: the CPU with the most load and the one with the least, if they differ. If a
+    /// move only exchanges their loads, it still gives the flows of the fuller CPU turns on their
+    /// own.
+    pub(super) fn unbalanced(&self, moved: &CpuMask, view: &impl View) -> Option<(CpuId, CpuId)> {
+        let left = || {
+            view.topology()
+                .all()
+                .iter()
+                .filter(|cpu| !moved.contains(*cpu))
+        };
+        let has_waiting = |cpu: &CpuId| view.queued(view.stripe_of(*cpu)) > 0;
+        let by_load = |cpu: &CpuId| (load(*cpu, view), Reverse(*cpu));
+        let high = left().filter(has_waiting).max_by_key(by_load)?;
+        let low = left().min_by_key(|cpu| (load(*cpu, view), *cpu))?;
+        (load(high, view) > load(low, view)).then_some((high, low))
     }
 }
 

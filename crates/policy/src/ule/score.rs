@@ -5,7 +5,6 @@ use crate::entity::{Entity, History};
 /// Flows with a lower score are interactive.
 pub const INTERACTIVE_BELOW: u32 = 30;
 const SCORE_HALF: u64 = 50;
-const SCORE_MAX: u32 = 100;
 
 const HISTORY_MAX_NS: u64 = 5_000_000_000;
 
@@ -27,7 +26,7 @@ pub fn interactivity(history: &History) -> u32 {
 /// The interactivity score plus the nice value, at least 0.
 pub(super) fn score(entity: &Entity) -> u32 {
     let score = i64::from(interactivity(&entity.history)) + i64::from(entity.nice.value());
-    score.clamp(0, i64::from(SCORE_MAX)) as u32
+    score.clamp(0, i64::from(History::SCORE_MAX)) as u32
 }
 
 /// The number of buckets after the current one in which a non-interactive flow is queued: 0 to 63,

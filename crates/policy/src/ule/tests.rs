@@ -73,18 +73,36 @@ fn interactive_flows_come_first_and_preempt_others() {
 }
 
 #[test]
-fn slices_shrink_with_the_load() {
+fn slices_shrink_with_the_sum_of_scores() {
     let policy = Ule::default();
     let mut view = FixedView::new(&policy, Topology::flat(1));
     let slice_ms = |view: &FixedView| policy.run(&mut flow(0, 0), CpuId::FIRST, view).slice_ns / MS;
-    let slices: Vec<u64> = [0, 1, 2, 3, 6, 60]
-        .iter()
-        .map(|&waiting| {
-            view.queues[0].1 = waiting;
+    let mut slices_ms = |score: u64| {
+        [0, 1, 2, 3, 6, 60].map(|waiting| {
+            (view.score, view.queues[0].1) = (score, waiting);
             slice_ms(&view)
         })
-        .collect();
-    assert_eq!(slices, [94, 94, 47, 31, 15, 15]);
+    };
+    assert_eq!(slices_ms(100), [94, 94, 47, 31, 15, 15]);
+    assert_eq!(slices_ms(50), [94, 94, 94, 62, 31, 15]);
+    assert_eq!(slices_ms(5), [94, 94, 94, 94, 94, 31]);
+}
+
+#[test]
+fn the_balancer_pairs_the_fullest_with_the_emptiest_cpus() {
+    let policy = Ule::default();
+    let mut view = FixedView::new(&policy, Topology::flat(5));
+    let key = Key::new(Class::Normal, TenantId::default(), 0);
+    view.running = vec![key, key, key, key, Key::NONE];
+    view.queues = [0, 2, 5, 0, 0].map(|waiting| (key, waiting)).to_vec();
+    let mut moved = CpuMask::EMPTY;
+    let mut pairs = Vec::new();
+    while let Some((from, to)) = policy.balance(&moved, &view) {
+        pairs.push((from.index(), to.index()));
+        moved.insert(from);
+        moved.insert(to);
+    }
+    assert_eq!(pairs, [(2, 4), (1, 0)]);
 }
 
 #[test]

@@ -14,6 +14,10 @@ impl<P: Policy> Engine<'_, P> {
     pub(super) fn create_flows(&mut self) {
         for (index, group) in self.groups.iter().enumerate() {
             let first = self.flows.len();
+            for (number, (at_ns, _)) in group.confinements.iter().enumerate() {
+                let (group, index) = (index, number);
+                self.plan(*at_ns, SimulatedEvent::Confine { group, index });
+            }
             for member in 0..group.count {
                 let mut entity = group.entity;
                 self.policy.admit(&mut entity, None, &self.machine);
@@ -43,6 +47,7 @@ impl<P: Policy> Engine<'_, P> {
                 }
             }
         }
+        self.plan_balance();
         if let Some(governor) = self.costs.governor {
             self.machine.slow = self.machine.topology.all();
             self.plan(governor.sample_ns, SimulatedEvent::Govern);

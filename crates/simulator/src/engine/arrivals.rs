@@ -42,13 +42,15 @@ impl<P: Policy> Engine<'_, P> {
         let now_ns = self.machine.now_ns;
         let stripe = placement.stripe(&self.machine);
         let record = &mut self.flows[flow];
-        record.state = FlowState::Queued { since_ns: now_ns };
+        if !matches!(record.state, FlowState::Queued { .. }) {
+            record.state = FlowState::Queued { since_ns: now_ns };
+        }
         let (key, nice) = (
             self.policy.key(&record.entity, &self.machine),
             record.entity.nice,
         );
         self.sequence += 1;
-        self.stripes[stripe.index()].push(key, self.sequence, flow);
+        self.stripes[stripe.index()].push(key, self.sequence, flow, &record.entity);
         self.stripes[stripe.index()].lock(now_ns, self.costs.queue_ns);
         self.queued += 1;
         self.publish(stripe.index());
@@ -60,11 +62,16 @@ impl<P: Policy> Engine<'_, P> {
             }
             Placement::Preempt(cpu) => {
                 self.machine.set_running(cpu, key, nice);
-                self.catch_up(cpu);
-                self.cpus[cpu.index()].must_yield = true;
-                self.plan_progress(cpu);
+                self.request_yield(cpu);
             }
         }
+    }
+
+    /// The flow on this CPU stops at its next checkpoint.
+    pub(super) fn request_yield(&mut self, cpu: CpuId) {
+        self.catch_up(cpu);
+        self.cpus[cpu.index()].must_yield = true;
+        self.plan_progress(cpu);
     }
 
     fn wake_worker(&mut self, cpu: CpuId) {
@@ -88,7 +95,7 @@ impl<P: Policy> Engine<'_, P> {
     }
 
     pub(super) fn publish(&mut self, stripe: usize) {
-        let (best, length) = self.stripes[stripe].summary(self.policy, &self.machine);
-        self.machine.publish(StripeId::new(stripe), best, length);
+        let summary = self.stripes[stripe].summary(self.policy, &self.machine);
+        self.machine.publish(StripeId::new(stripe), summary);
     }
 }

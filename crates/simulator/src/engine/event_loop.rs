@@ -94,6 +94,10 @@ impl<'a, P: Policy> Engine<'a, P> {
                 }
                 SimulatedEvent::Progress { .. } => {}
                 SimulatedEvent::Govern => self.govern(),
+                SimulatedEvent::Balance => self.balance(),
+                SimulatedEvent::Confine { group, index } => {
+                    self.confine(group, self.groups[group].confinements[index].1);
+                }
             }
         }
         self.machine.now_ns = span_ns;

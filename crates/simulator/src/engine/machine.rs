@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
-use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View};
+use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View, interactivity};
 
 /// How many entries of a lane are tried for one that may run here, as in MuQSS.
 const TRIED_MAX: usize = 16;
@@ -18,8 +18,16 @@ pub(super) struct Machine {
     pub nice: Vec<Nice>,
     pub slow: CpuMask,
     stripe_of: Vec<StripeId>,
-    published: Vec<(Key, usize)>,
+    published: Vec<Summary>,
     ledger: Ledger,
+}
+
+/// What other CPUs see of a stripe.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Summary {
+    best: Key,
+    length: usize,
+    score: u64,
 }
 
 impl Machine {
@@ -33,7 +41,7 @@ impl Machine {
             nice: vec![Nice::default(); topology.len()],
             slow: CpuMask::EMPTY,
             stripe_of,
-            published: vec![(Key::NONE, 0); stripes],
+            published: vec![Summary::default(); stripes],
             ledger: policy.ledger(topology.len()),
             topology,
         }
@@ -44,8 +52,14 @@ impl Machine {
         self.nice[cpu.index()] = nice;
     }
 
-    pub fn publish(&mut self, stripe: StripeId, best: Key, length: usize) {
-        self.published[stripe.index()] = (best, length);
+    pub fn publish(&mut self, stripe: StripeId, summary: Summary) {
+        self.published[stripe.index()] = summary;
+    }
+
+    fn of<R: Default>(&self, stripe: StripeId, field: impl FnOnce(&Summary) -> R) -> R {
+        self.published
+            .get(stripe.index())
+            .map_or_else(R::default, field)
     }
 }
 
@@ -75,14 +89,13 @@ impl View for Machine {
         self.stripe_of.get(cpu.index()).copied().unwrap_or_default()
     }
     fn best_key(&self, stripe: StripeId) -> Key {
-        self.published
-            .get(stripe.index())
-            .map_or(Key::NONE, |published| published.0)
+        self.of(stripe, |summary| summary.best)
     }
     fn queued(&self, stripe: StripeId) -> usize {
-        self.published
-            .get(stripe.index())
-            .map_or(0, |published| published.1)
+        self.of(stripe, |summary| summary.length)
+    }
+    fn queued_score(&self, stripe: StripeId) -> u64 {
+        self.of(stripe, |summary| summary.score)
     }
     fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -95,19 +108,44 @@ impl View for Machine {
 pub(super) struct Stripe {
     lanes: BTreeMap<usize, BTreeSet<(Key, u64, usize)>>,
     length: usize,
+    /// The sum of the flows' interactivity scores.
+    score: u64,
     free_at_ns: u64,
 }
 
 impl Stripe {
     /// Queues flow `flow`. Equal keys leave in the order of `sequence`.
-    pub fn push(&mut self, key: Key, sequence: u64, flow: usize) {
+    pub fn push(&mut self, key: Key, sequence: u64, flow: usize, entity: &Entity) {
         let Some(lane) = key.lane() else { return };
-        self.length += usize::from(
-            self.lanes
-                .entry(lane)
-                .or_default()
-                .insert((key, sequence, flow)),
-        );
+        let lane = self.lanes.entry(lane).or_default();
+        if lane.insert((key, sequence, flow)) {
+            self.length += 1;
+            self.score += score(entity);
+        }
+    }
+
+    /// Takes a flow out of the stripe. Returns whether it was there.
+    pub fn remove(&mut self, flow: usize, entity: &Entity) -> bool {
+        let entries = self.lanes.values().flatten();
+        let entry = entries.copied().find(|(_, _, queued)| *queued == flow);
+        entry.is_some_and(|entry| self.take(&entry, entity))
+    }
+
+    fn take(&mut self, entry: &(Key, u64, usize), entity: &Entity) -> bool {
+        let lane = entry.0.lane();
+        let Some((lane, rest)) = lane.and_then(|lane| Some((lane, self.lanes.get_mut(&lane)?)))
+        else {
+            return false;
+        };
+        let is_taken = rest.remove(entry);
+        if rest.is_empty() {
+            self.lanes.remove(&lane);
+        }
+        if is_taken {
+            self.length -= 1;
+            self.score -= score(entity);
+        }
+        is_taken
     }
 
     /// Removes the first flow in rank that may run on `cpu`, if its rank is below `limit`.
@@ -129,20 +167,18 @@ impl Stripe {
         if policy.rank(best.0, view) >= limit {
             return None;
         }
-        let lane = best.0.lane()?;
-        let rest = self.lanes.get_mut(&lane)?;
-        self.length -= usize::from(rest.remove(&best));
-        if rest.is_empty() {
-            self.lanes.remove(&lane);
-        }
-        Some(best.2)
+        self.take(&best, entity(best.2)).then_some(best.2)
     }
 
-    /// The key of the first flow in rank, and the number of flows.
-    pub fn summary(&self, policy: &impl Policy, view: &impl View) -> (Key, usize) {
+    /// The key of the first flow in rank, the number of flows and the sum of their scores.
+    pub fn summary(&self, policy: &impl Policy, view: &impl View) -> Summary {
         let firsts = self.lanes.values().filter_map(|lane| lane.first());
         let best = firsts.min_by_key(|first| (policy.rank(first.0, view), **first));
-        (best.map_or(Key::NONE, |first| first.0), self.length)
+        Summary {
+            best: best.map_or(Key::NONE, |first| first.0),
+            length: self.length,
+            score: self.score,
+        }
     }
 
     pub fn flows(&self) -> impl Iterator<Item = usize> {
@@ -153,5 +189,35 @@ impl Stripe {
     pub fn lock(&mut self, now_ns: u64, held_ns: u64) -> u64 {
         self.free_at_ns = self.free_at_ns.max(now_ns).saturating_add(held_ns);
         self.free_at_ns - now_ns
+    }
+}
+
+fn score(entity: &Entity) -> u64 {
+    u64::from(interactivity(&entity.history))
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_policy::{Class, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn a_stripe_knows_the_sum_of_the_scores_of_its_flows() {
+        let mut stripe = Stripe::default();
+        let flow = |ran_ns: u64, slept_ns: u64| {
+            let mut entity = Entity::new(Class::Normal);
+            (entity.history.ran_ns, entity.history.slept_ns) = (ran_ns, slept_ns);
+            entity
+        };
+        let key = |deadline_ns: u64| Key::new(Class::Normal, TenantId::default(), deadline_ns);
+        let flows = [flow(1000, 0), flow(1000, 1000), flow(1000, 2000)];
+        for (index, entity) in flows.iter().enumerate() {
+            stripe.push(key(index as u64 * 1000), index as u64, index, entity);
+        }
+        assert_eq!((stripe.length, stripe.score), (3, 100 + 50 + 25));
+        assert!(stripe.remove(1, &flows[1]) && !stripe.remove(1, &flows[1]));
+        assert_eq!((stripe.length, stripe.score), (2, 125));
+        assert_eq!(stripe.flows().collect::<Vec<_>>(), [0, 2]);
     }
 }

@@ -5,6 +5,7 @@
 
 mod accounting;
 mod arrivals;
+mod balance;
 mod dispatch;
 mod event_loop;
 mod job;

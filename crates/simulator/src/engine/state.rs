@@ -19,6 +19,10 @@ pub(super) enum SimulatedEvent {
     Progress { cpu: CpuId, plan: u64 },
     /// The governor samples all cores.
     Govern,
+    /// The policy balances the stripes.
+    Balance,
+    /// The CPUs of a group change, to its confinement of this index.
+    Confine { group: usize, index: usize },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@
 //!   `prefer=own|earliest`, `sharing=cpu|core|cache|node|all`, `tenants=on|off`,
 //!   `group_by_uid=MINIMUM` (of running flows), `iso=PERMILLE`; `published`: the settings of BFS as
 //!   published.
-//! - `policy ule`: `slice=TIME`, `tick=TIME`.
+//! - `policy ule`: `slice=TIME`, `tick=TIME`, `balance=TIME` (0: never).
 //! - `costs`: `none` (no costs, before other settings); wake-ups of a worker by its idle state
 //!   (`spinning=DIST`, `napping=DIST`, `dozing=DIST`, `park=DIST`); the longest spin and the idle
 //!   times until which a worker naps and dozes (`spin=TIME`, `nap=TIME`, `doze=TIME`);
@@ -25,7 +25,8 @@
 //!   levels 0 to 4), `governor=SAMPLE/BUSY/SLOW` (time, permille, permille).
 //! - `flows NAME COUNT`: arrivals (`always`, `every=DIST`, `after=DIST`, `ring=TOKENS`);
 //!   `work=DIST`, `checkpoint=TIME|none`, `whole` (a slice ends only between jobs), `cache=KIB`,
-//!   `nice=`, `latnice=0|1|2|3`, `class=iso|normal|idle`, `tenant=`, `cpus=LIST`.
+//!   `nice=`, `latnice=0|1|2|3`, `class=iso|normal|idle`, `tenant=`, `cpus=LIST`,
+//!   `confine=TIME:LIST` (other CPUs from that time on, any number of times).
 //!
 //! `DIST` is `1ms`, `1ms..3ms` (uniform), `exp:1ms` (exponential, this mean), `8us~60us`
 //! (log-normal, median and 99th percentile), or nine times with slashes between them: the quantiles

@@ -1,6 +1,6 @@
 //! Applies the lines of a specification to an experiment.
 
-use refrain_policy::topology::{CpuId, Locality, Sharing, Topology, parse_list};
+use refrain_policy::topology::{CpuId, CpuMask, Locality, Sharing, Topology, parse_list};
 use refrain_policy::{
     Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, PreferredStripe, Scheme,
     TENANTS_MAX, TenantId, Tenants, Ule,
@@ -81,6 +81,7 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
                 let (key, text) = word.split_once('=').unwrap_or((word, ""));
                 match key {
                     "slice" => ule.slice_ns = value(key, text, time_ns)?,
+                    "balance" => ule.balance_ns = value(key, text, time_ns)?,
                     "tick" => ule.tick_ns = value(key, text, time_ns)?,
                     _ => return Err(format!("policy ule has no setting '{key}'")),
                 }
@@ -212,6 +213,12 @@ fn governor(text: &str) -> Option<Governor> {
     })
 }
 
+fn cpus(text: &str) -> Option<CpuMask> {
+    let numbers = Some(parse_list(text)).filter(|list| !list.is_empty())?;
+    let cpu = |number| CpuId::new(number as usize);
+    Some(numbers.into_iter().map(cpu).collect())
+}
+
 fn flow(group: &mut Group, word: &str) -> Outcome {
     let (key, text) = word.split_once('=').unwrap_or((word, ""));
     let entity = &mut group.entity;
@@ -246,12 +253,14 @@ fn flow(group: &mut Group, word: &str) -> Outcome {
             })?;
         }
         "cpus" => {
-            let list = |text: &str| Some(parse_list(text)).filter(|list| !list.is_empty());
-            let numbers = value(key, text, list)?;
-            entity.allowed = numbers
-                .into_iter()
-                .map(|number| CpuId::new(number as usize))
-                .collect();
+            entity.allowed = value(key, text, cpus)?;
+        }
+        "confine" => {
+            let at_and_cpus = |text: &str| {
+                let (at, list) = text.split_once(':')?;
+                Some((time_ns(at)?, cpus(list)?))
+            };
+            group.confinements.push(value(key, text, at_and_cpus)?);
         }
         _ => return Err(format!("flows have no setting '{key}'")),
     }

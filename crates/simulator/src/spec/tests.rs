@@ -13,7 +13,7 @@ fn every_setting_is_applied() {
     let text = "machine 2l2c4t ; policy bfs published interval=3ms base=carry lag=2ms interactive=2 prefer=own sharing=core tenants=on group_by_uid=4 iso=500\n\
         costs none switch=300ns spin=20us nap=50us doze=1ms napping=3us dozing=7us spinning=1ns/2ns/3ns/4ns/5ns/6ns/7ns/8us/9us park=8us~60us queue=60ns smt=620 move=3:2us reload=4:200ns governor=10ms/800/500\n\
         seed 7; run 2.5s # a comment\n\n\
-        flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 cache=64 whole\n\
+        flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 confine=1s:2-3 cache=64 whole\n\
         flows b 1 every=exp:5ms work=1us..2us; flows c 2 after=1ms; flows d 4 ring=2";
     let experiment = Experiment::from_spec(text).unwrap();
     let Scheme::Bfs(bfs) = &experiment.policy else {
@@ -72,6 +72,10 @@ fn every_setting_is_applied() {
         (Latency::Exquisite, 5)
     );
     assert_eq!(a.entity.allowed.to_string(), "0-1,3");
+    let [(at_ns, cpus)] = a.confinements[..] else {
+        panic!("{:?}", a.confinements)
+    };
+    assert_eq!((at_ns, cpus.to_string().as_str()), (1_000_000_000, "2-3"));
     assert_eq!(
         b.arrivals,
         Arrivals::Every(Distribution::Exponential(5_000_000))
@@ -111,6 +115,7 @@ fn errors_name_the_line_and_the_setting() {
         ("flows a 1 latnice=4", 1, "latnice"),
         ("flows a 1 class=fast", 1, "class"),
         ("flows a 1 cpus=", 1, "cpus"),
+        ("flows a 1 confine=1-2", 1, "confine"),
         ("nonsense", 1, "nonsense"),
     ] {
         let error = Experiment::from_spec(text).unwrap_err();
