@@ -5,19 +5,24 @@
 //! arrive in any order: only the coordinator has to take care that the result is deterministic.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
 
-use crate::crew_queue::{CrewQueue, ThreadGroup, run};
+use crate::crew_events::{Events, run};
 use crate::error::JobPanicked;
-use crate::executor::{CrewWorker, Executor, current_executor};
+use crate::executor::{Executor, ExternalThreads, current_executor};
+use crate::input_lane::InputLane;
 use crate::lane::Lane;
 use crate::pool::borrowed::{BorrowedJobs, with_borrowed_jobs};
-use crate::pool::job::Step;
+use crate::pool::job::{JobBody, Step};
+use crate::pool::state::current::current_worker;
+use crate::pool::state::domain::Flow;
 use crate::pool::worker_pool::{Options, Pool};
+use crate::thread::class::KernelClass;
 use crate::thread::kernel;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
@@ -26,36 +31,42 @@ use crate::thread::start::start;
 ///
 /// It is not `Sync`: there is one coordinator.
 pub struct Crew<'crew, 'env: 'crew, E> {
-    queue: Arc<CrewQueue<'env, E>>,
+    events: Arc<Events<E>>,
+    input: Arc<InputLane<E>>,
     borrowed: &'crew BorrowedJobs<'env>,
     threads: usize,
-    /// The installed pool or threads; `None`: the crew starts its own pool with the first job.
+    /// The installed pool or threads; `None`: the pool of the process.
     executor: Option<Executor>,
-    own_pool: OnceCell<Option<Pool>>,
-    settings: ThreadSettings,
-    /// The compute workers; a worker that is a flow runs one job in each step. Without workers, the
-    /// coordinator runs the jobs in `next`.
-    workers: RefCell<Vec<CrewWorker>>,
-    /// The threads of the groups that block. If the system refuses one, it is not requested again.
-    group_threads: [Cell<GroupThread>; ThreadGroup::COUNT],
+    /// Selected with the first compute job.
+    compute: OnceCell<Compute>,
+    own_pool: OnceCell<Pool>,
+    input_thread: RefCell<InputThread>,
     in_flight: Cell<usize>,
-    handles: RefCell<Vec<JoinHandle<()>>>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum GroupThread {
+/// Where the compute jobs of a crew run.
+enum Compute {
+    /// A flow for each lane; the policy decides between them and all other flows of the pool.
+    Flows([Flow; Lane::COMPUTING.len()]),
+    ExternalThreads(Arc<dyn ExternalThreads>),
+    /// The coordinator runs them itself, in [`Crew::next`].
+    Caller(RefCell<[VecDeque<JobBody>; Lane::COMPUTING.len()]>),
+}
+
+#[derive(Default)]
+enum InputThread {
     #[default]
     NotStarted,
-    Running,
-    /// The system refused it.
+    Running(JoinHandle<()>),
+    /// The system refused it; it is not asked again.
     Refused,
 }
 
-/// Closes the queue when the body ends, also by a panic. Otherwise the crew would wait forever for
-/// jobs that borrow.
-struct CloseOnDrop<'queue, 'env, E>(&'queue CrewQueue<'env, E>);
+/// Drops the unstarted jobs when the body ends, also by a panic. Otherwise the crew would wait
+/// until they have run.
+struct CloseOnDrop<'a, 'crew, 'env, E>(&'a Crew<'crew, 'env, E>);
 
-impl<E> Drop for CloseOnDrop<'_, '_, E> {
+impl<E> Drop for CloseOnDrop<'_, '_, '_, E> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -67,15 +78,17 @@ impl<E> Drop for CloseOnDrop<'_, '_, E> {
 /// have not started are dropped, running jobs are finished, and events that were not taken are
 /// dropped.
 ///
-/// With `threads` 0 no thread is started: [`Crew::next`] runs the jobs on the calling thread, in a
-/// fixed order. The same happens to lanes whose thread the operating system refuses, so a crew
-/// works, slowly, without any thread.
+/// With `threads` 0 no thread is used: [`Crew::next`] runs the jobs on the calling thread, in a
+/// fixed order. The same happens in a job of a pool, and to lanes whose thread the operating system
+/// refuses, so a crew works, slowly, without any thread.
 ///
-/// Its own threads have the scheduling class of the calling thread: work begun in the background
+/// The compute jobs run in the [pool of the process](Pool::of_process), beside those of other
+/// crews, or in a pool of the crew's own if it is to have more threads than that. Inside
+/// [`install`](crate::install) they run in the installed pool, inside
+/// [`install_on`](crate::install_on) on the installed threads.
+///
+/// The crew has the scheduling class of the calling thread: work begun in the background
 /// ([`in_background`](crate::in_background)) stays there.
-///
-/// Inside [`install`](crate::install) the compute workers are flows of the installed pool, at most
-/// one per pool worker. Inside [`install_on`](crate::install_on) they are the installed threads.
 pub fn crew<'env, E, R>(threads: usize, body: impl FnOnce(&Crew<'_, 'env, E>) -> R) -> R
 where
     E: Send + 'env,
@@ -86,35 +99,35 @@ where
         None => threads,
     };
     with_borrowed_jobs(|borrowed| {
+        let events = Arc::new(Events::new(threads));
         let crew = Crew {
-            queue: Arc::new(CrewQueue::new()),
+            input: Arc::new(InputLane::new(&events)),
+            events,
             borrowed,
             threads,
             executor,
+            compute: OnceCell::new(),
             own_pool: OnceCell::new(),
-            settings: ThreadSettings::of_process(kernel::current_class()),
-            workers: RefCell::default(),
-            group_threads: Default::default(),
+            input_thread: RefCell::default(),
             in_flight: Cell::new(0),
-            handles: RefCell::default(),
         };
         let result = {
-            let _close = CloseOnDrop(&crew.queue);
+            let _close = CloseOnDrop(&crew);
             body(&crew)
         };
         // The borrows end when the jobs are dropped. Joining also waits for the last destructors of
-        // the threads.
-        for handle in crew.handles.take() {
-            // The threads catch the panics of their jobs.
-            let _ = handle.join();
+        // the thread.
+        if let InputThread::Running(thread) = crew.input_thread.take() {
+            // It catches the panics of its jobs.
+            let _ = thread.join();
         }
         result
     })
 }
 
 impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
-    /// Queues `job`. The jobs of a lane start in the order of their submission. Among the compute
-    /// lanes, a worker takes the job of the most urgent lane.
+    /// Queues `job`. The jobs of a lane start in the order of their submission; the policy decides
+    /// between the lanes.
     ///
     /// The queue is not bounded: the coordinator limits the number of jobs in flight, by their
     /// memory.
@@ -123,101 +136,131 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         if lane == Lane::Input {
             return self.submit_input(job);
         }
-        if let Some(worker) = self.queue.push(lane, Box::new(job)) {
-            return self.run_worker(worker);
-        }
-        match ThreadGroup::of(lane) {
-            ThreadGroup::Compute => self.add_worker(),
-            group => self.start_group_thread(group),
+        self.events.count_submitted();
+        let body = self.compute_body(lane, job);
+        match self.compute.get_or_init(|| self.select_compute()) {
+            Compute::Flows(flows) => flows[lane as usize].submit_body(body),
+            Compute::ExternalThreads(threads) => spawn(&**threads, body),
+            Compute::Caller(lanes) => lanes.borrow_mut()[lane as usize].push_back(body),
         }
     }
 
-    /// Queues a job that may be suspended. Its coroutine knows no lifetimes, so the job delivers
-    /// its event itself.
+    fn compute_body(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) -> JobBody {
+        let events = Arc::clone(&self.events);
+        let mut job = Some(job);
+        self.borrowed.without_lifetime(Box::new(move || {
+            if let Some(job) = job.take() {
+                events.count_started();
+                events.deliver_computed(run(lane, job));
+            }
+            Step::Done
+        }))
+    }
+
+    /// Queues a job that may be suspended.
     fn submit_input(&self, job: impl FnOnce() -> E + Send + 'env) {
-        let queue = Arc::clone(&self.queue);
+        let events = Arc::clone(&self.events);
         let mut job = Some(job);
         let body = self.borrowed.without_lifetime(Box::new(move || {
             if let Some(job) = job.take() {
-                queue.deliver(ThreadGroup::Input, Ok(job()));
+                events.deliver(Ok(job()));
             }
             Step::Done
         }));
-        self.queue.push_input(body);
-        self.start_group_thread(ThreadGroup::Input);
+        self.input.push(body);
+        self.start_input_thread();
     }
 
+    fn start_input_thread(&self) {
+        let mut thread = self.input_thread.borrow_mut();
+        if self.threads == 0 || !matches!(*thread, InputThread::NotStarted) {
+            return;
+        }
+        let input = Arc::clone(&self.input);
+        let mut serve = self.borrowed.without_lifetime(Box::new(move || {
+            input.serve();
+            Step::Done
+        }));
+        let body = move || {
+            serve();
+        };
+        let settings = ThreadSettings::of_process(kernel::current_class());
+        *thread = match start(&settings, "input", body) {
+            Ok(handle) => InputThread::Running(handle),
+            Err(_) => InputThread::Refused,
+        };
+    }
+}
+
+/// The class of work that the calling thread begins.
+fn current_class() -> Class {
+    match kernel::current_class() {
+        KernelClass::Normal => Class::Normal,
+        KernelClass::Idle => Class::Idle,
+    }
+}
+
+fn spawn(threads: &dyn ExternalThreads, mut body: JobBody) {
+    threads.spawn(Box::new(move || {
+        body();
+    }));
+}
+
+impl<E> Crew<'_, '_, E> {
     /// Whether jobs of [`Lane::Input`] are suspended while they wait for descriptors
     /// ([`suspend_until_readable`](crate::suspend_until_readable)), so that none delays another.
     /// False without a thread or memory for their stacks. Known once a job was submitted there.
     pub fn suspends_input(&self) -> bool {
-        self.group_threads[ThreadGroup::Input as usize].get() == GroupThread::Running
-            && !self.queue.input_blocks()
+        self.has_input_thread() && !self.input.blocks()
     }
 
-    /// Lets this worker run jobs until it finds none.
-    fn run_worker(&self, worker: usize) {
-        let queue = Arc::clone(&self.queue);
-        let job = self
-            .borrowed
-            .without_lifetime(Box::new(move || queue.run_step(worker)));
-        if let Some(worker) = self.workers.borrow().get(worker) {
-            worker.submit_steps(job);
-        }
+    fn has_input_thread(&self) -> bool {
+        matches!(*self.input_thread.borrow(), InputThread::Running(_))
     }
 
-    /// Adds a worker, if the limit allows it and there is work for it.
-    // Workers, and with them threads, are added with the work: a crew for a small file never makes
-    // threads that it cannot use.
-    fn add_worker(&self) {
-        if self.workers.borrow().len() >= self.threads.min(self.in_flight()) {
-            return;
+    fn select_compute(&self) -> Compute {
+        // A job that waited for other workers of its pool could wait forever.
+        if self.threads == 0 || current_worker().is_some() {
+            return Compute::Caller(RefCell::default());
         }
-        let worker = match &self.executor {
-            Some(executor) => executor.new_worker(),
-            None => match self.own_pool.get_or_init(|| self.start_pool()) {
-                Some(pool) => CrewWorker::Flow(pool.flow(Entity::new(Class::Normal))),
-                None => return,
+        let flows = |pool: &Pool, entity: Entity| {
+            let entities = Lane::COMPUTING.map(|lane| lane.entity(entity));
+            Compute::Flows(pool.parallel_flows(entities, self.threads))
+        };
+        match &self.executor {
+            Some(Executor::Pool { pool, entity }) => flows(pool, *entity),
+            Some(Executor::ExternalThreads(threads)) => {
+                Compute::ExternalThreads(Arc::clone(threads))
+            }
+            None => match self.default_pool() {
+                Some(pool) => flows(pool, Entity::new(current_class())),
+                None => Compute::Caller(RefCell::default()),
             },
-        };
-        let number = self.queue.add_worker();
-        self.workers.borrow_mut().push(worker);
-        self.run_worker(number);
-    }
-
-    /// Starts its own pool; `None` if the system refuses threads.
-    fn start_pool(&self) -> Option<Pool> {
-        Pool::start_with(Options::with_workers(self.threads), self.settings.clone()).ok()
-    }
-
-    fn start_group_thread(&self, group: ThreadGroup) {
-        let thread = &self.group_threads[group as usize];
-        if self.threads == 0 || thread.get() != GroupThread::NotStarted {
-            return;
-        }
-        let queue = Arc::clone(&self.queue);
-        let mut serve = self.borrowed.without_lifetime(Box::new(move || {
-            match group {
-                ThreadGroup::Input => queue.serve_input(),
-                group => queue.serve(group),
-            }
-            Step::Done
-        }));
-        let name = format!("{group:?}").to_lowercase();
-        let body = move || {
-            serve();
-        };
-        match start(&self.settings, &name, body) {
-            Ok(handle) => {
-                self.handles.borrow_mut().push(handle);
-                thread.set(GroupThread::Running);
-            }
-            Err(_) => thread.set(GroupThread::Refused),
         }
     }
-}
 
-impl<E> Crew<'_, '_, E> {
+    /// The pool of the process, or one of its own if that is too small. `None` if the system
+    /// refuses threads.
+    fn default_pool(&self) -> Option<&Pool> {
+        match Pool::of_process() {
+            Ok(pool) if pool.workers() >= self.threads => Some(pool),
+            _ => {
+                let pool = Pool::start(Options::with_workers(self.threads)).ok()?;
+                Some(self.own_pool.get_or_init(|| pool))
+            }
+        }
+    }
+
+    /// Drops the jobs that have not started.
+    fn close(&self) {
+        match self.compute.get() {
+            Some(Compute::Flows(flows)) => flows.iter().for_each(|flow| _ = flow.cancel()),
+            Some(Compute::Caller(lanes)) => drop(lanes.take()),
+            Some(Compute::ExternalThreads(_)) | None => {}
+        }
+        self.input.close();
+    }
+
     /// Waits for the next job to complete and returns its event, in the order of completion.
     /// Returns `None` when nothing is in flight, so it does not wait forever.
     pub fn next(&self) -> Option<Result<E, JobPanicked>> {
@@ -233,10 +276,11 @@ impl<E> Crew<'_, '_, E> {
 
     /// Returns the event of a completed job, if there is one; never waits for a worker.
     pub fn try_next(&self) -> Option<Result<E, JobPanicked>> {
-        let outcome = self
-            .queue
-            .try_outcome()
-            .or_else(|| self.run_without_worker())?;
+        let mut outcome = self.events.try_take();
+        if outcome.is_none() && self.run_here() {
+            outcome = self.events.try_take();
+        }
+        let outcome = outcome?;
         self.in_flight.set(self.in_flight.get() - 1);
         Some(outcome)
     }
@@ -248,7 +292,7 @@ impl<E> Crew<'_, '_, E> {
 
     /// The number of submitted jobs that have not started.
     pub fn queued(&self) -> usize {
-        self.queue.queued()
+        self.events.unstarted() + self.input.unstarted()
     }
 
     /// The largest number of compute workers.
@@ -263,25 +307,28 @@ impl<E> Crew<'_, '_, E> {
         if let Some(outcome) = self.try_next() {
             return Some(outcome);
         }
-        let outcome = self.queue.wait_for_outcome(timeout)?;
+        let outcome = self.events.wait(timeout)?;
         self.in_flight.set(self.in_flight.get() - 1);
         Some(outcome)
     }
 
-    /// Runs one job of a group that has no worker, on the calling thread.
-    fn run_without_worker(&self) -> Option<Result<E, JobPanicked>> {
-        let without_worker = |group: &ThreadGroup| match group {
-            ThreadGroup::Compute => self.workers.borrow().is_empty(),
-            _ => self.group_threads[*group as usize].get() != GroupThread::Running,
-        };
-        let mut groups = ThreadGroup::DRAIN_ORDER.into_iter().filter(without_worker);
-        groups.find_map(|group| match group {
-            ThreadGroup::Input => {
-                self.queue.run_input(self.queue.take_input()?);
-                self.queue.try_outcome()
+    /// Runs one job that no thread runs, on the calling thread: reads last, so that the least data
+    /// is in flight. Returns whether there was one.
+    fn run_here(&self) -> bool {
+        let job = match self.compute.get() {
+            Some(Compute::Caller(lanes)) => {
+                let mut lanes = lanes.borrow_mut();
+                lanes.iter_mut().find_map(VecDeque::pop_front)
             }
-            group => self.queue.take(group).map(|(lane, job)| run(lane, job)),
-        })
+            _ => None,
+        };
+        match job {
+            Some(mut job) => {
+                job();
+                true
+            }
+            None => !self.has_input_thread() && self.input.run_next_here(),
+        }
     }
 }
 

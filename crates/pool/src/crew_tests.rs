@@ -95,13 +95,7 @@ fn without_threads_all_jobs_run_on_the_caller_in_a_fixed_order() {
     let here = std::thread::current().id();
     let order = crew(0, |crew| {
         for number in 0..2 {
-            for lane in [
-                Lane::Input,
-                Lane::Background,
-                Lane::Normal,
-                Lane::Urgent,
-                Lane::Output,
-            ] {
+            for lane in [Lane::Input, Lane::Background, Lane::Normal, Lane::Urgent] {
                 crew.submit(lane, move || (lane, number, std::thread::current().id()));
             }
         }
@@ -115,13 +109,7 @@ fn without_threads_all_jobs_run_on_the_caller_in_a_fixed_order() {
     let lanes: Vec<Lane> = order.iter().map(|event| event.0).collect();
     assert_eq!(
         lanes.chunks(2).map(|pair| pair[0]).collect::<Vec<_>>(),
-        [
-            Lane::Output,
-            Lane::Urgent,
-            Lane::Normal,
-            Lane::Background,
-            Lane::Input
-        ]
+        [Lane::Urgent, Lane::Normal, Lane::Background, Lane::Input]
     );
     assert!(order.chunks(2).all(|pair| (pair[0].1, pair[1].1) == (0, 1)));
 }
@@ -190,7 +178,7 @@ fn a_panicking_body_does_not_hang() {
     let dropped = AtomicUsize::new(0);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         crew(2, |crew| {
-            for lane in [Lane::Normal, Lane::Input, Lane::Output] {
+            for lane in [Lane::Normal, Lane::Input] {
                 let owned = Counted(&dropped);
                 crew.submit(lane, || drop(owned));
             }
@@ -198,36 +186,63 @@ fn a_panicking_body_does_not_hang() {
         })
     }));
     assert!(result.is_err());
-    assert_eq!(dropped.into_inner(), 3);
+    assert_eq!(dropped.into_inner(), 2);
 }
 
-/// An input and an output that block forever would stop a crew that ran them on compute workers.
+/// An input that blocks forever would stop a crew that ran it on compute workers.
 #[test]
-fn blocking_input_and_output_take_no_compute_worker() {
+fn blocking_input_takes_no_compute_worker() {
     let _alone = alone();
     let (end_input, input) = mpsc::channel::<()>();
-    let (end_output, output) = mpsc::channel::<()>();
-    // The body owns the ends of the channels: if it fails, it drops them, which ends the blocked
-    // jobs.
+    // The body owns the end of the channel: if it fails, it drops it, which ends the blocked job.
     crew(1, move |crew| {
         crew.submit(Lane::Input, move || input.recv().map_or(0, |()| 1));
-        crew.submit(Lane::Output, move || output.recv().map_or(0, |()| 2));
         crew.submit(Lane::Input, || 3);
         for _ in 0..10 {
             crew.submit(Lane::Background, || 10);
             assert_eq!(crew.next(), Some(Ok(10)));
         }
-        // Both threads may start late.
+        // The thread may start late.
         while crew.queued() > 1 {
             std::thread::yield_now();
         }
-        assert_eq!((crew.queued(), crew.in_flight()), (1, 3));
-        end_output.send(()).unwrap();
-        assert_eq!(crew.next(), Some(Ok(2)));
+        assert_eq!((crew.queued(), crew.in_flight()), (1, 2));
         end_input.send(()).unwrap();
         assert_eq!(crew.next(), Some(Ok(1)));
         assert_eq!(crew.next(), Some(Ok(3)));
     });
+}
+
+/// A crew of one thread uses one worker of the process's pool, however many it has, and two crews
+/// use two.
+#[cfg(not(loom))]
+#[test]
+fn a_crew_has_no_more_threads_than_it_asked_for() {
+    let running = AtomicUsize::new(0);
+    let most = AtomicUsize::new(0);
+    let work = |limit: usize| {
+        crew(limit, |crew| {
+            for number in 0..60 {
+                let lane = Lane::COMPUTING[number % 3];
+                crew.submit(lane, || {
+                    let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(1));
+                    running.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+            drain(crew);
+        });
+    };
+    work(1);
+    assert_eq!(most.swap(0, Ordering::SeqCst), 1);
+    work(5);
+    assert!((2..=5).contains(&most.swap(0, Ordering::SeqCst)));
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(1));
+        work(1);
+    });
+    assert!(most.into_inner() <= 2);
 }
 
 #[test]
@@ -296,14 +311,8 @@ fn stress(seed: u64) {
         let mut in_flight = 0;
         for _ in 0..next_random(400) {
             if next_random(3) > 0 {
-                let lanes = [
-                    Lane::Urgent,
-                    Lane::Normal,
-                    Lane::Background,
-                    Lane::Input,
-                    Lane::Output,
-                ];
-                let lane = lanes[next_random(5) as usize];
+                let lanes = [Lane::Urgent, Lane::Normal, Lane::Background, Lane::Input];
+                let lane = lanes[next_random(4) as usize];
                 let (id, spin, panics_itself) = (submitted, next_random(300), next_random(16) == 0);
                 let owned = Counted(&dropped);
                 crew.submit(lane, move || {

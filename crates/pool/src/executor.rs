@@ -12,9 +12,7 @@ use std::thread::scope;
 
 use refrain_policy::{Class, Entity};
 
-use crate::pool::job::{JobBody, Step};
 use crate::pool::state::current::current_worker;
-use crate::pool::state::domain::Flow;
 use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
@@ -36,35 +34,11 @@ pub(crate) enum Executor {
     ExternalThreads(Arc<dyn ExternalThreads>),
 }
 
-pub(crate) enum CrewWorker {
-    Flow(Flow),
-    ExternalThreads(Arc<dyn ExternalThreads>),
-}
-
 impl Executor {
     pub(crate) fn workers(&self) -> usize {
         match self {
             Executor::Pool { pool, .. } => pool.workers(),
             Executor::ExternalThreads(threads) => threads.count(),
-        }
-    }
-
-    pub(crate) fn new_worker(&self) -> CrewWorker {
-        match self {
-            Executor::Pool { pool, entity } => CrewWorker::Flow(pool.flow(*entity)),
-            Executor::ExternalThreads(threads) => CrewWorker::ExternalThreads(Arc::clone(threads)),
-        }
-    }
-}
-
-impl CrewWorker {
-    /// Calls `steps` until it returns [`Step::Done`]. Between two calls a flow can be preempted.
-    pub(crate) fn submit_steps(&self, mut steps: JobBody) {
-        match self {
-            CrewWorker::Flow(flow) => flow.submit_steps(steps),
-            CrewWorker::ExternalThreads(threads) => {
-                threads.spawn(Box::new(move || while let Step::Again = steps() {}));
-            }
         }
     }
 }
@@ -73,15 +47,9 @@ thread_local! {
     static EXECUTOR: RefCell<Option<Executor>> = const { RefCell::new(None) };
 }
 
-/// The executor for a crew that begins on this thread; `None`: its own pool.
-///
-/// A job of a pool gets none: its crew would wait for workers that may need the thread on which it
-/// waits.
+/// The executor for a crew that begins on this thread; `None`: the pool of the process.
 pub(crate) fn current_executor() -> Option<Executor> {
-    match current_worker() {
-        Some(_) => None,
-        None => EXECUTOR.with_borrow(Clone::clone),
-    }
+    EXECUTOR.with_borrow(Clone::clone)
 }
 
 struct Restore(Option<Executor>);

@@ -37,11 +37,12 @@ pub mod cancel;
 #[cfg(not(loom))]
 pub mod coroutine;
 pub mod crew;
-mod crew_queue;
+mod crew_events;
 mod error;
 mod executor;
 mod held_locks;
 pub mod idle;
+mod input_lane;
 mod lane;
 pub mod lock;
 pub mod once;

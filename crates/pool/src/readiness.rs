@@ -119,7 +119,7 @@ impl SuspendedJobs {
 
     fn enter(&mut self, coroutine: Coroutine<()>) -> TurnEnd {
         let start_ns = trace::begin();
-        // AssertUnwindSafe: what the job owned was dropped; see `crew_queue::run`.
+        // AssertUnwindSafe: what the job owned was dropped; see `crew_events::run`.
         match catch_unwind(AssertUnwindSafe(|| coroutine.enter())) {
             Err(payload) => TurnEnd::Panicked(payload),
             Ok(Ok(Entered::Suspended)) => {

@@ -11,8 +11,9 @@ use refrain_sync::fence;
 
 use super::state::context::WorkerContext;
 use super::state::current::with_current;
-use super::state::domain::{Domain, Flow, FlowPhase, QueueEntry};
+use super::state::domain::{Domain, Flow, QueueEntry};
 use super::state::requests::PREEMPT;
+use super::state::turn_limit::TurnLimit;
 use super::state::view::View;
 
 impl Domain {
@@ -28,11 +29,12 @@ impl Domain {
     }
 
     /// Takes the next entry for a worker. If `before` is the key of a running flow, only an entry
-    /// that precedes it.
+    /// that precedes it. `counted` is the limit of which the worker already has a turn.
     pub(crate) fn take(
         &self,
         cpu: CpuId,
         before: Option<Key>,
+        counted: Option<&TurnLimit>,
         view: &View<'_>,
     ) -> Option<QueueEntry> {
         let mut tried = CpuMask::EMPTY;
@@ -41,7 +43,7 @@ impl Domain {
         while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
             let found = queue.take(rank, limit, |entry| {
-                entry.is_allowed(&self.policy, view, cpu)
+                entry.is_allowed(&self.policy, view, cpu) && entry.try_begin_turn(counted)
             });
             if found.is_some() {
                 self.trace_length();
@@ -101,8 +103,10 @@ impl Domain {
         });
     }
 
-    /// Wakes another worker if more is queued, after a worker has left the idle set with work.
+    /// Wakes another worker if more is queued: after a worker has left the idle set with work, and
+    /// after a limit that held entries back has room again.
     pub(crate) fn pass_on(self: &Arc<Self>) {
+        fence(Ordering::SeqCst);
         if self.has_waiting()
             && let Some(cpu) = self.idle.claim_any(&CpuMask::ALL)
         {
@@ -179,7 +183,11 @@ impl WorkerContext {
     pub(crate) fn take(&self, before: Option<Key>) -> Option<QueueEntry> {
         self.requeue_next();
         let view = self.domain.view_at(self.last_ns());
-        self.domain.take(self.cpu, before, &view)
+        let running = self.flow();
+        let counted = running
+            .as_ref()
+            .and_then(|flow| flow.shared.limit.as_deref());
+        self.domain.take(self.cpu, before, counted, &view)
     }
 
     /// Whether a flow was handed over that precedes all others and thus skips the stripe.
@@ -196,7 +204,8 @@ impl WorkerContext {
         let view = self.domain.view_at(self.last_ns());
         let place = Placement::Queue(view.stripe_of(self.cpu));
         let mut state = flow.shared.state.lock();
-        state.phase = FlowPhase::Queued;
+        state.turns = 0;
+        state.is_queued = true;
         state.mailbox.push_front(body);
         let allowed = state.entity.allowed;
         drop(state);

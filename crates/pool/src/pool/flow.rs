@@ -7,7 +7,7 @@ use refrain_trace::EventKind;
 use super::borrowed::with_borrowed_jobs;
 use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
 use super::state::current::with_current;
-use super::state::domain::{Flow, FlowPhase, QueueEntry};
+use super::state::domain::{Flow, QueueEntry};
 use crate::trace;
 
 impl Flow {
@@ -94,7 +94,8 @@ impl Flow {
     fn submit_from(&self, body: JobBody, is_sync: bool) {
         let domain = &self.shared.domain;
         let mut state = self.shared.state.lock();
-        if state.phase != FlowPhase::Asleep {
+        let is_serial = self.shared.limit.is_none();
+        if state.is_queued || is_serial && state.turns > 0 {
             return state.mailbox.push_back(body);
         }
         trace::instant(EventKind::Ready, self.shared.number, || 0);
@@ -102,11 +103,11 @@ impl Flow {
         let waker = caller.map(|(cpu, _)| cpu);
         let view = domain.view_at(caller.map_or_else(|| domain.now_ns(), |(_, last_ns)| last_ns));
         let place = domain.policy.wake(&mut state.entity, waker, is_sync, &view);
-        let may_be_next = is_sync && matches!(place, Placement::Queue(_));
+        let may_be_next = is_sync && is_serial && matches!(place, Placement::Queue(_));
         let next_on =
             waker.filter(|cpu| may_be_next && domain.policy.may_take(&state.entity, *cpu, &view));
         if let Some(cpu) = next_on {
-            state.phase = FlowPhase::Running;
+            state.turns = 1;
             let grant = domain.policy.run(&mut state.entity, cpu, &view);
             let key = domain.policy.key(&state.entity, &view);
             let nice = state.entity.nice;
@@ -118,7 +119,7 @@ impl Flow {
             });
             return;
         }
-        state.phase = FlowPhase::Queued;
+        state.is_queued = true;
         state.mailbox.push_back(body);
         let key = domain.policy.key(&state.entity, &view);
         let allowed = state.entity.allowed;
@@ -132,7 +133,7 @@ impl std::fmt::Debug for Flow {
         let state = self.shared.state.lock();
         formatter
             .debug_struct("Flow")
-            .field("phase", &state.phase)
+            .field("turns", &state.turns)
             .field("queued", &state.mailbox.len())
             .field("entity", &state.entity)
             .finish()

@@ -1,5 +1,6 @@
 //! The pool as its users see it.
 
+use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::state::current::with_current;
 use super::state::domain::{Domain, DomainPlan, EntryPoints, Flow, TimerJob};
 use super::state::requests::MEASURE;
 use super::state::ticker::TickerWaker;
+use super::state::turn_limit::TurnLimit;
 use super::{ticker_loop, worker};
 use crate::error::Error;
 use crate::thread::class::KernelClass;
@@ -72,6 +74,22 @@ impl Pool {
         Pool::start_with(options, ThreadSettings::of_process(KernelClass::Normal))
     }
 
+    /// The pool of the process, for all who make no pool of their own: one worker for each
+    /// processor that the process may use when it is first needed. It is never closed.
+    ///
+    /// # Errors
+    /// [`Error::ThreadUnavailable`] when the system refuses the first thread; a later call tries
+    /// again.
+    pub fn of_process() -> Result<&'static Arc<Pool>, Error> {
+        static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+        if let Some(pool) = POOL.get() {
+            return Ok(pool);
+        }
+        let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let pool = Pool::start(Options::with_workers(workers))?;
+        Ok(POOL.get_or_init(|| Arc::new(pool)))
+    }
+
     pub(crate) fn start_with(options: Options, settings: ThreadSettings) -> Result<Pool, Error> {
         let pool = Pool {
             normal: new_domain(&options, "worker", settings.clone()),
@@ -90,11 +108,26 @@ impl Pool {
     /// `SCHED_IDLE`): other flows get the processor at once, whether or not the idle jobs pass
     /// checkpoints. Where there is no such class they run on the normal workers, after all others.
     pub fn flow(&self, entity: Entity) -> Flow {
+        self.new_flow(entity, None)
+    }
+
+    /// Makes a group of flows whose jobs may run at the same time, on at most `turns_max` workers
+    /// (at least one) for the whole group. The jobs of one flow start in the order of their
+    /// submission.
+    pub fn parallel_flows<const COUNT: usize>(
+        &self,
+        entities: [Entity; COUNT],
+        turns_max: usize,
+    ) -> [Flow; COUNT] {
+        let limit = Arc::new(TurnLimit::new(turns_max));
+        entities.map(|entity| self.new_flow(entity, Some(Arc::clone(&limit))))
+    }
+
+    fn new_flow(&self, mut entity: Entity, limit: Option<Arc<TurnLimit>>) -> Flow {
         let domain = match entity.class {
             Class::Idle => self.idle_domain(),
             Class::Iso | Class::Normal => &self.normal,
         };
-        let mut entity = entity;
         let parent = with_current(|worker| {
             let worker = worker?;
             Arc::ptr_eq(&worker.domain, domain).then(|| worker.flow())?
@@ -106,7 +139,7 @@ impl Pool {
             }),
             None => domain.policy.admit(&mut entity, None, &view),
         }
-        Flow::new(Arc::clone(domain), entity)
+        Flow::new(Arc::clone(domain), entity, limit)
     }
 
     /// The number of workers of the normal class.

@@ -11,6 +11,7 @@ use super::domain::{Domain, Flow};
 use super::handle_cache::HandleCache;
 use super::lock_owner::LockOwnerId;
 use super::next_flow::NextFlow;
+use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 use crate::pool::fork::Forks;
 
@@ -51,6 +52,8 @@ pub(crate) struct WorkerContext {
     pub(crate) handles: HandleCache,
     /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
+    /// The limit that has counted the turn below the running one.
+    pub(crate) counted: RefCell<Option<Arc<TurnLimit>>>,
     clock: TickClock,
 }
 
@@ -70,6 +73,7 @@ impl WorkerContext {
             next: NextFlow::default(),
             handles: HandleCache::default(),
             uncharged: RefCell::new(None),
+            counted: RefCell::new(None),
             clock: TickClock::default(),
         }
     }

@@ -2,8 +2,8 @@
 //! flows that run on it. The types refer to each other, so they share this file.
 //!
 //! A flow carries its deadline and its slice across its sleeps (both are in its [`Entity`]); its
-//! jobs have neither. Its jobs run one at a time, in the order of their submission, on the worker
-//! that the policy selects.
+//! jobs have neither. Its jobs start in the order of their submission, on the workers that the
+//! policy selects: one at a time, or, if the flow is parallel, on several workers at once.
 //!
 //! ```text
 //!             submit                    a worker takes it
@@ -20,6 +20,10 @@
 //! Phase, mailbox and entity are behind one lock, so the step to ASLEEP and a submission exclude
 //! each other. The worker that runs a flow finds a job that arrives while the flow is QUEUED or
 //! RUNNING; a job that arrives later queues the flow. A flow that sleeps has no jobs.
+//!
+//! A parallel flow can be QUEUED and RUNNING at once: it is queued as long as it has jobs, and each
+//! worker that takes it queues it again for the next one. A group of parallel flows may be limited
+//! to fewer workers than the domain has ([`TurnLimit`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +39,7 @@ use super::idle_set::IdleSet;
 use super::shared_tasks::SharedTasks;
 use super::ticker::Ticker;
 use super::timers::Timers;
+use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
 use crate::pool::job::{self, JobBody, JobError};
@@ -157,16 +162,12 @@ impl Domain {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FlowPhase {
-    Asleep,
-    Queued,
-    Running,
-}
-
 pub(crate) struct FlowState {
     pub(crate) entity: Entity,
-    pub(crate) phase: FlowPhase,
+    /// Whether an entry for it is in a stripe, or it is the next flow of a worker.
+    pub(crate) is_queued: bool,
+    /// The workers that run it now; at most one, unless the flow is parallel.
+    pub(crate) turns: u32,
     pub(crate) mailbox: VecDeque<JobBody>,
     /// The first panic of a job that has no handle.
     pub(crate) panic: Option<JobError>,
@@ -184,6 +185,9 @@ pub(crate) struct FlowShared {
     pub(crate) state: ShortLock<FlowState>,
     /// Forks of its joins and jobs of its scopes that other workers may take.
     pub(crate) tasks: SharedTasks,
+    /// `None`: its jobs run one at a time. Otherwise it is parallel: any number of workers run it,
+    /// within the limit of its group.
+    pub(crate) limit: Option<Arc<TurnLimit>>,
 }
 
 /// A stream of jobs that the policy schedules. Clones are handles of the same flow.
@@ -217,19 +221,21 @@ pub struct TimerJob {
 }
 
 impl Flow {
-    pub(crate) fn new(domain: Arc<Domain>, entity: Entity) -> Flow {
+    pub(crate) fn new(domain: Arc<Domain>, entity: Entity, limit: Option<Arc<TurnLimit>>) -> Flow {
         Flow {
             shared: Arc::new(FlowShared {
                 number: refrain_trace::new_flow(),
                 domain,
                 state: ShortLock::new(FlowState {
                     entity,
-                    phase: FlowPhase::Asleep,
+                    is_queued: false,
+                    turns: 0,
                     mailbox: VecDeque::new(),
                     panic: None,
                     helped_ns: 0,
                 }),
                 tasks: SharedTasks::default(),
+                limit,
             }),
         }
     }
@@ -245,7 +251,7 @@ impl Flow {
     /// Drops all jobs: the pool has closed and will not run them.
     pub(crate) fn abandon(&self) {
         let mut state = self.shared.state.lock();
-        state.phase = FlowPhase::Asleep;
+        state.is_queued = false;
         let unstarted = std::mem::take(&mut state.mailbox);
         drop(state);
         // A job whose drop panics must not prevent dropping the others.

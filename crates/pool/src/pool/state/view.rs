@@ -4,6 +4,7 @@ use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Key, Ledger, Nice, Policy};
 
 use super::domain::{Domain, QueueEntry};
+use super::turn_limit::TurnLimit;
 
 /// A domain at one moment: the time of a view does not advance.
 pub(crate) struct View<'a> {
@@ -25,6 +26,18 @@ impl QueueEntry {
     pub(crate) fn is_allowed(&self, policy: &impl Policy, view: &View<'_>, cpu: CpuId) -> bool {
         let (QueueEntry::Run(flow) | QueueEntry::Help(flow)) = self;
         policy.may_take(&flow.shared.state.lock().entity, cpu, view)
+    }
+
+    /// Counts a turn of a parallel flow, unless it runs on top of a turn of `counted`. Returns
+    /// false if the limit of its group is reached.
+    pub(crate) fn try_begin_turn(&self, counted: Option<&TurnLimit>) -> bool {
+        let QueueEntry::Run(flow) = self else {
+            return true;
+        };
+        let limit = flow.shared.limit.as_deref();
+        limit.is_none_or(|limit| {
+            counted.is_some_and(|counted| std::ptr::eq(limit, counted)) || limit.try_begin()
+        })
     }
 }
 

@@ -129,10 +129,8 @@ fn start_everything(pool: &Pool, record: &(impl Fn() + Clone + Send + Sync + 'st
     }
 
     crew(1, |crew| {
-        for lane in [Lane::Input, Lane::Output] {
-            crew.submit(lane, record.clone());
-            crew.next().unwrap().unwrap();
-        }
+        crew.submit(Lane::Input, record.clone());
+        crew.next().unwrap().unwrap();
     });
 }
 
@@ -171,12 +169,12 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         .map(|name| name.replace("idle-1", "idle-0"))
         .collect();
     let expected = [
-        "detached", "handler", "idle-0", "input", "output", "timers", "worker-0", "worker-1",
+        "detached", "handler", "idle-0", "input", "timers", "worker-0", "worker-1",
     ];
     assert_eq!(names, expected);
     for (name, state) in states.iter() {
         // A crew runs in the class of the thread that begins it; so does the idle worker itself.
-        let is_idle = ["idle-0", "idle-1", "input", "output"].contains(&name.as_str());
+        let is_idle = ["idle-0", "idle-1", "input"].contains(&name.as_str());
         assert_eq!(state.policy, if is_idle { IDLE } else { OTHER }, "{name}");
         assert_eq!(state.nice, process.nice, "{name}");
         assert_eq!(state.processors, process.processors, "{name}");

@@ -60,7 +60,7 @@ impl WorkerContext {
             domain.start_watching();
         }
         let view = domain.view_at(self.last_ns());
-        let found = domain.take(self.cpu, None, &view);
+        let found = domain.take(self.cpu, None, None, &view);
         if found.is_none() && !domain.is_closing() {
             let limits = self.spin_limits();
             let traced_from_ns = trace::begin();

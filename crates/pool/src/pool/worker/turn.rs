@@ -1,13 +1,18 @@
 //! One turn of a flow on a worker: from the policy's grant to the charge of the time that it ran.
 
+use std::sync::Arc;
+
 use crate::trace;
-use refrain_policy::{Charge, Key, Nice, Policy, Stop};
+use refrain_policy::topology::CpuMask;
+use refrain_policy::{Charge, Key, Nice, Placement, Policy, Stop, View as _};
+use refrain_sync::ShortGuard;
 use refrain_trace::TurnEnd;
 
 use crate::pool::job::{JobBody, JobError, Step, catch};
 use crate::pool::state::context::WorkerContext;
-use crate::pool::state::domain::{Flow, FlowPhase, FlowState, QueueEntry};
+use crate::pool::state::domain::{Flow, FlowState, QueueEntry};
 use crate::pool::state::requests::{PREEMPT, SLICE_OVER};
+use crate::pool::state::view::View;
 
 pub(super) enum NextRun {
     /// The flow that was handed over.
@@ -36,7 +41,13 @@ impl WorkerContext {
         }
         let below = self.frame.take();
         let forks = self.forks.set_aside();
+        let counted = below
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.shared.limit.clone());
+        let counted = self.counted.replace(counted);
         self.run_alone(next);
+        self.counted.replace(counted);
         self.forks.bring_back(forks);
         self.status
             .publish(below.key, below.nice, below.slice_end_ns);
@@ -73,12 +84,20 @@ impl WorkerContext {
         let domain = &self.domain;
         let view = domain.view_at(self.last_ns());
         let mut state = flow.shared.state.lock();
-        state.phase = FlowPhase::Running;
+        state.is_queued = false;
+        state.turns += 1;
         let grant = domain.policy.run(&mut state.entity, self.cpu, &view);
         let key = domain.policy.key(&state.entity, &view);
         let nice = state.entity.nice;
         let first = state.mailbox.pop_front();
-        drop(state);
+        if flow.shared.limit.is_some() && !state.mailbox.is_empty() {
+            let place = Placement::Queue(view.stripe_of(self.cpu));
+            let (key, allowed) = self.mark_queued(state, &view);
+            let entry = QueueEntry::Run(flow.clone());
+            domain.enqueue(key, entry, place, &allowed, &view);
+        } else {
+            drop(state);
+        }
         domain.ledger.dispatched(&grant);
         self.begin(flow, nice, key, grant.slice_ns);
         self.run_jobs(first);
@@ -200,23 +219,46 @@ impl WorkerContext {
         let own_ns = self.frame.borrow().own_ns(view.now_ns);
         let ran_ns = own_ns.saturating_add(std::mem::take(&mut state.helped_ns));
         self.status.counters.busy_ns.add(own_ns);
+        // Only the last of its workers puts a parallel flow to sleep.
+        let why = if state.turns > 1 { Stop::Yielded } else { reason };
         let charge = domain
             .policy
-            .stop(&mut state.entity, self.cpu, ran_ns, reason, &view);
+            .stop(&mut state.entity, self.cpu, ran_ns, why, &view);
         self.charge(&charge);
-        if reason == Stop::Blocked {
-            state.phase = FlowPhase::Asleep;
+        state.turns -= 1;
+        let has_limited = self.end_counted_turn(&flow);
+        if reason == Stop::Blocked || state.is_queued {
             drop(state);
             self.handles.put(flow);
-            return AfterJob::Ended(reason);
+        } else {
+            let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
+            let (key, allowed) = self.mark_queued(state, &view);
+            domain.enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
         }
-        state.phase = FlowPhase::Queued;
-        let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
-        let key = domain.policy.key(&state.entity, &view);
-        let allowed = state.entity.allowed;
-        drop(state);
-        domain.enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
+        if has_limited {
+            // The entries that the limit held back may run now, on any idle worker.
+            domain.pass_on();
+        }
         AfterJob::Ended(reason)
+    }
+
+    /// The flow is about to be queued again: returns its key and the workers that may take it.
+    fn mark_queued(&self, mut state: ShortGuard<'_, FlowState>, view: &View<'_>) -> (Key, CpuMask) {
+        state.is_queued = true;
+        let key = self.domain.policy.key(&state.entity, view);
+        (key, state.entity.allowed)
+    }
+
+    /// Ends a turn that a limit counted. Returns whether the limit was reached until now.
+    fn end_counted_turn(&self, flow: &Flow) -> bool {
+        let Some(limit) = &flow.shared.limit else {
+            return false;
+        };
+        let counted = self.counted.borrow();
+        let is_counted_below = counted
+            .as_ref()
+            .is_some_and(|counted| Arc::ptr_eq(counted, limit));
+        !is_counted_below && limit.end()
     }
 
     /// Charges the time of a turn, together with earlier turns that were not charged yet.
