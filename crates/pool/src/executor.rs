@@ -1,5 +1,5 @@
-//! The threads that run the work of a call: its own, a shared pool's (of this crate or another), or
-//! threads of the kernel's idle class.
+//! The threads that run the work of a call: the process's pool, another pool (of this crate or of
+//! another), or threads of the kernel's idle class.
 //!
 //! The caller of an engine function decides, by calling it inside [`install`] and the like. The
 //! [`crew`](crate::crew()) of the function uses what is installed when it begins. So one mechanism
@@ -23,8 +23,7 @@ pub trait ExternalThreads: Send + Sync {
     /// The number of jobs that run at once.
     fn count(&self) -> usize;
 
-    /// Runs `job` on one of the threads, for as long as the crew has work for it. A job that never
-    /// runs blocks its crew forever.
+    /// Runs `job` on one of the threads. A job that never runs blocks its crew forever.
     fn spawn(&self, job: Box<dyn FnOnce() + Send>);
 }
 
@@ -102,9 +101,9 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     }
 }
 
-/// Calls `work`. Crews that begin in it compute on `threads`, with at most
-/// [`ExternalThreads::count`] jobs at once. For programs that have a thread pool already.
-/// Deadlines, classes and tenants have no effect there.
+/// Calls `work`. Crews that begin in it give their compute jobs to `threads` in the order of their
+/// submission. For programs that have a thread pool already. Lanes, deadlines, classes and tenants
+/// have no effect there.
 ///
 /// The caller waits for the jobs, so it must not be the only one of those threads.
 ///

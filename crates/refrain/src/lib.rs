@@ -42,8 +42,9 @@
 //! memory, or the caller's own implementation. A [`Watch`] receives progress and can cancel a run.
 //! An [`Error`] has a kind and a location. `refrain_pool::stages` measures the stages of the work.
 //!
-//! A verb starts its own threads. Called inside `refrain_pool::install` it shares a
-//! `refrain_pool::pool::Pool` with other work, in any scheduling class; inside
+//! The work of all runs of a process shares one pool of threads, which starts with the first run
+//! and has a worker for each processor. Called inside `refrain_pool::install` a verb uses another
+//! `refrain_pool::pool::Pool`, in any latency or scheduling class; inside
 //! `refrain_pool::install_on` it uses the threads of another pool, such as rayon's; inside
 //! `refrain_pool::in_background` it uses only the processor time that others leave, so that a
 //! program can compress while it answers urgent reads.
