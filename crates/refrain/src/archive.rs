@@ -183,6 +183,15 @@ impl Archive {
         self.opened.content(member, &ReadControl::default())
     }
 
+    /// As [`Archive::tree`], for what is about entries.
+    ///
+    /// # Errors
+    /// `Usage` for a member without entries.
+    pub(crate) fn tree_with_entries(&self, member: usize) -> Result<Box<dyn TreeContent + '_>> {
+        let no_entries = || Error::new(ErrorKind::Usage, "the member has no entries");
+        self.tree(member)?.ok_or_else(no_entries)
+    }
+
     /// The number of bytes that belong to no intact frame. Always 0 except after
     /// [`Archive::open_by_scan`]. For an lrzip archive: the number of bytes after its end.
     pub fn skipped_bytes(&self) -> u64 {
@@ -369,9 +378,7 @@ impl Archive {
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<u64> {
-        let Some(tree) = self.tree(member)? else {
-            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
-        };
+        let tree = self.tree_with_entries(member)?;
         let meter = ContentMeter::new(self.content_limit.clone());
         let find = |path: &[u8]| self.find_entry(member, path);
         let output = PartOutput {
@@ -644,48 +651,6 @@ impl Archive {
         damaged.map_or(Ok(None), Err)
     }
 
-    /// The number of frames in the list of entries of a directory or tar member; 0 for others.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`].
-    pub fn entry_frame_count(&self, member: usize) -> Result<usize> {
-        let tree = self.tree(member)?;
-        tree.map_or(Ok(0), |tree| tree.entry_frames())
-    }
-
-    /// Whether a member's entries ascend by path over all frames, as in a directory. A tar stream's
-    /// are in stream order. `true` for a member without entries.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`].
-    pub fn entries_are_sorted(&self, member: usize) -> Result<bool> {
-        let tree = self.tree(member)?;
-        Ok(tree.is_none_or(|tree| tree.is_sorted()))
-    }
-
-    /// The entries of one frame of the list, which may include [`EntryKind::Raw`] ones. A
-    /// directory's ascend by path over all frames, component by component: a directory precedes its
-    /// contents, which precede its siblings.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`]; `Usage` for a member without entries.
-    pub fn entries_of_frame(&self, member: usize, frame: usize) -> Result<Vec<Entry>> {
-        let Some(tree) = self.tree(member)? else {
-            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
-        };
-        Ok(tree.entries_of(frame)?.into_vec())
-    }
-
-    /// The frames that may have the entry with this path or, in a directory without it, the first
-    /// one after it. Empty for a member without entries.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`].
-    pub fn entry_frames_for_path(&self, member: usize, path: &[u8]) -> Result<Range<usize>> {
-        let tree = self.tree(member)?;
-        tree.map_or(Ok(0..0), |tree| tree.frames_for_path(path))
-    }
-
     /// Reads the data of an entry of `member` at `offset`, holes as zeros. Returns the number of
     /// bytes read, less than the length of `buffer` only at the end of the file.
     ///
@@ -731,9 +696,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
-        let Some(tree) = self.tree(member)? else {
-            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
-        };
+        let tree = self.tree_with_entries(member)?;
         let plan = RestorePlan {
             content: &*tree,
             target,

@@ -3,7 +3,7 @@
 use refrain_format::{FRAME_HEADER_BYTES, Limits, MAGIC, TAIL_BYTES, UntrustedFrameHeader};
 use refrain_storage::Source;
 
-use crate::archive::Archive;
+use crate::archive_layout::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::frames::limits_for;
 
@@ -31,15 +31,14 @@ impl RawFrame {
     }
 }
 
-impl Archive {
-    /// The frame of any kind at this offset in the file. Nothing is decoded.
+impl Layout<'_> {
+    /// The frame of any kind at this offset in the file.
     ///
     /// # Errors
-    /// `Unsupported` for an archive without frames (lrzip); `Damaged` if no intact frame starts
-    /// there; `Limit` for one that takes more memory than allowed; `Io`.
-    pub fn raw_frame_at(&self, archive_offset: u64) -> Result<RawFrame> {
-        let source = self.native_source()?;
-        let limits = limits_for(self.memory_bytes);
+    /// `Damaged` if no intact frame starts there; `Limit` for one that takes more memory than
+    /// allowed; `Io`.
+    pub fn frame_at(self, archive_offset: u64) -> Result<RawFrame> {
+        let (source, limits) = self.source_of_frames()?;
         read_raw(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
     }
 
@@ -48,34 +47,21 @@ impl Archive {
     /// archives.
     ///
     /// # Errors
-    /// `Unsupported` for an archive without frames (lrzip); `Damaged` if something else is there;
-    /// `Io`.
-    pub fn raw_frame_after(&self, archive_offset: u64) -> Result<Option<u64>> {
-        let source = self.native_source()?;
-        let limits = limits_for(self.memory_bytes);
+    /// `Damaged` if something else is there; `Io`.
+    pub fn frame_after(self, archive_offset: u64) -> Result<Option<u64>> {
+        let (source, limits) = self.source_of_frames()?;
         next_frame(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
     }
 
-    /// The hash of the entries of a directory or tar member: of their paths, types, attributes and
-    /// ranges of content. `None` for other members, and if it is lost.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`].
-    pub fn entries_hash(&self, member: usize) -> Result<Option<[u8; 32]>> {
-        let tree = self.tree(member)?;
-        let stated = tree.map_or(Ok(None), |tree| tree.stated_entries())?;
-        Ok(stated.map(|(_, hash)| hash))
-    }
-
-    fn native_source(&self) -> Result<&dyn Source> {
-        let source = &*self.source;
+    fn source_of_frames(&self) -> Result<(&dyn Source, Limits)> {
+        let source = &*self.archive.source;
         let mut magic = [0; MAGIC.len()];
         let count = source.read_at(0, &mut magic)?;
         if magic[..count] != MAGIC {
             let message = "the archive has no frames: it is not in Refrain's own format";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        Ok(source)
+        Ok((source, limits_for(self.archive.memory_bytes)))
     }
 }
 
@@ -148,6 +134,7 @@ mod tests {
     use refrain_storage::{MemorySink, MemorySource};
 
     use super::*;
+    use crate::archive::Archive;
     use crate::{CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress};
 
     fn archive_of(content: &[u8]) -> Vec<u8> {
@@ -177,14 +164,14 @@ mod tests {
         let (small, large) = (archive_of(b"abc"), archive_of(&large));
         let bytes = [&small[..], &large, &small].concat();
         let archive = open(bytes.clone());
-        let mut at = archive.raw_frame_after(0).unwrap();
+        let mut at = archive.layout().frame_after(0).unwrap();
         let (mut count, mut covered) = (0, 0);
         while let Some(offset) = at {
-            let frame = archive.raw_frame_at(offset).unwrap();
+            let frame = archive.layout().frame_at(offset).unwrap();
             assert_eq!(frame.bytes, bytes[offset as usize..frame.end() as usize]);
             count += 1;
             covered += frame.bytes.len();
-            at = archive.raw_frame_after(frame.end()).unwrap();
+            at = archive.layout().frame_after(frame.end()).unwrap();
         }
         assert!(count > 5, "{count}");
         let around = 3 * (MAGIC.len() + TAIL_BYTES);
@@ -195,21 +182,21 @@ mod tests {
     fn only_intact_frames_are_frames() {
         let mut bytes = archive_of(&[7; 100_000]);
         let archive = open(bytes.clone());
-        let first = archive.raw_frame_after(0).unwrap().unwrap();
+        let first = archive.layout().frame_after(0).unwrap().unwrap();
         for offset in [
             first + 1,
             bytes.len() as u64 - 3,
             bytes.len() as u64,
             u64::MAX,
         ] {
-            let error = archive.raw_frame_at(offset).unwrap_err();
+            let error = archive.layout().frame_at(offset).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Damaged, "{offset}: {error}");
         }
         let at = first as usize + FRAME_HEADER_BYTES;
         bytes[at] ^= 1;
         let archive = open_by_any_means(bytes);
         if let Some(archive) = archive {
-            assert!(archive.raw_frame_at(first).is_err());
+            assert!(archive.layout().frame_at(first).is_err());
         }
     }
 

@@ -5,30 +5,41 @@ use crate::error::Result;
 
 pub use crate::read::layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
 
+/// What an archive in Refrain's own format consists of, for pictures and copies of it: extents,
+/// blocks, frames. Nothing of it is decoded, except by [`Layout::read_store`].
+///
+/// Every method fails with `Unsupported` for an archive of another format.
+#[derive(Clone, Copy)]
+pub struct Layout<'a> {
+    pub(crate) archive: &'a Archive,
+}
+
 impl Archive {
+    /// What the archive consists of.
+    pub fn layout(&self) -> Layout<'_> {
+        Layout { archive: self }
+    }
+}
+
+impl Layout<'_> {
     /// Calls `each` for the extents of all content, in order: first occurrences, repeats, and runs.
-    /// References to earlier lists of extents are resolved. No block is decoded.
+    /// References to earlier lists of extents are resolved.
     ///
     /// There may be billions, and a forged archive of a few bytes may claim as many: see
     /// [`Archive::check_content_limit`]. An error of `each` ends the walk.
     ///
     /// # Errors
-    /// `Unsupported` for an lrzip archive; `Damaged`, `Limit` and `Io` for the frames of extents;
-    /// errors of `each`.
-    pub fn for_each_extent(&self, each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
-        self.opened.for_each_extent(each)
+    /// `Damaged`, `Limit` and `Io` for the frames of extents; errors of `each`.
+    pub fn for_each_extent(self, each: &mut dyn FnMut(ContentExtent) -> Result<()>) -> Result<()> {
+        self.archive.opened.for_each_extent(each)
     }
 
     /// Calls `each` for every block, in store order. Reads only the index.
     ///
     /// # Errors
-    /// `Unsupported` for an lrzip archive; `Damaged`, `Limit` and `Io` for the index; errors of
-    /// `each`.
-    pub fn for_each_store_block(
-        &self,
-        each: &mut dyn FnMut(StoreBlock) -> Result<()>,
-    ) -> Result<()> {
-        self.opened.for_each_store_block(each)
+    /// `Damaged`, `Limit` and `Io` for the index; errors of `each`.
+    pub fn for_each_block(self, each: &mut dyn FnMut(StoreBlock) -> Result<()>) -> Result<()> {
+        self.archive.opened.for_each_store_block(each)
     }
 
     /// Calls `each` for every member, its number, and its range of content, in the offsets of
@@ -36,18 +47,18 @@ impl Archive {
     /// ([`Entry::content_range`](crate::Entry::content_range)) count from its start.
     ///
     /// # Errors
-    /// As [`Archive::for_each_store_block`].
-    pub fn for_each_member_content(&self, each: &mut EachMemberContent<'_>) -> Result<()> {
-        self.opened.for_each_member_content(each)
+    /// As [`Layout::for_each_block`].
+    pub fn for_each_member(self, each: &mut EachMemberContent<'_>) -> Result<()> {
+        self.archive.opened.for_each_member_content(each)
     }
 
     /// Reads the store at `offset_in_store` into `buffer`. Returns the number of bytes read, which
     /// may be less than the length of `buffer`; 0 at the end of the store.
     ///
     /// # Errors
-    /// As [`Archive::read_at`]; `Unsupported` for an lrzip archive.
-    pub fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.opened.read_store(offset_in_store, buffer)
+    /// As [`Archive::read_at`].
+    pub fn read_store(self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.archive.opened.read_store(offset_in_store, buffer)
     }
 }
 
@@ -86,7 +97,10 @@ mod tests {
         let mut store = vec![];
         let mut buffer = vec![0; 77_777];
         loop {
-            let count = archive.read_store(store.len() as u64, &mut buffer).unwrap();
+            let count = archive
+                .layout()
+                .read_store(store.len() as u64, &mut buffer)
+                .unwrap();
             store.extend_from_slice(&buffer[..count]);
             if count == 0 {
                 return store;
@@ -101,6 +115,7 @@ mod tests {
         assert_eq!(store.len() as u64, info.store_bytes);
         let (mut at, mut first, mut repeated, mut filled) = (0, 0, 0, 0);
         archive
+            .layout()
             .for_each_extent(&mut |extent| {
                 assert_eq!(extent.content_offset, at);
                 let range = at as usize..(at + extent.length_bytes) as usize;
@@ -132,7 +147,8 @@ mod tests {
         assert_eq!((repeated, filled), (info.matched_bytes, info.run_bytes));
         let (mut store_at, mut stored_bytes) = (0, 0);
         archive
-            .for_each_store_block(&mut |block| {
+            .layout()
+            .for_each_block(&mut |block| {
                 assert_eq!(block.offset_in_store, store_at);
                 store_at += block.raw_bytes;
                 stored_bytes += block.stored_bytes;
@@ -144,7 +160,8 @@ mod tests {
         assert_eq!(stored_bytes, of_codecs.sum::<u64>());
         let mut content_at = 0;
         archive
-            .for_each_member_content(&mut |number, member, range| {
+            .layout()
+            .for_each_member(&mut |number, member, range| {
                 assert_eq!(archive.member(number).unwrap(), *member);
                 assert_eq!(range, content_at..content_at + member.content_bytes);
                 content_at = range.end;
@@ -181,7 +198,7 @@ mod tests {
     fn an_error_ends_the_walk() {
         let archive = open(archive_of(&contents(3)));
         let mut calls = 0;
-        let ended = archive.for_each_extent(&mut |_| {
+        let ended = archive.layout().for_each_extent(&mut |_| {
             calls += 1;
             Err(crate::Error::new(ErrorKind::Cancelled, "enough"))
         });
@@ -202,7 +219,7 @@ mod tests {
                 continue;
             };
             let mut seen = 0;
-            let walked = archive.for_each_extent(&mut |extent| {
+            let walked = archive.layout().for_each_extent(&mut |extent| {
                 seen += extent.length_bytes;
                 Ok(())
             });

@@ -60,6 +60,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod archive_entries;
 mod archive_frames;
 mod archive_info;
 mod archive_layout;
@@ -96,11 +97,12 @@ mod verify;
 mod write;
 
 pub use archive::Archive;
+pub use archive_entries::EntryList;
 pub use archive_frames::RawFrame;
 pub use archive_info::{
     ArchiveInfo, BlockInfo, CodecUse, LrzipInfo, Member, MemberKind, MemberStart,
 };
-pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
+pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, Layout, StoreBlock};
 pub use archive_serving::{BeforeWaiting, Deadline, ReadControl, Run};
 pub use compress::{CompressSummary, compress};
 pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};

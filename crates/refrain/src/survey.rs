@@ -54,15 +54,16 @@ fn add_entries(
         _ => TarView::canonical(),
     };
     let mut at = 0_u64;
-    for frame in 0..archive.entry_frame_count(stream.member)? {
+    let tree = archive.tree_with_entries(stream.member)?;
+    for frame in 0..tree.entry_frames()? {
         view.restart();
-        let entries = match archive.entries_of_frame(stream.member, frame) {
+        let entries = match tree.entries_of(frame) {
             // It is among what is lost.
             Err(error) if error.kind == ErrorKind::Damaged => continue,
             entries => entries?,
         };
-        for entry in entries {
-            let item = view.entry(&entry);
+        for entry in entries.iter() {
+            let item = view.entry(entry);
             let item = item.map_err(|error| Error::damaged(error.to_string()))?;
             let start = at.saturating_add(item.header.len() as u64);
             at = at.saturating_add(item.view_bytes());
@@ -71,7 +72,7 @@ fn add_entries(
                 damage.add_file(DamagedFile {
                     path: Some(entry.path.clone()),
                     size_bytes: entry.size_bytes,
-                    missing: in_file(&entry, &missing),
+                    missing: in_file(entry, &missing),
                     is_kept: false,
                     delivered_bytes: 0,
                     ..stream.clone()

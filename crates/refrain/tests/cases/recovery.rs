@@ -247,7 +247,7 @@ fn needed(archive: &[u8], member: usize, name: &str) -> BTreeMap<u64, BTreeSet<S
         }
         Ok(())
     };
-    opened.for_each_extent(&mut each).unwrap();
+    opened.layout().for_each_extent(&mut each).unwrap();
     let mut start = 0;
     let mut each = |number: usize, _: &Member, range: std::ops::Range<u64>| {
         if number == member {
@@ -255,7 +255,7 @@ fn needed(archive: &[u8], member: usize, name: &str) -> BTreeMap<u64, BTreeSet<S
         }
         Ok(())
     };
-    opened.for_each_member_content(&mut each).unwrap();
+    opened.layout().for_each_member(&mut each).unwrap();
     let mut needed: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
     for entry in opened.entries(member).unwrap() {
         let content = entry.content_range();

@@ -24,7 +24,7 @@ pub(super) fn of_tar_stream(
     number: usize,
     member: &Member,
 ) -> Result<Option<String>> {
-    let Some(entries_hash) = archive.entries_hash(number)? else {
+    let Some(entries_hash) = archive.entry_list(number)?.hash()? else {
         return Ok(None);
     };
     Ok((member.blake3 != [0; 32]).then(|| {

@@ -32,11 +32,11 @@ pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &T
     let count = number(&target.query, b"count").unwrap_or(COUNT_DEFAULT);
     let archive = exchange.shared.service.archive().clone();
     exchange.page("application/json", "public, max-age=60", |page| {
-        let mut next = archive.raw_frame_after(from)?;
+        let mut next = archive.layout().frame_after(from)?;
         page.put(format_args!("{{\"frames\":["))?;
         let mut listed = 0;
         while let Some(offset) = next.filter(|_| listed < count) {
-            let frame = archive.raw_frame_at(offset)?;
+            let frame = archive.layout().frame_at(offset)?;
             let hash = hash_of(&frame.bytes);
             let row = json!({
                 "number": frame.sequence,
@@ -48,7 +48,7 @@ pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &T
             });
             let comma = if listed > 0 { "," } else { "" };
             page.put(format_args!("{comma}\n{row}"))?;
-            next = archive.raw_frame_after(frame.end())?;
+            next = archive.layout().frame_after(frame.end())?;
             listed += 1;
         }
         let next = json!(next);
@@ -62,7 +62,7 @@ pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u
         let text = "a frame is named OFFSET-HASH, see /.refrain/frames";
         return missing(exchange, text);
     };
-    let found = exchange.shared.service.archive().raw_frame_at(offset);
+    let found = exchange.shared.service.archive().layout().frame_at(offset);
     let RawFrame { bytes, .. } = match found {
         Ok(frame) => frame,
         Err(error) if error.kind == refrain::ErrorKind::Damaged => {

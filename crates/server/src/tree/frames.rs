@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use refrain::directory::compare_paths;
-use refrain::{Archive, Entry, ErrorKind};
+use refrain::{Archive, Entry, EntryList, ErrorKind};
 use refrain_pool::{Lock, OnceValue};
 
 use super::frame::EntryFrame;
@@ -70,7 +70,7 @@ impl FrameCache {
             return Ok(Arc::clone(found));
         }
         let decode = || {
-            let entries = match self.archive.entries_of_frame(member, frame) {
+            let entries = match self.archive.entry_list(member)?.frame(frame) {
                 Err(error) if error.kind == ErrorKind::Damaged => {
                     self.report(&error);
                     Vec::new()
@@ -102,8 +102,8 @@ impl FrameCache {
 }
 
 /// The entries of a frame; empty if it is damaged.
-pub(super) fn intact_entries(archive: &Archive, member: usize, frame: usize) -> Result<Vec<Entry>> {
-    match archive.entries_of_frame(member, frame) {
+pub(super) fn intact_entries(list: &EntryList<'_>, frame: usize) -> Result<Vec<Entry>> {
+    match list.frame(frame) {
         Err(error) if error.kind == ErrorKind::Damaged => Ok(Vec::new()),
         entries => Ok(entries?),
     }
@@ -169,7 +169,7 @@ impl PathList for FrameList<'_> {
 
     fn seek(&self, path: &[u8]) -> Result<Position> {
         let archive = self.frames.archive();
-        let candidates = archive.entry_frames_for_path(self.member, path)?;
+        let candidates = archive.entry_list(self.member)?.frames_for_path(path)?;
         for number in candidates.clone() {
             let frame = self.frames.get(self.member, number)?;
             let row = frame.first_not_below(|found| compare_paths(found, path).is_lt());

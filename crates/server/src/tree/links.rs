@@ -32,8 +32,9 @@ impl LinkCounts {
         let mut targets = vec![];
         let mut has_attributes = false;
         let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
-        for frame in 0..archive.entry_frame_count(member)? {
-            for entry in intact_entries(archive, member, frame)? {
+        let list = archive.entry_list(member)?;
+        for frame in 0..list.frame_count()? {
+            for entry in intact_entries(&list, frame)? {
                 has_attributes |= !entry.attributes.is_empty();
                 if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
                     && normal_form(&entry.path).is_some_and(|path| is_safe(&path))

@@ -86,8 +86,9 @@ impl Members {
             names: Arc::new(names),
         };
         for (number, kind) in with_entries {
-            let frame_count = archive.entry_frame_count(number)?;
-            let is_sorted = kind == MemberKind::Tree && archive.entries_are_sorted(number)?;
+            let list = archive.entry_list(number)?;
+            let frame_count = list.frame_count()?;
+            let is_sorted = kind == MemberKind::Tree && list.is_sorted();
             members.pages.add(number, frame_count as u64);
             let list = MemberList {
                 frame_count,
@@ -170,8 +171,9 @@ fn table_of(
     memory_bytes_max: usize,
 ) -> Result<PathTable> {
     let mut builder = TableBuilder::new(memory_bytes_max);
+    let entry_list = archive.entry_list(member)?;
     for frame in 0..list.frame_count {
-        let entries = intact_entries(archive, member, frame)?;
+        let entries = intact_entries(&entry_list, frame)?;
         for (row, entry) in entries.iter().enumerate() {
             if entry.kind == EntryKind::Raw {
                 continue;

@@ -136,7 +136,7 @@ fn for_each_piece(
         if session.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
         }
-        let count = archive.read_store(offset, &mut buffer)?;
+        let count = archive.layout().read_store(offset, &mut buffer)?;
         let mut rest = &buffer[..count];
         while let Some(length) = cutter.cut(rest) {
             piece.extend_from_slice(&rest[..length]);

@@ -80,7 +80,7 @@ impl Survey {
     ) -> refrain::Result<Survey> {
         let info = archive.info()?;
         let mut content_bytes = 0;
-        archive.for_each_member_content(&mut |_, _, content| {
+        archive.layout().for_each_member(&mut |_, _, content| {
             content_bytes = content.end;
             Ok(())
         })?;
@@ -143,7 +143,7 @@ impl Survey {
     fn walk_blocks(&mut self, archive: &Archive) -> refrain::Result<()> {
         let store_bytes = self.info.store_bytes;
         let mut stored_bytes = 0;
-        archive.for_each_store_block(&mut |block| {
+        archive.layout().for_each_block(&mut |block| {
             let name = if block.filters.is_empty() {
                 block.codec
             } else {
@@ -184,7 +184,7 @@ impl Survey {
     }
 
     fn walk_extents(&mut self, archive: &Archive, session: &Session) -> refrain::Result<()> {
-        archive.for_each_extent(&mut |extent| {
+        archive.layout().for_each_extent(&mut |extent| {
             check(session)?;
             self.add_extent(&extent);
             Ok(())
@@ -232,29 +232,31 @@ impl Survey {
     ) -> refrain::Result<()> {
         let mut trees = vec![];
         let is_only = archive.member_count() == 1;
-        archive.for_each_member_content(&mut |number, member, content| {
-            check(session)?;
-            if member.entries == 0 {
-                self.places.offer(content.clone(), || member.name.clone());
-            }
-            let node = if is_only && member.entries > 0 {
-                0
-            } else {
-                self.folders.inside(0, &member.name)
-            };
-            if member.entries > 0 {
-                let above = if is_only { vec![] } else { [&member.name[..], b"/"].concat() };
-                trees.push((number, node, above, content.clone()));
-            } else {
-                let cost = self.cost_of(content.clone(), content.end - content.start);
-                self.folders.add(node, &cost);
-            }
-            if self.members.len() < MEMBERS_MAX {
-                let member = member.clone();
-                self.members.push(MemberPlace { member, content });
-            }
-            Ok(())
-        })?;
+        archive
+            .layout()
+            .for_each_member(&mut |number, member, content| {
+                check(session)?;
+                if member.entries == 0 {
+                    self.places.offer(content.clone(), || member.name.clone());
+                }
+                let node = if is_only && member.entries > 0 {
+                    0
+                } else {
+                    self.folders.inside(0, &member.name)
+                };
+                if member.entries > 0 {
+                    let above = if is_only { vec![] } else { [&member.name[..], b"/"].concat() };
+                    trees.push((number, node, above, content.clone()));
+                } else {
+                    let cost = self.cost_of(content.clone(), content.end - content.start);
+                    self.folders.add(node, &cost);
+                }
+                if self.members.len() < MEMBERS_MAX {
+                    let member = member.clone();
+                    self.members.push(MemberPlace { member, content });
+                }
+                Ok(())
+            })?;
         for (number, node, above, content) in trees {
             let member = (number, above.as_slice());
             self.walk_entries(archive, member, node, content, claims_max, session)?;
