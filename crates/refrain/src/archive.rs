@@ -15,6 +15,7 @@ use crate::damage::{DamagedPlace, push_range};
 use crate::dialect::{DialectReader, NATIVE, reader_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::place::Place;
 use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_check::{ContentCheck, HashCheck};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
@@ -105,8 +106,7 @@ impl Archive {
     }
 
     /// Checks that the options' content limit allows reading this many bytes. For callers that read
-    /// much by [`Archive::read_at`] or [`Archive::read_entry_at`], which do not count what they
-    /// deliver.
+    /// much by [`Archive::read_at`], which does not count what it delivers.
     ///
     /// # Errors
     /// `Limit`.
@@ -183,13 +183,17 @@ impl Archive {
         self.opened.content(member, &ReadControl::default())
     }
 
-    /// As [`Archive::tree`], for what is about entries.
+    /// The content and the entries of a member that must have entries.
     ///
     /// # Errors
     /// `Usage` for a member without entries.
-    pub(crate) fn tree_with_entries(&self, member: usize) -> Result<Box<dyn TreeContent + '_>> {
-        let no_entries = || Error::new(ErrorKind::Usage, "the member has no entries");
-        self.tree(member)?.ok_or_else(no_entries)
+    pub(crate) fn tree_with_entries(
+        &self,
+        member: usize,
+        control: &ReadControl,
+    ) -> Result<Box<dyn TreeContent + '_>> {
+        let tree = self.opened.content(member, control)?;
+        tree.ok_or_else(|| Error::new(ErrorKind::Usage, "the member has no entries"))
     }
 
     /// The number of bytes that belong to no intact frame. Always 0 except after
@@ -252,17 +256,23 @@ impl Archive {
         Ok(members)
     }
 
-    /// Reads a member at `offset` into `buffer`: its content, or a directory's tar stream. Returns
-    /// the number of bytes read, less than the length of `buffer` only at the member's end.
+    /// Reads a member or an entry at `offset` into `buffer`: a member's content, a directory's tar
+    /// stream, an entry's data with its holes as zeros. Returns the number of bytes read, less than
+    /// the length of `buffer` only at the end.
     ///
     /// A read of a directory's tar stream goes through all entries before `offset`: read much of it
     /// at once, or use [`Archive::write_member`].
     ///
     /// # Errors
-    /// `Usage` if there is no such member; `Damaged`, `Unsupported`, `Limit` and `Io` for the
-    /// frames that the range needs.
-    pub fn read_at(&self, member: usize, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.read_controlled(member, None, offset, buffer, &ReadControl::default())
+    /// `Usage` if there is no such member, or the entry is another member's; `Damaged`,
+    /// `Unsupported`, `Limit` and `Io` for the frames that the range needs.
+    pub fn read_at<'a>(
+        &self,
+        place: impl Into<Place<'a>>,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize> {
+        self.read_controlled(place, offset, buffer, &ReadControl::default())
     }
 
     /// A check of a member for which [`Archive::read_at`] cannot verify parts, because the archive
@@ -272,24 +282,24 @@ impl Archive {
         self.opened.content_check(member)
     }
 
-    /// Writes a range of a member, as read by [`Archive::read_at`], or of an entry, as read by
-    /// [`Archive::read_entry_at`], to `sink`, with many threads: everything before damage. An end
-    /// of `u64::MAX` is the end of the content. Does not publish the sink. Complete content is
-    /// compared with its hash, unless the archive has no hash of exactly these bytes: a directory's
-    /// tar stream, an entry beside others, a member with a lost end. Returns the number of bytes
-    /// written.
+    /// Writes a range of a member or an entry, as read by [`Archive::read_at`], to `sink`, with
+    /// many threads: everything before damage. An end of `u64::MAX` is the end of the content. Does
+    /// not publish the sink. Complete content is compared with its hash, unless the archive has no
+    /// hash of exactly these bytes: a directory's tar stream, an entry beside others, a member with
+    /// a lost end. Returns the number of bytes written.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Limit` if the range exceeds the options' content limit; `Usage` if
     /// it goes past the end; errors of the sink; `Cancelled`.
-    pub fn write_range(
+    pub fn write_range<'a>(
         &self,
-        member: usize,
-        entry: Option<&Entry>,
+        place: impl Into<Place<'a>>,
         range: Range<u64>,
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<u64> {
+        let place = place.into();
+        let Place { member, entry } = place;
         if let Some(passes) = self.passes(member)? {
             return passes.write_range(entry, range, sink, watch);
         }
@@ -303,20 +313,17 @@ impl Archive {
             return Ok(written_bytes);
         }
         self.check_content_limit(written_bytes)?;
-        let read = |offset: u64, buffer: &mut [u8]| match entry {
-            Some(entry) => self.read_entry_at(member, entry, offset, buffer),
-            None => self.read_at(member, offset, buffer),
-        };
+        let read = |offset: u64, buffer: &mut [u8]| self.read_at(place, offset, buffer);
         let read = RangeRead {
             read: &read,
             // An archive without hashes of its blocks is one stream.
-            threads: match self.content_check(member) {
+            threads: match self.content_check(place.member) {
                 Some(_) => 0,
                 None => self.threads,
             },
             memory_bytes: self.memory_bytes,
             check: if written_bytes == length_bytes {
-                self.whole_check(member, &stated, entry)?
+                self.whole_check(place, &stated)?
             } else {
                 None
             },
@@ -329,9 +336,8 @@ impl Archive {
     /// The check of complete content: a member's, or an entry's if it is all of its member.
     fn whole_check(
         &self,
-        member: usize,
+        Place { member, entry }: Place<'_>,
         stated: &Member,
-        entry: Option<&Entry>,
     ) -> Result<Option<ContentCheck>> {
         let is_all = match (entry, self.tree(member)?) {
             (None, _) => !has_entries(stated),
@@ -378,7 +384,7 @@ impl Archive {
         sink: &mut dyn Sink,
         watch: &dyn Watch,
     ) -> Result<u64> {
-        let tree = self.tree_with_entries(member)?;
+        let tree = self.tree_with_entries(member, &ReadControl::default())?;
         let meter = ContentMeter::new(self.content_limit.clone());
         let find = |path: &[u8]| self.find_entry(member, path);
         let output = PartOutput {
@@ -651,21 +657,6 @@ impl Archive {
         damaged.map_or(Ok(None), Err)
     }
 
-    /// Reads the data of an entry of `member` at `offset`, holes as zeros. Returns the number of
-    /// bytes read, less than the length of `buffer` only at the end of the file.
-    ///
-    /// # Errors
-    /// As [`Archive::read_at`]; `Usage` for an entry of another member.
-    pub fn read_entry_at(
-        &self,
-        member: usize,
-        entry: &Entry,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize> {
-        self.read_controlled(member, Some(entry), offset, buffer, &ReadControl::default())
-    }
-
     /// Restores a directory or tar member, or a part of it, below a target. The target is neither
     /// finished nor dropped: [`TreeRestore::finish`] does the rest. It records problems of single
     /// entries.
@@ -696,7 +687,7 @@ impl Archive {
         watch: &dyn Watch,
     ) -> Result<bool> {
         let blake3 = self.member(member)?.blake3;
-        let tree = self.tree_with_entries(member)?;
+        let tree = self.tree_with_entries(member, &ReadControl::default())?;
         let plan = RestorePlan {
             content: &*tree,
             target,

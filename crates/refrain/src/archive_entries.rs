@@ -6,6 +6,7 @@ use refrain_entries::Entry;
 
 use crate::archive::Archive;
 use crate::error::Result;
+use crate::read::read_control::ReadControl;
 use crate::read::tree::content::TreeContent;
 
 /// The list of entries of a directory or tar member.
@@ -21,7 +22,7 @@ impl Archive {
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for a member without entries.
     pub fn entry_list(&self, member: usize) -> Result<EntryList<'_>> {
-        let tree = self.tree_with_entries(member)?;
+        let tree = self.tree_with_entries(member, &ReadControl::default())?;
         Ok(EntryList { tree })
     }
 }

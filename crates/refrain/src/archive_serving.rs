@@ -7,6 +7,7 @@ use refrain_entries::Entry;
 
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
+use crate::place::Place;
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::entry_data::read_entry;
 use crate::read::tree::view::read_view;
@@ -14,28 +15,23 @@ use crate::read::tree::view::read_view;
 pub use crate::read::read_control::{BeforeWaiting, Deadline, ReadControl, Run};
 
 impl Archive {
-    /// As [`Archive::read_at`], or [`Archive::read_entry_at`] for an entry, under `control`.
+    /// As [`Archive::read_at`], under `control`.
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Cancelled`; `Io` after the deadline.
-    pub fn read_controlled(
+    pub fn read_controlled<'a>(
         &self,
-        member: usize,
-        entry: Option<&Entry>,
+        place: impl Into<Place<'a>>,
         offset: u64,
         buffer: &mut [u8],
         control: &ReadControl,
     ) -> Result<usize> {
-        let tree = match entry {
-            // Members without entries are the usual case here.
-            None if !self.opened.has_entries(member)? => {
-                return self.opened.read(member, offset, buffer, control);
-            }
-            _ => self.opened.content(member, control)?,
-        };
-        let Some(tree) = tree else {
-            return Err(Error::new(ErrorKind::Usage, "the member has no entries"));
-        };
+        let Place { member, entry } = place.into();
+        // Members without entries are the usual case here.
+        if entry.is_none() && !self.opened.has_entries(member)? {
+            return self.opened.read(member, offset, buffer, control);
+        }
+        let tree = self.tree_with_entries(member, control)?;
         match entry {
             Some(entry) => read_entry(&*tree, entry, offset, buffer),
             None => read_view(&*tree, offset, buffer),
@@ -48,13 +44,13 @@ impl Archive {
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Usage` for a range past the end.
-    pub fn for_each_run(
+    pub fn for_each_run<'a>(
         &self,
-        member: usize,
-        entry: Option<&Entry>,
+        place: impl Into<Place<'a>>,
         range: Range<u64>,
         each: &mut dyn FnMut(Run) -> bool,
     ) -> Result<()> {
+        let Place { member, entry } = place.into();
         if range.is_empty() {
             return Ok(());
         }
@@ -79,13 +75,13 @@ impl Archive {
     ///
     /// # Errors
     /// As [`Archive::read_at`]; `Cancelled`.
-    pub fn prefetch(
+    pub fn prefetch<'a>(
         &self,
-        member: usize,
-        entry: Option<&Entry>,
+        place: impl Into<Place<'a>>,
         range: Range<u64>,
         control: &ReadControl,
     ) -> Result<u64> {
+        let Place { member, entry } = place.into();
         match entry {
             None => self.opened.prefetch(member, range, control),
             // In a sparse file, data is nearer to the beginning than its range says.
@@ -173,7 +169,7 @@ mod tests {
         let mut buffer = [0; 1000];
         for is_in_memory in [false, true] {
             let before = calls.load(Ordering::Relaxed);
-            let read = archive.read_controlled(0, None, 5000, &mut buffer, &control);
+            let read = archive.read_controlled(0, 5000, &mut buffer, &control);
             assert_eq!(read.unwrap(), 1000);
             assert!(buffer == content[5000..6000]);
             assert_eq!(calls.load(Ordering::Relaxed) == before, is_in_memory);

@@ -83,6 +83,7 @@ mod levels;
 pub mod lrzip;
 mod member_extraction;
 mod options;
+mod place;
 mod progress;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
@@ -116,6 +117,7 @@ pub use options::{
     CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, TemporarySpace,
     WORK_MAX_DEFAULT, codec_names, codec_usages,
 };
+pub use place::Place;
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;

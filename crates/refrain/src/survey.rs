@@ -12,6 +12,7 @@ use crate::damage::{Damage, DamagedFile, push_range};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
+use crate::read::read_control::ReadControl;
 use crate::read::tree::recovery::{in_file, inside};
 use crate::recover::recover;
 use crate::targets::Nowhere;
@@ -54,7 +55,7 @@ fn add_entries(
         _ => TarView::canonical(),
     };
     let mut at = 0_u64;
-    let tree = archive.tree_with_entries(stream.member)?;
+    let tree = archive.tree_with_entries(stream.member, &ReadControl::default())?;
     for frame in 0..tree.entry_frames()? {
         view.restart();
         let entries = match tree.entries_of(frame) {

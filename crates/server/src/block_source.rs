@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refrain::{Archive, Entry, EntryKind, MemberKind, ReadControl, Result, Run};
+use refrain::{Archive, Entry, EntryKind, MemberKind, Place, ReadControl, Result, Run};
 
 use crate::service::Service;
 
@@ -83,6 +83,13 @@ impl FileOfArchive {
             size_bytes: found.content_bytes,
         }))
     }
+
+    fn place(&self) -> Place<'_> {
+        Place {
+            member: self.member,
+            entry: self.entry.as_deref(),
+        }
+    }
 }
 
 /// The file at a path of a directory member, following a hard link.
@@ -103,19 +110,20 @@ impl BlockSource for FileOfArchive {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], control: &ReadControl) -> Result<()> {
-        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
-        archive.read_controlled(self.member, entry, offset, buffer, control)?;
+        let archive = self.service.archive();
+        archive.read_controlled(self.place(), offset, buffer, control)?;
         Ok(())
     }
 
     fn runs(&self, range: Range<u64>, each: &mut dyn FnMut(Run) -> bool) -> Result<()> {
-        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
-        archive.for_each_run(self.member, entry, range, each)
+        self.service
+            .archive()
+            .for_each_run(self.place(), range, each)
     }
 
     fn prefetch(&self, range: Range<u64>, control: &ReadControl) -> Result<()> {
-        let (archive, entry) = (self.service.archive(), self.entry.as_deref());
-        archive.prefetch(self.member, entry, range, control)?;
+        let archive = self.service.archive();
+        archive.prefetch(self.place(), range, control)?;
         Ok(())
     }
 }

@@ -264,7 +264,7 @@ impl Copy<'_> {
             bytes: 0,
             failure: None,
         };
-        let written = (self.archive).write_range(member, entry, range, &mut sink, self.meter);
+        let written = (self.archive).write_range((member, entry), range, &mut sink, self.meter);
         let bytes = written.map_err(|error| match sink.failure {
             Some(failure) => Failure::Storage(failure),
             None => after(Failure::engine(self.label, error), sink.bytes),

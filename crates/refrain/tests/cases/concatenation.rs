@@ -138,7 +138,7 @@ fn directories_in_any_of_the_archives_have_their_entries() {
         assert_eq!(opened.entries(number).unwrap().len(), 3);
         let entry = opened.find_entry(number, b"file").unwrap().unwrap();
         let mut content = vec![0; 2000];
-        let count = opened.read_entry_at(number, &entry, 0, &mut content);
+        let count = opened.read_at((number, &entry), 0, &mut content);
         assert_eq!(count.unwrap(), 1000);
         assert_eq!(&content[..1000], name.repeat(1000).as_bytes());
         assert!(

@@ -524,7 +524,7 @@ fn one_file_that_is_whole_is_read_without_the_others() {
             continue;
         };
         let mut bytes = vec![0; content.len()];
-        match opened.read_entry_at(0, &entry, 0, &mut bytes) {
+        match opened.read_at((0, &entry), 0, &mut bytes) {
             Ok(count) => {
                 assert!(count == content.len() && bytes == *content, "{name}");
                 whole += 1;

@@ -143,7 +143,7 @@ fn a_tree_member_has_entries_that_point_at_their_data() {
         let entry = entry.unwrap_or_else(|| panic!("no entry for {path}"));
         let mut read = vec![0; entry.size_bytes as usize];
         assert_eq!(
-            opened.read_entry_at(1, entry, 0, &mut read).unwrap(),
+            opened.read_at((1, entry), 0, &mut read).unwrap(),
             content.len()
         );
         assert!(read == *content, "{path}");

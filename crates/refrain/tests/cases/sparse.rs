@@ -114,7 +114,7 @@ fn holes_are_neither_read_nor_written() {
     assert_eq!(&around, b"\0\0data\0\0");
     let mut runs = vec![];
     opened
-        .for_each_run(0, None, 0..holey.size_bytes, &mut |run: Run| {
+        .for_each_run(0, 0..holey.size_bytes, &mut |run: Run| {
             runs.push((run.length_bytes, run.is_zero));
             true
         })
@@ -298,7 +298,7 @@ fn zeros_without_end_are_limited_and_a_wrong_hash_is_damage() {
         assert_eq!(verify(&archive, None).unwrap_err(), ErrorKind::Damaged);
         let opened = Archive::open(source(&archive), &ReadOptions::default()).unwrap();
         let mut sink = MemorySink::new();
-        let written = opened.write_range(0, None, 0..length, &mut sink, &Unwatched);
+        let written = opened.write_range(0, 0..length, &mut sink, &Unwatched);
         assert_eq!(written.unwrap_err().kind, ErrorKind::Damaged);
     }
 }

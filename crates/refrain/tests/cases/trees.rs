@@ -184,7 +184,7 @@ fn a_part_of_a_tree_is_restored_and_one_entry_is_read() {
         }
         let mut read = vec![1; bytes.len() + 1];
         assert_eq!(
-            opened.read_entry_at(0, &entry, 0, &mut read).unwrap(),
+            opened.read_at((0, &entry), 0, &mut read).unwrap(),
             bytes.len()
         );
         assert!(
@@ -195,7 +195,7 @@ fn a_part_of_a_tree_is_restored_and_one_entry_is_read() {
         let middle = bytes.len() / 3;
         let mut read = vec![1; 1000.min(bytes.len() - middle)];
         opened
-            .read_entry_at(0, &entry, middle as u64, &mut read)
+            .read_at((0, &entry), middle as u64, &mut read)
             .unwrap();
         assert!(read == bytes[middle..middle + read.len()]);
     }
@@ -312,7 +312,7 @@ fn a_tar_stream_is_taken_apart_and_comes_back() {
         .unwrap()
         .unwrap();
     let mut read = vec![0; entry.size_bytes as usize];
-    opened.read_entry_at(0, &entry, 0, &mut read).unwrap();
+    opened.read_at((0, &entry), 0, &mut read).unwrap();
     assert!(read == data::text(3000 + 700, 7));
 }
 

@@ -47,7 +47,7 @@ pub(super) fn seek_member(
     let mut zeros_start = None;
     let mut found = None;
     tree.archive()
-        .for_each_run(member, None, offset..size_bytes, &mut |run| {
+        .for_each_run(member, offset..size_bytes, &mut |run| {
             let start = at;
             at += run.length_bytes;
             match (run.is_zero, whence) {

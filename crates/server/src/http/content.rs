@@ -35,7 +35,7 @@ impl Content {
             Content::Member(member) | Content::TarStream(member) => {
                 archive.read_at(*member, offset, buffer)
             }
-            Content::Entry(member, entry) => archive.read_entry_at(*member, entry, offset, buffer),
+            Content::Entry(member, entry) => archive.read_at((*member, &**entry), offset, buffer),
             Content::Bytes(bytes) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)

@@ -246,7 +246,7 @@ impl Tree {
         Ok(match content {
             FileContent::Member(member) => self.archive.read_at(*member, offset, buffer)?,
             FileContent::Entry(member, entry) => {
-                (self.archive).read_entry_at(*member, entry, offset, buffer)?
+                (self.archive).read_at((*member, &**entry), offset, buffer)?
             }
         })
     }

@@ -116,7 +116,7 @@ fn open(archive: &[u8]) -> Archive {
 
 fn content_of(archive: &Archive, entry: &Entry) -> crate::Result<Vec<u8>> {
     let mut bytes = vec![0; entry.size_bytes as usize];
-    let count = archive.read_entry_at(0, entry, 0, &mut bytes)?;
+    let count = archive.read_at((0, entry), 0, &mut bytes)?;
     bytes.truncate(count);
     Ok(bytes)
 }
