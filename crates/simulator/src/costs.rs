@@ -4,16 +4,30 @@ use refrain_policy::topology::Locality;
 
 use crate::random::Distribution;
 
-/// A governor that lowers the frequency of cores with a low load.
+/// A governor that sets the frequency of each core by its load in the last sample, as Linux's
+/// ondemand does: full from a threshold on, otherwise in proportion to the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Governor {
-    /// The sampling interval, nanoseconds.
+    /// The sampling interval, nanoseconds. Linux: at least 10 ms.
     pub sample_ns: u64,
-    /// A core that was busy for at least this fraction of a sample runs at full speed during the
-    /// next one, thousandths.
-    pub busy_permille: u32,
-    /// The speed of the other cores, thousandths.
-    pub slow_permille: u32,
+    /// The load from which on a core runs at full speed, thousandths. Linux: 950.
+    pub up_threshold_permille: u32,
+    /// The speed of a core without load, thousandths.
+    pub slowest_permille: u32,
+}
+
+impl Governor {
+    /// The speed for the next sample of a core that was busy for `busy_ns` of the last one,
+    /// thousandths.
+    pub(crate) fn speed_permille(&self, busy_ns: u64) -> u32 {
+        let load = u128::from(busy_ns) * u128::from(PERMILLE) / u128::from(self.sample_ns.max(1));
+        let load = load.min(u128::from(PERMILLE)) as u32;
+        if load >= self.up_threshold_permille {
+            return PERMILLE;
+        }
+        let slowest = self.slowest_permille.min(PERMILLE);
+        slowest + (PERMILLE - slowest) * load / PERMILLE
+    }
 }
 
 /// Costs in nanoseconds of real time, and speeds in thousandths of a CPU's own.

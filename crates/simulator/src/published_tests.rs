@@ -1,10 +1,9 @@
 //! Reproduces published claims about these policies. Each test states the claim, the model, and the
 //! agreement.
 
-use refrain_policy::topology::{CpuId, CpuMask, Sharing, StripeId, Topology};
+use refrain_policy::topology::{CpuId, CpuMask, Sharing, Topology};
 use refrain_policy::{
-    Bfs, Charge, Class, Entity, Fifo, Grant, Interactive, Key, Latency, Ledger, Nice, Placement,
-    Policy, Rank, Scheme, Stop, TenantId, Tenants, Ule, View,
+    Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, Policy, Scheme, TenantId, Tenants, Ule,
 };
 
 use crate::costs::{Costs, Governor};
@@ -69,94 +68,9 @@ fn shares_by_nice_match_the_closed_form_and_the_exact_ratio() {
     }
 }
 
-/// A placement rule of an older BFS.
-#[derive(PartialEq)]
-enum FormerRule {
-    /// A waking flow goes to an idle sibling as readily as to its own CPU: before 0.360.
-    AnySibling,
-    /// A stopped flow moves on to the next idle CPU, as with a single queue without affinity:
-    /// before 0.400.
-    Bouncing,
-}
-
-struct FormerBfs(FormerRule, Bfs);
-
-impl Policy for FormerBfs {
-    fn ledger(&self, cpus: usize) -> Ledger {
-        self.1.ledger(cpus)
-    }
-    fn sharing(&self) -> Sharing {
-        self.1.sharing()
-    }
-    fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View) {
-        self.1.admit(entity, parent, view);
-    }
-    fn key(&self, entity: &Entity, view: &impl View) -> Key {
-        self.1.key(entity, view)
-    }
-    fn rank(&self, key: Key, view: &impl View) -> Rank {
-        self.1.rank(key, view)
-    }
-    fn wake(
-        &self,
-        entity: &mut Entity,
-        waker: Option<CpuId>,
-        is_sync: bool,
-        view: &impl View,
-    ) -> Placement {
-        let core = view.topology().core_of(entity.last_cpu);
-        let sibling = core
-            .and(&view.idle())
-            .iter()
-            .find(|&cpu| cpu != entity.last_cpu);
-        let placed = self.1.wake(entity, waker, is_sync, view);
-        match (placed, sibling) {
-            (Placement::Idle(cpu), Some(sibling))
-                if self.0 == FormerRule::AnySibling && cpu == entity.last_cpu =>
-            {
-                Placement::Idle(sibling)
-            }
-            _ => placed,
-        }
-    }
-    fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement {
-        let cpus = view.topology().len();
-        let round = (1..cpus).map(|step| CpuId::new((cpu.index() + step) % cpus));
-        let next = round.into_iter().find(|next| view.idle().contains(*next));
-        let bounces = next.filter(|_| self.0 == FormerRule::Bouncing);
-        bounces.map_or_else(|| self.1.requeue(entity, cpu, view), Placement::Idle)
-    }
-    fn pick(&self, cpu: CpuId, tried: &CpuMask, view: &impl View) -> Option<StripeId> {
-        self.1.pick(cpu, tried, view)
-    }
-    fn may_take(&self, entity: &Entity, cpu: CpuId, view: &impl View) -> bool {
-        // The CPU that a bouncing flow has left does not take it back.
-        let has_left = self.0 == FormerRule::Bouncing && entity.is_sticky && entity.last_cpu == cpu;
-        self.1.may_take(entity, cpu, view) && !has_left
-    }
-    fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
-        self.1.run(entity, cpu, view)
-    }
-    fn stop(
-        &self,
-        entity: &mut Entity,
-        cpu: CpuId,
-        ran_ns: u64,
-        why: Stop,
-        view: &impl View,
-    ) -> Charge {
-        let charge = self.1.stop(entity, cpu, ran_ns, why, view);
-        entity.is_sticky = why == Stop::Expired || why == Stop::Preempted;
-        charge
-    }
-}
-
-/// BFS 0.360: two jobs on four threads of two cores gained 8 % when a waking task stayed on its
-/// logical CPU rather than take an idle sibling. The reason is not published in numbers. Here it is
-/// the data that a job must reload: 80 us of every millisecond that it runs between two waits (32
-/// KiB of L1 and part of the L2 would be 20 us at the default reload cost). So the test shows that
-/// the policy gains exactly the cost of moving and never shares a core while another is free; the 8
-/// % are an input.
+/// BFS 0.360: a waking task stays on its logical CPU rather than take an idle sibling. Two jobs on
+/// four threads of two cores never move and never share a core. The published gain of 8 % is not
+/// reproduced (see `README.md`).
 #[test]
 fn two_jobs_on_four_threads_remain_on_their_cpus() {
     let job = Arrivals::After(Distribution::Fixed(50_000));
@@ -167,19 +81,10 @@ fn two_jobs_on_four_threads_remain_on_their_cpus() {
     ];
     let mut simulation = simulation("2c4t", groups, 10 * S);
     simulation.costs.sibling_permille = 620;
-    simulation.costs.move_ns[1] = 84_000;
-    let staying = run(&simulation, &Bfs::default());
-    let moving = run(
-        &simulation,
-        &FormerBfs(FormerRule::AnySibling, Bfs::default()),
-    );
-    assert_eq!(staying.moves[1..], [0; 4], "{staying}");
-    let gain = staying.groups[0].jobs as f64 / moving.groups[0].jobs as f64;
-    assert!((gain - 1.08).abs() < 0.005, "{gain}\n{staying}{moving}");
-    assert_eq!(
-        staying.groups[0].work_ns, staying.groups[0].cpu_ns,
-        "the jobs never share a core"
-    );
+    let report = run(&simulation, &Bfs::default());
+    assert_eq!(report.moves[1..], [0; 4], "{report}");
+    let group = &report.groups[0];
+    assert_eq!(group.work_ns, group.cpu_ns, "they share a core: {report}");
 }
 
 /// Erlang's C formula: the probability that all of `servers` are busy at load `load` (in servers).
@@ -243,30 +148,30 @@ fn waiting_times_match_queueing_theory() {
     );
 }
 
-/// BFS 0.400: with a governor that samples each CPU, a busy thread that bounces between CPUs leaves
-/// all of them slow. Staying on one CPU gains up to the ratio of the frequencies: 30 % for one
-/// thread on a four-thread CPU in the limit. The thread is preempted 500 times a second by short
-/// work that may wake on any CPU.
+/// A governor as Linux's ondemand, on cores whose lowest frequency is 40 % of the full one: a busy
+/// flow stays on its CPU and soon has the full frequency; one that works for a third of the time
+/// has 40 % and a third of the other 60 %. BFS 0.400's gain of 30 % over a thread that bounces
+/// between CPUs is not reproduced (see `README.md`).
 #[test]
-fn a_busy_thread_on_one_cpu_gets_the_full_frequency() {
-    let ticks = Group::cpu_bound("ticks", normal(-20)).times(4).with_work(
-        Arrivals::Every(Distribution::Exponential(8 * MS)),
-        Distribution::Fixed(100_000),
+fn the_governor_follows_the_load_of_each_core() {
+    let third = Group::cpu_bound("third", normal(0)).with_work(
+        Arrivals::After(Distribution::Fixed(2 * MS)),
+        Distribution::Fixed(600_000), // 1 ms at 60 %
     );
-    let groups = vec![Group::cpu_bound("busy", normal(0)), ticks];
+    let groups = vec![Group::cpu_bound("busy", normal(0)), third];
     let mut simulation = simulation("4c", groups, 20 * S);
     simulation.costs.governor = Some(Governor {
-        sample_ns: 10 * MS,
-        busy_permille: 800,
-        slow_permille: 769, // 1 / 1.3
+        sample_ns: 100 * MS, // many jobs
+        up_threshold_permille: 950,
+        slowest_permille: 400,
     });
-    let staying = run(&simulation, &Bfs::default());
-    let bouncing = run(
-        &simulation,
-        &FormerBfs(FormerRule::Bouncing, Bfs::default()),
-    );
-    let gain = staying.groups[0].work_ns as f64 / bouncing.groups[0].work_ns as f64;
-    assert!((1.25..1.305).contains(&gain), "{gain}\n{staying}{bouncing}");
+    let report = run(&simulation, &Bfs::default());
+    let speed = |group: usize| {
+        let group = &report.groups[group];
+        group.work_ns as f64 / group.cpu_ns as f64
+    };
+    assert!(speed(0) > 0.99, "{report}");
+    assert!((speed(1) - 0.6).abs() < 0.01, "{}\n{report}", speed(1));
 }
 
 /// BFS: isochronous tasks get at most 70 % of all CPUs over 5 s, then count as normal until they

@@ -49,7 +49,9 @@ impl<P: Policy> Engine<'_, P> {
         }
         self.plan_balance();
         if let Some(governor) = self.costs.governor {
-            self.machine.slow = self.machine.topology.all();
+            for cpu in self.machine.topology.all().iter() {
+                self.machine.set_frequency(cpu, governor.speed_permille(0));
+            }
             self.plan(governor.sample_ns, SimulatedEvent::Govern);
         }
     }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View, interactivity};
 
+use crate::costs::PERMILLE;
+
 /// How many entries of a lane are tried for one that may run here, as in MuQSS.
 const TRIED_MAX: usize = 16;
 
@@ -16,7 +18,7 @@ pub(super) struct Machine {
     pub idle: CpuMask,
     pub running: Vec<Key>,
     pub nice: Vec<Nice>,
-    pub slow: CpuMask,
+    frequency_permille: Vec<u32>,
     stripe_of: Vec<StripeId>,
     published: Vec<Summary>,
     ledger: Ledger,
@@ -39,7 +41,7 @@ impl Machine {
             idle: topology.all(),
             running: vec![Key::NONE; topology.len()],
             nice: vec![Nice::default(); topology.len()],
-            slow: CpuMask::EMPTY,
+            frequency_permille: vec![PERMILLE; topology.len()],
             stripe_of,
             published: vec![Summary::default(); stripes],
             ledger: policy.ledger(topology.len()),
@@ -50,6 +52,15 @@ impl Machine {
     pub fn set_running(&mut self, cpu: CpuId, key: Key, nice: Nice) {
         self.running[cpu.index()] = key;
         self.nice[cpu.index()] = nice;
+    }
+
+    /// Sets the frequency of a CPU, thousandths of its full one.
+    pub fn set_frequency(&mut self, cpu: CpuId, permille: u32) {
+        self.frequency_permille[cpu.index()] = permille;
+    }
+
+    pub fn frequency_permille(&self, cpu: CpuId) -> u32 {
+        self.frequency_permille[cpu.index()]
     }
 
     pub fn publish(&mut self, stripe: StripeId, summary: Summary) {
@@ -80,7 +91,7 @@ impl View for Machine {
         self.nice.get(cpu.index()).copied().unwrap_or_default()
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
-        self.slow.contains(cpu)
+        self.frequency_permille(cpu) < PERMILLE
     }
     fn stripes(&self) -> usize {
         self.published.len()

@@ -16,10 +16,7 @@ impl<P: Policy> Engine<'_, P> {
         let has_busy_sibling = topology.core_of(cpu).iter().any(|other| is_busy(&other));
         let full = u64::from(PERMILLE);
         let shared = if has_busy_sibling { u64::from(self.costs.sibling_permille) } else { full };
-        let scaled = match self.costs.governor {
-            Some(governor) if self.machine.slow.contains(cpu) => u64::from(governor.slow_permille),
-            _ => full,
-        };
+        let scaled = u64::from(self.machine.frequency_permille(cpu));
         let capacity = topology
             .cpus()
             .get(cpu.index())
@@ -177,13 +174,13 @@ impl<P: Policy> Engine<'_, P> {
         };
         let all = self.machine.topology.all();
         all.iter().for_each(|cpu| self.catch_up(cpu));
-        let is_busy = |cpu: CpuId| {
-            let busy_ns = self.cpus[cpu.index()].busy_in_sample_ns;
-            busy_ns * u64::from(PERMILLE) >= governor.sample_ns * u64::from(governor.busy_permille)
-        };
-        let busy: CpuMask = all.iter().filter(|&cpu| is_busy(cpu)).collect();
-        let is_slow = |cpu: &CpuId| self.siblings(*cpu).is_disjoint_from(&busy);
-        self.machine.slow = all.iter().filter(is_slow).collect();
+        for cpu in all.iter() {
+            // Hardware threads share the frequency of their core.
+            let busy_ns = |sibling: CpuId| self.cpus[sibling.index()].busy_in_sample_ns;
+            let busiest_ns = self.siblings(cpu).iter().map(busy_ns).max().unwrap_or(0);
+            self.machine
+                .set_frequency(cpu, governor.speed_permille(busiest_ns));
+        }
         for cpu in all.iter() {
             self.cpus[cpu.index()].busy_in_sample_ns = 0;
             self.plan_progress(cpu);

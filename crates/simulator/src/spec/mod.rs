@@ -22,7 +22,7 @@
 //!   (`spinning=DIST`, `napping=DIST`, `dozing=DIST`, `park=DIST`); the longest spin and the idle
 //!   times until which a worker naps and dozes (`spin=TIME`, `nap=TIME`, `doze=TIME`);
 //!   `switch=DIST`, `queue=TIME`, `smt=PERMILLE`, `move=LEVEL:TIME`, `reload=LEVEL:TIME` (per KiB;
-//!   levels 0 to 4), `governor=SAMPLE/BUSY/SLOW` (time, permille, permille).
+//!   levels 0 to 4), `governor=SAMPLE/UP/SLOWEST` (time, permille, permille).
 //! - `flows NAME COUNT`: arrivals (`always`, `every=DIST`, `after=DIST`, `ring=TOKENS`);
 //!   `work=DIST`, `checkpoint=TIME|none`, `whole` (a slice ends only between jobs), `cache=KIB`,
 //!   `nice=`, `latnice=0|1|2|3`, `class=iso|normal|idle`, `tenant=`, `cpus=LIST`,

@@ -208,8 +208,8 @@ fn governor(text: &str) -> Option<Governor> {
     let mut parts = text.splitn(3, '/');
     Some(Governor {
         sample_ns: time_ns(parts.next()?).filter(|&time| time > 0)?,
-        busy_permille: permille(parts.next()?)?,
-        slow_permille: permille(parts.next()?)?,
+        up_threshold_permille: permille(parts.next()?)?,
+        slowest_permille: permille(parts.next()?)?,
     })
 }
 
@@ -308,7 +308,7 @@ pub(super) fn format_costs(costs: &Costs) -> String {
         let sample = format_ns(governor.sample_ns);
         line += &format!(
             " governor={sample}/{}/{}",
-            governor.busy_permille, governor.slow_permille
+            governor.up_threshold_permille, governor.slowest_permille
         );
     }
     line

@@ -46,8 +46,8 @@ fn every_setting_is_applied() {
         costs.governor,
         Some(Governor {
             sample_ns: 10_000_000,
-            busy_permille: 800,
-            slow_permille: 500,
+            up_threshold_permille: 800,
+            slowest_permille: 500,
         })
     );
     assert_eq!(
