@@ -14,7 +14,7 @@ use refrain_trace::EventKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::coroutine::current::{is_in_current, run_as_current, suspend_current};
-use crate::coroutine::{Coroutine, Entered, Settings, StackSize};
+use crate::coroutine::{Coroutine, Entered, StackSize};
 use crate::lock::Lock;
 use crate::pool::job::JobBody;
 use crate::stages;
@@ -33,10 +33,7 @@ const WITHOUT_WAKE: Timespec = Timespec {
 };
 
 /// Jobs read from foreign code: as much stack as a thread has.
-const SETTINGS: Settings = Settings {
-    backend: crate::coroutine::Backend::Assembly,
-    stack_size: StackSize::Large,
-};
+const STACK_SIZE: StackSize = StackSize::Large;
 
 thread_local! {
     /// What the coroutine waits for that has just been suspended.
@@ -102,13 +99,13 @@ impl SuspendedJobs {
         let inside = Arc::clone(&slot);
         let body = move |yielder: &crate::coroutine::Yielder<'_>| {
             let job = inside.lock().take();
-            run_as_current(yielder, SETTINGS.stack_size, || {
+            run_as_current(yielder, STACK_SIZE, || {
                 if let Some(mut job) = job {
                     job();
                 }
             });
         };
-        match Coroutine::new(SETTINGS, body) {
+        match Coroutine::new(STACK_SIZE, body) {
             Ok(coroutine) => self.enter(coroutine),
             Err(_) => {
                 let job = slot.lock().take();

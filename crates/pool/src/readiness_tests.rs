@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::coroutine::tests::alone;
-use crate::coroutine::{Coroutine, Settings};
+use crate::coroutine::{Coroutine, StackSize};
 use crate::lane::Lane;
 use crate::lock::Lock;
 use crate::{Crew, crew, suspend_until_readable};
@@ -172,12 +172,8 @@ fn a_panic_of_the_coordinator_drops_what_waits() {
 fn without_a_stack_input_jobs_block_and_that_is_known() {
     let _alone = alone();
     let body = |_: &crate::coroutine::Yielder<'_>| ();
-    let settings = Settings {
-        stack_size: crate::coroutine::StackSize::Small,
-        ..Settings::default()
-    };
     crate::coroutine::release_idle_stacks();
-    let all: Vec<_> = std::iter::from_fn(|| Coroutine::new(settings, body).ok()).collect();
+    let all: Vec<_> = std::iter::from_fn(|| Coroutine::new(StackSize::Small, body).ok()).collect();
     crew(1, |crew| {
         let drops = Arc::default();
         let mut writer = submit(crew, 1, &drops);

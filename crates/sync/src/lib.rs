@@ -1,5 +1,5 @@
-//! The project's mutex and reader-writer lock with their profile, a lock for very short critical
-//! sections, clocks, and the atomics and threads that loom can replace.
+//! The project's mutex, a lock for very short critical sections, the profile of both, clocks, and
+//! the atomics and threads that loom can replace.
 //!
 //! With `RUSTFLAGS="--cfg loom"` the same code runs under loom, which tries every interleaving that
 //! the C11 memory model allows (Norris and Demsky, "CDSChecker", OOPSLA 2013). Concurrent code that
@@ -23,15 +23,12 @@ mod primitives;
 #[cfg(not(loom))]
 mod profile;
 mod raw_mutex;
-mod raw_shared;
 mod short_lock;
 pub mod ticks;
 #[cfg(loom)]
 mod unexplored;
 
 pub use atomics::{Padded, atomic, fence, thread};
-#[cfg(not(loom))]
-pub use mutex::{ReadGuard, RwLock, WriteGuard};
 pub use primitives::{Condvar, Mutex, MutexGuard, lock, try_lock, wait, wait_for};
 #[cfg(not(loom))]
 pub use profile::{LockProfile, LockProfiling, profile_locks, report};

@@ -1,11 +1,11 @@
-//! The mutex, the lock for one writer or many readers, and the condition variable of the project.
+//! The mutex and the condition variable of the project.
 //!
 //! They spin before they sleep (`raw_mutex.rs`), are not poisoned by a panic, and can be profiled
 //! (`profile/`): by the place where they are locked and the type of what they guard.
 //!
 //! `unsafe`: a value is in an `UnsafeCell` that only guards access. A guard exists while its thread
-//! holds the raw lock: one guard that writes, or any number that only read. `models.rs` checks the
-//! raw locks in all interleavings; in models of code that uses these locks, loom's replace them.
+//! holds the raw lock, so there is one at a time. `models.rs` checks the raw lock in all
+//! interleavings; in models of code that uses these locks, loom's replace them.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,6 @@ use std::time::Duration;
 use super::futex::Futex;
 use super::profile::{self, Hold, Wait};
 use super::raw_mutex::RawMutex;
-use super::raw_shared::RawShared;
 use crate::clock::{Clock, RealClock};
 
 /// A mutual exclusion lock. See the head of the file.
@@ -119,127 +118,6 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         self.mutex.raw.unlock();
         // After the release, so that nobody waits for the bookkeeping.
-        profile::released(self.hold);
-    }
-}
-
-/// A lock for one writer or many readers. See the head of the file.
-#[derive(Default)]
-pub struct RwLock<T> {
-    raw: RawShared,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: as for a mutex, except that several threads may read the value at the same time.
-unsafe impl<T: Send + Sync> Sync for RwLock<T> {}
-
-/// A [`RwLock`] held for reading. Released when dropped.
-pub struct ReadGuard<'a, T> {
-    lock: &'a RwLock<T>,
-    hold: Option<Hold>,
-    value: PhantomData<(*const (), &'a T)>,
-}
-
-/// A [`RwLock`] held for writing. Released when dropped.
-pub struct WriteGuard<'a, T> {
-    lock: &'a RwLock<T>,
-    hold: Option<Hold>,
-    value: PhantomData<(*const (), &'a mut T)>,
-}
-
-// SAFETY: as for `MutexGuard`.
-unsafe impl<T: Sync> Sync for ReadGuard<'_, T> {}
-// SAFETY: as for `MutexGuard`.
-unsafe impl<T: Sync> Sync for WriteGuard<'_, T> {}
-
-impl<T> RwLock<T> {
-    /// A free lock around `value`.
-    pub const fn new(value: T) -> RwLock<T> {
-        RwLock {
-            raw: RawShared::new(),
-            value: UnsafeCell::new(value),
-        }
-    }
-
-    /// Waits until nobody writes, or waits to write.
-    #[inline]
-    #[track_caller]
-    pub fn read(&self) -> ReadGuard<'_, T> {
-        let (place, name) = (Location::caller(), std::any::type_name::<T>);
-        let hold = if self.raw.try_read() {
-            profile::uncontended(place, name)
-        } else {
-            let wait = Wait::begin();
-            self.raw.read_contended();
-            wait.end(place, name)
-        };
-        ReadGuard {
-            lock: self,
-            hold,
-            value: PhantomData,
-        }
-    }
-
-    /// Waits until nobody reads or writes.
-    #[inline]
-    #[track_caller]
-    pub fn write(&self) -> WriteGuard<'_, T> {
-        let (place, name) = (Location::caller(), std::any::type_name::<T>);
-        let hold = if self.raw.try_write() {
-            profile::uncontended(place, name)
-        } else {
-            let wait = Wait::begin();
-            self.raw.write_contended();
-            wait.end(place, name)
-        };
-        WriteGuard {
-            lock: self,
-            hold,
-            value: PhantomData,
-        }
-    }
-}
-
-impl<T> Deref for ReadGuard<'_, T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: while this guard exists, all other guards only read.
-        unsafe { &*self.lock.value.get() }
-    }
-}
-
-impl<T> Deref for WriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: this is the only guard, and a `&mut` from it excludes this `&`.
-        unsafe { &*self.lock.value.get() }
-    }
-}
-
-impl<T> DerefMut for WriteGuard<'_, T> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this is the only guard, and it is borrowed mutably.
-        unsafe { &mut *self.lock.value.get() }
-    }
-}
-
-impl<T> Drop for ReadGuard<'_, T> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.lock.raw.unlock_read();
-        profile::released(self.hold);
-    }
-}
-
-impl<T> Drop for WriteGuard<'_, T> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.lock.raw.unlock_write();
         profile::released(self.hold);
     }
 }
@@ -360,16 +238,10 @@ impl<T: fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for RwLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RwLock")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LockProfile, LockProfiling, profile_locks, report};
+    use crate::{LockProfile, LockProfiling, ShortLock, profile_locks, report};
 
     #[test]
     fn a_mutex_excludes_and_sums_are_whole() {
@@ -402,35 +274,6 @@ mod tests {
         }));
         assert!(caught.is_err());
         assert_eq!(mutex.try_lock().map(|value| *value), Some(5));
-    }
-
-    #[test]
-    fn readers_see_whole_pairs_and_writers_are_not_starved() {
-        let lock = RwLock::new((0_u64, 0_u64));
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    loop {
-                        let pair = lock.read();
-                        assert_eq!(pair.0, pair.1);
-                        if pair.0 == 4000 {
-                            break;
-                        }
-                    }
-                });
-            }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..2000 {
-                        let mut pair = lock.write();
-                        pair.0 += 1;
-                        std::hint::black_box(&pair);
-                        pair.1 += 1;
-                    }
-                });
-            }
-        });
-        assert_eq!(*lock.read(), (4000, 4000));
     }
 
     #[test]
@@ -506,7 +349,20 @@ mod tests {
             drop(held);
             waiter.join().unwrap()
         });
+        let short = ShortLock::new(Counted(0));
+        let short_line = std::thread::scope(|scope| {
+            let held = short.lock();
+            let waiter = scope.spawn(|| {
+                drop(short.lock());
+                line!() - 1
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            drop(held);
+            waiter.join().unwrap()
+        });
         profile_locks(LockProfiling::Off);
+        let short = at(short_line).unwrap();
+        assert_eq!((short.acquired, short.contended, short.held), (1, 1, 0));
         // The thread has ended: its counts are still there.
         let contended = at(contended_line).unwrap();
         assert_eq!((contended.acquired, contended.contended), (1, 1));

@@ -8,7 +8,7 @@
 //! be forgotten, and a preempted holder gets the processor from the waiters. The cost: behind such
 //! a holder a waiter can be up to [`SLEEP_MAX`] late. The lock is therefore for short and rarely
 //! contended sections, and never held while foreign code runs (except for a batch of timers, whose
-//! caller changes its own state under it).
+//! caller changes its own state under it). The profile of locks counts the waits for it.
 //!
 //! `unsafe`: the value is in an `UnsafeCell` that only a guard accesses. There is one guard at a
 //! time, because a guard is created by the thread that sets the [`Flag`], and clears it when it is
@@ -47,13 +47,6 @@ impl Flag {
     }
 
     #[inline(always)]
-    pub(super) fn set(&self) {
-        if !self.try_set() {
-            self.wait();
-        }
-    }
-
-    #[inline(always)]
     pub(super) fn clear(&self) {
         self.0.store(false, Ordering::Release);
     }
@@ -63,10 +56,12 @@ impl Flag {
         !self.0.load(Ordering::Relaxed) && self.try_set()
     }
 
+    /// Waits for the flag and sets it. Tries after each of these numbers of spins first.
     #[cold]
-    fn wait(&self) {
-        for round in 0..SPIN_ROUNDS {
-            (0..1 << round).for_each(|_| std::hint::spin_loop());
+    pub(super) fn wait(&self, spins: &[u32]) {
+        let rounds = (0..SPIN_ROUNDS).map(|round| 1 << round);
+        for spins in spins.iter().copied().chain(rounds) {
+            (0..spins).for_each(|_| std::hint::spin_loop());
             if self.try_set_if_clear() {
                 return;
             }
@@ -100,7 +95,9 @@ fn sleep(_: Duration) {
 mod imp {
     use std::cell::UnsafeCell;
     use std::ops::{Deref, DerefMut};
+    use std::panic::Location;
 
+    use crate::profile::Wait;
     use crate::short_lock::Flag;
 
     /// See the head of the file. It is never poisoned: critical sections leave plain data valid at
@@ -132,9 +129,28 @@ mod imp {
 
         /// Waits for the lock. The guard releases it.
         #[inline(always)]
+        #[track_caller]
         pub fn lock(&self) -> ShortGuard<'_, T> {
-            self.flag.set();
+            self.lock_after(&[])
+        }
+
+        /// Like [`ShortLock::lock`], but if the lock is held, tries again only after each of these
+        /// numbers of spins, of about 12 ns each, before it waits as usual.
+        #[inline(always)]
+        #[track_caller]
+        pub fn lock_after(&self, spins: &[u32]) -> ShortGuard<'_, T> {
+            if !self.flag.try_set() {
+                self.wait(spins, Location::caller());
+            }
             self.held()
+        }
+
+        #[cold]
+        fn wait(&self, spins: &[u32], place: &'static Location<'static>) {
+            let wait = Wait::begin();
+            self.flag.wait(spins);
+            // How long it is held is not known: the release is a plain store.
+            let _ = wait.end(place, std::any::type_name::<T>);
         }
 
         /// Takes the lock if it is free.
@@ -201,6 +217,11 @@ mod imp {
         /// Waits for the lock. The guard releases it.
         pub fn lock(&self) -> ShortGuard<'_, T> {
             crate::primitives::lock(&self.0)
+        }
+
+        /// As [`ShortLock::lock`].
+        pub fn lock_after(&self, _spins: &[u32]) -> ShortGuard<'_, T> {
+            self.lock()
         }
 
         /// Takes the lock if it is free.

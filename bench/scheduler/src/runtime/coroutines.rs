@@ -4,16 +4,15 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use corosensei::stack::DefaultStack;
-use refrain_pool::coroutine::{Backend, CoMutex, Coroutine, Entered, Settings};
+use refrain_pool::coroutine::{Coroutine, Entered, StackSize, Yielder};
 
 use super::row::{Row, Target};
 
 const TURNS: u64 = 1_000_000;
 const LIVES: u64 = 200_000;
-const SLOW_TURNS: u64 = 5_000;
 
 pub fn rows() -> Vec<Row> {
-    vec![switch(), create(), life(), mutex()]
+    vec![switch(), create(), life()]
 }
 
 fn switch() -> Row {
@@ -23,11 +22,8 @@ fn switch() -> Row {
         "ns",
         Target::AtMost(3.0),
     )
-    .with("refrain", || switch_ns(Backend::Assembly, TURNS))
+    .with("refrain", || switch_ns(TURNS))
     .with("corosensei alone", raw_switch_ns)
-    .with("refrain, threads backend", || {
-        switch_ns(Backend::Threads, SLOW_TURNS)
-    })
 }
 
 fn create() -> Row {
@@ -52,33 +48,16 @@ fn life() -> Row {
     .with("corosensei alone, a new stack each", || raw_life_ns(false))
 }
 
-fn mutex() -> Row {
-    Row::new(
-        "coroutine-mutex",
-        "CoMutex, uncontended lock and unlock",
-        "ns",
-        Target::None,
-    )
-    .with("refrain", mutex_ns)
-}
-
 fn per(start: Instant, count: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
-fn made<R: Send + 'static>(
-    backend: Backend,
-    body: impl FnOnce(&refrain_pool::coroutine::Yielder<'_>) -> R + Send + 'static,
-) -> Option<Coroutine<R>> {
-    let settings = Settings {
-        backend,
-        ..Settings::default()
-    };
-    Coroutine::new(settings, body).ok()
+fn made<R: 'static>(body: impl FnOnce(&Yielder<'_>) -> R + 'static) -> Option<Coroutine<R>> {
+    Coroutine::new(StackSize::Medium, body).ok()
 }
 
-fn switch_ns(backend: Backend, turns: u64) -> f64 {
-    let turning = made(backend, move |yielder| {
+fn switch_ns(turns: u64) -> f64 {
+    let turning = made(move |yielder| {
         for _ in 0..turns {
             if yielder.suspend().is_err() {
                 return false;
@@ -108,7 +87,7 @@ fn raw_switch_ns() -> f64 {
 fn create_ns() -> f64 {
     let start = Instant::now();
     for number in 0..LIVES {
-        if black_box(made(Backend::Assembly, move |_| black_box(number))).is_none() {
+        if black_box(made(move |_| black_box(number))).is_none() {
             return f64::NAN;
         }
     }
@@ -119,7 +98,7 @@ fn life_ns() -> f64 {
     let start = Instant::now();
     let mut sum = 0;
     for number in 0..LIVES {
-        let Some(coroutine) = made(Backend::Assembly, move |_| black_box(number)) else {
+        let Some(coroutine) = made(move |_| black_box(number)) else {
             return f64::NAN;
         };
         if let Ok(Entered::Finished(value)) = coroutine.enter() {
@@ -149,21 +128,4 @@ fn raw_life_ns(is_reused: bool) -> f64 {
     }
     black_box(sum);
     per(start, lives)
-}
-
-fn mutex_ns() -> f64 {
-    let mutex = CoMutex::new(0u64);
-    let locking = made(Backend::Assembly, move |yielder| {
-        let start = Instant::now();
-        for _ in 0..TURNS {
-            if let Ok(mut held) = mutex.lock(yielder) {
-                *held += 1;
-            }
-        }
-        per(start, TURNS)
-    });
-    match locking.map(|locking| locking.enter()) {
-        Some(Ok(Entered::Finished(cost_ns))) => cost_ns,
-        _ => f64::NAN,
-    }
 }

@@ -90,13 +90,12 @@ pub(crate) fn suspend_current() -> bool {
 mod tests {
     use super::*;
     use crate::coroutine::tests::alone;
-    use crate::coroutine::{Coroutine, Entered, Settings};
+    use crate::coroutine::{Coroutine, Entered};
     use crate::lock::Lock;
 
     fn coroutine(body: impl FnOnce() -> bool + Send + 'static) -> Coroutine<bool> {
-        let settings = Settings::default();
-        let run = move |yielder: &Yielder<'_>| run_as_current(yielder, settings.stack_size, body);
-        Coroutine::new(settings, run).unwrap()
+        let run = move |yielder: &Yielder<'_>| run_as_current(yielder, StackSize::Medium, body);
+        Coroutine::new(StackSize::Medium, run).unwrap()
     }
 
     #[test]
@@ -121,7 +120,7 @@ mod tests {
     fn a_coroutine_inside_of_another_does_not_suspend_it() {
         let _alone = alone();
         let outer = coroutine(|| {
-            let inner = Coroutine::new(Settings::default(), |_| suspend_current()).unwrap();
+            let inner = Coroutine::new(StackSize::Medium, |_| suspend_current()).unwrap();
             assert_eq!(inner.enter(), Ok(Entered::Finished(false)));
             suspend_current()
         });

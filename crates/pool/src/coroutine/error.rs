@@ -14,7 +14,7 @@ pub enum CreateError {
         /// How many stacks may exist.
         limit: u64,
     },
-    /// The system refused a stack or, for the threads backend, a thread.
+    /// The system refused a stack.
     Refused {
         /// The bytes of the stack.
         stack_bytes: usize,

@@ -171,12 +171,3 @@ pub(super) fn count_switches(switches: u64) {
         }
     });
 }
-
-pub(super) fn count_created() {
-    let _ = OWN.try_with(|own| own.borrow().counters.created(false));
-    note_peak();
-}
-
-pub(super) fn count_ended() {
-    let _ = OWN.try_with(|own| own.borrow().counters.ended());
-}

@@ -1,41 +1,15 @@
 //! Coroutines: created, entered, dropped.
-//!
-//! `unsafe` here: a coroutine that may move to another thread between its turns. The compiler
-//! cannot see what is on its stack, so its creator promises that it may move
-//! ([`MovableCoroutine::new`]).
-#![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
 
-use super::assembly::AssemblyCoroutine;
-use super::entry::TurnStart;
+use corosensei::CoroutineResult;
+
 use super::error::{CreateError, EnterError};
+use super::pooled_stack::PooledStack;
 use super::stack::StackSize;
 use super::stack_pool::count_switches;
-use super::threads::ThreadCoroutine;
-use super::yielder::Yielder;
-
-/// What switches between stacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Backend {
-    /// A few instructions of assembly.
-    #[default]
-    Assembly,
-    /// A thread for each coroutine, one of which runs at a time: slow, for debugging.
-    Threads,
-}
-
-/// How a coroutine is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Settings {
-    /// What switches between stacks.
-    pub backend: Backend,
-    /// The size of the stack. The threads backend uses the size of threads.
-    pub stack_size: StackSize,
-}
+use super::yielder::{RawYielder, TurnStart, Yielder};
+use crate::held_locks::locks_held;
 
 /// What happened in a turn of a coroutine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,16 +20,15 @@ pub enum Entered<R> {
     Finished(R),
 }
 
-/// A body of code with its own stack, which runs in turns.
+/// A body of code with its own stack, which runs in turns on the thread that created it.
 ///
-/// It stays on the thread that created it; see [`MovableCoroutine`]. Dropping a suspended one
-/// unwinds its stack, as a panic does; a body that catches that and suspends again ends the
-/// process.
+/// Dropping a suspended one unwinds its stack, as a panic does; a body that catches that and
+/// suspends again ends the process.
 ///
 /// ```
-/// use refrain_pool::coroutine::{Coroutine, Entered, Settings};
+/// use refrain_pool::coroutine::{Coroutine, Entered, StackSize};
 ///
-/// let coroutine = Coroutine::new(Settings::default(), |yielder| {
+/// let coroutine = Coroutine::new(StackSize::Medium, |yielder| {
 ///     yielder.suspend()?;
 ///     Ok::<_, refrain_pool::coroutine::HoldsLock>(7)
 /// })?;
@@ -65,36 +38,27 @@ pub enum Entered<R> {
 /// # Ok::<(), refrain_pool::coroutine::CreateError>(())
 /// ```
 pub struct Coroutine<R> {
-    /// Borrowed while it runs.
-    running: RefCell<Running<R>>,
+    /// Borrowed while it runs; `None` when it has finished, and its stack is free.
+    running: RefCell<Option<Running<R>>>,
     entries: Cell<u64>,
 }
 
-enum Running<R> {
-    Assembly(AssemblyCoroutine<R>),
-    Thread(ThreadCoroutine<R>),
-    /// It has finished: its stack is free.
-    Finished,
-}
+type Running<R> = corosensei::Coroutine<TurnStart, (), R, PooledStack>;
 
-impl<R: Send + 'static> Coroutine<R> {
+impl<R: 'static> Coroutine<R> {
     /// Makes a coroutine without entering it.
     ///
     /// # Errors
     /// The system has no room for another stack.
     #[inline]
     pub fn new(
-        settings: Settings,
-        body: impl FnOnce(&Yielder<'_>) -> R + Send + 'static,
+        stack_size: StackSize,
+        body: impl FnOnce(&Yielder<'_>) -> R + 'static,
     ) -> Result<Coroutine<R>, CreateError> {
-        let running = match settings.backend {
-            Backend::Assembly => {
-                Running::Assembly(AssemblyCoroutine::new(settings.stack_size, body)?)
-            }
-            Backend::Threads => Running::Thread(ThreadCoroutine::new(settings.stack_size, body)?),
-        };
+        let stack = PooledStack::take(stack_size)?;
+        let run = |yielder: &RawYielder, _: TurnStart| body(&Yielder(yielder));
         Ok(Coroutine {
-            running: RefCell::new(running),
+            running: RefCell::new(Some(Running::with_stack(stack, run))),
             entries: Cell::new(0),
         })
     }
@@ -106,39 +70,27 @@ impl<R: Send + 'static> Coroutine<R> {
     /// If it has finished or is running.
     #[inline]
     pub fn enter(&self) -> Result<Entered<R>, EnterError> {
-        self.enter_with(None)
-    }
-
-    /// Enters with a waker, which is called when a suspended coroutine should be entered again;
-    /// otherwise as [`enter`](Coroutine::enter).
-    ///
-    /// # Errors
-    /// If it has finished or is running.
-    #[inline]
-    pub fn enter_with(&self, waker: Option<&Waker>) -> Result<Entered<R>, EnterError> {
-        let Ok(mut running) = self.running.try_borrow_mut() else {
+        let Ok(mut slot) = self.running.try_borrow_mut() else {
             return Err(EnterError::Running);
         };
-        let entry = TurnStart::with(waker);
-        let value = match &mut *running {
-            Running::Assembly(coroutine) if !coroutine.is_finished() => {
-                self.entries.set(self.entries.get() + 1);
-                coroutine.enter(entry)
-            }
-            Running::Thread(coroutine) if !coroutine.is_finished() => {
-                self.entries.set(self.entries.get() + 1);
-                coroutine.enter(entry)
-            }
-            // It panicked, or returned.
-            Running::Assembly(_) | Running::Thread(_) | Running::Finished => {
-                return Err(EnterError::Finished);
-            }
+        // It is done if it panicked.
+        let Some(running) = slot.as_mut().filter(|running| !running.done()) else {
+            return Err(EnterError::Finished);
         };
-        match value {
-            None => Ok(Entered::Suspended),
-            Some(value) => {
-                *running = Running::Finished;
-                Ok(Entered::Finished(value))
+        self.entries.set(self.entries.get() + 1);
+        let held = locks_held();
+        let mut start = TurnStart::Continue;
+        loop {
+            match running.resume(start) {
+                CoroutineResult::Return(value) => {
+                    *slot = None;
+                    return Ok(Entered::Finished(value));
+                }
+                // It has not left more locks behind on this thread than it found.
+                CoroutineResult::Yield(()) if locks_held() <= held => {
+                    return Ok(Entered::Suspended);
+                }
+                CoroutineResult::Yield(()) => start = TurnStart::Refused,
             }
         }
     }
@@ -152,12 +104,8 @@ impl<R> Coroutine<R> {
 
     /// Whether its body has returned or panicked.
     pub fn is_finished(&self) -> bool {
-        match self.running.try_borrow().as_deref() {
-            Ok(Running::Assembly(coroutine)) => coroutine.is_finished(),
-            Ok(Running::Thread(coroutine)) => coroutine.is_finished(),
-            Ok(Running::Finished) => true,
-            Err(_) => false,
-        }
+        let running = self.running.try_borrow();
+        running.is_ok_and(|slot| slot.as_ref().is_none_or(Running::done))
     }
 }
 
@@ -176,68 +124,5 @@ impl<R> std::fmt::Debug for Coroutine<R> {
         (formatter.debug_struct("Coroutine"))
             .field("entries", &self.entries)
             .finish_non_exhaustive()
-    }
-}
-
-/// A coroutine whose turns may run on different threads.
-///
-/// It is a future: a poll is a turn, and the poll's waker wakes it (see
-/// [`CoMutex`](super::CoMutex), [`CoQueue`](super::CoQueue), [`Yielder::wait_for`]). So
-/// [`Flow::spawn_future`](crate::pool::Flow::spawn_future) runs it in turns on the workers of a
-/// pool, and it occupies none while it waits.
-#[derive(Debug)]
-pub struct MovableCoroutine<R>(Coroutine<R>);
-
-// SAFETY: the body is `Send`, and so is its result. What the body has on its stack while it is
-// suspended is not tied to a thread: the caller of `new` has promised that.
-unsafe impl<R: Send> Send for MovableCoroutine<R> {}
-
-impl<R: Send + 'static> MovableCoroutine<R> {
-    /// Makes a coroutine without entering it.
-    ///
-    /// # Errors
-    /// The system has no room for another stack.
-    ///
-    /// # Safety
-    /// While the body is suspended, all values on its stack can be sent to other threads: no `Rc`
-    /// that others share, no guard of a standard library lock, no reference to a thread-local
-    /// variable. And no function that suspends uses a thread-local variable both before and after
-    /// that: the compiler may take its address only once.
-    pub unsafe fn new(
-        settings: Settings,
-        body: impl FnOnce(&Yielder<'_>) -> R + Send + 'static,
-    ) -> Result<MovableCoroutine<R>, CreateError> {
-        Coroutine::new(settings, body).map(MovableCoroutine)
-    }
-
-    /// See [`Coroutine::enter`].
-    ///
-    /// # Errors
-    /// If it has finished.
-    #[inline]
-    pub fn enter(&mut self) -> Result<Entered<R>, EnterError> {
-        self.0.enter()
-    }
-
-    /// See [`Coroutine::enter_with`].
-    ///
-    /// # Errors
-    /// If it has finished.
-    #[inline]
-    pub fn enter_with(&mut self, waker: Option<&Waker>) -> Result<Entered<R>, EnterError> {
-        self.0.enter_with(waker)
-    }
-}
-
-impl<R: Send + 'static> Future for MovableCoroutine<R> {
-    /// An error if it is polled after its end.
-    type Output = Result<R, EnterError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.enter_with(Some(context.waker())) {
-            Ok(Entered::Suspended) => Poll::Pending,
-            Ok(Entered::Finished(value)) => Poll::Ready(Ok(value)),
-            Err(error) => Poll::Ready(Err(error)),
-        }
     }
 }

@@ -2,11 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use refrain_sync::{Condvar, Mutex, lock, wait};
 
@@ -61,20 +58,13 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, JobError> {
         .map_err(|payload| JobError::Panicked(panic_message(&*payload)))
 }
 
-enum Progress<T> {
-    /// It has not ended. The waker belongs to the future that waits for it.
-    Pending(Option<Waker>),
-    Ended(Result<T, JobError>),
-    /// The result was taken.
-    Taken,
-}
-
+/// What a job has left for its handle.
 struct Completion<T> {
-    progress: Mutex<Progress<T>>,
+    /// `None` until the job has ended.
+    result: Mutex<Option<Result<T, JobError>>>,
     ended: Condvar,
 }
 
-/// The job's side of a result: stores the result once, at the latest when it is dropped.
 pub(crate) struct Promise<T> {
     completion: Arc<Completion<T>>,
     is_complete: bool,
@@ -83,7 +73,7 @@ pub(crate) struct Promise<T> {
 impl<T> Promise<T> {
     pub(crate) fn new() -> (Promise<T>, JobHandle<T>) {
         let completion = Arc::new(Completion {
-            progress: Mutex::new(Progress::Pending(None)),
+            result: Mutex::new(None),
             ended: Condvar::new(),
         });
         let handle = JobHandle {
@@ -102,14 +92,8 @@ impl<T> Promise<T> {
 
     fn end(&mut self, result: Result<T, JobError>) {
         self.is_complete = true;
-        let before = std::mem::replace(
-            &mut *lock(&self.completion.progress),
-            Progress::Ended(result),
-        );
+        *lock(&self.completion.result) = Some(result);
         self.completion.ended.notify_all();
-        if let Progress::Pending(Some(waker)) = before {
-            waker.wake();
-        }
     }
 }
 
@@ -123,7 +107,6 @@ impl<T> Drop for Promise<T> {
 
 /// The owner's side of a job's result. Dropping it does not cancel the job.
 ///
-/// It is a future that other jobs can await. Threads outside of the pool call [`JobHandle::wait`].
 #[must_use = "only the handle reports a panic of the job"]
 pub struct JobHandle<T> {
     completion: Arc<Completion<T>>,
@@ -136,45 +119,18 @@ impl<T> JobHandle<T> {
     /// # Errors
     /// The job's panic; [`JobError::Cancelled`] if it was dropped before its end.
     pub fn wait(self) -> Result<T, JobError> {
-        let mut progress = lock(&self.completion.progress);
+        let mut result = lock(&self.completion.result);
         loop {
-            if let Some(result) = take(&mut progress) {
+            if let Some(result) = result.take() {
                 return result;
             }
-            progress = wait(&self.completion.ended, progress);
+            result = wait(&self.completion.ended, result);
         }
     }
 
     /// Whether the job has ended.
     pub fn is_done(&self) -> bool {
-        !matches!(*lock(&self.completion.progress), Progress::Pending(_))
-    }
-}
-
-fn take<T>(progress: &mut Progress<T>) -> Option<Result<T, JobError>> {
-    match progress {
-        Progress::Pending(_) => None,
-        _ => match std::mem::replace(progress, Progress::Taken) {
-            Progress::Ended(result) => Some(result),
-            // `wait` consumes the handle. A future that is polled after its end gets an error
-            // instead of waiting forever.
-            _ => Some(Err(JobError::Cancelled)),
-        },
-    }
-}
-
-impl<T> Future for JobHandle<T> {
-    type Output = Result<T, JobError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut progress = lock(&self.completion.progress);
-        match take(&mut progress) {
-            Some(result) => Poll::Ready(result),
-            None => {
-                *progress = Progress::Pending(Some(context.waker().clone()));
-                Poll::Pending
-            }
-        }
+        lock(&self.completion.result).is_some()
     }
 }
 
@@ -240,16 +196,5 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(5));
         body();
         assert_eq!(waiter.join().unwrap(), Ok("done"));
-    }
-
-    #[test]
-    fn a_future_that_is_polled_after_its_end_returns_an_error() {
-        let (mut body, mut handle) = once(|| 5);
-        let mut context = Context::from_waker(Waker::noop());
-        assert_eq!(Pin::new(&mut handle).poll(&mut context), Poll::Pending);
-        body();
-        assert_eq!(Pin::new(&mut handle).poll(&mut context), Poll::Ready(Ok(5)));
-        let after = Pin::new(&mut handle).poll(&mut context);
-        assert_eq!(after, Poll::Ready(Err(JobError::Cancelled)));
     }
 }

@@ -30,7 +30,6 @@ pub(crate) mod borrowed;
 mod dispatch;
 mod flow;
 mod fork;
-mod future_task;
 pub(crate) mod histogram;
 pub(crate) mod inheritance;
 pub(crate) mod job;

@@ -12,7 +12,6 @@ use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_sync::fence;
 
 use super::borrowed::with_borrowed_jobs;
-use super::future_task::FutureState;
 use super::job::{self, Step};
 use super::state::idle_set::IdleSet;
 use super::state::requests::{PREEMPT, Requests};
@@ -209,52 +208,6 @@ fn wait_as_joiner(tasks: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran
         tasks.remove_joiner(CpuId::new(0));
         sleeper.cancel_sleep();
     }
-}
-
-/// A future: its state, and the causes of its wake-ups that its polls have seen.
-struct ModelFuture {
-    state: FutureState,
-    causes: AtomicUsize,
-    seen_causes: Mutex<usize>,
-}
-
-impl ModelFuture {
-    /// Runs a submitted poll, as the flow would; here at once, on the thread that submitted it.
-    fn poll(&self) {
-        loop {
-            assert!(self.state.begin());
-            // Only the protocol prevents concurrent polls.
-            let mut seen_causes = self.seen_causes.try_lock().expect("one poll at a time");
-            *seen_causes = self.causes.load(Ordering::Relaxed);
-            drop(seen_causes);
-            if !self.state.pending() {
-                return;
-            }
-        }
-    }
-}
-
-#[test]
-fn a_wake_up_of_a_future_leads_to_a_poll_that_sees_its_cause() {
-    loom::model(|| {
-        let task = Arc::new(ModelFuture {
-            state: FutureState::scheduled(),
-            causes: AtomicUsize::new(0),
-            seen_causes: Mutex::new(0),
-        });
-        let wakers = [0, 1].map(|_| {
-            let task = Arc::clone(&task);
-            spawn(move || {
-                task.causes.fetch_add(1, Ordering::Relaxed);
-                if task.state.wake() {
-                    task.poll();
-                }
-            })
-        });
-        task.poll();
-        join_all(wakers.into());
-        assert_eq!(*task.seen_causes.lock().unwrap(), 2);
-    });
 }
 
 #[test]

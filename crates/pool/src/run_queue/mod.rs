@@ -14,9 +14,8 @@ use refrain_policy::{Key, Rank};
 use refrain_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use refrain_sync::{Padded, ShortGuard, ShortLock};
 
-/// The number of spins, of about 12 ns each, between attempts to take the lock. None under loom,
-/// where spinning is not progress.
-const WAITS_SPINS: &[u32] = if cfg!(loom) { &[] } else { &[256, 512, 1024, 2048, 4096, 8192] };
+/// The number of spins between attempts to take the lock.
+const WAITS_SPINS: &[u32] = &[256, 512, 1024, 2048, 4096, 8192];
 
 /// A queued entry and its position in the order: by key, and in the order of arrival among equal
 /// keys.
@@ -232,14 +231,9 @@ impl<T> RunQueue<T> {
     /// chance, to which the long wait costs 3 µs); 125 with the lock's own wait after four rounds.
     /// With an earlier heap: 154 with 64 spins, 234 with a mutex, 300 to 500 with attempts in a
     /// loop.
+    #[track_caller]
     fn lock(&self) -> ShortGuard<'_, RunQueueState<T>> {
-        for &spins in WAITS_SPINS {
-            if let Some(state) = self.state.try_lock() {
-                return state;
-            }
-            (0..spins).for_each(|_| std::hint::spin_loop());
-        }
-        self.state.lock()
+        self.state.lock_after(WAITS_SPINS)
     }
 
     /// Writes only what has changed: most pushes do not change the first key.

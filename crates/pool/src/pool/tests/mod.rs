@@ -8,7 +8,6 @@
 
 mod flows;
 mod forks;
-mod futures;
 mod hand_over;
 mod locks;
 mod stress;

@@ -92,7 +92,7 @@ fn submit(run: &Arc<StressRun>, random: &mut Rng) {
                 Step::Done
             });
         }
-        1 => drop(flow.spawn_future(async move { job(&next, seed) })),
+        1 => drop(flow.spawn(move || job(&next, seed))),
         2 => flow.hand_over(move || job(&next, seed)),
         _ => flow.submit(move || job(&next, seed)),
     }
