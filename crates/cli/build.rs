@@ -2,7 +2,7 @@
 //!
 //! Rust's standard library links to the shared library `libgcc_s`, which the dynamic loader must
 //! find, map and relocate at every start: a quarter of the time of a short `refrain hash`. GCC
-//! provides the same code as a static library, `libgcc_eh`, under the same licence exception (the
+//! provides the same code as a static library, `libgcc_eh`, under the same license exception (the
 //! GCC Runtime Library Exception). This script puts a file named `libgcc_s.so` into a directory
 //! that the linker searches first: a linker script that names the static libraries, as the C
 //! library's own `libc.so` is.

@@ -285,7 +285,7 @@ impl GiantWriter {
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = header.finish(builder).map_err(text)?;
-        let sums = EpochSums::of(&extents);
+        let sums = EpochSums::from_extents(&extents);
         self.assembler
             .extents(&header, &sums, &mut frame)
             .map_err(text)?;

@@ -67,7 +67,7 @@ fn as_json(experiment: &Experiment, report: &Report) -> Value {
         "preemptions": report.preemptions,
         "moves": report.moves,
         "overhead_ns": report.overhead_ns,
-        "utilisation": report.utilisation(),
+        "utilization": report.utilization(),
     })
 }
 

@@ -40,7 +40,7 @@ const HAS_DATA_FILE: u64 = 1 << 2;
 
 impl ImageFormat {
     /// Recognizes the format by the beginning of an image.
-    pub fn of(head: &[u8]) -> ImageFormat {
+    pub fn from_head(head: &[u8]) -> ImageFormat {
         let has_mark = |(_, at, mark): &&(ImageFormat, usize, &[u8])| {
             head.get(*at..).is_some_and(|rest| rest.starts_with(mark))
         };
@@ -133,7 +133,9 @@ mod tests {
             Ok(rest[..rest.len().min(length as usize)].to_vec())
         };
         let head = &image[..image.len().min(IMAGE_HEAD_BYTES)];
-        ImageFormat::of(head).foreign_file(head, read).unwrap()
+        ImageFormat::from_head(head)
+            .foreign_file(head, read)
+            .unwrap()
     }
 
     fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
@@ -143,11 +145,11 @@ mod tests {
     #[test]
     fn the_format_of_an_image_is_known_by_its_mark() {
         let mut head = [0; IMAGE_HEAD_BYTES];
-        assert_eq!(ImageFormat::of(&head), ImageFormat::Raw);
+        assert_eq!(ImageFormat::from_head(&head), ImageFormat::Raw);
         put(&mut head, 0x40, &[0x7f, 0x10, 0xda, 0xbe]);
-        assert_eq!(ImageFormat::of(&head), ImageFormat::Vdi);
-        assert_eq!(ImageFormat::of(b"QFI\xfb..."), ImageFormat::Qcow2);
-        assert_eq!(ImageFormat::of(b"QFI"), ImageFormat::Raw);
+        assert_eq!(ImageFormat::from_head(&head), ImageFormat::Vdi);
+        assert_eq!(ImageFormat::from_head(b"QFI\xfb..."), ImageFormat::Qcow2);
+        assert_eq!(ImageFormat::from_head(b"QFI"), ImageFormat::Raw);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Exit {
 
 impl Exit {
     /// The exit with this code; a bug for any other code.
-    pub fn of_code(code: i32) -> Exit {
+    pub fn from_code(code: i32) -> Exit {
         let all = [
             Exit::Done,
             Exit::Usage,
@@ -90,7 +90,7 @@ impl Exit {
     }
 
     /// The code for a signal: 128 plus its number, as in shells.
-    pub fn of_signal(signal: i32) -> Exit {
+    pub fn from_signal(signal: i32) -> Exit {
         match signal {
             SIGHUP => Exit::HungUp,
             SIGTERM => Exit::Terminated,

@@ -76,9 +76,9 @@ fn listener(number: RawFd) -> io::Result<Listener> {
     let owned = |number| unsafe { OwnedFd::from_raw_fd(number) };
     match family {
         AddressFamily::INET | AddressFamily::INET6 => {
-            Ok(Listener::of_tcp(TcpListener::from(owned(number))))
+            Ok(Listener::from_tcp(TcpListener::from(owned(number))))
         }
-        AddressFamily::UNIX => Ok(Listener::of_unix(UnixListener::from(owned(number)))),
+        AddressFamily::UNIX => Ok(Listener::from_unix(UnixListener::from(owned(number)))),
         other => Err(refusal(&format!(
             "a socket of the address family {}",
             other.as_raw()

@@ -51,7 +51,7 @@ pub mod format {
 
     impl LrzipFormat {
         /// Returns `None`, or a refusal if the format was requested.
-        pub fn of(args: &CompressArgs) -> Result<Option<(LrzipFormat, Option<String>)>> {
+        pub fn from_args(args: &CompressArgs) -> Result<Option<(LrzipFormat, Option<String>)>> {
             args.lrzip.check().map(|()| None)
         }
 

@@ -29,14 +29,14 @@ pub fn parser(error: &clap::Error) -> Exit {
         return Exit::Usage;
     }
     let text = error.render();
-    let text = |takes_colours| {
-        if takes_colours { text.ansi().to_string() } else { text.to_string() }
+    let text = |takes_colors| {
+        if takes_colors { text.ansi().to_string() } else { text.to_string() }
     };
     if error.use_stderr() {
-        let _ = standard::write_error(text(standard::takes_colours(&io::stderr())).as_bytes());
+        let _ = standard::write_error(text(standard::takes_colors(&io::stderr())).as_bytes());
         return Exit::Usage;
     }
-    let text = text(standard::takes_colours(&io::stdout()));
+    let text = text(standard::takes_colors(&io::stdout()));
     match TextOutput.write_all(text.as_bytes()) {
         Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Exit::Io,
         _ => Exit::Done,

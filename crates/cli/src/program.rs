@@ -18,7 +18,7 @@ pub enum ProgramName {
 
 impl ProgramName {
     /// The name in `argv[0]`; unknown names mean `refrain`.
-    pub fn of(program: Option<&OsString>) -> ProgramName {
+    pub fn from_argument(program: Option<&OsString>) -> ProgramName {
         match file_stem(program) {
             Some("rfn") => ProgramName::Rfn(RfnMode::Compress),
             Some("unrfn") => ProgramName::Rfn(RfnMode::Decompress),
@@ -90,7 +90,7 @@ mod tests {
 
     fn arguments(line: &str) -> Result<RefrainArgs, clap::Error> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        ProgramName::of(arguments.first()).parse(arguments)
+        ProgramName::from_argument(arguments.first()).parse(arguments)
     }
 
     fn verb(line: &str) -> Result<Verb, clap::Error> {
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn the_file_name_selects_the_program() {
-        let name = |name: &str| ProgramName::of(Some(&OsString::from(name)));
+        let name = |name: &str| ProgramName::from_argument(Some(&OsString::from(name)));
         assert_eq!(name("/usr/bin/rfn"), ProgramName::Rfn(RfnMode::Compress));
         assert_eq!(name("unrfn"), ProgramName::Rfn(RfnMode::Decompress));
         assert_eq!(name("./rfncat"), ProgramName::Rfn(RfnMode::Cat));
         assert_eq!(name("refrain"), ProgramName::Refrain);
         assert_eq!(name("refrain-0.1"), ProgramName::Refrain);
-        assert_eq!(ProgramName::of(None), ProgramName::Refrain);
+        assert_eq!(ProgramName::from_argument(None), ProgramName::Refrain);
     }
 
     #[test]

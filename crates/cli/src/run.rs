@@ -23,7 +23,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 
 /// Runs `refrain VERB`, or `rfn`.
 fn run_refrain(arguments: Vec<OsString>) -> Exit {
-    let name = ProgramName::of(arguments.first());
+    let name = ProgramName::from_argument(arguments.first());
     let words = arguments.clone();
     let arguments = match name.parse(arguments) {
         Ok(arguments) => arguments,
@@ -49,7 +49,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
         profile.apply();
     }
     let (run, verb) = (arguments.run, arguments.verb);
-    let facts = profile::Facts::of(&words, &verb);
+    let facts = profile::Facts::new(&words, &verb);
     profile::measure(&run, name.text(), &facts, || run_verb(verb, &session))
 }
 

@@ -145,7 +145,7 @@ impl ArchiveSelection {
     ///
     /// # Errors
     /// As [`load_patterns`].
-    pub fn of_tree(&self, name: &[u8], member_count: Option<usize>) -> Result<Wanted> {
+    pub fn for_tree(&self, name: &[u8], member_count: Option<usize>) -> Result<Wanted> {
         let prefixes = match member_count {
             Some(count) => vec![prefix_of(name, count)],
             None => vec![prefix_of(name, 1), prefix_of(name, 2)],
@@ -178,7 +178,7 @@ impl ArchiveSelection {
     ///
     /// # Errors
     /// As [`load_patterns`].
-    pub fn of_file(&self, name: &[u8]) -> Result<Wanted> {
+    pub fn for_file(&self, name: &[u8]) -> Result<Wanted> {
         let is_named = |path: &Vec<u8>| normalized(path) == normalized(name);
         let rules = build(&self.patterns)?;
         let is_wanted = rules.decide(name, false) == Decision::Include;
@@ -225,7 +225,7 @@ impl ListSelection {
             options: load_patterns(args)?,
             patterns,
         };
-        selection.of_member(b"", 1)?;
+        selection.for_member(b"", 1)?;
         Ok(selection)
     }
 
@@ -234,7 +234,7 @@ impl ListSelection {
     ///
     /// # Errors
     /// As [`load_patterns`].
-    pub fn of_member(&self, name: &[u8], member_count: usize) -> Result<MemberPatterns> {
+    pub fn for_member(&self, name: &[u8], member_count: usize) -> Result<MemberPatterns> {
         let prefix = prefix_of(name, member_count);
         let mut single = Vec::new();
         let mut all = self.options.clone();
@@ -365,33 +365,33 @@ mod tests {
     fn paths_select_members_and_parts_of_them() {
         use Decision::{Exclude, Include};
         let selection = archive_selection(&["tree/src", "file", "whole/"], &["*.o"]);
-        let file = |name: &[u8]| selection.of_file(name).unwrap();
+        let file = |name: &[u8]| selection.for_file(name).unwrap();
         assert!(matches!(file(b"file"), Wanted::Everything));
         assert!(matches!(file(b"files"), Wanted::Nothing));
-        let tree = selection.of_tree(b"tree", Some(3)).unwrap();
+        let tree = selection.for_tree(b"tree", Some(3)).unwrap();
         let paths = ["src", "src/a", "src/a.o", "other"];
         assert_eq!(
             decisions(&tree, &paths),
             [Include, Include, Exclude, Exclude]
         );
-        let whole = selection.of_tree(b"whole", Some(3)).unwrap();
+        let whole = selection.for_tree(b"whole", Some(3)).unwrap();
         assert_eq!(decisions(&whole, &["a", "a.o"]), [Include, Exclude]);
         assert!(matches!(
-            selection.of_tree(b"tree2", Some(3)).unwrap(),
+            selection.for_tree(b"tree2", Some(3)).unwrap(),
             Wanted::Nothing
         ));
         let all = archive_selection(&[], &[]);
-        assert!(all.is_everything() && matches!(all.of_file(b"x").unwrap(), Wanted::Everything));
+        assert!(all.is_everything() && matches!(all.for_file(b"x").unwrap(), Wanted::Everything));
         assert!(matches!(
-            all.of_tree(b"t", Some(1)).unwrap(),
+            all.for_tree(b"t", Some(1)).unwrap(),
             Wanted::Everything
         ));
         let root = archive_selection(&["."], &[])
-            .of_tree(b"t", Some(1))
+            .for_tree(b"t", Some(1))
             .unwrap();
         assert_eq!(decisions(&root, &["a"]), [Include]);
         let stream = archive_selection(&["tree/a", "b"], &[]);
-        let stream = stream.of_tree(b"tree", None).unwrap();
+        let stream = stream.for_tree(b"tree", None).unwrap();
         assert_eq!(
             decisions(&stream, &["a", "b", "c"]),
             [Include, Include, Exclude]
@@ -404,7 +404,7 @@ mod tests {
         let patterns = patterns.map(|text| text.as_bytes().to_vec()).to_vec();
         let list = ListSelection::load(&PatternArgs::default(), patterns).unwrap();
         let mut matched = list.matched();
-        let mut member = list.of_member(b"tree", 2).unwrap();
+        let mut member = list.for_member(b"tree", 2).unwrap();
         for (path, expected) in [
             ("a.c", true),
             ("deep/b.c", true),

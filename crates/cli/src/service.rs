@@ -58,7 +58,7 @@ fn start_behind() -> io::Result<Exit> {
         // It has ended, and said why.
         let status = behind.wait()?;
         let code = status.code().unwrap_or(Exit::Internal as i32);
-        return Ok(Exit::of_code(code));
+        return Ok(Exit::from_code(code));
     }
     let line = format!(
         "{}; process {id}, `kill {id}` ends it\n",

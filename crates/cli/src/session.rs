@@ -65,7 +65,7 @@ impl SignalEnding {
     fn code(self, signal: i32) -> u8 {
         match (self, signal) {
             (SignalEnding::Lrzip, SIGINT | SIGTERM) => 1,
-            _ => Exit::of_signal(signal) as u8,
+            _ => Exit::from_signal(signal) as u8,
         }
     }
 
@@ -173,7 +173,7 @@ impl Session {
     /// The exit code if a signal asked the run to end.
     pub fn signal_exit(&self) -> Option<Exit> {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
-        self.is_cancelled().then(|| Exit::of_signal(signal))
+        self.is_cancelled().then(|| Exit::from_signal(signal))
     }
 
     /// Reports in lrzip's words that a signal ended the run. Returns the exit code.

@@ -97,9 +97,9 @@ pub fn takes_escapes(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && is_capable(env::var_os("TERM").as_deref())
 }
 
-/// Whether a stream is a terminal that understands escape sequences, and its user wants colours
+/// Whether a stream is a terminal that understands escape sequences, and its user wants colors
 /// (<https://no-color.org>).
-pub fn takes_colours(stream: &impl IsTerminal) -> bool {
+pub fn takes_colors(stream: &impl IsTerminal) -> bool {
     takes_escapes(stream) && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

@@ -115,7 +115,7 @@ impl UntrustedBlockDescription<'_> {
             registry::by_id(id)?;
         }
         let filters = self.check_filters()?;
-        let codec = registry::of_block(id, self.params)?;
+        let codec = registry::for_block(id, self.params)?;
         let params = Params::new(self.params).ok_or_else(|| wrong_length(self.params.len()))?;
         codec.check_params(&params, raw_length_bytes)?;
         Ok(BlockDescription {

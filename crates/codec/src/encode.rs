@@ -185,7 +185,7 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
         let bytes = bytes?;
         if bytes < best_bytes {
             best_bytes = bytes;
-            best = FilterChain::of(step);
+            best = FilterChain::single(step);
         }
     }
     Ok(best)

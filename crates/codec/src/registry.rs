@@ -42,7 +42,7 @@ pub fn by_id(id: CodecId) -> Result<&'static dyn Codec> {
 /// # Errors
 /// `UnsupportedCodec`; for `CodecId::NAMED` `UnsupportedNamedCodec`, or `Description` if the
 /// parameters do not begin with a UUID.
-pub(crate) fn of_block(id: CodecId, params: &[u8]) -> Result<&'static dyn Codec> {
+pub(crate) fn for_block(id: CodecId, params: &[u8]) -> Result<&'static dyn Codec> {
     if id != CodecId::NAMED {
         return by_id(id);
     }

@@ -70,12 +70,12 @@ impl TarSink {
             overwrite,
             ..RestoreOptions::default()
         };
-        Ok(TarSink::of(TreeRestore::create(root, options)?))
+        Ok(TarSink::new(TreeRestore::create(root, options)?))
     }
 
     /// Restores the stream by a restore that was prepared.
     #[must_use]
-    pub fn of(restore: TreeRestore) -> TarSink {
+    pub fn new(restore: TreeRestore) -> TarSink {
         TarSink {
             splitter: TarSplitter::new(),
             front: Vec::new(),

@@ -1,4 +1,4 @@
-//! The formats, and how each is recognised.
+//! The formats, and how each is recognized.
 
 use std::fmt;
 
@@ -34,19 +34,19 @@ pub(crate) fn is_skippable(magic: u32) -> bool {
 }
 
 impl Format {
-    /// The bytes at the beginning that suffice to recognise a format.
+    /// The bytes at the beginning that suffice to recognize a format.
     pub const PREFIX_BYTES: usize = 512;
 
     /// The format of a file that begins with these bytes; fewer than [`Format::PREFIX_BYTES`] are
     /// taken for the whole file.
     #[must_use]
-    pub fn of_prefix(first: &[u8]) -> Option<Format> {
+    pub fn from_prefix(first: &[u8]) -> Option<Format> {
         match first {
             [0x1f, 0x8b, ..] => Some(Format::Gzip),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Format::Xz),
             [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..] => is_bzip2(rest).then_some(Format::Bzip2),
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Format::Zip),
-            _ => of_frames(first),
+            _ => zstd_or_lz4(first),
         }
     }
 
@@ -95,7 +95,7 @@ fn is_bzip2(rest: &[u8]) -> bool {
 
 /// zstd or lz4, also after frames that both skip. If those are longer than the prefix, the format
 /// is taken for zstd: only its tools write such frames first.
-fn of_frames(mut rest: &[u8]) -> Option<Format> {
+fn zstd_or_lz4(mut rest: &[u8]) -> Option<Format> {
     let mut skipped = false;
     loop {
         let Some((magic, after)) = rest.split_first_chunk::<4>() else {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_recognised_by_their_first_bytes() {
+    fn formats_are_recognized_by_their_first_bytes() {
         let skipped = b"\x50\x2a\x4d\x18\x02\0\0\0xx";
         let behind = |magic: &[u8]| [skipped, magic].concat();
         for (first, format) in [
@@ -145,7 +145,7 @@ mod tests {
             (b"", None),
             (b"text", None),
         ] {
-            assert_eq!(Format::of_prefix(first), format, "{first:?}");
+            assert_eq!(Format::from_prefix(first), format, "{first:?}");
         }
     }
 }

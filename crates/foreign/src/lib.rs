@@ -1,6 +1,6 @@
-//! Files of other formats: recognised, decoded and described.
+//! Files of other formats: recognized, decoded and described.
 //!
-//! [`Format::of_prefix`] recognises a file by its first bytes. [`decoder`] reads one that holds a
+//! [`Format::from_prefix`] recognizes a file by its first bytes. [`decoder`] reads one that holds a
 //! sequence of bytes (gzip, xz, zstd, bzip2, lz4) from front to back, as the format's own program
 //! does, and compares every checksum. Libraries decode; everything around their data (members,
 //! streams, frames, padding, what follows the end) is read here, so that errors state their offset.

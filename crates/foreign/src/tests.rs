@@ -76,7 +76,7 @@ fn files_are_read_whole_in_pieces_and_by_several_threads() {
         for length_bytes in [0, 1, 5_000, 300_000] {
             let content = content(1, length_bytes);
             let file = encode(format, &content);
-            assert_eq!(Format::of_prefix(&file), Some(format));
+            assert_eq!(Format::from_prefix(&file), Some(format));
             for (piece_bytes, threads) in [(usize::MAX, 1), (1, 1), (1000, 3)] {
                 let (found, end) = decode(format, &file, piece_bytes, threads);
                 assert_eq!(end, None, "{format}, {length_bytes} bytes");

@@ -2,10 +2,10 @@
 
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_limit, check_positive};
+use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::head::{head_of, head_only, take_extensions};
-use crate::layout::FrameKind;
 use crate::limits::{BLOCK_RAW_BYTES_MAX, EPOCH_BYTES_MAX, REFERENCE_WINDOW_MAX};
 
 /// The major version that is written and read. A reader rejects any other.
@@ -163,9 +163,9 @@ fn check_features(required_features: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constants::FRAME_HEADER_BYTES;
     use crate::error::ErrorClass;
     use crate::frame::{FrameHeader, UntrustedFrameHeader};
-    use crate::layout::FRAME_HEADER_BYTES;
     use crate::limits::Limits;
 
     fn sample() -> ArchiveHeader {

@@ -6,13 +6,13 @@
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header};
 use crate::index::{IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};

@@ -8,10 +8,10 @@ use crate::check::{
     check_checksum, check_equal, check_limit, check_positive, check_range, check_raw_length,
 };
 use crate::coding::{CODING_BYTES_MAX, Coding};
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameBuilder, detached_frame};
 use crate::head::{SplitPayload, take_extensions};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, chunked_checksum64};
 

@@ -3,11 +3,11 @@
 
 use crate::bytes::{ByteReader, put_varints};
 use crate::check::{check_at_most, check_equal, check_range};
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::index::{IndexList, IndexNode, NAMES_FROM, parse_roots};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::limits::Limits;
 
 /// The head of an End frame. Its data is the roots of the index.

@@ -1,6 +1,6 @@
 //! Errors, with the offending values in their messages.
 
-use crate::layout::{FrameKind, MAGIC};
+use crate::constants::{FrameKind, MAGIC};
 
 /// The class of an error: what it means for the owner of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,9 +9,9 @@
 
 use crate::bytes::ByteReader;
 use crate::check::check_limit;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
 use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
 use crate::limits::{HEAD_BYTES_MAX, INDEX_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use memchr::memmem;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};

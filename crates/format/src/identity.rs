@@ -12,8 +12,8 @@ use refrain_protect::Checksum64;
 
 use crate::archive::ArchiveHeader;
 use crate::coding::Coding;
+use crate::constants::SYNC;
 use crate::error::Result;
-use crate::layout::SYNC;
 use crate::member::MemberStart;
 
 /// What an archive's id takes from its first block.

@@ -3,12 +3,12 @@
 //!
 //! An archive is a magic number and a sequence of frames, written strictly forward. Extents map the
 //! members' *content space* to the *store* of unique bytes, and the store is cut into blocks.
-//! `docs/format.md` specifies the bytes for authors of other implementations; the code is organised
+//! `docs/format.md` specifies the bytes for authors of other implementations; the code is organized
 //! like that document:
 //!
 //! | file | what |
 //! |---|---|
-//! | [`layout`] | magic, sync word, kinds of frames, fixed sizes |
+//! | [`constants`] | magic, sync word, kinds of frames, fixed sizes |
 //! | [`limits`] | the largest sizes and counts |
 //! | [`frame`] | the frame header: building, checking, scanning |
 //! | [`archive`], [`end`] | the first and the last frame |
@@ -58,6 +58,7 @@ mod bytes;
 mod check;
 pub mod coding;
 mod columns;
+pub mod constants;
 pub mod end;
 pub mod entries;
 pub mod error;
@@ -66,7 +67,6 @@ pub mod frame;
 pub mod head;
 pub mod identity;
 pub mod index;
-pub mod layout;
 pub mod limits;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
@@ -86,6 +86,7 @@ pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 pub use assemble::{ArchiveAssembler, FinishedArchive};
 pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
+pub use constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use end::{ArchiveEnd, ExtentTotals, Tail};
 pub use entries::{
     ENTRIES_PER_BATCH, EntriesHeader, EntryListChecker, LinkTargets, PackedEntries, check_storable,
@@ -107,7 +108,6 @@ pub use index::{
     Index, IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode,
     IndexSlice, IndexTree, NodeRows, NodeSource,
 };
-pub use layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
 pub use limits::{ARCHIVES_MAX, Limits, REFERENCE_DEPTH_MAX, REFERENCE_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use order::{EpochSums, HeldFrames, StreamChecker};

@@ -7,10 +7,10 @@ use crate::bytes::{ByteReader, put_varint, unzigzag, zigzag};
 use crate::check::{
     check_equal, check_limit, check_positive, check_range, check_text, check_timestamp,
 };
+use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::head::{head_of, head_only, take_extensions};
-use crate::layout::FrameKind;
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 
 /// Flags of a member: its entries are sorted; it has entries.

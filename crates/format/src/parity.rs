@@ -7,12 +7,12 @@
 //! have no checksum.)
 
 use crate::bytes::put_varints;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
 use crate::error::Result;
 use crate::frame::{
     FrameHeader, checksum_of_pieces, complete_frame, head_and_data, payload_checksum, piece_sums,
 };
 use crate::head::{SplitPayload, head_of};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64};
 
 /// The largest number of consecutive damaged bytes that can be repaired.

@@ -2,13 +2,13 @@
 
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
 use crate::end::ArchiveEnd;
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::IndexNode;
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
 

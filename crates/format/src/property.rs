@@ -4,6 +4,7 @@
 
 use crate::bytes::ByteReader;
 use crate::coding::Coding;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
 use crate::entries::{
     EntriesHeader, EntryListChecker, entries_are_sorted, pack_entries, pack_with_references,
     unpack_entries, unpack_section,
@@ -11,7 +12,6 @@ use crate::entries::{
 use crate::extents::{Extent, Pattern, pack_extents, unpack_extents};
 use crate::frame::{UntrustedFrameHeader, find_frame};
 use crate::index::property::parse_any_node;
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
 use crate::limits::{ENTRY_BYTES_PER_FRAME_MAX, Limits};
 use crate::member::{MemberEnd, MemberKind};
 use crate::payload::Payload;

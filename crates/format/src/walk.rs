@@ -1,8 +1,8 @@
 //! Walks an archive in memory.
 
+use crate::constants::{MAGIC, TAIL_BYTES};
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, check_magic};
-use crate::layout::{MAGIC, TAIL_BYTES};
 use crate::limits::Limits;
 use crate::order::StreamChecker;
 use crate::payload::{Payload, read_frame};

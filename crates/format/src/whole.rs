@@ -16,11 +16,11 @@
 use crate::assemble::ArchiveAssembler;
 use crate::bytes::{ByteReader, put_varint, put_varints};
 use crate::check::{check_equal, check_limit};
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::end::{ExtentTotals, Tail};
 use crate::error::{FormatError, Result};
 use crate::frame::{FrameHeader, UntrustedFrameHeader, check_magic, complete_frame};
 use crate::head::{SplitPayload, head_of, take_extensions};
-use crate::layout::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::{HEAD_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use crate::parity::{is_for, payload_with_parity, payload_without_parity};
 use crate::payload::Payload;

@@ -209,7 +209,7 @@ fn extents_frame(assembler: &mut ArchiveAssembler) -> Vec<u8> {
     builder.payload().extend_from_slice(&packed.raw);
     let mut frame = header.finish(builder).unwrap();
     assembler
-        .extents(&header, &EpochSums::of(&extents), &mut frame)
+        .extents(&header, &EpochSums::from_extents(&extents), &mut frame)
         .unwrap();
     frame
 }

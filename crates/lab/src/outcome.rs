@@ -110,7 +110,7 @@ pub struct Chart {
     pub x: usize,
     /// The values.
     pub y: usize,
-    /// The column whose texts distinguish the lines, or the bars' colours.
+    /// The column whose texts distinguish the lines, or the bars' colors.
     pub by: Option<usize>,
     /// Whether the axis of values is logarithmic.
     pub is_log_y: bool,

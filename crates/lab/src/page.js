@@ -1,5 +1,5 @@
-// Charts of the lab: lines over sizes, bars over names. Colours are variables of the style, so light and dark need no redraw.
-const COLOURS = ["a", "b", "c", "d", "e", "f", "g", "h"];
+// Charts of the lab: lines over sizes, bars over names. Colors are variables of the style, so light and dark need no redraw.
+const COLORS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /** Sizes in binary units, as the experiments choose them. */
 function size(count) {
@@ -50,7 +50,7 @@ function ticks(least, most, isLog) {
 
 function legend(names) {
   return element("div", { class: "legend" }, ...names.map((name, index) =>
-    element("span", {}, element("i", { style: `background: var(--${COLOURS[index % COLOURS.length]})` }), name)));
+    element("span", {}, element("i", { style: `background: var(--${COLORS[index % COLORS.length]})` }), name)));
 }
 
 /** The points of a section, in groups by the texts of the column that separates them. */
@@ -110,11 +110,11 @@ function lines(section, groups, width) {
   }
   svg.append(element("text", { x: left + 6, y: height - 6 }, `${section.columns[x].name}, and ${section.columns[y].name} upwards`));
   [...groups.values()].forEach((group, index) => {
-    const stroke = `stroke: var(--${COLOURS[index % COLOURS.length]})`;
+    const stroke = `stroke: var(--${COLORS[index % COLORS.length]})`;
     const sorted = [...group].sort((a, b) => a.x - b.x);
     svg.append(element("polyline", { points: sorted.map((point) => `${toX(point.x)},${toY(point.y)}`).join(" "), style: stroke }));
     for (const point of sorted) {
-      const circle = element("circle", { cx: toX(point.x), cy: toY(point.y), r: 4, style: `fill: var(--${COLOURS[index % COLOURS.length]})` });
+      const circle = element("circle", { cx: toX(point.x), cy: toY(point.y), r: 4, style: `fill: var(--${COLORS[index % COLORS.length]})` });
       svg.append(hoverable(circle, section, point.row));
     }
   });
@@ -137,7 +137,7 @@ function bars(section, groups, width) {
   all.forEach((point, row) => {
     const top = row * rowHeight + 8;
     const length = Math.max(1, toX(point.y) - left);
-    const bar = element("rect", { x: left, y: top + 16, width: length, height: 12, style: `fill: var(--${COLOURS[point.index % COLOURS.length]})` });
+    const bar = element("rect", { x: left, y: top + 16, width: length, height: 12, style: `fill: var(--${COLORS[point.index % COLORS.length]})` });
     svg.append(element("text", { x: left, y: top + 11 }, point.x), hoverable(bar, section, point.row),
       element("text", { x: left + length + 6, y: top + 26, class: "value" }, valueText(point.y, unit)));
   });

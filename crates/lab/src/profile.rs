@@ -64,7 +64,7 @@ impl std::error::Error for ProfileError {}
 
 impl Profile {
     /// The profile of `machine` from its measurements.
-    pub fn of(machine: &Machine, measured: &Measured) -> Profile {
+    pub fn new(machine: &Machine, measured: &Measured) -> Profile {
         Profile {
             model: machine.model.clone(),
             processors: machine.processors as u64,
@@ -163,7 +163,7 @@ mod tests {
             lock_spins_max: Some(300),
             ..Measured::default()
         };
-        Profile::of(&Machine::this(3), &measured)
+        Profile::new(&Machine::this(3), &measured)
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(Profile::from_json(&text), Ok(profile.clone()));
         assert!(profile.belongs_to(&Machine::this(3)));
         assert!(!profile.belongs_to(&Machine::this(4)));
-        let empty = Profile::of(&Machine::this(3), &Measured::default());
+        let empty = Profile::new(&Machine::this(3), &Measured::default());
         let text = empty.to_json().to_string();
         assert_eq!(Profile::from_json(&text), Ok(empty));
     }

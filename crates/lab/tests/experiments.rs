@@ -250,7 +250,7 @@ fn a_profile_is_made_of_what_was_measured() {
         .fold(Default::default(), |sum: refrain_lab::Measured, report| {
             sum.and(report.outcome.measured)
         });
-    let profile = Profile::of(&machine, &measured);
+    let profile = Profile::new(&machine, &measured);
     assert!(profile.pipe_bytes.is_some());
     let processors = std::thread::available_parallelism().unwrap().get();
     assert_eq!(profile.lock_spins_max.is_some(), processors > 1);

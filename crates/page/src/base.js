@@ -11,8 +11,8 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** The value of a colour of the page: "a" to "h", "ink", "faint", "line", "raised". */
-function colour(name) {
+/** The value of a color of the page: "a" to "h", "ink", "faint", "line", "raised". */
+function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
@@ -23,8 +23,8 @@ function stageHue(name) {
   return (sum * 47) % 360;
 }
 
-/** The colour of a stage (CSS). */
-const stageColour = (name) => "hsl(" + stageHue(name) + " 52% var(--stage))";
+/** The color of a stage (CSS). */
+const stageColor = (name) => "hsl(" + stageHue(name) + " 52% var(--stage))";
 
 /** Bytes in decimal units, three digits. */
 function bytes(count) {

@@ -12,10 +12,10 @@ use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
 
-pub use palette::stage_colour;
+pub use palette::stage_color;
 pub use units::{binary_text, bytes_text, decimal_text, time_text, utc_text};
 
-/// The style of all pages: light and dark colours, tables, tooltips.
+/// The style of all pages: light and dark colors, tables, tooltips.
 pub const BASE_STYLE: &str = include_str!("base.css");
 /// Shared by the scripts of pages: elements, units, sortable tables, tooltips.
 const BASE_SCRIPT: &str = include_str!("base.js");

@@ -1,4 +1,4 @@
-//! The colours of stages, shared by all pages.
+//! The colors of stages, shared by all pages.
 
 use serde_json::{Map, Value};
 
@@ -39,8 +39,8 @@ fn hue(stage: &str) -> u16 {
     )
 }
 
-/// The colour of a stage (CSS), for light and dark schemes.
-pub fn stage_colour(stage: &str) -> String {
+/// The color of a stage (CSS), for light and dark schemes.
+pub fn stage_color(stage: &str) -> String {
     format!("hsl({} 52% var(--stage))", hue(stage))
 }
 
@@ -56,13 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_has_one_colour() {
+    fn every_stage_has_one_color() {
         let mut seen = std::collections::BTreeSet::new();
         assert!(
             HUES.iter()
                 .all(|(name, hue)| seen.insert(hue) && *hue < 360 && !name.is_empty())
         );
-        assert_eq!(stage_colour("codec zstd"), "hsl(135 52% var(--stage))");
-        assert_eq!(stage_colour("other"), stage_colour("other"));
+        assert_eq!(stage_color("codec zstd"), "hsl(135 52% var(--stage))");
+        assert_eq!(stage_color("other"), stage_color("other"));
     }
 }

@@ -99,7 +99,7 @@ impl History {
 
 /// The policy's part of a flow. It lives as long as the flow, and sleeping does not change it.
 ///
-/// BFS favours interactive flows because deadline and slice survive sleeps: a flow that runs little
+/// BFS favors interactive flows because deadline and slice survive sleeps: a flow that runs little
 /// finds its old, early deadline when it wakes. A fresh deadline for each submission would degrade
 /// to first come, first served under load.
 ///

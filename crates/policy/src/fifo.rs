@@ -14,7 +14,7 @@ use crate::view::View;
 /// One queue in the order of arrival. A flow runs until it stops voluntarily. There are no classes,
 /// no tenants and no preemption.
 ///
-/// This is the behaviour of a job queue behind a mutex, and also of earliest deadline first with a
+/// This is the behavior of a job queue behind a mutex, and also of earliest deadline first with a
 /// fresh deadline for each submission under overload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fifo;
@@ -68,7 +68,7 @@ impl Policy for Fifo {
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
-        Rank::of(key)
+        Rank::from_key(key)
     }
 
     fn wake(

@@ -110,7 +110,7 @@ impl Rank {
     };
 
     /// Returns the rank by the key alone, for policies that do not distinguish tenants.
-    pub const fn of(key: Key) -> Rank {
+    pub const fn from_key(key: Key) -> Rank {
         Rank {
             class: 0,
             tenant_time_ns: 0,

@@ -16,7 +16,7 @@ pub trait Policy: Send + Sync {
     /// Which CPUs share a stripe.
     fn sharing(&self) -> Sharing;
 
-    /// Initialises a new flow, before any other call with it. A flow with a parent shares what the
+    /// Initializes a new flow, before any other call with it. A flow with a parent shares what the
     /// parent has left, so that creating flows gains no CPU time.
     fn admit(&self, entity: &mut Entity, parent: Option<&mut Entity>, view: &impl View);
 

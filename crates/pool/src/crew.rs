@@ -184,7 +184,7 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         let body = move || {
             serve();
         };
-        let settings = ThreadSettings::of_process(kernel::current_class());
+        let settings = ThreadSettings::from_process(kernel::current_class());
         *thread = match start(&settings, "input", body) {
             Ok(handle) => InputThread::Running(handle),
             Err(_) => InputThread::Refused,

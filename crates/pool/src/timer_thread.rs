@@ -63,7 +63,7 @@ impl<P: Send + 'static> TimerThread<P> {
             let (system, waker, clock) = (Arc::clone(&system), waker.clone(), Arc::clone(&clock));
             move || drive(&system, &waker.0, &*clock, &sink)
         };
-        let settings = ThreadSettings::of_process(KernelClass::Normal);
+        let settings = ThreadSettings::from_process(KernelClass::Normal);
         let thread = start(&settings, "timers", run)?;
         // The cell is new, so it is empty.
         let _ = waker.0.thread.set(thread.thread().clone());

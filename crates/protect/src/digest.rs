@@ -76,7 +76,7 @@ impl DigestValue {
         &self.bytes[..self.length_bytes]
     }
 
-    fn of<const N: usize>(digest: [u8; N]) -> Self {
+    fn from_array<const N: usize>(digest: [u8; N]) -> Self {
         const { assert!(N <= DIGEST_BYTES_MAX) };
         let mut bytes = [0; DIGEST_BYTES_MAX];
         bytes[..N].copy_from_slice(&digest);
@@ -152,9 +152,9 @@ impl DigestHasher {
     #[must_use]
     pub fn finish(self) -> DigestValue {
         match self.0 {
-            State::Md5(hash) => DigestValue::of(hash.finish()),
-            State::Sha256(hash) => DigestValue::of::<SHA256_BYTES>(hash.finalize().into()),
-            State::Blake3(hash) => DigestValue::of(hash.value()),
+            State::Md5(hash) => DigestValue::from_array(hash.finish()),
+            State::Sha256(hash) => DigestValue::from_array::<SHA256_BYTES>(hash.finalize().into()),
+            State::Blake3(hash) => DigestValue::from_array(hash.value()),
         }
     }
 }
@@ -189,7 +189,7 @@ pub fn finish_many(hashers: Vec<DigestHasher>) -> Vec<DigestValue> {
         .collect();
     let mut md5s = md5::finish_many(md5_hashers)
         .into_iter()
-        .map(DigestValue::of);
+        .map(DigestValue::from_array);
     let values = others
         .into_iter()
         .map(|other| other.or_else(|| md5s.next()));

@@ -351,7 +351,7 @@ impl Archive {
             return Ok(Some(check));
         }
         let is_known = is_all && stated.blake3 != [0; 32];
-        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::of_member(stated)))))
+        Ok(is_known.then(|| ContentCheck(Box::new(HashCheck::for_member(stated)))))
     }
 
     /// Writes a whole member to `sink`, decoded by many threads: its content, or a directory's tar

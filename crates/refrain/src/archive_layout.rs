@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::error::Result;
 
-pub use crate::read::layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
+pub use crate::read::archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, StoreBlock};
 
 /// What an archive in Refrain's own format consists of, for pictures and copies of it: extents,
 /// blocks, frames. Nothing of it is decoded, except by [`Layout::read_store`].

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_ranges_become_one() {
+    fn neighboring_ranges_become_one() {
         let mut ranges = vec![];
         for range in [0..3, 3..4, 4..4, 6..9, 7..8] {
             push_range(&mut ranges, range);

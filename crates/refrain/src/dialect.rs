@@ -84,7 +84,7 @@ macro_rules! foreign {
     ($format:expr) => {
         DialectReader {
             dialect: Dialect::Foreign($format),
-            is_prefix: |first| Format::of_prefix(first) == Some($format),
+            is_prefix: |first| Format::from_prefix(first) == Some($format),
             may_be_encrypted: |_| false,
             open: |source, options| Ok(Box::new(ForeignArchive::open(source, $format, options)?)),
             way: Way::Extract(extract_file, $format),
@@ -134,7 +134,7 @@ impl Dialect {
 
     /// The dialect of an archive that starts with these bytes; `None` if no archive does. Fewer
     /// than [`Dialect::PREFIX_BYTES`] are taken for the whole.
-    pub fn of_prefix(first: &[u8]) -> Option<Dialect> {
+    pub fn from_prefix(first: &[u8]) -> Option<Dialect> {
         reader_of_prefix(first).map(|reader| reader.dialect)
     }
 
@@ -156,7 +156,7 @@ impl Dialect {
     ///
     /// # Errors
     /// `Io`.
-    pub fn of(source: &dyn Source) -> Result<Dialect> {
+    pub fn from_source(source: &dyn Source) -> Result<Dialect> {
         Ok(reader_of(source)?.dialect)
     }
 }

@@ -193,7 +193,7 @@ impl PasswordSource {
     }
 
     /// A fixed password.
-    pub fn of(password: &[u8]) -> PasswordSource {
+    pub fn from_bytes(password: &[u8]) -> PasswordSource {
         let password = password.to_vec();
         PasswordSource::new(move || Ok(password.clone()))
     }

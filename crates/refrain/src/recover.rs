@@ -132,7 +132,7 @@ fn recover_feed(
 ) -> Result<(ExtractSummary, Damage)> {
     let (feed, copy) = match feed {
         ArchiveFeed::Stream(stream) if is_native => {
-            let (stream, copy) = PipeCopy::of(stream, options.temporary.as_deref());
+            let (stream, copy) = PipeCopy::start(stream, options.temporary.as_deref());
             (ArchiveFeed::Stream(stream), copy)
         }
         feed => (feed, None),

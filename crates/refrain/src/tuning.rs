@@ -70,17 +70,17 @@ impl Tuning {
         }
         // If a level's codec does not fit into memory, the next lower level whose codec does is
         // used: the blocks' fallback codec would make larger archives.
-        let mut tuning = Tuning::of_row(row, options, memory_bytes)?;
+        let mut tuning = Tuning::from_row(row, options, memory_bytes)?;
         while options.codec.is_none()
             && !fits_memory(tuning.rules.block_bytes, &tuning.plan)?
             && let Some(lower) = level_row(options.purpose, Level(tuning.level - 1))
         {
-            tuning = Tuning::of_row(lower, options, memory_bytes)?;
+            tuning = Tuning::from_row(lower, options, memory_bytes)?;
         }
         Ok(tuning)
     }
 
-    fn of_row(row: &LevelRow, options: &CompressOptions, memory_bytes: u64) -> Result<Tuning> {
+    fn from_row(row: &LevelRow, options: &CompressOptions, memory_bytes: u64) -> Result<Tuning> {
         let usage = |message: String| Error::new(ErrorKind::Usage, message);
         let (codec, codec_level) = match &options.codec {
             None => (row.codec, Some(row.codec_level)),

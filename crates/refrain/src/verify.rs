@@ -45,7 +45,7 @@ pub(crate) fn limited(
             (ArchiveFeed::Source(source), limit)
         }
         ArchiveFeed::Stream(stream) => {
-            let (stream, limit) = ContentLimit::of_stream(stream, options);
+            let (stream, limit) = ContentLimit::for_stream(stream, options);
             (ArchiveFeed::Stream(stream), limit)
         }
     })

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_recognised() {
+    fn libraries_are_recognized() {
         assert_eq!(of_c("ZSTD_compressBlock_fast", None), "zstd");
         assert_eq!(of_c("bt_find_func", Some("lz_encoder_mf.c")), "liblzma");
         assert_eq!(of_c("hash_many", Some("blake3.ec3ee634-cgu.0")), "blake3");

@@ -1,4 +1,4 @@
-//! A program with known behaviour: two threads spend their time in two functions, three to one.
+//! A program with known behavior: two threads spend their time in two functions, three to one.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 // Helpers of tests may panic.

@@ -47,7 +47,7 @@ impl FileOfArchive {
     pub fn find(service: &Service, name: &[u8]) -> Result<Option<FileOfArchive>> {
         let archive = service.archive();
         if let Some(member) = archive.find_member(name)? {
-            return FileOfArchive::of_member(service, member);
+            return FileOfArchive::from_member(service, member);
         }
         let slashes = (name.iter().enumerate()).filter(|(_, byte)| **byte == b'/');
         for (at, _) in slashes {
@@ -71,7 +71,7 @@ impl FileOfArchive {
     ///
     /// # Errors
     /// As [`Archive::member`].
-    pub fn of_member(service: &Service, member: usize) -> Result<Option<FileOfArchive>> {
+    pub fn from_member(service: &Service, member: usize) -> Result<Option<FileOfArchive>> {
         let found = service.archive().member(member)?;
         if matches!(found.kind, MemberKind::Tree | MemberKind::Tar) {
             return Ok(None);

@@ -110,7 +110,7 @@ impl Listener {
     }
 
     /// For a socket created by someone else, such as systemd.
-    pub fn of_tcp(listener: TcpListener) -> Listener {
+    pub fn from_tcp(listener: TcpListener) -> Listener {
         Listener {
             socket: ListeningSocket::Tcp(listener),
             path: None,
@@ -118,7 +118,7 @@ impl Listener {
     }
 
     /// For a socket created by someone else, such as systemd.
-    pub fn of_unix(listener: UnixListener) -> Listener {
+    pub fn from_unix(listener: UnixListener) -> Listener {
         Listener {
             socket: ListeningSocket::Unix(listener),
             path: None,

@@ -3,7 +3,7 @@
 //! It drives the same [`Policy`](refrain_policy::Policy) as the pool, on any
 //! [`Topology`](refrain_policy::topology::Topology), with time, queues, checkpoints and costs as
 //! plain numbers. The same seed gives the same run. It predicts shares, waiting times and placement
-//! on machines that are not available. [`Costs`] lists what is modelled: everything else costs
+//! on machines that are not available. [`Costs`] lists what is modeled: everything else costs
 //! nothing (interrupts, other programs, memory bandwidth). The crate depends on `refrain-policy`
 //! only. `README.md` describes the model and how well it predicts.
 //!

@@ -138,7 +138,7 @@ fn check_work_conservation(seeds: u32) {
             report.idle_while_queued_ns, 0,
             "seed {seed}: {policy:?} {simulation:?}\n{report}"
         );
-        assert!(report.utilisation() <= 1.0 + 1e-9, "seed {seed}\n{report}");
+        assert!(report.utilization() <= 1.0 + 1e-9, "seed {seed}\n{report}");
     }
 }
 

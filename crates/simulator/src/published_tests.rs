@@ -187,7 +187,7 @@ fn isochronous_flows_are_limited_to_their_share() {
     };
     let report = run(&simulation("2c", groups(200), 120 * S), &Bfs::published());
     assert!((0.60..0.72).contains(&report.share(0)), "{report}");
-    assert!((report.utilisation() - 1.0).abs() < 0.001);
+    assert!((report.utilization() - 1.0).abs() < 0.001);
     // Without other flows there is no limit.
     let alone = run(&simulation("2c", groups(0), 20 * S), &Bfs::published());
     assert!(alone.share(0) > 0.999, "{alone}");

@@ -85,7 +85,7 @@ impl Distribution {
     }
 
     /// Draws the time until the end of an interval that began earlier, nanoseconds: the time of the
-    /// first arrival. An approximation for skewed distributions, because it does not favour longer
+    /// first arrival. An approximation for skewed distributions, because it does not favor longer
     /// intervals.
     pub fn draw_residual(&self, random: &mut Random) -> u64 {
         let whole_ns = self.draw(random);

@@ -101,7 +101,7 @@ impl Report {
     }
 
     /// The fraction of the CPU time that all flows used, 0 to 1.
-    pub fn utilisation(&self) -> f64 {
+    pub fn utilization(&self) -> f64 {
         (0..self.groups.len()).map(|group| self.share(group)).sum()
     }
 }
@@ -150,7 +150,7 @@ impl fmt::Display for Report {
              {} switches, {} preemptions; moves: {same} to the same CPU, {sibling} to a sibling, {cache} within the cache, \
              {node} within the node, {distant} to another node",
             self.cpus,
-            self.utilisation() * 100.0,
+            self.utilization() * 100.0,
             self.overhead_ns as f64 / (self.span_ns as f64 * self.cpus as f64) * 100.0,
             self.switches,
             self.preemptions,

@@ -71,13 +71,13 @@ fn appears_complete_at_publishing_and_not_before() {
 fn dropping_unpublished_removes_everything() {
     for temporary in BOTH {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("neighbour"), "n").unwrap();
+        std::fs::write(directory.path().join("neighbor"), "n").unwrap();
         let path = directory.path().join("out");
         let options = options(temporary, Overwrite::Refuse);
         let mut file = AtomicFile::create(&path, &options).unwrap();
         file.write_all(&[1; 1 << 20]).unwrap();
         drop(file);
-        assert_eq!(entries(directory.path()), ["neighbour"]);
+        assert_eq!(entries(directory.path()), ["neighbor"]);
     }
 }
 

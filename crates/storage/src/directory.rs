@@ -83,7 +83,7 @@ impl Directory {
         Ok(Directory { descriptor })
     }
 
-    pub(crate) fn of(directory: BorrowedFd<'_>) -> io::Result<Self> {
+    pub(crate) fn from_descriptor(directory: BorrowedFd<'_>) -> io::Result<Self> {
         let descriptor = directory.try_clone_to_owned()?;
         Ok(Directory { descriptor })
     }

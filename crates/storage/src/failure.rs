@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The operation that failed and its path; inside every [`io::Error`] of this crate about a path.
 ///
-/// Find it with [`Failure::of`]; the operating system's own error is its
+/// Find it with [`Failure::inside`]; the operating system's own error is its
 /// [`source`](std::error::Error::source).
 #[derive(Debug)]
 pub struct Failure {
@@ -19,7 +19,7 @@ pub struct Failure {
 
 impl Failure {
     /// The failure inside `error`, if there is one.
-    pub fn of(error: &io::Error) -> Option<&Failure> {
+    pub fn inside(error: &io::Error) -> Option<&Failure> {
         error.get_ref()?.downcast_ref()
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn at<'path>(
 ) -> impl Fn(io::Error) -> io::Error + 'path {
     move |cause| {
         // Errors of an inner layer have them already.
-        if Failure::of(&cause).is_some() {
+        if Failure::inside(&cause).is_some() {
             return cause;
         }
         let failure = Failure {
@@ -83,7 +83,7 @@ mod tests {
         assert!(text.starts_with("cannot write dir/name: "), "{text}");
         let again = at("publish", Path::new("other"))(error);
         assert_eq!(again.to_string(), text);
-        let raw = Failure::of(&again).unwrap().cause.raw_os_error();
+        let raw = Failure::inside(&again).unwrap().cause.raw_os_error();
         assert_eq!(raw, Some(rustix::io::Errno::NOSPC.raw_os_error()));
     }
 }

@@ -147,7 +147,7 @@ struct DiskSpace {
 }
 
 impl DiskSpace {
-    fn of(plan: &FaultPlan) -> Self {
+    fn from_plan(plan: &FaultPlan) -> Self {
         DiskSpace {
             left_bytes: plan.capacity_bytes.unwrap_or(u64::MAX),
         }
@@ -246,7 +246,7 @@ impl<K: Sink> FaultySink<K> {
     pub fn new(inner: K, plan: FaultPlan) -> Self {
         FaultySink {
             inner,
-            space: DiskSpace::of(&plan),
+            space: DiskSpace::from_plan(&plan),
             plan,
             counters: Counters::default(),
         }
@@ -315,7 +315,7 @@ impl<T> FaultyStream<T> {
     pub fn new(inner: T, plan: FaultPlan) -> Self {
         FaultyStream {
             inner,
-            space: DiskSpace::of(&plan),
+            space: DiskSpace::from_plan(&plan),
             plan,
             reads: Counters::default(),
             writes: Counters::default(),

@@ -35,10 +35,10 @@ pub struct FileIdentity {
 impl FileIdentity {
     /// The identity of the file at `path`, following links: to detect that output and input are the
     /// same file.
-    pub fn of_path(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn from_path(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let metadata = std::fs::metadata(path).map_err(at("get the metadata of", path))?;
-        Ok(Self::of(&metadata))
+        Ok(Self::from_metadata(&metadata))
     }
 
     /// Whether both are the same file, in any state.
@@ -55,7 +55,7 @@ impl FileIdentity {
     }
 
     /// The identity in `metadata`.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -126,7 +126,7 @@ impl FileSource {
         Ok(FileSource {
             file,
             path: path.to_owned(),
-            opened: FileIdentity::of(&metadata),
+            opened: FileIdentity::from_metadata(&metadata),
             is_block_device,
             can_seek_holes: AtomicBool::new(is_private && !is_block_device),
         })
@@ -139,7 +139,7 @@ impl FileSource {
 
     /// The identity and present state of the file.
     pub fn identity(&self) -> io::Result<FileIdentity> {
-        Ok(FileIdentity::of(&self.metadata()?))
+        Ok(FileIdentity::from_metadata(&self.metadata()?))
     }
 
     /// Permission bits, size, times.

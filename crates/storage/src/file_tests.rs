@@ -42,12 +42,12 @@ fn follows_a_file_that_grows_and_shrinks() {
     assert_eq!(source.read_at(2, &mut buffer).unwrap(), 10);
     let other = file_with(b"");
     assert!(
-        !FileIdentity::of_path(other.path())
+        !FileIdentity::from_path(other.path())
             .unwrap()
             .is_same_file(&after)
     );
     assert_eq!(
-        FileIdentity::of_path(file.path()).unwrap(),
+        FileIdentity::from_path(file.path()).unwrap(),
         source.identity().unwrap()
     );
 }

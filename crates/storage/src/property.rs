@@ -20,10 +20,13 @@ impl WriteStep {
     /// Decodes steps from arbitrary bytes, four for each: kind, edge length, distance, fill byte.
     pub fn decode(bytes: &[u8]) -> Vec<WriteStep> {
         let (quadruples, _) = bytes.as_chunks::<4>();
-        quadruples.iter().map(|four| WriteStep::of(*four)).collect()
+        quadruples
+            .iter()
+            .map(|four| WriteStep::from_bytes(*four))
+            .collect()
     }
 
-    fn of([what, edge, distance, filling]: [u8; 4]) -> WriteStep {
+    fn from_bytes([what, edge, distance, filling]: [u8; 4]) -> WriteStep {
         let edge = EDGE_LENGTHS[usize::from(edge) % EDGE_LENGTHS.len()];
         let length = (edge + u32::from(distance % 16)).saturating_sub(8);
         match what % 4 {

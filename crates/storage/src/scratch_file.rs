@@ -48,7 +48,7 @@ impl ScratchFile {
     /// # Errors
     /// From the operating system: the directory cannot be written.
     pub fn create_in(directory: BorrowedFd<'_>) -> io::Result<ScratchFile> {
-        let file = create(&Directory::of(directory)?)?;
+        let file = create(&Directory::from_descriptor(directory)?)?;
         Ok(ScratchFile {
             file: RangedFile::empty(file, Sharing::Ranges),
             directory: PathBuf::from("the output directory"),

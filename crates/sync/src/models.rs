@@ -8,7 +8,7 @@ use loom::thread;
 use super::raw_mutex::RawMutex;
 use super::short_lock::Flag;
 
-/// The guarded data. Loom's cell panics on concurrent or unsynchronised accesses; the sum shows
+/// The guarded data. Loom's cell panics on concurrent or unsynchronized accesses; the sum shows
 /// lost updates.
 #[derive(Default)]
 struct Guarded {

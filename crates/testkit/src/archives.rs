@@ -342,7 +342,7 @@ impl<'a> ArchiveWriter<'a> {
             .resolved
             .epoch(content_start, &epoch.extents, REFERENCE_WINDOW)
             .expect("references within the limits");
-        let sums = EpochSums::of(&resolved);
+        let sums = EpochSums::from_extents(&resolved);
         self.assembler
             .extents(&header, &sums, &mut frame)
             .expect("in order");

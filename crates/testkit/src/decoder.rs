@@ -152,7 +152,7 @@ fn step(
             let resolved = state
                 .resolved
                 .epoch(epoch.content_start, &extents, window)?;
-            checker.observe_epoch(&EpochSums::of(&resolved))?;
+            checker.observe_epoch(&EpochSums::from_extents(&resolved))?;
             if epoch.content_end() > CONTENT_BYTES_MAX {
                 return Err("more content than the reference decoder supports".into());
             }
@@ -191,7 +191,7 @@ fn checked_entries(
     let frames_are_sorted = frames.iter().all(|frame| entries_are_sorted(frame));
     let is_merged = kind == MemberKind::Tree && !entries_are_sorted(&entries) && frames_are_sorted;
     if is_merged && !entries.is_empty() {
-        list = EntryListChecker::of_merged_tree(usize::MAX);
+        list = EntryListChecker::for_merged_tree(usize::MAX);
         entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
         list.feed(&entries)?;
     } else {

@@ -177,7 +177,7 @@ impl EntryListMember {
         let mut builder = ExtentsHeader::builder(Vec::new());
         builder.payload().extend_from_slice(&packed.raw);
         let mut frame = header.finish(builder).expect("a valid header");
-        let appended = assembler.extents(&header, &EpochSums::of(&extents), &mut frame);
+        let appended = assembler.extents(&header, &EpochSums::from_extents(&extents), &mut frame);
         appended.expect("in order");
         bytes.extend(frame);
         let header = BlockHeader {

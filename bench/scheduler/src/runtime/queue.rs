@@ -42,7 +42,7 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
             fill(|deadline, _| _ = queue.push(key_at(deadline), deadline));
             pairs(threads, move |next_key| {
                 let deadline = queue
-                    .take(Rank::of, Rank::LAST, |_| true)
+                    .take(Rank::from_key, Rank::LAST, |_| true)
                     .unwrap_or_default();
                 let next = next_key(deadline);
                 _ = queue.push(key_at(next), next);

@@ -60,7 +60,7 @@ fn measure_row(mut row: Row, rounds: usize) -> Measured {
         .contenders
         .iter()
         .zip(samples)
-        .map(|(contender, samples)| Summary::of(contender.name, samples))
+        .map(|(contender, samples)| Summary::from_samples(contender.name, samples))
         .collect();
     let (target, reached) = judge(row.target, &results);
     Measured {
@@ -88,7 +88,7 @@ fn judge(target: Target, results: &[Summary]) -> (Option<String>, Option<bool>) 
 }
 
 impl Summary {
-    fn of(name: &'static str, mut samples: Vec<f64>) -> Summary {
+    fn from_samples(name: &'static str, mut samples: Vec<f64>) -> Summary {
         samples.sort_by(f64::total_cmp);
         let at = |index: usize| samples.get(index).copied().unwrap_or(f64::NAN);
         Summary {

@@ -22,7 +22,7 @@ impl LrzipFormat {
     ///
     /// # Errors
     /// `Usage` for options that contradict the format.
-    pub fn of(args: &CompressArgs) -> Result<Option<(LrzipFormat, Option<String>)>> {
+    pub fn from_args(args: &CompressArgs) -> Result<Option<(LrzipFormat, Option<String>)>> {
         args.lrzip.check()?;
         if !args.lrzip.is_lrzip() {
             return Ok(None);

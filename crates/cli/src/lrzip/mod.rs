@@ -2,7 +2,7 @@
 //! and `lrzuntar`, selected by the name under which the binary is started.
 //!
 //! Options, defaults, exit codes and the messages that scripts parse are lrzip's, as known from its
-//! manual pages and observed behaviour. `docs/lrzip-command.md` states what each option does and
+//! manual pages and observed behavior. `docs/lrzip-command.md` states what each option does and
 //! where it deliberately differs.
 //!
 //! ```text

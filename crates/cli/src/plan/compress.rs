@@ -113,7 +113,7 @@ impl CompressPlan {
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
-        let (format, remark) = match LrzipFormat::of(args)? {
+        let (format, remark) = match LrzipFormat::from_args(args)? {
             Some((format, remark)) => (ArchiveFormat::Lrzip(format), remark),
             None => {
                 let (options, remark) = options(args)?;
@@ -297,7 +297,7 @@ fn packed_format(path: &Path) -> Option<Format> {
     let file = File::open(path).ok()?;
     let mut start = file.take(Dialect::PREFIX_BYTES as u64);
     start.read_to_end(&mut first).ok()?;
-    Dialect::of_prefix(&first)?.format()
+    Dialect::from_prefix(&first)?.format()
 }
 
 /// The suffix of an input's archive. lrzip archives do not distinguish directories from files.

@@ -43,7 +43,7 @@ pub struct InspectPlan {
 
 impl InspectPlan {
     /// Plans a run of `info`.
-    pub fn of_info(args: &InfoArgs) -> InspectPlan {
+    pub fn for_info(args: &InfoArgs) -> InspectPlan {
         let options = args.password.with(args.resources.read_options());
         InspectPlan::new(options, &args.archives, &args.password)
     }

@@ -29,7 +29,7 @@ pub struct Facts {
 
 impl Facts {
     /// Describes a run that starts now.
-    pub fn of(words: &[OsString], verb: &Verb) -> Facts {
+    pub fn new(words: &[OsString], verb: &Verb) -> Facts {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |since| since.as_secs());
         let (inputs, level): (&[PathBuf], _) = match verb {

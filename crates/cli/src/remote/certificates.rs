@@ -24,7 +24,7 @@ const BUNDLES: [&str; 6] = [
 ///
 /// # Errors
 /// `Io` if an explicitly named file cannot be read.
-pub fn of(surroundings: &Surroundings) -> Result<Vec<u8>> {
+pub fn load(surroundings: &Surroundings) -> Result<Vec<u8>> {
     if let Some(path) = surroundings.variable(VARIABLE).map(PathBuf::from) {
         return fs::read(&path).map_err(io_failure(&path, "read"));
     }

@@ -24,7 +24,7 @@ use crate::urls;
 
 /// The source at a URL. Data that does not fit into memory is kept in a file in `temporary`.
 pub fn source(url: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
-    let surroundings = Surroundings::of_process();
+    let surroundings = Surroundings::from_process();
     let refuse = |error: std::io::Error| Failure::usage(label(url), error.to_string());
     let location = match urls::bucket_and_key(url) {
         Some((bucket, key)) => {
@@ -34,7 +34,7 @@ pub fn source(url: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
         None => Location::http(&url.to_string_lossy()),
     };
     let options = RemoteOptions {
-        certificates: certificates::of(&surroundings)?,
+        certificates: certificates::load(&surroundings)?,
         temporary: temporary.map(Path::to_path_buf),
         ..RemoteOptions::default()
     };

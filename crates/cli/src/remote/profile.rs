@@ -8,7 +8,7 @@ pub struct Profile {
 
 impl Profile {
     /// The section `[NAME]`, or `[profile NAME]` as the main file names all except the default one.
-    pub fn of_file(text: &str, name: &str) -> Option<Profile> {
+    pub fn parse(text: &str, name: &str) -> Option<Profile> {
         let mut found: Option<Profile> = None;
         let mut is_inside = false;
         for line in text.lines() {
@@ -55,12 +55,12 @@ mod tests {
     fn sections_and_settings_are_found() {
         let text = "# a remark\n[default]\nregion = eu-west-1\n\n[profile work]\n; a remark\n\
             s3 =\n    region = nested\nREGION=us-west-2\nregion = us-west-1\nempty =\n[other]\nx=1";
-        let work = Profile::of_file(text, "work").unwrap();
+        let work = Profile::parse(text, "work").unwrap();
         assert_eq!(work.get("region").as_deref(), Some("us-west-1"));
         assert_eq!((work.get("empty"), work.get("x")), (None, None));
-        let default = Profile::of_file(text, "default").unwrap();
+        let default = Profile::parse(text, "default").unwrap();
         assert_eq!(default.get("region").as_deref(), Some("eu-west-1"));
-        assert_eq!(Profile::of_file(text, "absent"), None);
-        assert_eq!(Profile::of_file("", "default"), None);
+        assert_eq!(Profile::parse(text, "absent"), None);
+        assert_eq!(Profile::parse("", "default"), None);
     }
 }

@@ -21,7 +21,7 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// The environment of the process, and the files of the user.
-    pub fn of_process() -> Surroundings {
+    pub fn from_process() -> Surroundings {
         Surroundings {
             variable: Box::new(|name| env::var(name).ok()),
             file: Box::new(|path| fs::read_to_string(path).ok()),
@@ -94,7 +94,7 @@ impl Surroundings {
         ];
         let texts = files.iter().flatten().filter_map(|path| (self.file)(path));
         let found: Vec<_> = texts
-            .filter_map(|text| Profile::of_file(&text, name))
+            .filter_map(|text| Profile::parse(&text, name))
             .collect();
         match named {
             Some(name) if found.is_empty() => {

@@ -137,7 +137,11 @@ mod tests {
             content_bytes_total: total,
             ..Progress::default()
         };
-        text_of(&Position::of(&progress, &Total::Reported), seconds, columns)
+        text_of(
+            &Position::new(&progress, &Total::Reported),
+            seconds,
+            columns,
+        )
     }
 
     #[test]
@@ -170,12 +174,12 @@ mod tests {
             content_bytes_total: Some(1_000_000_000),
             archive_bytes: 10_000_000,
         };
-        let position = Position::of(&progress, &Total::ArchiveBytes(40_000_000));
+        let position = Position::new(&progress, &Total::ArchiveBytes(40_000_000));
         assert_eq!(
             text_of(&position, 10, 79),
             "x.tar  10.0 MB of 40.0 MB -> 1.00 GB  25 %  100 MB/s  0:10  0:30 left"
         );
-        let position = Position::of(&progress, &Total::Reported);
+        let position = Position::new(&progress, &Total::Reported);
         assert_eq!(
             text_of(&position, 10, 79),
             "x.tar  1.00 GB of 1.00 GB -> 10.0 MB  100 %  100 MB/s  0:10"

@@ -107,7 +107,7 @@ impl Outcome {
     /// Adds what the engine could not read of an archive.
     pub fn add_unread(&mut self, problems: impl IntoIterator<Item = Problem>) {
         let (files, others): (Vec<_>, Vec<_>) = (problems.into_iter())
-            .map(FileProblem::of_engine)
+            .map(FileProblem::from_engine)
             .partition(|problem| !problem.path.is_empty());
         let what = match self.what {
             "" => "not whole",

@@ -36,7 +36,7 @@ impl Position {
     }
 
     /// The position according to the engine's report.
-    pub fn of(progress: &Progress, total: &Total) -> Position {
+    pub fn new(progress: &Progress, total: &Total) -> Position {
         let content_bytes = progress.content_bytes_done;
         let archive_bytes = progress.archive_bytes;
         let part = match total {

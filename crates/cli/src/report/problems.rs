@@ -99,7 +99,7 @@ pub struct FileProblem {
 
 impl FileProblem {
     /// A problem reported by the engine, with its path unchanged.
-    pub fn of_engine(problem: Problem) -> FileProblem {
+    pub fn from_engine(problem: Problem) -> FileProblem {
         FileProblem {
             path: problem.path,
             kind: problem.kind.into(),

@@ -161,7 +161,7 @@ impl Watch for Meter<'_> {
     fn progress(&self, progress: &Progress) {
         if self.line.is_enabled() {
             self.session.require_orderly_end();
-            self.line.draw(&Position::of(progress, &self.total));
+            self.line.draw(&Position::new(progress, &self.total));
         }
     }
 

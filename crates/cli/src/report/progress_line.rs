@@ -177,7 +177,7 @@ impl ProgressLine {
 
     /// Draws the line unless it was drawn a moment ago. May be called from any thread.
     pub fn update(&self, progress: &Progress) {
-        self.draw(&Position::of(progress, &Total::Reported));
+        self.draw(&Position::new(progress, &Total::Reported));
     }
 
     /// As [`update`](ProgressLine::update), for a position.

@@ -31,7 +31,7 @@ pub enum Placement {
 impl Placement {
     /// For the only member, with this kind and name, of the archive at `archive`: a file goes
     /// beside its archive, as with gzip; a directory below the current directory, as with tar.
-    pub fn of_only_member(
+    pub fn for_only_member(
         archive: &Path,
         output: Option<&Path>,
         kind: MemberKind,
@@ -79,7 +79,7 @@ impl Placement {
 
     /// The place for a part of an archive's only member, a tar stream: its entries go where `tar
     /// -x` would put them.
-    pub fn of_tar_part(output: Option<&Path>) -> Placement {
+    pub fn for_tar_part(output: Option<&Path>) -> Placement {
         Placement::named(output.unwrap_or(Path::new(".")), true)
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn directories_go_below_the_current_directory_and_files_beside_their_archive() {
         let place = |output: Option<&str>, kind, name: &[u8]| {
             let (archive, output) = (Path::new("a/x.rfn"), output.map(Path::new));
-            let placement = Placement::of_only_member(archive, output, kind, name).unwrap();
+            let placement = Placement::for_only_member(archive, output, kind, name).unwrap();
             match placement {
                 Placement::Exact { place, .. } => place,
                 other => panic!("{other:?}"),

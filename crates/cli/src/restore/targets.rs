@@ -265,8 +265,8 @@ impl Restore {
             return Ok(Wanted::Everything);
         };
         match member.kind {
-            MemberKind::Tree | MemberKind::Tar => selection.of_tree(&member.name, *member_count),
-            MemberKind::File | MemberKind::Stream => selection.of_file(&member.name),
+            MemberKind::Tree | MemberKind::Tar => selection.for_tree(&member.name, *member_count),
+            MemberKind::File | MemberKind::Stream => selection.for_file(&member.name),
         }
     }
 
@@ -296,7 +296,7 @@ impl Restore {
                 Ok(if has_entries {
                     Target::Tree(Box::new(TreeTarget { restore, selection }))
                 } else {
-                    Target::Sink(Box::new(TarSink::of(restore)))
+                    Target::Sink(Box::new(TarSink::new(restore)))
                 })
             }
             _ => self.file_sink(&place, member).map(Target::Sink),
@@ -392,7 +392,7 @@ fn into_error(failure: Failure) -> Error {
             action,
             error,
         } => {
-            // Keeps the kind, by which a broken pipe is recognised.
+            // Keeps the kind, by which a broken pipe is recognized.
             let text = format!("cannot {action}: {error}");
             (Some(file), std::io::Error::new(error.kind(), text).into())
         }

@@ -106,7 +106,9 @@ fn checked_format(args: &BootArgs, image: &FileOfArchive, label: &str) -> Result
         Ok::<_, Failure>(bytes)
     };
     let head = read(0, IMAGE_HEAD_BYTES as u64)?;
-    let format = args.image_format.unwrap_or_else(|| ImageFormat::of(&head));
+    let format = args
+        .image_format
+        .unwrap_or_else(|| ImageFormat::from_head(&head));
     match format.foreign_file(&head, read)? {
         None => Ok(format),
         Some(what) => {
@@ -190,7 +192,7 @@ fn image_name(args: &BootArgs, service: &Service, label: &str) -> Result<Vec<u8>
     let mut names = vec![];
     let archive: &Archive = service.archive();
     for member in 0..archive.member_count() {
-        let file = FileOfArchive::of_member(service, member);
+        let file = FileOfArchive::from_member(service, member);
         if file
             .map_err(|error| Failure::engine(label, error))?
             .is_some()

@@ -243,7 +243,7 @@ fn problem_of(failure: &Failure) -> Problem {
         Failure::Io { error, .. } | Failure::Storage(error) => Some(error),
         _ => None,
     };
-    let cause = error.and_then(|error| Some(&refrain_storage::Failure::of(error)?.cause));
+    let cause = error.and_then(|error| Some(&refrain_storage::Failure::inside(error)?.cause));
     let is_missing = error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
     Problem {
         path: Vec::new(),

@@ -13,7 +13,7 @@ pub struct Damaged {
 
 impl Damaged {
     /// What is known about an archive that was just opened: everything, if a scan found its frames.
-    pub fn of(archive: &Archive) -> Damaged {
+    pub fn in_archive(archive: &Archive) -> Damaged {
         Damaged {
             texts: place_texts(&archive.damaged_places()),
         }

@@ -17,7 +17,7 @@ use super::matches::for_each_match;
 use super::near_names;
 use super::operands::{self, Operands};
 use super::part_stream::{self, Part};
-use super::recognise;
+use super::recognize;
 use super::removal::remove_sources;
 use crate::args::DecompressArgs;
 use crate::entry_paths::normalized;
@@ -90,11 +90,11 @@ fn run_for(
 fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Result<Outcome> {
     let label = &item.archive.label;
     let (input, first) = open_content(&item.archive, report.session())?;
-    if plan.copies_other_input && Dialect::of_prefix(&first).is_none() {
+    if plan.copies_other_input && Dialect::from_prefix(&first).is_none() {
         let input = reader(input, &item, report.session())?;
         return copy_unchanged(&item.archive.open_path, input);
     }
-    let dialect = recognise::dialect(label, &first)?;
+    let dialect = recognize::dialect(label, &first)?;
     let extraction = extract(dialect, input, &item, plan, report)?;
     extraction.meter.erase();
     let is_part = !plan.selection.is_everything();
@@ -250,7 +250,7 @@ fn known_of_stream(is_stream: bool, item: &RestorePlan, plan: &DecompressPlan) -
         placement: match (&item.destination, output) {
             (Destination::Stdout, _) => Placement::Stdout,
             (_, output) if !is_stream => {
-                Placement::of_only_member(&item.archive.path, output, MemberKind::File, b"")?
+                Placement::for_only_member(&item.archive.path, output, MemberKind::File, b"")?
             }
             (_, Some(output)) => Placement::Stream(StreamPlacement::at(output)?),
             (_, None) => Placement::Stdout,
@@ -287,10 +287,10 @@ fn known_of_file(
         None if is_stream => Placement::Stdout,
         output if !format.is_stream() => {
             let name = names::of_member(path, b"");
-            Placement::of_only_member(path, output, MemberKind::Tree, &name)?
+            Placement::for_only_member(path, output, MemberKind::Tree, &name)?
         }
-        output if is_part => Placement::of_tar_part(output),
-        output => Placement::of_only_member(path, output, MemberKind::Stream, b"")?,
+        output if is_part => Placement::for_tar_part(output),
+        output => Placement::for_only_member(path, output, MemberKind::Stream, b"")?,
     };
     Ok(Known {
         wishes: Wishes::all_of(plan),
@@ -431,9 +431,9 @@ fn placement(
     }
     let member = archive.member(0);
     let member = member.map_err(|error| Failure::engine(&item.archive.label, error))?;
-    match (member.kind, selection.of_tree(&member.name, Some(1))?) {
-        (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::of_tar_part(output)),
-        (kind, _) => Placement::of_only_member(path, output, kind, &member.name),
+    match (member.kind, selection.for_tree(&member.name, Some(1))?) {
+        (MemberKind::Tar, Wanted::Part(_)) => Ok(Placement::for_tar_part(output)),
+        (kind, _) => Placement::for_only_member(path, output, kind, &member.name),
     }
 }
 

@@ -23,7 +23,7 @@ pub fn run(args: &InfoArgs, session: &Session) -> Exit {
     if args.table && report.writes_text() {
         report.add_text(&table_head());
     }
-    let plan = InspectPlan::of_info(args);
+    let plan = InspectPlan::for_info(args);
     report.each(plan.archives, |archive, report| {
         info(&archive?, args, &plan.options, report)
     });
@@ -94,7 +94,7 @@ fn described(
 fn outcome_of(archive: &Archive, input: &SeekableInput, json: Value) -> Outcome {
     let mut outcome = Outcome::new(&input.label, String::new(), json);
     outcome.add_unread(skipped(archive));
-    Damaged::of(archive).report(&mut outcome);
+    Damaged::in_archive(archive).report(&mut outcome);
     outcome
 }
 

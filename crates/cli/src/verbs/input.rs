@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
 
-use super::recognise::{self, PREFIX_BYTES};
+use super::recognize::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -153,8 +153,8 @@ fn open_until(
     let first = first_bytes(&*source)?;
     let dialect = match how {
         Opening::Scan => scannable(&input.label, &first)?,
-        Opening::Checked => recognise::check(&input.label, &first)?,
-        Opening::Index | Opening::Any => recognise::dialect(&input.label, &first)?,
+        Opening::Checked => recognize::check(&input.label, &first)?,
+        Opening::Index | Opening::Any => recognize::dialect(&input.label, &first)?,
     };
     let is_by_index = how == Opening::Index && dialect == Some(Dialect::Native);
     let is_scan = how == Opening::Scan;
@@ -179,12 +179,12 @@ fn open_until(
 /// The dialect of an input that is scanned for frames: Refrain's own, or one that is not
 /// recognized.
 fn scannable(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
-    match Dialect::of_prefix(first) {
+    match Dialect::from_prefix(first) {
         Some(Dialect::Lrzip) => check_scan(label, "lrzip")?,
         Some(Dialect::Foreign(format)) => check_scan(label, format.name())?,
         _ => {}
     }
-    Ok(Dialect::of_prefix(first))
+    Ok(Dialect::from_prefix(first))
 }
 
 /// The first [`PREFIX_BYTES`] bytes, or all of a shorter input.

@@ -56,7 +56,7 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
     }
     let mut profile = before;
     if args.save {
-        let saved = Profile::of(&machine, &measured(&reports));
+        let saved = Profile::new(&machine, &measured(&reports));
         let path = save(&saved)?;
         if is_text(args) {
             print(&format!(

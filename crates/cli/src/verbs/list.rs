@@ -54,7 +54,7 @@ fn list(
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
-    let mut damage = Damaged::of(&archive);
+    let mut damage = Damaged::in_archive(&archive);
     let list = List {
         input,
         archive: &archive,
@@ -149,22 +149,22 @@ impl List<'_> {
         let (input, archive, label) = (self.input, self.archive, &self.input.label);
         let name = names::of_member(&input.path, &member.name);
         if !has_entries(member) {
-            let mut patterns = self.selection.of_member(b"", 1)?;
+            let mut patterns = self.selection.for_member(b"", 1)?;
             if patterns.wants(&name, false, matched) {
                 let member = self.measured(index, member)?;
-                listing.add(&Row::of_member(label, &name, &member))?;
+                listing.add(&Row::from_member(label, &name, &member))?;
             }
             return Ok(());
         }
         let prefix = path_prefix(archive, member);
-        let mut patterns = self.selection.of_member(&name, archive.member_count())?;
+        let mut patterns = self.selection.for_member(&name, archive.member_count())?;
         for_each(archive, index, label, |entry| {
             let is_directory = entry.kind == EntryKind::Directory;
             if !patterns.wants(&entry.path, is_directory, matched) {
                 return Ok(());
             }
             let path = full_path(&prefix, &entry.path);
-            listing.add(&Row::of_entry(label, &name, &path, entry))
+            listing.add(&Row::from_entry(label, &name, &path, entry))
         })
     }
 

@@ -41,14 +41,14 @@ pub fn for_each_match(
     for_each_member(archive, label, |index, member| {
         let name = names::of_member(archive_path, &member.name);
         if !has_entries(member) {
-            let mut patterns = selection.of_member(b"", 1)?;
+            let mut patterns = selection.for_member(b"", 1)?;
             return if patterns.wants(&name, false, &mut matched) {
                 visit(Match::Member(index))
             } else {
                 Ok(())
             };
         }
-        let mut patterns = selection.of_member(&name, count)?;
+        let mut patterns = selection.for_member(&name, count)?;
         for_each(archive, index, label, |entry| {
             let is_directory = entry.kind == EntryKind::Directory;
             if patterns.wants(&entry.path, is_directory, &mut matched) {

@@ -14,7 +14,7 @@
 //!
 //! `removal`
 //! removes sources once all of their content is elsewhere
-//! | `recognise` | names the format of an input that is not an archive |
+//! | `recognize` | names the format of an input that is not an archive |
 //!
 //! `entries`
 //! visits the entries of archived directories, and finds them by path
@@ -50,7 +50,7 @@ pub mod mount;
 mod near_names;
 mod operands;
 mod part_stream;
-mod recognise;
+mod recognize;
 mod removal;
 pub mod serve;
 pub mod test;

@@ -76,7 +76,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     mount.serve().map_err(failed)?;
     let json = json!({ "file": label, "directory": directory });
     let mut outcome = Outcome::new(&label, String::new(), json);
-    Damaged::of(&archive).report(&mut outcome);
+    Damaged::in_archive(&archive).report(&mut outcome);
     Ok(outcome)
 }
 

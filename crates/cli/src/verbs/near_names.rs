@@ -26,7 +26,7 @@ struct NearNames {
 
 impl NearNames {
     /// No names so far.
-    fn of(wanted: &[u8]) -> NearNames {
+    fn new(wanted: &[u8]) -> NearNames {
         NearNames {
             wanted: wanted.to_vec(),
             best: Vec::new(),
@@ -68,7 +68,7 @@ pub fn not_found_text(
     label: &str,
     path: &[u8],
 ) -> Result<String> {
-    let mut near = NearNames::of(path);
+    let mut near = NearNames::new(path);
     for_each_member(archive, label, |index, member| {
         let prefix = path_prefix(archive, member);
         if !has_entries(member) {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_nearest_names_are_suggested_first() {
-        let mut near = NearNames::of(b"src/Main.rs");
+        let mut near = NearNames::new(b"src/Main.rs");
         for path in [
             "x",
             "deep/src/Main.rs",
@@ -185,6 +185,6 @@ mod tests {
             text,
             "; did you mean \"src/main.rs\", \"deep/src/Main.rs\" or \"src/mains.rs\"?"
         );
-        assert_eq!(NearNames::of(b"x").text(), " (see `refrain list`)");
+        assert_eq!(NearNames::new(b"x").text(), " (see `refrain list`)");
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use refrain::{Archive, Dialect, ReadOptions};
 
 use super::entries;
-use super::recognise::PREFIX_BYTES;
+use super::recognize::PREFIX_BYTES;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
@@ -124,7 +124,7 @@ fn begins_like_an_archive(path: &Path) -> bool {
         let mut start = file.take(PREFIX_BYTES as u64);
         start.read_to_end(&mut first)
     });
-    read.is_ok() && Dialect::of_prefix(&first).is_some()
+    read.is_ok() && Dialect::from_prefix(&first).is_some()
 }
 
 /// The first operand, opened if needed.
@@ -147,7 +147,7 @@ impl FirstArchive<'_> {
     /// Opens a native archive; lrzip archives have no directories.
     fn open(&self) -> Option<Archive> {
         let source = files::file_or_url(self.path, self.options.temporary.as_deref()).ok()?;
-        match Dialect::of(&*source) {
+        match Dialect::from_source(&*source) {
             Ok(Dialect::Native) => Archive::open(source, self.options).ok(),
             _ => None,
         }

@@ -55,9 +55,9 @@ pub fn write<'a>(
     for index in 0..count {
         let member = part.archive.member(index).map_err(failure)?;
         let wanted = if has_entries(&member) {
-            part.selection.of_tree(&member.name, Some(count))?
+            part.selection.for_tree(&member.name, Some(count))?
         } else {
-            part.selection.of_file(&member.name)?
+            part.selection.for_file(&member.name)?
         };
         match wanted {
             Wanted::Nothing => {}

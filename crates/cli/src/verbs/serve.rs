@@ -81,7 +81,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
         "all_replies_sent": is_clean,
     });
     let mut outcome = Outcome::new(label, String::new(), json);
-    Damaged::of(&archive).report(&mut outcome);
+    Damaged::in_archive(&archive).report(&mut outcome);
     Ok(outcome)
 }
 

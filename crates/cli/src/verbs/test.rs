@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::entries::{for_each, for_each_member, has_entries};
 use super::input::{open_content, read_total};
-use super::recognise;
+use super::recognize;
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -32,7 +32,7 @@ pub fn run(args: &TestArgs, session: &Session) -> Exit {
 fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outcome> {
     let label = &archive.label;
     let (input, first) = open_content(archive, report.session())?;
-    let dialect = recognise::dialect(label, &first)?;
+    let dialect = recognize::dialect(label, &first)?;
     let mut meter = report.meter(label);
     meter.name_files(&archive.path);
     meter.begin(None);

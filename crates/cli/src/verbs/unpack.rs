@@ -4,7 +4,7 @@ use refrain::foreign::unpacked;
 use refrain::{Content, Dialect, Input, ReadOptions};
 
 use super::input::first_bytes;
-use super::recognise::PREFIX_BYTES;
+use super::recognize::PREFIX_BYTES;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::paths::label;
@@ -18,12 +18,12 @@ pub fn unpack(content: Content, input: &CompressInput, options: &ReadOptions) ->
     let (dialect, content) = match content {
         Content::Directory(directory) => (None, Content::Directory(directory)),
         Content::Source(source) => {
-            let dialect = Dialect::of_prefix(&first_bytes(&*source)?);
+            let dialect = Dialect::from_prefix(&first_bytes(&*source)?);
             (dialect, Content::Source(source))
         }
         Content::Stream(stream) | Content::Pipe(stream) => {
             let (first, stream) = files::peek(&input.path, stream, PREFIX_BYTES)?;
-            (Dialect::of_prefix(&first), Content::Pipe(stream))
+            (Dialect::from_prefix(&first), Content::Pipe(stream))
         }
     };
     let Some(format) = dialect.and_then(Dialect::format) else {

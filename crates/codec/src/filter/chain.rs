@@ -28,7 +28,7 @@ impl FilterChain {
 
     /// A chain of one filter.
     #[must_use]
-    pub fn of(step: FilterStep) -> Self {
+    pub fn single(step: FilterStep) -> Self {
         let mut chain = Self::EMPTY;
         chain.steps[0] = Some(step);
         chain
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn chain_holds_two() {
-        let mut chain = FilterChain::of(FilterStep::X86);
+        let mut chain = FilterChain::single(FilterStep::X86);
         let delta = FilterStep::Delta { distance_bytes: 4 };
         assert_eq!(chain.push(delta), Some(()));
         assert_eq!(chain.push(delta), None);

@@ -305,7 +305,7 @@ fn workspace_is_usable_after_damaged_data() {
 fn decodes_prefixes_of_filtered_blocks() {
     let raw = test_data::x86_code(90_000, 2);
     let mut workspace = Workspace::new();
-    let mut chain = FilterChain::of(FilterStep::X86);
+    let mut chain = FilterChain::single(FilterStep::X86);
     chain.push(FilterStep::Delta { distance_bytes: 4 }).unwrap();
     let mut filtered = raw.clone();
     chain.encode(&mut filtered);

@@ -51,8 +51,8 @@ struct Groups<'a> {
 impl<'a> Groups<'a> {
     fn join(&mut self, directory: &'a Traits) -> u32 {
         let group = self
-            .of_same_name(directory)
-            .or_else(|| self.of_same_children(directory));
+            .group_with_name(directory)
+            .or_else(|| self.group_with_children(directory));
         let group = match group {
             Some(group) => {
                 if let Some(latest) = self.latest.get_mut(group as usize) {
@@ -78,7 +78,7 @@ impl<'a> Groups<'a> {
         group
     }
 
-    fn of_same_name(&self, directory: &Traits) -> Option<u32> {
+    fn group_with_name(&self, directory: &Traits) -> Option<u32> {
         let group = *self.by_name.get(&directory.name)?;
         let latest = self.latest.get(group as usize)?;
         let smaller = latest.children.len().min(directory.children.len());
@@ -86,7 +86,7 @@ impl<'a> Groups<'a> {
         (common > 0 && common >= smaller.div_ceil(2)).then_some(group)
     }
 
-    fn of_same_children(&self, directory: &Traits) -> Option<u32> {
+    fn group_with_children(&self, directory: &Traits) -> Option<u32> {
         if directory.children.len() < NAMES_MIN {
             return None;
         }

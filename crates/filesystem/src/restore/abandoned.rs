@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_names_are_recognised_and_others_are_not() {
+    fn temporary_names_are_recognized_and_others_are_not() {
         for length in [1, 100, 254, 255] {
             let name = OsString::from_vec(vec![b'n'; length]);
             let temporary = temporary_name(&name, u64::MAX, ".partial");

@@ -24,7 +24,7 @@ use super::options::RestoreOptions;
 use super::path::split_last;
 use super::replace::replace_by_directory;
 
-/// The flags that open a directory for listing, synchronising and attributes.
+/// The flags that open a directory for listing, synchronizing and attributes.
 pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)

@@ -56,7 +56,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn of(entry: &Entry) -> io::Result<Layout> {
+    fn for_entry(entry: &Entry) -> io::Result<Layout> {
         let Some(ranges) = &entry.data_ranges else {
             return Ok(Layout::Plain);
         };
@@ -97,9 +97,9 @@ impl RestoredFile {
         entry: &Entry,
         path: ConfinedPath,
     ) -> io::Result<RestoredFile> {
-        let layout = Layout::of(entry)?;
+        let layout = Layout::for_entry(entry)?;
         let place = shared.place(&path)?;
-        let metadata = Metadata::of(entry);
+        let metadata = Metadata::from_entry(entry);
         let (file, named) = if shared.target_is_new {
             (
                 create_named(shared, &place, metadata.first_mode())?,

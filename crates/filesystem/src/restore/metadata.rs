@@ -37,7 +37,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn of(entry: &Entry) -> Metadata {
+    pub(super) fn from_entry(entry: &Entry) -> Metadata {
         Metadata {
             kind: entry.kind,
             mode: entry.mode & MODE_BITS,

@@ -104,7 +104,7 @@ mod tests {
             ],
             ..Entry::default()
         };
-        let metadata = Metadata::of(&entry);
+        let metadata = Metadata::from_entry(&entry);
         let mut bytes = Vec::new();
         metadata.write_to(&mut bytes);
         let found = Metadata::read_from(&bytes).unwrap();

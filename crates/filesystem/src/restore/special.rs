@@ -34,7 +34,7 @@ pub(super) fn create(shared: &Shared, entry: &Entry, path: &ConfinedPath) -> io:
         place.directory.as_fd(),
         place.name,
         place.directory.gives_acl,
-        &Metadata::of(entry),
+        &Metadata::from_entry(entry),
     );
     noted.and(applied)
 }

@@ -113,7 +113,7 @@ impl TreeRestore {
             if shared.options.overwrite || directories.created.has_directory(path) {
                 directories
                     .created
-                    .note_metadata(path, &Metadata::of(entry));
+                    .note_metadata(path, &Metadata::from_entry(entry));
             }
             shared.tally.directory();
             Ok(())

@@ -45,7 +45,7 @@ pub(crate) fn is_computed(directory: BorrowedFd<'_>, device: u64) -> bool {
     let Ok(stat) = rustix::fs::fstat(directory) else {
         return false;
     };
-    let is_there = Metadata::of(&stat).id.device == device;
+    let is_there = Metadata::from_stat(&stat).id.device == device;
     let kind = rustix::fs::fstatfs(directory).map(|system| system.f_type as u64);
     is_there && kind.is_ok_and(|kind| !STORED.contains(&(kind & 0xffff_ffff)))
 }

@@ -133,7 +133,7 @@ fn open_if(at: BorrowedFd<'_>, name: &[u8], id: FileId) -> io::Result<OwnedFd> {
 }
 
 fn check_id(file: OwnedFd, id: FileId) -> io::Result<OwnedFd> {
-    if Metadata::of(&rustix::fs::fstat(&file)?).id == id {
+    if Metadata::from_stat(&rustix::fs::fstat(&file)?).id == id {
         Ok(file)
     } else {
         Err(io::ErrorKind::NotFound.into())
@@ -143,5 +143,5 @@ fn check_id(file: OwnedFd, id: FileId) -> io::Result<OwnedFd> {
 /// Metadata of a name in an open directory; symbolic links are not followed.
 pub(crate) fn metadata_at(at: BorrowedFd<'_>, name: &[u8]) -> io::Result<Metadata> {
     let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(Metadata::of(&stat))
+    Ok(Metadata::from_stat(&stat))
 }

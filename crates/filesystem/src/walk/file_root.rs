@@ -67,12 +67,12 @@ impl FileRoot {
     ///
     /// From the operating system: `NotFound` if it does not exist, an error for a symbolic link in
     /// the path; `InvalidInput` if it is not a regular file.
-    /// [`Problem::of_error`](super::Problem::of_error) classifies it.
+    /// [`Problem::from_error`](super::Problem::from_error) classifies it.
     pub fn open_file(&self, relative: &[u8]) -> io::Result<OpenedFile> {
         let (parent, path) = self.parent_of_last_piece(relative)?;
         let at = parent.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
         let file = self.open_keeping_access_time(at, path)?;
-        let opened = Metadata::of(&rustix::fs::fstat(&file)?);
+        let opened = Metadata::from_stat(&rustix::fs::fstat(&file)?);
         if opened.file_type != FileType::RegularFile {
             let text = "is no longer a regular file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -227,7 +227,7 @@ impl OpenedFile {
         let owner = &entry.owner;
         if owner.uid != u64::from(opened.uid) || owner.gid != u64::from(opened.gid) {
             // Rare: it changed since the directory was listed.
-            let names = OwnerNames::of_system();
+            let names = OwnerNames::from_system();
             entry.owner = Arc::new(names.owner(opened.uid, opened.gid));
         }
         match read_attributes(AttributesOf::Open(self.file.as_fd())) {
@@ -258,7 +258,7 @@ impl OpenedFile {
     ///
     /// From the operating system.
     pub fn changed_to(&self) -> io::Result<Option<u64>> {
-        let now = Metadata::of(&rustix::fs::fstat(&self.file)?);
+        let now = Metadata::from_stat(&rustix::fs::fstat(&self.file)?);
         let content = |metadata: &Metadata| (metadata.size_bytes, metadata.modified);
         let status = |metadata: &Metadata| (metadata.changed, metadata.links);
         let ((changed, links), (changed_now, links_now)) = (status(&self.opened), status(&now));

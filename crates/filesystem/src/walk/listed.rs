@@ -65,12 +65,12 @@ impl ListedPaths {
 
     pub(crate) fn root(&self) -> Children {
         let is_listed = self.paths.first().is_some_and(Vec::is_empty);
-        self.of_group(0..self.paths.len(), is_listed)
+        self.children_in_group(0..self.paths.len(), is_listed)
     }
 
     /// What is walked of a path with which all paths of `group` begin; the first is the path itself
     /// if it `is_listed`.
-    fn of_group(&self, group: Range<usize>, is_listed: bool) -> Children {
+    fn children_in_group(&self, group: Range<usize>, is_listed: bool) -> Children {
         Children {
             is_listed,
             is_everything: is_listed && self.is_recursive,
@@ -108,7 +108,7 @@ impl ListedPaths {
                 end += 1;
             }
             names.push(name);
-            children.push(self.of_group(first..end, is_listed));
+            children.push(self.children_in_group(first..end, is_listed));
             first = end;
         }
         (names, children)

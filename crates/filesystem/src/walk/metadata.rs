@@ -36,7 +36,7 @@ impl Metadata {
         clippy::cast_possible_wrap,
         reason = "the types of the fields differ between architectures"
     )]
-    pub(crate) fn of(stat: &Stat) -> Metadata {
+    pub(crate) fn from_stat(stat: &Stat) -> Metadata {
         let is_device = matches!(
             FileType::from_raw_mode(stat.st_mode),
             FileType::CharacterDevice | FileType::BlockDevice

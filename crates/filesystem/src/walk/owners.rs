@@ -27,7 +27,7 @@ impl Owners {
         if let Some(owner) = self.last.as_ref().filter(is_same) {
             return owner.clone();
         }
-        let names = self.names.get_or_insert_with(OwnerNames::of_system);
+        let names = self.names.get_or_insert_with(OwnerNames::from_system);
         let owner = self.known.entry((uid, gid));
         let owner = owner.or_insert_with(|| Arc::new(names.owner(uid, gid)));
         self.last = Some(owner.clone());
@@ -44,7 +44,7 @@ pub(crate) struct OwnerNames {
 
 impl OwnerNames {
     /// Names from this system; empty where a file cannot be read.
-    pub(crate) fn of_system() -> OwnerNames {
+    pub(crate) fn from_system() -> OwnerNames {
         let read = |path| std::fs::read(Path::new(path)).unwrap_or_default();
         OwnerNames {
             users: parse_names(&read(USERS_FILE)),

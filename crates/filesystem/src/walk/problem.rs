@@ -41,7 +41,7 @@ pub struct Problem {
 impl Problem {
     /// The problem of an entry that cannot be opened or read because of `error`.
     #[must_use]
-    pub fn of_error(path: &[u8], error: &io::Error) -> Problem {
+    pub fn from_error(path: &[u8], error: &io::Error) -> Problem {
         let errno = Errno::from_io_error(error);
         let (kind, text) = match errno {
             Some(Errno::NOENT) => (ProblemKind::Vanished, "no longer exists".to_string()),

@@ -142,7 +142,7 @@ impl Walker {
     /// # Errors
     ///
     /// As [`Walker::open`]; `InvalidInput` for paths that are empty or absolute or contain `..`.
-    pub fn of_paths(
+    pub fn for_paths(
         root: &Path,
         name: &Path,
         paths: Vec<Vec<u8>>,
@@ -162,7 +162,7 @@ impl Walker {
     ) -> io::Result<Walker> {
         let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
         let file = rustix::fs::open(root, flags, Mode::empty())?;
-        let metadata = Metadata::of(&rustix::fs::fstat(&file)?);
+        let metadata = Metadata::from_stat(&rustix::fs::fstat(&file)?);
         let is_wanted = children.is_wanted();
         let mut walker = Walker {
             name: name.as_os_str().as_bytes().to_vec(),
@@ -323,7 +323,7 @@ impl Walker {
             }
             Err(error) => return self.report_error(&error.into()),
         };
-        let metadata = Metadata::of(&rustix::fs::fstat(&file)?);
+        let metadata = Metadata::from_stat(&rustix::fs::fstat(&file)?);
         let mut entry = self.entry_of(&metadata, EntryKind::Directory);
         let is_wanted = children.is_wanted();
         let allowed = self.directories.deepest().and_then(|parent| parent.device);
@@ -541,7 +541,7 @@ impl Walker {
         let result = read_attributes(file);
         self.attributes_path = path;
         result.or_else(|(name, error)| {
-            let mut problem = Problem::of_error(&self.entry_path(&self.path), &error.into());
+            let mut problem = Problem::from_error(&self.entry_path(&self.path), &error.into());
             if problem.kind == ProblemKind::Unreadable {
                 let name = String::from_utf8_lossy(&name);
                 problem.text = format!("attribute {name}: {}", problem.text);
@@ -648,9 +648,9 @@ impl Walker {
             .raw_os_error()
             .is_some_and(|code| lacks.contains(&code))
         {
-            return Err(Problem::of_error(&self.entry_path(&self.path), error).into_error());
+            return Err(Problem::from_error(&self.entry_path(&self.path), error).into_error());
         }
-        self.add_problem(Problem::of_error(&self.entry_path(&self.path), error))
+        self.add_problem(Problem::from_error(&self.entry_path(&self.path), error))
     }
 
     fn report(&mut self, kind: ProblemKind, text: &str) -> io::Result<()> {

@@ -4,10 +4,10 @@ use super::pack::PackedEntries;
 use crate::bytes::{put_varint, put_varints};
 use crate::check::{check_limit, check_positive, check_range, check_raw, check_text};
 use crate::coding::{CODING_BYTES_MAX, Coding};
+use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
 use crate::head::{SplitPayload, take_extensions};
-use crate::layout::FrameKind;
 use crate::limits::{ENTRIES_PER_FRAME_MAX, FIRST_PATH_BYTES_MAX, Limits};
 
 /// The largest size of the head without the first path: its size, five numbers, a checksum, the

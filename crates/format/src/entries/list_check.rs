@@ -67,7 +67,7 @@ impl EntryListChecker {
     /// Creates a checker for a tree whose frames are not in path order: they are merged, and fed in
     /// path order.
     #[must_use]
-    pub fn of_merged_tree(targets_max: usize) -> Self {
+    pub fn for_merged_tree(targets_max: usize) -> Self {
         Self {
             is_merged: true,
             ..Self::new(MemberKind::Tree, targets_max)

@@ -61,7 +61,7 @@ fn a_frame_parses_as_written() {
     let mut builder = EntriesHeader::builder(&packed, Vec::new());
     builder.payload().extend_from_slice(&packed.raw);
     let frame = header.finish(builder).unwrap();
-    let payload = &frame[crate::layout::FRAME_HEADER_BYTES..];
+    let payload = &frame[crate::constants::FRAME_HEADER_BYTES..];
     let (parsed, data) = EntriesHeader::parse(payload, &Limits::default()).unwrap();
     assert_eq!(parsed, header);
     assert_eq!(unpack_entries(&parsed, data), Ok(entries));

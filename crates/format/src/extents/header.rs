@@ -3,10 +3,10 @@
 use crate::bytes::put_varints;
 use crate::check::{check_limit, check_range, check_raw};
 use crate::coding::{CODING_BYTES_MAX, Coding};
+use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::frame::FrameBuilder;
 use crate::head::{SplitPayload, take_extensions};
-use crate::layout::FrameKind;
 use crate::limits::{EPOCH_BYTES_MAX, Limits};
 use refrain_protect::checksum64;
 

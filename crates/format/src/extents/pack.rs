@@ -331,7 +331,7 @@ impl<'a> ExtentReader<'a> {
         header.check_raw(raw)?;
         let columns = columns::split("extents", raw)?;
         let pointers = Pointers::new(header.content_start, header.store_start);
-        let reader = Self::of_columns(header, columns, pointers);
+        let reader = Self::from_columns(header, columns, pointers);
         check_equal(
             "number of extents",
             reader.kinds.remaining() as u64,
@@ -350,10 +350,10 @@ impl<'a> ExtentReader<'a> {
         for (column, left) in columns.iter_mut().zip(at.bytes_left) {
             column.take(column.remaining().saturating_sub(left as usize))?;
         }
-        Ok(Self::of_columns(header, columns, at.pointers.clone()))
+        Ok(Self::from_columns(header, columns, at.pointers.clone()))
     }
 
-    fn of_columns(
+    fn from_columns(
         header: &ExtentsHeader,
         columns: [ByteReader<'a>; COLUMN_COUNT],
         pointers: Pointers,

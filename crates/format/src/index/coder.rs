@@ -7,9 +7,9 @@ use super::rows::{
 };
 use crate::bytes::{ByteReader, add_difference, difference, put_varint, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range, check_text};
+use crate::constants::FRAME_HEADER_BYTES;
 use crate::error::{FormatError, Result};
 use crate::head::SplitPayload;
-use crate::layout::FRAME_HEADER_BYTES;
 use crate::limits::{
     BLOCK_RAW_BYTES_MAX, ENTRIES_PER_FRAME_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, FRAMES_MAX,
     MEMBERS_MAX,
@@ -262,7 +262,7 @@ impl RowCoder {
         Ok(row)
     }
 
-    /// Codes a slice. Neighbours mostly have neighbouring frames and similar paths.
+    /// Codes a slice. Neighbors mostly have neighboring frames and similar paths.
     pub(super) fn put_slice(&mut self, out: &mut Vec<u8>, row: &IndexSlice) -> Result<()> {
         let (frame_before, before) = &self.slice;
         let shared = shared_bytes_of(before, &row.separator);

@@ -4,11 +4,11 @@
 use super::rows::{IndexBlock, IndexEntries, IndexEpoch};
 use crate::block::BlockHeader;
 use crate::check::{check_checksum, check_equal};
+use crate::constants::FrameKind;
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::FrameHeader;
-use crate::layout::FrameKind;
 
 impl IndexBlock {
     /// Compares the frame of block `id` with this row.

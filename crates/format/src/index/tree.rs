@@ -420,7 +420,7 @@ enum Position {
 }
 
 impl Position {
-    fn of(child: &ChildNode, member: u64, path: &[u8]) -> Self {
+    fn relative_to(child: &ChildNode, member: u64, path: &[u8]) -> Self {
         let RowKey::Entries {
             member_id,
             first_path,
@@ -462,7 +462,7 @@ fn last_row_for_path<S: NodeSource>(
         _ => return Ok(None),
     };
     for child in children.iter().rev() {
-        let position = Position::of(child, member, path);
+        let position = Position::relative_to(child, member, path);
         if matches!(position, Position::After) {
             continue;
         }

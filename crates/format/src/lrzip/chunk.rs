@@ -283,7 +283,7 @@ pub struct EncryptionOverhead {
 impl EncryptionOverhead {
     /// Returns the overhead of a cipher.
     #[must_use]
-    pub fn of(cipher: Option<&Cipher>) -> EncryptionOverhead {
+    pub fn for_cipher(cipher: Option<&Cipher>) -> EncryptionOverhead {
         let (added_bytes, item_bytes_min) = match cipher {
             None => (0, 0),
             // A salt; whole blocks of the cipher.
@@ -457,7 +457,7 @@ mod tests {
 
     fn walk(next: [u8; 2]) -> Result<BlockWalk> {
         let roots = next.map(|next| header(3, 0, 0, next));
-        BlockWalk::new(Version::V6, EncryptionOverhead::of(None), 1, roots)
+        BlockWalk::new(Version::V6, EncryptionOverhead::for_cipher(None), 1, roots)
     }
 
     #[test]
@@ -502,7 +502,8 @@ mod tests {
         }
         let huge = BlockHeader::parse(&[[6].as_slice(), &[0xFF; 24]].concat(), 8).unwrap();
         let roots = [8, 0].map(|next| header(3, 0, 0, next));
-        let mut walk = BlockWalk::new(Version::V6, EncryptionOverhead::of(None), 1, roots).unwrap();
+        let mut walk =
+            BlockWalk::new(Version::V6, EncryptionOverhead::for_cipher(None), 1, roots).unwrap();
         assert!(walk.take(Stream::Records, &huge).is_err());
     }
 

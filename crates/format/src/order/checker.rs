@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use crate::archive::{ArchiveHeader, REACH_UNLIMITED};
 use crate::block::BlockHeader;
 use crate::check::{check_equal, check_limit, check_own_limit};
+use crate::constants::{FrameKind, MAGIC, TAIL_BYTES};
 use crate::end::{ArchiveEnd, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
@@ -17,7 +18,6 @@ use crate::frame::{FrameHeader, UntrustedFrameHeader};
 use crate::index::{
     IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexNode, IndexSlice, NAMES_FROM,
 };
-use crate::layout::{FrameKind, MAGIC, TAIL_BYTES};
 use crate::limits::{FRAMES_MAX, Limits, OPEN_MEMBERS_MAX};
 use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;

@@ -17,7 +17,7 @@ pub struct EpochSums {
 impl EpochSums {
     /// Returns the sums of these extents; references must be resolved.
     #[must_use]
-    pub fn of(extents: &[Extent]) -> Self {
+    pub fn from_extents(extents: &[Extent]) -> Self {
         let mut sums = Self::default();
         for extent in extents {
             sums.add(extent);

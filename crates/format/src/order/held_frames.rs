@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use crate::block::BlockHeader;
     use crate::coding::Coding;
+    use crate::constants::FrameKind;
     use crate::error::FormatError;
     use crate::extents::ExtentsHeader;
-    use crate::layout::FrameKind;
     use crate::member::MemberEnd;
 
     const FRAME: u64 = 100;
@@ -141,7 +141,7 @@ mod tests {
             keep: false,
             kind,
             skippable: false,
-            payload_bytes: FRAME - crate::layout::FRAME_HEADER_BYTES as u64,
+            payload_bytes: FRAME - crate::constants::FRAME_HEADER_BYTES as u64,
             sequence: 0,
             payload_checksum: 0,
         }

@@ -3,12 +3,12 @@
 use super::row_checksum::RowChecksum;
 use super::slice_check::SliceCheck;
 use crate::check::{check_equal, check_range};
+use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::index::{
     IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexName, IndexNode, IndexSlice,
     NodeRows,
 };
-use crate::layout::FrameKind;
 use crate::limits::INDEX_DEPTH_MAX;
 
 /// Compares all lists of an index with the frames of its archive, in a few kilobytes of memory for

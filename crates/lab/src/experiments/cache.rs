@@ -101,7 +101,7 @@ fn findings(ladder: &[(u64, f64)], machine: &Machine) -> Vec<String> {
     let steps = steps(ladder);
     let Some((last, earlier)) = steps.split_last() else {
         return vec![
-            "No size took the same time as its neighbours: the machine was busy, or the \
+            "No size took the same time as its neighbors: the machine was busy, or the \
                      memory limit leaves too few sizes."
                 .into(),
         ];

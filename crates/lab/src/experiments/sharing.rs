@@ -28,7 +28,7 @@ impl Experiment for Sharing {
 
     fn explains(&self) -> &'static str {
         "The threads have nothing in common but the place of their counters. Processors own whole \
-         lines of memory, so neighbours on one line take it from each other at every addition \
+         lines of memory, so neighbors on one line take it from each other at every addition \
          (false sharing). Data that different threads write belongs on lines of its own; some \
          processors fetch lines in pairs, hence 128 bytes."
     }

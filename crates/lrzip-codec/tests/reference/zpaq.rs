@@ -505,9 +505,9 @@ impl Decoder<'_> {
         Ok(byte)
     }
 
-    fn begin(&mut self, is_modelled: bool) -> Result<(), Damage> {
+    fn begin(&mut self, is_modeled: bool) -> Result<(), Damage> {
         (self.low, self.high, self.curr) = (1, 0xFFFF_FFFF, 0);
-        if is_modelled {
+        if is_modeled {
             self.four_bytes()?;
         }
         Ok(())

@@ -19,7 +19,7 @@ pub(super) struct ControlGroups {
 }
 
 impl ControlGroups {
-    pub(super) fn of_this_process(sources: &Sources) -> ControlGroups {
+    pub(super) fn from_process(sources: &Sources) -> ControlGroups {
         let text = read_text(&sources.proc.join("self/cgroup")).unwrap_or_default();
         let mount = sources.sys.join("fs/cgroup");
         let mut groups = ControlGroups {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::control_groups::ControlGroups;
 use super::cpu::{CAPACITY_MAX, Cpu, CpuId};
 use super::files::{numbered_entries, read_first_list, read_list, read_number, read_text};
-use super::layout::Topology;
+use super::machine::Topology;
 use super::mask::{CPUS_MAX, CpuMask};
 use super::sources::Sources;
 
@@ -42,7 +42,7 @@ impl Machine {
 
     /// Returns the machine that these files describe.
     pub fn from_sources(sources: &Sources) -> Machine {
-        let groups = ControlGroups::of_this_process(sources);
+        let groups = ControlGroups::from_process(sources);
         let numbers = usable_numbers(sources, &groups);
         Machine {
             topology: topology(&sources.sys, &numbers),

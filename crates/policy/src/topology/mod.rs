@@ -8,16 +8,16 @@ mod control_groups;
 mod cpu;
 mod discover;
 mod files;
-mod layout;
 mod list;
+mod machine;
 mod mask;
 mod sources;
 mod spec;
 
 pub use cpu::{CAPACITY_MAX, Cpu, CpuId, Locality, Sharing, StripeId};
 pub use discover::{Machine, scaled_down};
-pub use layout::Topology;
 pub use list::parse_list;
+pub use machine::Topology;
 pub use mask::{CPUS_MAX, CpuMask};
 pub use sources::Sources;
 pub use spec::SpecError;

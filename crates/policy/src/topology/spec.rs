@@ -21,7 +21,7 @@
 use std::fmt;
 
 use super::cpu::{CAPACITY_MAX, Cpu};
-use super::layout::Topology;
+use super::machine::Topology;
 use super::mask::CPUS_MAX;
 
 /// Why a text does not describe a topology.

@@ -120,7 +120,7 @@ impl Policy for Ule {
     }
 
     fn rank(&self, key: Key, _view: &impl View) -> Rank {
-        Rank::of(key)
+        Rank::from_key(key)
     }
 
     fn wake(

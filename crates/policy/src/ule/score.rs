@@ -56,7 +56,7 @@ pub(super) fn woke(history: &mut History, now_ns: u64) {
     }
 }
 
-/// Limits the sum to about [`HISTORY_MAX_NS`], so that recent behaviour counts. A sum above twice
+/// Limits the sum to about [`HISTORY_MAX_NS`], so that recent behavior counts. A sum above twice
 /// the limit is reduced to the larger part, a sum up to a fifth above it loses a fifth, and one in
 /// between is halved.
 fn decayed(mut history: History) -> History {

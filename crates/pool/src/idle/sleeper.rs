@@ -47,7 +47,7 @@ pub struct WakeCounts {
 
 /// The sleep of one worker. See the head of the file and the module's README.
 #[derive(Debug)]
-#[repr(align(128))] // Other threads write the state; its neighbours must not share the cache line.
+#[repr(align(128))] // Other threads write the state; its neighbors must not share the cache line.
 pub struct Sleeper {
     state: AtomicU32,
     thread: Mutex<Option<thread::Thread>>,

@@ -41,7 +41,7 @@ pub struct WorkerProfile {
 }
 
 impl WorkerProfile {
-    fn of(worker: &WorkerStatus) -> WorkerProfile {
+    fn from_status(worker: &WorkerStatus) -> WorkerProfile {
         let counters = &worker.counters;
         let mut profile = WorkerProfile {
             jobs: counters.jobs.get(),
@@ -89,10 +89,12 @@ pub struct Profile {
 }
 
 impl Profile {
-    pub(crate) fn of<'a>(domains: impl Iterator<Item = &'a Arc<Domain>>) -> Profile {
+    pub(crate) fn from_domains<'a>(domains: impl Iterator<Item = &'a Arc<Domain>>) -> Profile {
         let workers = domains.flat_map(|domain| &domain.workers);
         Profile {
-            workers: workers.map(|worker| WorkerProfile::of(worker)).collect(),
+            workers: workers
+                .map(|worker| WorkerProfile::from_status(worker))
+                .collect(),
         }
     }
 

@@ -71,7 +71,7 @@ impl Pool {
     /// # Errors
     /// [`Error::ThreadUnavailable`] when the system refuses the first thread.
     pub fn start(options: Options) -> Result<Pool, Error> {
-        Pool::start_with(options, ThreadSettings::of_process(KernelClass::Normal))
+        Pool::start_with(options, ThreadSettings::from_process(KernelClass::Normal))
     }
 
     /// The pool of the process, for all who make no pool of their own: one worker for each
@@ -192,7 +192,7 @@ impl Pool {
     /// The counters of all workers so far.
     pub fn profile(&self) -> Profile {
         let domains = [Some(&self.normal), self.idle.get()];
-        Profile::of(domains.into_iter().flatten())
+        Profile::from_domains(domains.into_iter().flatten())
     }
 
     fn idle_domain(&self) -> &Arc<Domain> {

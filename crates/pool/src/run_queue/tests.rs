@@ -72,7 +72,7 @@ proptest! {
         left.sort_unstable();
         prop_assert!(left.into_iter().eq(reference.entries.iter().map(|entry| entry.1)));
         prop_assert_eq!(queue.push(key(0, 0, 0), 7), Err(7));
-        prop_assert_eq!(queue.take(Rank::of, Rank::LAST, |_| true), None);
+        prop_assert_eq!(queue.take(Rank::from_key, Rank::LAST, |_| true), None);
     }
 }
 
@@ -93,7 +93,7 @@ fn racing_threads_take_each_entry_once() {
                     );
                     if step % 4 != 0 {
                         let wanted = |value: &usize| value % 4 != 1 || step % 4 == 2;
-                        if let Some(value) = queue.take(Rank::of, Rank::LAST, wanted) {
+                        if let Some(value) = queue.take(Rank::from_key, Rank::LAST, wanted) {
                             taken[value].fetch_add(1, Ordering::Relaxed);
                         }
                     }

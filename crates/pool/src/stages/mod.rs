@@ -225,7 +225,7 @@ fn add(name: &'static str, own: &Usage, gap: Duration) {
 mod tests {
     use super::*;
 
-    fn of(name: &str) -> StageProfile {
+    fn reported(name: &str) -> StageProfile {
         let found = report().into_iter().find(|stage| stage.name == name);
         found.unwrap()
     }
@@ -249,7 +249,7 @@ mod tests {
             }
             outer.add_bytes(5);
         }
-        let (outer, inner) = (of("test outer"), of("test inner"));
+        let (outer, inner) = (reported("test outer"), reported("test inner"));
         assert_eq!((outer.pieces, outer.usage.bytes), (1, 15));
         assert_eq!((inner.pieces, inner.usage.bytes), (3, 21));
         assert!(inner.usage.cpu >= Duration::from_millis(12));
@@ -269,7 +269,7 @@ mod tests {
                 scope.spawn(|| (0..100).for_each(|_| drop(stage("test threads", 2))));
             }
         });
-        let stage = of("test threads");
+        let stage = reported("test threads");
         assert_eq!((stage.pieces, stage.usage.bytes), (400, 800));
     }
 }

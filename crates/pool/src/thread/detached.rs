@@ -12,7 +12,7 @@ pub fn start_detached(
     signals: SignalDelivery,
     body: impl FnOnce() + Send + 'static,
 ) -> bool {
-    let settings = ThreadSettings::of_process(KernelClass::Normal).with_signals(signals);
+    let settings = ThreadSettings::from_process(KernelClass::Normal).with_signals(signals);
     start(&settings, name, body).is_ok()
 }
 

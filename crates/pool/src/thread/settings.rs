@@ -44,7 +44,7 @@ pub(crate) struct ThreadSettings {
 impl ThreadSettings {
     /// The process's settings for threads of `class`. In a process that runs in the background,
     /// every thread is of the idle class.
-    pub(crate) fn of_process(class: KernelClass) -> ThreadSettings {
+    pub(crate) fn from_process(class: KernelClass) -> ThreadSettings {
         let main = system::main_thread();
         let is_background =
             IS_BACKGROUND_PROCESS.load(Ordering::Relaxed) || system::is_idle_class(main);

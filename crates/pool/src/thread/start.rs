@@ -61,7 +61,7 @@ pub(crate) fn start_idle_scoped<'scope, T: Send + 'scope>(
     if kernel::current_class() == KernelClass::Normal {
         prepare_for_idle_threads();
     }
-    let settings = ThreadSettings::of_process(KernelClass::Idle);
+    let settings = ThreadSettings::from_process(KernelClass::Idle);
     Builder::new()
         .name(name.to_owned())
         .spawn_scoped(scope, configured(settings, body))
@@ -100,7 +100,7 @@ fn prepare_for_idle_threads() {
                 let _ = request.reply.send(started);
             }
         };
-        let settings = ThreadSettings::of_process(KernelClass::Normal);
+        let settings = ThreadSettings::from_process(KernelClass::Normal);
         let starter = Builder::new().name("starter".to_owned());
         starter.spawn(configured(settings, run)).ok()?;
         Some(sender)

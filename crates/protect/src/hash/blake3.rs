@@ -126,7 +126,11 @@ pub struct SegmentHash {
 impl SegmentHash {
     /// Returns the hash of the bytes appended to `hasher`: `length_bytes` from `offset_in_member`,
     /// which is its input offset.
-    fn of(hasher: &blake3::Hasher, offset_in_member: u64, length_bytes: usize) -> SegmentHash {
+    fn from_hasher(
+        hasher: &blake3::Hasher,
+        offset_in_member: u64,
+        length_bytes: usize,
+    ) -> SegmentHash {
         let mut hash = SegmentHash {
             offset_in_member,
             length_bytes,
@@ -172,7 +176,11 @@ pub fn segment_hash(offset_in_member: u64, bytes: &[u8]) -> Result<SegmentHash, 
     }
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(offset_in_member).update(bytes);
-    Ok(SegmentHash::of(&hasher, offset_in_member, bytes.len()))
+    Ok(SegmentHash::from_hasher(
+        &hasher,
+        offset_in_member,
+        bytes.len(),
+    ))
 }
 
 /// Joins segment hashes, pushed in order, into the BLAKE3 hash of the whole member.
@@ -257,7 +265,7 @@ impl ContentHasher {
         if let Some(hasher) = self.incomplete.take() {
             let length_bytes = (self.content_bytes - 1) % SEGMENT_BYTES as u64 + 1;
             self.content_bytes -= length_bytes;
-            let hash = SegmentHash::of(&hasher, self.content_bytes, length_bytes as usize);
+            let hash = SegmentHash::from_hasher(&hasher, self.content_bytes, length_bytes as usize);
             self.append(&hash);
         }
     }

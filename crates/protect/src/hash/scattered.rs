@@ -1,7 +1,7 @@
 //! BLAKE3 of content whose pieces arrive in any order and may overlap.
 //!
 //! A complete subtree of BLAKE3's tree can be hashed as soon as its bytes are there, and two
-//! neighbours become their parent. What remains are the 1 KiB chunks that are partly missing.
+//! neighbors become their parent. What remains are the 1 KiB chunks that are partly missing.
 //!
 //! Most pieces continue the piece before. They are gathered into aligned windows, because BLAKE3
 //! hashes many chunks at once, and one large subtree has fewer parents than many small ones.

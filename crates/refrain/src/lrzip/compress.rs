@@ -89,7 +89,7 @@ pub fn compress_lrzip(
         Some(encryption) => item_encryption(encryption, &mut header, watch)?,
     };
     let run = Run {
-        budget: Budget::of(&load, options.threads),
+        budget: Budget::for_load(&load, options.threads),
         tuning,
         watch,
     };

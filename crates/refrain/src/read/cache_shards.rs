@@ -13,7 +13,7 @@ const SHARDS_MAX: u64 = 16;
 /// A shard has room for at least this many blocks of the largest size.
 const BLOCKS_PER_SHARD_MIN: u64 = 16;
 
-/// The shards of a cache. Neighbouring blocks are in different ones.
+/// The shards of a cache. Neighboring blocks are in different ones.
 pub(crate) struct CacheShards {
     shards: Vec<Lock<BlockCache>>,
     /// One more than the largest memory so far of a fast codec, and of a slow one; 0 if unused.
@@ -38,7 +38,7 @@ impl CacheShards {
         }
     }
 
-    pub(crate) fn of(&self, block: u64) -> &Lock<BlockCache> {
+    pub(crate) fn shard_for(&self, block: u64) -> &Lock<BlockCache> {
         &self.shards[(block % self.shards.len() as u64) as usize]
     }
 
@@ -83,7 +83,7 @@ impl CacheShards {
 
     /// A buffer of an evicted block of the same shard, or an empty one.
     pub(crate) fn take_spare_buffer(&self, block: u64) -> Vec<u8> {
-        self.of(block).lock().take_spare_buffer()
+        self.shard_for(block).lock().take_spare_buffer()
     }
 }
 

@@ -80,7 +80,7 @@ impl HashCheck {
         }
     }
 
-    pub(crate) fn of_member(member: &Member) -> HashCheck {
+    pub(crate) fn for_member(member: &Member) -> HashCheck {
         let name = String::from_utf8_lossy(&member.name).into_owned();
         HashCheck::new(member.hash_kind(), member.blake3, name)
     }

@@ -36,7 +36,7 @@ impl ContentLimit {
 
     /// The limit for an archive from a stream, which rises with the bytes read from the returned
     /// stream.
-    pub(crate) fn of_stream(
+    pub(crate) fn for_stream(
         stream: Box<dyn Read + Send>,
         options: &ReadOptions,
     ) -> (Box<dyn Read + Send>, ContentLimit) {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(limit.bytes_max(), 32 << 40);
         let limit = ContentLimit::new(&options, u64::MAX);
         assert_eq!(limit.bytes_max(), u64::MAX);
-        let (mut stream, limit) = ContentLimit::of_stream(Box::new(io::repeat(1)), &options);
+        let (mut stream, limit) = ContentLimit::for_stream(Box::new(io::repeat(1)), &options);
         limit.archive_bytes.store(1 << 33, Ordering::Relaxed);
         assert_eq!(stream.read(&mut [0; 10]).unwrap(), 10);
         assert_eq!(limit.bytes_max(), (32 << 40) + 10 * 4096);

@@ -1,5 +1,6 @@
 //! Turns archive bytes back into content: see README.md.
 
+pub(crate) mod archive_layout;
 pub(crate) mod block_cache;
 pub(crate) mod cache_shards;
 pub(crate) mod content_check;
@@ -9,7 +10,6 @@ pub(crate) mod damage_log;
 pub(crate) mod epoch_map;
 mod failed_blocks;
 pub(crate) mod foreign;
-pub(crate) mod layout;
 pub(crate) mod lost_entries;
 pub(crate) mod lrzip;
 pub(crate) mod native;

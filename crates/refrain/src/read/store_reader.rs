@@ -188,7 +188,7 @@ impl StoreReader {
         let cache = &self.resources.cache;
         let mut available_bytes = cache.decoded_bytes_max() / 4;
         needed.retain(|(location, bytes)| {
-            let is_cached = |block| cache.of(block).lock().holds(block);
+            let is_cached = |block| cache.shard_for(block).lock().holds(block);
             let is_missing = *bytes >= MUCH_BYTES && !is_cached(location.block);
             let fits = is_missing && location.raw_bytes <= available_bytes;
             available_bytes -= if fits { location.raw_bytes } else { 0 };
@@ -246,7 +246,7 @@ impl StoreReader {
         if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block)
             && self.failed.add(block)
         {
-            self.resources.cache.of(block).lock().remove(block);
+            self.resources.cache.shard_for(block).lock().remove(block);
         }
     }
 
@@ -309,7 +309,7 @@ impl StoreReader {
         inside: u64,
         out: &mut [u8],
     ) -> Option<u64> {
-        let shard = self.resources.cache.of(location.block);
+        let shard = self.resources.cache.shard_for(location.block);
         let compressed = shard.lock().compressed(location.block)?;
         let read = |space: &mut CodecScratch| {
             let workspace = &mut space.codec;
@@ -332,7 +332,7 @@ impl StoreReader {
         depth: Depth,
         meter: Option<&WorkMeter>,
     ) -> Result<Arc<Vec<u8>>> {
-        let shard = self.resources.cache.of(location.block);
+        let shard = self.resources.cache.shard_for(location.block);
         let mut cache = shard.lock();
         let needed = match depth {
             Depth::Whole => location.raw_bytes,
@@ -401,7 +401,7 @@ impl StoreReader {
             .resources
             .workspaces
             .with(|space| CompressedCopy::new(&mut space.codec, &bytes));
-        let mut cache = self.resources.cache.of(block).lock();
+        let mut cache = self.resources.cache.shard_for(block).lock();
         cache.put_compressed(block, compressed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {
             cache.put_spare_buffer(memory);
@@ -415,7 +415,7 @@ impl StoreReader {
         self.failed.decoded(location.block, is_lost);
         let decoded = decoded?;
         if decoded.is_slow_to_repeat {
-            let shard = self.resources.cache.of(location.block);
+            let shard = self.resources.cache.shard_for(location.block);
             shard.lock().mark_slow(location.block);
         }
         Ok(decoded.bytes)
@@ -426,7 +426,7 @@ impl StoreReader {
 const SMALL_READ_BYTES: usize = 256 << 10;
 
 impl Depth {
-    pub(crate) fn of_read(length_bytes: usize) -> Depth {
+    pub(crate) fn for_read(length_bytes: usize) -> Depth {
         if length_bytes <= SMALL_READ_BYTES { Depth::Prefix } else { Depth::Whole }
     }
 }

@@ -203,7 +203,7 @@ impl UnencodedBlock {
 
     fn compressed_copy(&self, scratch: &mut CodecScratch) -> Result<CompressedCopy> {
         let pages = self.pages.iter().map(|page| &page[..]);
-        Ok(CompressedCopy::of_pages(
+        Ok(CompressedCopy::from_pages(
             &mut scratch.codec,
             pages,
             &mut scratch.copy,

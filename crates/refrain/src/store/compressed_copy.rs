@@ -45,7 +45,7 @@ impl CompressedCopy {
     }
 
     /// Compresses a block given as pages, all full except the last.
-    pub(crate) fn of_pages<'a>(
+    pub(crate) fn from_pages<'a>(
         workspace: &mut Workspace,
         pages: impl ExactSizeIterator<Item = &'a [u8]>,
         data: &mut Vec<u8>,

@@ -34,7 +34,7 @@ struct Copied {
 impl PipeCopy {
     /// Returns the stream, which is copied to `directory`, and the copy. Only the stream if there
     /// is no place for a copy: no directory, or one in memory.
-    pub(crate) fn of(
+    pub(crate) fn start(
         stream: Box<dyn Read + Send>,
         directory: Option<&Path>,
     ) -> (Box<dyn Read + Send>, Option<Arc<PipeCopy>>) {

@@ -124,7 +124,7 @@ impl DirectoryContent {
         };
         match &self.paths {
             None => Walker::open(&self.path, &self.name, walk),
-            Some(paths) => Walker::of_paths(&self.path, &self.name, paths.clone(), walk),
+            Some(paths) => Walker::for_paths(&self.path, &self.name, paths.clone(), walk),
         }
     }
 }

@@ -240,13 +240,13 @@ fn writes_several_chunks_with_the_second_cipher() {
         chunk_bytes: Some((16 * MIB) as u64),
         encryption: Some(LrzipEncryption {
             cipher: LrzipCipher::Aes256Gcm,
-            password: PasswordSource::of(b"secret"),
+            password: PasswordSource::from_bytes(b"secret"),
         }),
         threads: 2,
         ..LrzipOptions::default()
     };
     let read = ReadOptions {
-        password: Some(PasswordSource::of(b"secret")),
+        password: Some(PasswordSource::from_bytes(b"secret")),
         ..ReadOptions::default()
     };
     for (input, chunks) in [(of_source(&content), 2), (of_stream(&content), 3)] {
@@ -265,7 +265,7 @@ fn reads_encrypted_archives_only_with_their_password() {
         let with = |password: &[u8]| {
             Some(LrzipEncryption {
                 cipher,
-                password: PasswordSource::of(password),
+                password: PasswordSource::from_bytes(password),
             })
         };
         let options = LrzipOptions {
@@ -276,7 +276,7 @@ fn reads_encrypted_archives_only_with_their_password() {
         };
         let (archive, _) = packed(of_source(&content), &options).unwrap();
         let read = |password: &[u8]| ReadOptions {
-            password: Some(PasswordSource::of(password)),
+            password: Some(PasswordSource::from_bytes(password)),
             ..ReadOptions::default()
         };
         // Deriving a key takes a second or more.

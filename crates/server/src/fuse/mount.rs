@@ -78,7 +78,7 @@ impl Mount {
         })?;
         read_ahead::widen(&directory);
         // Without the cache, programs merely wait longer.
-        let _ = page_cache.get_or_try_init(|| PageCache::of(&session));
+        let _ = page_cache.get_or_try_init(|| PageCache::for_device(&session));
         let unmounter = Unmounter {
             session: Arc::new(Lock::new(session.unmount_callable())),
             directory,

@@ -28,7 +28,7 @@ impl PageCache {
     ///
     /// # Errors
     /// If the process has run out of descriptors.
-    pub(super) fn of(device: impl AsFd) -> io::Result<PageCache> {
+    pub(super) fn for_device(device: impl AsFd) -> io::Result<PageCache> {
         Ok(PageCache {
             device: device.as_fd().try_clone_to_owned()?,
         })

@@ -21,7 +21,7 @@ pub(super) fn directory<C: Connection>(
     path: &[u8],
     tar_above: Option<usize>,
 ) -> Served {
-    let format = ListFormat::of(exchange.head.accept.as_deref());
+    let format = ListFormat::from_accept(exchange.head.accept.as_deref());
     let tree = &exchange.shared.tree;
     let shown = [b"/", path].concat();
     let shared = exchange.shared;

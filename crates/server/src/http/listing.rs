@@ -28,7 +28,7 @@ pub(super) enum ListFormat {
 
 impl ListFormat {
     /// The format that a client prefers according to its field `Accept`.
-    pub(super) fn of(accept: Option<&[u8]>) -> ListFormat {
+    pub(super) fn from_accept(accept: Option<&[u8]>) -> ListFormat {
         let accept = String::from_utf8_lossy(accept.unwrap_or_default()).to_ascii_lowercase();
         if accept.contains("application/json") && !accept.contains("text/html") {
             ListFormat::Json
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn browsers_get_pages_and_programs_json() {
-        let of = |accept: Option<&str>| ListFormat::of(accept.map(str::as_bytes));
+        let of = |accept: Option<&str>| ListFormat::from_accept(accept.map(str::as_bytes));
         assert_eq!(of(None), ListFormat::Html);
         assert_eq!(of(Some("*/*")), ListFormat::Html);
         assert_eq!(of(Some("application/json")), ListFormat::Json);

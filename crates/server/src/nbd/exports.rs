@@ -30,7 +30,7 @@ impl Exports {
     pub fn new(service: Service) -> Result<Exports> {
         let mut files = vec![];
         for member in 0..service.archive().member_count() {
-            if FileOfArchive::of_member(&service, member)?.is_some() {
+            if FileOfArchive::from_member(&service, member)?.is_some() {
                 files.push(member);
             }
             if files.len() > 1 {
@@ -84,7 +84,7 @@ impl Exports {
         let mut names = vec![];
         let archive = self.service.archive();
         for member in 0..archive.member_count() {
-            if FileOfArchive::of_member(&self.service, member)?.is_some() {
+            if FileOfArchive::from_member(&self.service, member)?.is_some() {
                 names.push(archive.member(member)?.name);
             }
         }
@@ -97,7 +97,7 @@ impl Exports {
             (b"", Some(default)) => FileOfArchive::find(&self.service, default)?,
             _ => match FileOfArchive::find(&self.service, name)? {
                 None if name.is_empty() => match self.only {
-                    Some(member) => FileOfArchive::of_member(&self.service, member)?,
+                    Some(member) => FileOfArchive::from_member(&self.service, member)?,
                     None => None,
                 },
                 found => found,

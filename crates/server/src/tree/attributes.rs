@@ -45,7 +45,7 @@ impl Attributes {
     }
 
     /// The attributes of a member: a file, or a directory if it has entries.
-    pub(super) fn of_member(member: &Member, has_entries: bool) -> Attributes {
+    pub(super) fn from_member(member: &Member, has_entries: bool) -> Attributes {
         let modified = member.modified.unwrap_or_default();
         if has_entries {
             Attributes {
@@ -93,7 +93,7 @@ mod tests {
                 digests: Vec::new(),
                 entries: 0,
             };
-            Attributes::of_member(&member, false).stored_bytes
+            Attributes::from_member(&member, false).stored_bytes
         };
         assert_eq!((stored_bytes(true), stored_bytes(false)), (7000, 8000));
     }

@@ -24,7 +24,7 @@ impl LinkCounts {
     ///
     /// # Errors
     /// If the archive cannot be read; `Limit` if the counts exceed their memory.
-    pub(super) fn of_member(
+    pub(super) fn count(
         archive: &Archive,
         member: usize,
         memory_bytes_max: usize,

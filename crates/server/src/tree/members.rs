@@ -52,7 +52,7 @@ fn has_entries(member: &Member) -> bool {
 }
 
 impl Members {
-    pub(super) fn of(archive: &Archive, options: &TreeOptions) -> Result<Members> {
+    pub(super) fn new(archive: &Archive, options: &TreeOptions) -> Result<Members> {
         let mut names = TableBuilder::new(options.table_bytes);
         let mut failure = None;
         let (mut with_entries, mut unnameable) = (vec![], 0);
@@ -152,7 +152,7 @@ impl Members {
         list: &'a MemberList,
     ) -> Result<&'a LinkCounts> {
         let left = self.table_bytes_left.load(Ordering::Relaxed);
-        let count = || LinkCounts::of_member(archive, member, left);
+        let count = || LinkCounts::count(archive, member, left);
         list.links.get_or_try_init(count)
     }
 }

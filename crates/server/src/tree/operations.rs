@@ -49,7 +49,7 @@ impl Tree {
     /// If the index cannot be read; `Limit` if the names take more memory than allowed.
     pub fn open(archive: Arc<Archive>, options: &TreeOptions) -> Result<Tree> {
         Ok(Tree {
-            members: Members::of(&archive, options)?,
+            members: Members::new(&archive, options)?,
             frames: FrameCache::new(Arc::clone(&archive), options.frame_bytes),
             archive,
         })
@@ -135,7 +135,7 @@ impl Tree {
         let mut at = self.start(id, &path, cookie)?;
         self.with_list(id, |list| {
             // Most children are in the same page as the one before.
-            let list = &LastPage::of(list);
+            let list = &LastPage::new(list);
             while let Some(found) = paths::first_child(list, &path, at)? {
                 if let Some((node, kind)) = self.listed(id, &found)? {
                     let child = Child {
@@ -172,7 +172,7 @@ impl Tree {
                 let has_entries = self.members.list(member).is_some();
                 match self.attributes_of_root(member)? {
                     Some(found) => Ok(found),
-                    None => Ok(Attributes::of_member(
+                    None => Ok(Attributes::from_member(
                         &self.archive.member(member)?,
                         has_entries,
                     )),
@@ -205,7 +205,7 @@ impl Tree {
             let list = self.members.list(member);
             if list.is_some_and(|list| !list.is_ready() || !self.frames.has(member, 0)) {
                 let stated = self.archive.member(member)?;
-                return Ok((Attributes::of_member(&stated, true), false));
+                return Ok((Attributes::from_member(&stated, true), false));
             }
         }
         Ok((self.attributes(node)?, true))

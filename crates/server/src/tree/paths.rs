@@ -66,7 +66,7 @@ pub(super) struct LastPage<'a> {
 }
 
 impl<'a> LastPage<'a> {
-    pub(super) fn of(list: &'a dyn PathList) -> LastPage<'a> {
+    pub(super) fn new(list: &'a dyn PathList) -> LastPage<'a> {
         LastPage {
             list,
             last: RefCell::new(None),
@@ -158,7 +158,7 @@ pub(super) fn first_child(
             match below(directory, path) {
                 Some(rest) if is_safe(path) => {
                     let name_start = path.len() - rest.len();
-                    return Ok(Some(Found::of(path, name_start, at)));
+                    return Ok(Some(Found::new(path, name_start, at)));
                 }
                 None if !is_own => return Ok(None),
                 _ => {}
@@ -171,7 +171,7 @@ pub(super) fn first_child(
 
 impl Found {
     /// The child that is, or contains, the path at a position.
-    fn of(path: &[u8], name_start: usize, position: Position) -> Found {
+    fn new(path: &[u8], name_start: usize, position: Position) -> Found {
         let rest = path.get(name_start..).unwrap_or_default();
         let slash = rest.iter().position(|byte| *byte == b'/');
         let end = name_start + slash.unwrap_or(rest.len());

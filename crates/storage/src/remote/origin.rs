@@ -166,7 +166,7 @@ impl OriginServer {
             .build();
         request
             .call()
-            .map_err(|error| RequestFailure::of_client(&error))
+            .map_err(|error| RequestFailure::from_client(&error))
     }
 
     /// Adds the error in the body of a refusal, and what may help.
@@ -242,7 +242,7 @@ fn take_body(
         return Err(RequestFailure::repeat(text));
     }
     match received {
-        Err(error) if count < head.body_bytes => Err(RequestFailure::of_transport(&error)),
+        Err(error) if count < head.body_bytes => Err(RequestFailure::from_transport(&error)),
         _ if count < head.body_bytes => Err(RequestFailure::repeat(format!(
             "the response ends after {count} of {} bytes",
             head.body_bytes

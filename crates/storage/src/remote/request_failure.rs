@@ -46,14 +46,14 @@ impl RequestFailure {
     }
 
     /// A failure of the client, before there is a response.
-    pub(super) fn of_client(error: &ureq::Error) -> RequestFailure {
+    pub(super) fn from_client(error: &ureq::Error) -> RequestFailure {
         let invalid = io::ErrorKind::InvalidInput;
         match error {
             ureq::Error::Timeout(phase) => {
                 RequestFailure::repeat(format!("the server does not answer in time ({phase})"))
             }
             ureq::Error::HostNotFound => RequestFailure::repeat("there is no such host"),
-            ureq::Error::Io(error) => RequestFailure::of_transport(error),
+            ureq::Error::Io(error) => RequestFailure::from_transport(error),
             ureq::Error::Protocol(error) => RequestFailure::repeat(error.to_string()),
             ureq::Error::ConnectionFailed => RequestFailure::repeat("the connection failed"),
             ureq::Error::Rustls(error) => RequestFailure::permanent(
@@ -64,11 +64,11 @@ impl RequestFailure {
         }
     }
 
-    pub(super) fn of_transport(error: &io::Error) -> RequestFailure {
+    pub(super) fn from_transport(error: &io::Error) -> RequestFailure {
         // The body's reader wraps the client's errors.
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         if let Some(inner) = inner {
-            return RequestFailure::of_client(inner);
+            return RequestFailure::from_client(inner);
         }
         match error.kind() {
             // TLS reports an untrusted certificate, or a peer without TLS, like this.

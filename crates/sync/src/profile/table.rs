@@ -169,14 +169,14 @@ impl Rows {
             let key = (place.file(), place.line(), place.column(), *name);
             let sum = sums
                 .entry(key)
-                .or_insert_with(|| LockProfile::of(place, name));
+                .or_insert_with(|| LockProfile::new(place, name));
             sum.add(&row.counts);
         }
     }
 }
 
 impl LockProfile {
-    fn of(place: &'static Location<'static>, name: &'static str) -> LockProfile {
+    fn new(place: &'static Location<'static>, name: &'static str) -> LockProfile {
         LockProfile {
             file: place.file(),
             line: place.line(),

@@ -224,7 +224,7 @@ pub const OPTIONS: &[OptionRow] = {
             ("", "L", "license"),
             Nothing,
             General,
-            "Show version and licence",
+            "Show version and license",
         ),
         row(
             Id::Progress,

@@ -129,7 +129,7 @@ fn extract(
         }
         Some(_) => {
             let source = files::source(input.path)?;
-            if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
+            if Dialect::from_source(&*source).map_err(engine_failure)? != Dialect::Lrzip {
                 return Err(Failure::usage("", NOT_AN_ARCHIVE_TEXT));
             }
             if context.console.level() >= 1 {

@@ -32,7 +32,7 @@ fn describe(context: &RunContext, input: &InputFile) -> Result<String, Failure> 
     let label = paths::label(input.path);
     let engine_failure = |error| Failure::engine(&label, error);
     let source = files::source(input.path)?;
-    if Dialect::of(&*source).map_err(engine_failure)? != Dialect::Lrzip {
+    if Dialect::from_source(&*source).map_err(engine_failure)? != Dialect::Lrzip {
         return Err(Failure::usage("", "Not an lrzip file"));
     }
     let mut options = context.read_options(false);

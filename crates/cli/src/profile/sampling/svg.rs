@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use refrain_page::{escaped, stage_colour};
+use refrain_page::{escaped, stage_color};
 use refrain_sampler::flame::{Flame, Label, tree};
 use refrain_sampler::{FunctionNumber, Profile};
 
@@ -24,10 +24,10 @@ const HEAD_HEIGHT_IN_PAGE: usize = 96;
 const SHARE_MIN: f64 = 1e-4;
 /// Boxes at least this wide show their name even without a script.
 const NAMED_SHARE_MIN: f64 = 0.03;
-/// The colours of origins; the last but one is for all others, the last for stages.
-const ORIGIN_COLOURS: usize = 7;
-const OTHER_COLOUR: usize = 7;
-const STAGE_COLOUR: usize = 8;
+/// The colors of origins; the last but one is for all others, the last for stages.
+const ORIGIN_COLORS: usize = 7;
+const OTHER_COLOR: usize = 7;
+const STAGE_COLOR: usize = 8;
 
 /// A standalone file.
 pub(super) fn file(profile: &Profile, title: &str) -> String {
@@ -48,7 +48,7 @@ fn graph(profile: &Profile, title: Option<&str>) -> String {
         |function| is_start(profile, function),
         |function| is_scheduler(profile, function),
     );
-    let colours = colours(profile);
+    let colors = colors(profile);
     let head = match title {
         Some(_) => HEAD_HEIGHT,
         None => HEAD_HEIGHT_IN_PAGE,
@@ -56,7 +56,7 @@ fn graph(profile: &Profile, title: Option<&str>) -> String {
     let mut boxes = String::new();
     let mut drawing = Drawing {
         profile,
-        colours: &colours,
+        colors: &colors,
         total: root.count.cpu.max(1) as f64,
         levels: 0,
         out: &mut boxes,
@@ -94,7 +94,7 @@ fn graph(profile: &Profile, title: Option<&str>) -> String {
          <div class=\"bar\">{}</div></div></foreignObject>\n\
          <text class=\"about\" x=\"10\" y=\"{}\">Click a box to see it alone.</text>\n\
          <svg class=\"boxes\" x=\"0\" y=\"{head}\" width=\"100%\" height=\"{height}\">\n{boxes}</svg>",
-        legend(&colours),
+        legend(&colors),
         head - 8,
     );
     if title.is_some() {
@@ -120,8 +120,8 @@ fn is_scheduler(profile: &Profile, function: FunctionNumber) -> bool {
     )
 }
 
-/// The origins with the most samples of their own get a colour each.
-fn colours(profile: &Profile) -> BTreeMap<&str, usize> {
+/// The origins with the most samples of their own get a color each.
+fn colors(profile: &Profile) -> BTreeMap<&str, usize> {
     let mut own: BTreeMap<&str, u64> = BTreeMap::new();
     for row in &profile.rows {
         if let Some(function) = profile.functions_of(row.path).next() {
@@ -131,22 +131,20 @@ fn colours(profile: &Profile) -> BTreeMap<&str, usize> {
     }
     let mut origins: Vec<(&str, u64)> = own.into_iter().collect();
     origins.sort_by_key(|(name, samples)| (std::cmp::Reverse(*samples), *name));
-    let origins = origins.iter().take(ORIGIN_COLOURS).enumerate();
-    origins.map(|(colour, (name, _))| (*name, colour)).collect()
+    let origins = origins.iter().take(ORIGIN_COLORS).enumerate();
+    origins.map(|(color, (name, _))| (*name, color)).collect()
 }
 
-fn legend(colours: &BTreeMap<&str, usize>) -> String {
-    let mut named: Vec<(usize, &str)> = colours
-        .iter()
-        .map(|(name, colour)| (*colour, *name))
-        .collect();
+fn legend(colors: &BTreeMap<&str, usize>) -> String {
+    let mut named: Vec<(usize, &str)> =
+        colors.iter().map(|(name, color)| (*color, *name)).collect();
     named.sort_unstable();
-    named.push((OTHER_COLOUR, "other"));
+    named.push((OTHER_COLOR, "other"));
     let mut out = String::new();
-    for (colour, name) in named {
+    for (color, name) in named {
         let _ = write!(
             out,
-            "<span><i style=\"background: var(--c{colour})\"></i>{}</span>",
+            "<span><i style=\"background: var(--c{color})\"></i>{}</span>",
             escaped(name)
         );
     }
@@ -155,7 +153,7 @@ fn legend(colours: &BTreeMap<&str, usize>) -> String {
 
 struct Drawing<'a> {
     profile: &'a Profile,
-    colours: &'a BTreeMap<&'a str, usize>,
+    colors: &'a BTreeMap<&'a str, usize>,
     total: f64,
     levels: usize,
     out: &'a mut String,
@@ -170,29 +168,29 @@ impl Drawing<'_> {
         }
         self.levels = self.levels.max(level + 1);
         let mut style = String::new();
-        let (name, short, colour) = match flame.label {
-            Label::All => ("all".to_owned(), "all".to_owned(), STAGE_COLOUR),
+        let (name, short, color) = match flame.label {
+            Label::All => ("all".to_owned(), "all".to_owned(), STAGE_COLOR),
             Label::Stage(stage) => {
                 let name = stage_name(stage);
                 if let Some(stage) = stage {
-                    style = format!(" style=\"fill: {}\"", stage_colour(stage));
+                    style = format!(" style=\"fill: {}\"", stage_color(stage));
                 }
-                (format!("stage: {name}"), name.to_owned(), STAGE_COLOUR)
+                (format!("stage: {name}"), name.to_owned(), STAGE_COLOR)
             }
             Label::Scheduler => {
                 let name = "scheduler".to_owned();
                 (
                     format!("{name} (the pool and its policy)"),
                     name,
-                    OTHER_COLOUR,
+                    OTHER_COLOR,
                 )
             }
             Label::Function(function) => {
                 let function = &self.profile.functions[function as usize];
                 let origin = function.origin.as_str();
-                let colour = self.colours.get(origin).copied().unwrap_or(OTHER_COLOUR);
+                let color = self.colors.get(origin).copied().unwrap_or(OTHER_COLOR);
                 let full = format!("{} ({origin})", function.name);
-                (full, short_function(&function.name), colour)
+                (full, short_function(&function.name), color)
             }
         };
         let time_ms = flame.count.cpu * self.profile.cpu_ns_per_sample / 1_000_000;
@@ -201,7 +199,7 @@ impl Drawing<'_> {
             self.out,
             "<svg class=\"box\" x=\"{:.4}%\" y=\"{}\" width=\"{:.4}%\" height=\"{BOX_HEIGHT}\">\
              <title>{}: {:.2} %, {time_ms} ms, {} samples</title>\
-             <rect class=\"c{colour}\"{style} width=\"100%\" height=\"100%\"/>\
+             <rect class=\"c{color}\"{style} width=\"100%\" height=\"100%\"/>\
              <text x=\"3\" y=\"13\"{hidden}>{}</text></svg>",
             from * 100.0,
             level * BOX_HEIGHT,

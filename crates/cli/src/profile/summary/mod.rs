@@ -317,7 +317,8 @@ impl MeasuredRun<'_> {
     /// The source line with the longest waits for a lock.
     fn lock_lines(&self, name: &str) -> String {
         let events = self.threads.iter().flat_map(|thread| &thread.events);
-        let is_it = |event: &&Event| Activity::of(event) == Some(Activity::Lock(name.to_owned()));
+        let is_it =
+            |event: &&Event| Activity::from_event(event) == Some(Activity::Lock(name.to_owned()));
         let mut lines = std::collections::BTreeMap::<u64, u64>::new();
         for event in events.filter(is_it) {
             *lines.entry(event.argument).or_default() += event.duration_ns;

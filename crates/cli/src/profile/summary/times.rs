@@ -27,7 +27,7 @@ pub(in crate::profile) enum Activity {
 }
 
 impl Activity {
-    pub(super) fn of(event: &Event) -> Option<Activity> {
+    pub(super) fn from_event(event: &Event) -> Option<Activity> {
         Some(match event.kind {
             EventKind::Stage => Activity::Stage(event.name),
             EventKind::Run => Activity::Other,
@@ -118,7 +118,7 @@ pub(super) fn periods(events: &[Event]) -> Vec<Period> {
         }
     };
     for event in spans {
-        let Some(activity) = Activity::of(event) else {
+        let Some(activity) = Activity::from_event(event) else {
             continue;
         };
         while let Some((ended, end_ns)) = open.pop_if(|last| last.1 <= event.start_ns) {

@@ -7,9 +7,9 @@ let palette, ground, image, pixels, line, ratio = 1, width = 0, height = 0, isAs
 const pack = ([red, green, blue]) => (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
 const mixed = (rgb, other, share) => rgb.map((value, at) => Math.round(value * share + other[at] * (1 - share)));
 
-/** The colours of all paints, from hardly covered to covered. What a search does not find is faint. */
+/** The colors of all paints, from hardly covered to covered. What a search does not find is faint. */
 function makePalette() {
-  const raised = rgbOfHex(colour("raised"));
+  const raised = rgbOfHex(color("raised"));
   ground = pack(raised);
   palette = new Uint32Array(paintCount * SHADES);
   for (let paint = 0; paint < paintCount; paint += 1) {
@@ -141,7 +141,7 @@ function draw() {
   const scrolled = box.scrollTop, perPixel = (view.to - view.from) / canvas.width;
   pixels.fill(ground);
   const isVisible = (top, tall) => top + tall > scrolled + AXIS && top < scrolled + height;
-  const countRgb = mixed(rgbOfHex(colour("a")), rgbOfHex(colour("raised")), 0.7);
+  const countRgb = mixed(rgbOfHex(color("a")), rgbOfHex(color("raised")), 0.7);
   for (const lane of lanes) {
     if (lane.moments && isVisible(lane.top, TITLE) && paintMoments(lane.moments, perPixel)) putLine(lane.top + TITLE - 4, 4, scrolled);
     if (lane.kind === "count" && isVisible(lane.top, TITLE + COUNT)) paintCount_(lane, scrolled, perPixel, countRgb);
@@ -174,7 +174,7 @@ function widthOf(text) {
 }
 
 function drawText(scrolled, isVisible) {
-  const ink = colour("ink"), faint = colour("faint");
+  const ink = color("ink"), faint = color("faint");
   context.textBaseline = "middle";
   context.font = "11px system-ui, sans-serif";
   for (const lane of lanes) {
@@ -188,7 +188,7 @@ function drawText(scrolled, isVisible) {
     }
     const title = lane.title + (lane.lost > 0 ? " (" + lane.lost + " early events are missing)" : "") + (lane.kind === "count" ? ", at most " + countText(lane, lane.of.most) : "");
     const wide = widthOf(title);
-    context.fillStyle = colour("raised");
+    context.fillStyle = color("raised");
     context.fillRect(x - 1, y - 6, wide + 4, 12);
     context.fillStyle = isGroup ? faint : ink;
     context.fillText(title, x, y);
@@ -215,10 +215,10 @@ function drawText(scrolled, isVisible) {
 const countText = (lane, value) => (lane.title.startsWith("bytes") ? bytes(value) : String(value));
 
 function drawAxis() {
-  context.fillStyle = colour("raised");
+  context.fillStyle = color("raised");
   context.fillRect(0, 0, width, AXIS);
-  context.fillStyle = colour("faint");
-  context.strokeStyle = colour("line");
+  context.fillStyle = color("faint");
+  context.strokeStyle = color("line");
   const wanted = (view.to - view.from) / Math.max(2, width / 110), power = 10 ** Math.floor(Math.log10(wanted));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= wanted);
   context.beginPath();
@@ -231,7 +231,7 @@ function drawAxis() {
   context.stroke();
 }
 
-/** A time with as many digits as neighbours at this distance need. */
+/** A time with as many digits as neighbors at this distance need. */
 function axisText(time, step) {
   const [scale, unit] = time < 1e3 && step < 1e3 && whole < 1e4 ? [1, "ns"] : whole < 1e7 ? [1e3, "µs"] : whole < 1e10 ? [1e6, "ms"] : [1e9, "s"];
   const digits = Math.max(0, Math.min(9, -Math.floor(Math.log10(step / scale) + 1e-9)));
@@ -243,7 +243,7 @@ function outline(found, scrolled, thick) {
   const { row, span } = found, left = xOf(row.starts[span]), right = xOf(row.ends[span]), y = row.top - scrolled;
   if (right < 0 || left > width || y < AXIS - ROW) return;
   context.lineWidth = thick;
-  context.strokeStyle = colour("ink");
+  context.strokeStyle = color("ink");
   context.strokeRect(Math.max(-2, left) + 0.5, y + 0.5, Math.max(2, Math.min(width + 2, right) - Math.max(-2, left) - 1), ROW - 1);
   context.lineWidth = 1;
 }

@@ -124,7 +124,7 @@ function drawArrows(scrolled) {
   for (const [time, top, until, bottom, name] of arrows) {
     const x = xOf(time), y = Math.max(AXIS, top - scrolled), toX = xOf(until), toY = Math.max(AXIS, bottom - scrolled), angle = Math.atan2(toY - y, toX - x);
     if (Math.max(x, toX) < 0 || Math.min(x, toX) > width) continue;
-    context.strokeStyle = context.fillStyle = colour(name);
+    context.strokeStyle = context.fillStyle = color(name);
     context.beginPath();
     context.moveTo(x, y); context.lineTo(toX, toY);
     context.stroke();

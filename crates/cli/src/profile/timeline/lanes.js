@@ -1,6 +1,6 @@
 // What is drawn from top to bottom: threads, flows, counts. A flow's turns are taken from the threads that ran it.
 const TITLE = 15, ROW = 14, COUNT = 34, AXIS = 18, GROUP = 22, FLOWS_MAX = 200;
-// Paints are names, and after them the threads: flows are coloured by the thread that ran them.
+// Paints are names, and after them the threads: flows are colored by the thread that ran them.
 const paintCount = names.length + threads.length;
 
 function flowLanes() {
@@ -55,7 +55,7 @@ const flowByNumber = new Map(flows.map((lane) => [lane.flow, lane]));
 const lanes = [];
 const group = (title, members) => { if (members.length > 0) lanes.push({ kind: "group", title, rows: [] }, ...members); };
 group("Threads", threads.filter((thread) => thread.rows.length > 0 || thread.moments.times.length > 0));
-group("Flows, coloured by the thread that ran them" + (flowsHidden > 0 ? " (" + flowsHidden + " with fewer turns are left out)" : ""), flows);
+group("Flows, colored by the thread that ran them" + (flowsHidden > 0 ? " (" + flowsHidden + " with fewer turns are left out)" : ""), flows);
 group("Counts", counts.map((count) => ({ kind: "count", title: count.title, of: count, rows: [] })));
 let total = AXIS;
 for (const lane of lanes) {
@@ -67,7 +67,7 @@ total += 4;
 const allRows = lanes.flatMap((lane) => lane.rows);
 const laneOfWorker = new Map(threads.filter((thread) => thread.worker !== null).map((thread) => [thread.worker, thread]));
 
-// ---------------------------------------------------------------------------------- colours
+// ---------------------------------------------------------------------------------- colors
 const HUES = [215, 145, 275, 188, 52, 318, 95, 245, 165, 292, 75, 230];
 const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 const rgbOfHex = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -89,7 +89,7 @@ const SPECIAL = { run: "h", idle: "line", lock: "e", wait: "b", read: "f", write
 function rgbOfPaint(paint) {
   if (paint >= names.length) return rgbOfHue(paint - names.length);
   const kind = kindOf(paint);
-  return kind === "stage" ? rgbOfStage(names[paint].text) : rgbOfHex(colour(SPECIAL[kind]));
+  return kind === "stage" ? rgbOfStage(names[paint].text) : rgbOfHex(color(SPECIAL[kind]));
 }
 const cssOf = (rgb) => "rgb(" + rgb.join(",") + ")";
 
@@ -99,5 +99,5 @@ function showLegend() {
   const item = (rgb, text) => { const mark = element("i"); mark.style.background = cssOf(rgb); return element("span", {}, mark, text); };
   const present = new Set(names.map((name) => name.kind));
   byId("legend").replaceChildren(...stagesByTime.slice(0, 12).map((name) => item(rgbOfPaint(name), names[name].text)),
-    ...KINDS.filter(([kind]) => present.has(kind)).map(([kind, text]) => item(rgbOfHex(colour(SPECIAL[kind])), text)));
+    ...KINDS.filter(([kind]) => present.has(kind)).map(([kind, text]) => item(rgbOfHex(color(SPECIAL[kind])), text)));
 }

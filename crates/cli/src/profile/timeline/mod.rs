@@ -1,13 +1,13 @@
 //! The page of a trace: lanes of threads and flows over time, to zoom, pan and search.
 //!
-//! Modelled on FreeBSD's schedgraph (Roberson). The page is one file that needs no network. Events
+//! Modeled on FreeBSD's schedgraph (Roberson). The page is one file that needs no network. Events
 //! are stored as columns of numbers (`columns.rs`), which the script decodes once into typed
 //! arrays; drawing takes time proportional to the window's width, not to the number of events.
 
 mod columns;
 mod lanes;
 
-use refrain_page::{Page, escaped, stage_colour};
+use refrain_page::{Page, escaped, stage_color};
 use refrain_trace::ThreadTrace;
 
 use super::facts::{Facts, facts_html};
@@ -52,12 +52,12 @@ pub(super) fn page(title: &str, words: &Words, facts: &Facts, threads: &[ThreadT
     page.html()
 }
 
-/// The workers' time as one bar, in the colours of the stages.
+/// The workers' time as one bar, in the colors of the stages.
 fn share_bar(words: &Words) -> String {
     let (mut bar, mut names) = (String::new(), String::new());
     for Share { activity, share } in &words.shares {
-        let colour = match activity {
-            Activity::Stage(name) => stage_colour(name),
+        let color = match activity {
+            Activity::Stage(name) => stage_color(name),
             Activity::Other => "var(--h)".to_owned(),
             Activity::Lock(_) => "var(--e)".to_owned(),
             Activity::Reading(_) | Activity::Writing(_) | Activity::Wait(_) => {
@@ -68,10 +68,10 @@ fn share_bar(words: &Words) -> String {
         let percent = share * 100.0;
         let text = escaped(&format!("{} {percent:.0} %", activity.text()));
         bar.push_str(&format!(
-            "<i style=\"width:{percent:.2}%;background:{colour}\" title=\"{text}\"></i>"
+            "<i style=\"width:{percent:.2}%;background:{color}\" title=\"{text}\"></i>"
         ));
         names.push_str(&format!(
-            "<span><i style=\"background:{colour}\"></i>{text}</span>"
+            "<span><i style=\"background:{color}\"></i>{text}</span>"
         ));
     }
     if words.shares.is_empty() {

@@ -163,7 +163,7 @@ mod tests {
     fn lines_have_owner_size_time_and_link() {
         let mut columns = Columns::default();
         let mut line = |entry: &Entry, numeric| {
-            columns.line(&Row::of_entry("a", b"", &entry.path, entry), numeric)
+            columns.line(&Row::from_entry("a", b"", &entry.path, entry), numeric)
         };
         assert_eq!(
             line(&entry(EntryKind::File), false),

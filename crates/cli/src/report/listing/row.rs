@@ -24,7 +24,12 @@ pub enum Item<'a> {
 
 impl<'a> Row<'a> {
     /// The row of an entry.
-    pub fn of_entry(archive: &'a str, member: &'a [u8], path: &'a [u8], entry: &'a Entry) -> Self {
+    pub fn from_entry(
+        archive: &'a str,
+        member: &'a [u8],
+        path: &'a [u8],
+        entry: &'a Entry,
+    ) -> Self {
         Row {
             archive,
             member,
@@ -34,7 +39,7 @@ impl<'a> Row<'a> {
     }
 
     /// The row of a member other than a directory.
-    pub fn of_member(archive: &'a str, name: &'a [u8], member: &'a Member) -> Self {
+    pub fn from_member(archive: &'a str, name: &'a [u8], member: &'a Member) -> Self {
         Row {
             archive,
             member: name,

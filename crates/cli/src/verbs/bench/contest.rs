@@ -57,10 +57,10 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    fn of(costs: &[Cost]) -> Option<Summary> {
+    fn from_costs(costs: &[Cost]) -> Option<Summary> {
         Some(Summary {
-            seconds: Spread::of(costs.iter().map(|c| c.elapsed.as_secs_f64()))?,
-            cpu_seconds: Spread::of(costs.iter().map(|c| c.cpu.as_secs_f64()))?,
+            seconds: Spread::from_values(costs.iter().map(|c| c.elapsed.as_secs_f64()))?,
+            cpu_seconds: Spread::from_values(costs.iter().map(|c| c.cpu.as_secs_f64()))?,
             peak_memory_bytes: costs.iter().map(|c| c.peak_memory_bytes).max()?,
         })
     }
@@ -291,9 +291,9 @@ impl<'a> Contest<'a> {
                 name: entrant.contender.name.clone(),
                 is_refrain: entrant.contender.is_refrain,
                 archive_bytes: entrant.archive_bytes,
-                compress: Summary::of(&entrant.compress)?,
-                decompress: Summary::of(&entrant.decompress),
-                test: Summary::of(&entrant.test),
+                compress: Summary::from_costs(&entrant.compress)?,
+                decompress: Summary::from_costs(&entrant.decompress),
+                test: Summary::from_costs(&entrant.test),
                 reads: entrant.reads,
             })
         });

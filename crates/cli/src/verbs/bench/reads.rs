@@ -31,7 +31,7 @@ pub(super) struct ReadTimes {
 impl ReadTimes {
     /// Median and extremes of all reads after the first; `None` if there was only one.
     pub(super) fn later(&self) -> Option<Spread> {
-        Spread::of(self.later_seconds.iter().copied())
+        Spread::from_values(self.later_seconds.iter().copied())
     }
 }
 
@@ -85,7 +85,7 @@ fn read_all(archive: &Path, count: u32) -> Result<ReadTimes, String> {
     })
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): the same offsets in every run.
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): the same offsets in every run.
 fn scrambled(index: u64) -> u64 {
     let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn summary(seconds: f64) -> Summary {
-        let spread = Spread::of([seconds]).unwrap();
+        let spread = Spread::from_values([seconds]).unwrap();
         Summary {
             seconds: spread,
             cpu_seconds: spread,

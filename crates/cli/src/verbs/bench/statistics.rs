@@ -13,7 +13,7 @@ pub(super) struct Spread {
 
 impl Spread {
     /// `None` without values.
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    pub(super) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -33,12 +33,12 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_of_odd_and_even_counts() {
-        assert_eq!(Spread::of([]), None);
-        let one = Spread::of([4.0]).unwrap();
+        assert_eq!(Spread::from_values([]), None);
+        let one = Spread::from_values([4.0]).unwrap();
         assert_eq!((one.min, one.median, one.max), (4.0, 4.0, 4.0));
-        let odd = Spread::of([9.0, 1.0, 2.0]).unwrap();
+        let odd = Spread::from_values([9.0, 1.0, 2.0]).unwrap();
         assert_eq!((odd.min, odd.median, odd.max), (1.0, 2.0, 9.0));
-        let even = Spread::of([8.0, 1.0, 2.0, 4.0]).unwrap();
+        let even = Spread::from_values([8.0, 1.0, 2.0, 4.0]).unwrap();
         assert_eq!((even.min, even.median, even.max), (1.0, 3.0, 8.0));
     }
 }

@@ -55,7 +55,7 @@ impl Read for UnchangedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         if count == 0 && !buffer.is_empty() {
-            let now = FileIdentity::of(&self.file.metadata()?);
+            let now = FileIdentity::from_metadata(&self.file.metadata()?);
             if now.has_changed_since(&self.opened) {
                 return Err(io::Error::other("changed while it was read"));
             }
@@ -80,7 +80,7 @@ impl HashInputs for FileInputs<'_> {
         let kind = opened.file_type();
         if kind.is_file() || kind.is_dir() {
             Ok(Box::new(UnchangedFile {
-                opened: FileIdentity::of(&opened),
+                opened: FileIdentity::from_metadata(&opened),
                 file,
             }))
         } else {

@@ -99,7 +99,7 @@ impl Folders {
     }
 
     /// The node of the folder of the file at `path`.
-    pub fn of_file(&mut self, root: usize, path: &[u8]) -> usize {
+    pub fn node_for_file(&mut self, root: usize, path: &[u8]) -> usize {
         let parts = path.split(|&byte| byte == b'/');
         let mut parts = parts
             .filter(|part| !part.is_empty() && *part != b".")
@@ -326,7 +326,7 @@ mod tests {
             ("d/4", 1),
             ("a/b/5", 4),
         ] {
-            let node = folders.of_file(0, path.as_bytes());
+            let node = folders.node_for_file(0, path.as_bytes());
             folders.add(node, &cost(stored));
         }
         let largest = folders.largest(10);
@@ -356,10 +356,10 @@ mod tests {
     fn depth_and_number_of_folders_are_bounded() {
         let mut folders = Folders::new(b"x", 50);
         let deep = "d/".repeat(5000) + "f";
-        let node = folders.of_file(0, deep.as_bytes());
+        let node = folders.node_for_file(0, deep.as_bytes());
         assert_eq!(node, DEPTH_MAX);
         for number in 0..1000 {
-            let node = folders.of_file(0, format!("{number}/f").as_bytes());
+            let node = folders.node_for_file(0, format!("{number}/f").as_bytes());
             folders.add(
                 node,
                 &Cost {

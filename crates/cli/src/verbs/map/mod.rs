@@ -65,7 +65,7 @@ enum Form {
 
 impl Form {
     /// The form for a path's suffix.
-    fn of(path: &Path) -> Result<Form> {
+    fn from_path(path: &Path) -> Result<Form> {
         match path.extension().and_then(|suffix| suffix.to_str()) {
             Some("html") => Ok(Form::Page),
             Some("svg") => Ok(Form::Picture),
@@ -87,7 +87,7 @@ struct Surveyed {
 }
 
 fn map(args: &MapArgs, report: &Report) -> Result<Outcome> {
-    let form = args.output.as_deref().map(Form::of).transpose()?;
+    let form = args.output.as_deref().map(Form::from_path).transpose()?;
     let options = (args.limits).with(args.password.with(args.resources.read_options()));
     let plan = InspectPlan::new(options, &args.archives, &args.password);
     let count = plan.archives.len() as u64;
@@ -102,10 +102,10 @@ fn map(args: &MapArgs, report: &Report) -> Result<Outcome> {
         surveyed.push(survey_of(input, &options, report)?);
     }
     let drawing = match surveyed.as_slice() {
-        [only] => Drawing::of_one(only, form),
+        [only] => Drawing::for_one(only, form),
         [first, second] => {
             let session = report.session();
-            Drawing::of_two(first, second, form, plan.options.memory_bytes, session)?
+            Drawing::for_two(first, second, form, plan.options.memory_bytes, session)?
         }
         _ => return Err(Failure::usage("", "one or two archives have a map")),
     };
@@ -132,7 +132,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn of_one(surveyed: &Surveyed, form: Option<Form>) -> Drawing {
+    fn for_one(surveyed: &Surveyed, form: Option<Form>) -> Drawing {
         let Surveyed { label, survey, .. } = surveyed;
         let figures = figures::figures(label, survey);
         let text = match form {
@@ -148,7 +148,7 @@ impl Drawing {
         }
     }
 
-    fn of_two(
+    fn for_two(
         first: &Surveyed,
         second: &Surveyed,
         form: Option<Form>,
@@ -189,7 +189,7 @@ fn survey_of(input: &SeekableInput, options: &ReadOptions, report: &Report) -> R
     let archive = open_archive(input, &opening, options, &meter, report.session())?;
     archive.use_memory_for_serving();
     let name = names::of_member(&input.path, b"");
-    let survey = Survey::of(&archive, &name, options.memory_bytes, report.session());
+    let survey = Survey::new(&archive, &name, options.memory_bytes, report.session());
     let survey = survey.map_err(|error| Failure::engine(&input.label, error))?;
     meter.erase();
     Ok(Surveyed {

@@ -1,8 +1,8 @@
 const byId = (id) => document.getElementById(id);
 const percent = (part, whole) => (whole > 0 ? (100 * part / whole).toFixed(1) + " %" : "-");
 const memberName = (number) => (number === null || !data.members[number] ? "?" : data.members[number].name || "(no name)");
-const DISTANCE_COLOURS = ["c", "f", "g", "d", "e", "h"];
-const COLOURS = ["c", "f", "a", "d", "b", "e", "g", "h"];
+const DISTANCE_COLORS = ["c", "f", "g", "d", "e", "h"];
+const COLORS = ["c", "f", "a", "d", "b", "e", "g", "h"];
 
 /** Shows text for a pointer over an element, and for the keyboard. */
 function explain(made, text) {
@@ -22,16 +22,16 @@ function legend(id, rows) {
 // ---------------------------------------------------------------------------------- picture
 const picture = byId("picture");
 const KINDS = [["a", "occurs for the first time"], ["b", "repeats"], ["line", "runs"]];
-function showColours(by) {
-  picture.dataset.colour = by;
+function showColors(by) {
+  picture.dataset.color = by;
   const limits = ["less than 1 MiB", "1 MiB or more", "16 MiB or more", "256 MiB or more", "4 GiB or more", "64 GiB or more"];
   const arcs = by === "distance"
-    ? limits.map((text, number) => [DISTANCE_COLOURS[number], "arc: " + text]).filter((_, number) => picture.querySelector(".arc.d" + number))
-    : data.members.slice(0, 8).map((member, number) => [COLOURS[number], "arc into " + memberName(number)]);
+    ? limits.map((text, number) => [DISTANCE_COLORS[number], "arc: " + text]).filter((_, number) => picture.querySelector(".arc.d" + number))
+    : data.members.slice(0, 8).map((member, number) => [COLORS[number], "arc into " + memberName(number)]);
   legend("legend", [...KINDS, ...arcs]);
 }
-byId("colour").addEventListener("change", (event) => showColours(event.target.value));
-showColours("distance");
+byId("color").addEventListener("change", (event) => showColors(event.target.value));
+showColors("distance");
 
 // The titles of arcs are for those who open the picture alone.
 picture.querySelectorAll(".arc title").forEach((title) => title.remove());
@@ -86,7 +86,7 @@ showDistances();
 
 function showMatrix() {
   const canvas = byId("matrix"), size = data.matrix.size, pixel = canvas.width / size;
-  const context = canvas.getContext("2d"), ink = colour("b"), cells = new Map();
+  const context = canvas.getContext("2d"), ink = color("b"), cells = new Map();
   const most = Math.max(1, ...data.matrix.cells.map((cell) => cell[2]));
   context.clearRect(0, 0, canvas.width, canvas.height);
   for (const [place, source, count] of data.matrix.cells) {
@@ -107,7 +107,7 @@ showMatrix();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showMatrix);
 
 // ------------------------------------------------------------------------------------ strips
-/** Columns from left to right: [left 0..1, width 0..1, height 0..1, colour, text]. */
+/** Columns from left to right: [left 0..1, width 0..1, height 0..1, color, text]. */
 function strip(id, label, rows) {
   const svg = element("svg", { class: "strip", viewBox: "0 0 1200 140", role: "img", "aria-label": label });
   for (const [left, width, height, name, text] of rows) {
@@ -122,10 +122,10 @@ const stored = data.columns.stored_bytes, mostStored = Math.max(1, ...stored);
 strip("costs", "Stored bytes by part of the content", stored.map((count, column) => [column / stored.length, 1 / stored.length, count / mostStored, "a",
   "at " + bytes(data.content_bytes * column / stored.length) + "\nstored " + bytes(count)]));
 const codecs = data.store_columns.codecs;
-const codecColour = (number) => stageColour("codec " + codecs[number].split(" ")[0]);
+const codecColor = (number) => stageColor("codec " + codecs[number].split(" ")[0]);
 strip("blocks", "Compressed share by part of the store", data.store_columns.rows.map(([at, raw, left, codec]) => [at / data.store_bytes, raw / data.store_bytes,
-  left / raw, codecColour(codec), "store at " + bytes(at) + "\n" + bytes(raw) + " became " + bytes(left) + " (" + percent(left, raw) + ")\n" + codecs[codec]]));
-legend("codecs-legend", codecs.map((name, number) => [codecColour(number), name]));
+  left / raw, codecColor(codec), "store at " + bytes(at) + "\n" + bytes(raw) + " became " + bytes(left) + " (" + percent(left, raw) + ")\n" + codecs[codec]]));
+legend("codecs-legend", codecs.map((name, number) => [codecColor(number), name]));
 byId("codecs").append(table(data.codecs, [
   ["Codec", (row) => row.codec + (row.filters ? " + " + row.filters : "")],
   ["Blocks", (row) => row.blocks],
@@ -221,7 +221,7 @@ function showFolder(number) {
   const places = squares(shown.map((part) => part.size), 0, 0, width, height);
   map.replaceChildren(...shown.map((part, order) => {
     const box = boxOf(part, places[order], {});
-    box.style.background = part.number === undefined ? "var(--h)" : "var(--" + COLOURS[order % 7] + ")";
+    box.style.background = part.number === undefined ? "var(--h)" : "var(--" + COLORS[order % 7] + ")";
     fillFolder(box, part, places[order][2], places[order][3]);
     return box;
   }));

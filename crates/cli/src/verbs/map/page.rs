@@ -35,7 +35,7 @@ fn picture_section(survey: &Survey) -> String {
         "<h2>Where passages repeat</h2>\n\
          <p class=\"faint\">The content from left to right. An arc leads from a passage to where it occurred first. \
          The columns below say what each part is: new, repeated, or runs. The strip at the bottom are the members.</p>\n\
-         <p><label>Colour of arcs: <select id=\"colour\"><option value=\"distance\">by distance</option>\
+         <p><label>Color of arcs: <select id=\"color\"><option value=\"distance\">by distance</option>\
          <option value=\"member\">by member</option></select></label></p>\n\
          <div class=\"wide\">{}</div>\n<div class=\"legend\" id=\"legend\"></div>",
         picture::picture(survey)
@@ -54,7 +54,7 @@ const SECTIONS: &str = r#"
 <p class="faint">Bytes of the archive for each part of the content: of what occurs there for the first time.</p>
 <div class="wide" id="costs"></div>
 <h2>How the blocks compressed</h2>
-<p class="faint">The store (each passage once) from left to right. The height is what is left of it after compression, the colour the codec.</p>
+<p class="faint">The store (each passage once) from left to right. The height is what is left of it after compression, the color the codec.</p>
 <div class="wide" id="blocks"></div><div class="legend" id="codecs-legend"></div><div id="codecs"></div>
 <h2>What every folder costs</h2>
 <p class="faint">Areas are bytes of the archive, not sizes of files: content that other files have, too, costs only the first of them. A click opens a folder.</p>

@@ -19,22 +19,22 @@ const COLUMNS_HEIGHT: f64 = 120.0;
 const MEMBERS_TOP: f64 = ARCS_HEIGHT + COLUMNS_HEIGHT + 6.0;
 const HEIGHT: f64 = MEMBERS_TOP + 34.0;
 
-const MEMBER_COLOURS: usize = 8;
+const MEMBER_COLORS: usize = 8;
 
-/// The minimum distance of each colour class except the first, in bytes.
+/// The minimum distance of each color class except the first, in bytes.
 pub const DISTANCE_LIMITS: [u64; 5] = [1 << 20, 16 << 20, 256 << 20, 4 << 30, 64 << 30];
 
-/// Colours have the names used by the page, with values for a light ground where there is no page.
+/// Colors have the names used by the page, with values for a light ground where there is no page.
 const STYLE: &str = "\
 .map .ground { fill: var(--raised, #fff); } .map text { fill: var(--faint, #686b73); font: 12px system-ui, sans-serif; }
 .map .first { fill: var(--a, #2f6fd0); } .map .repeated { fill: var(--b, #c2571a); } .map .run { fill: var(--line, #d9dade); }
 .map .arc { fill: none; stroke-opacity: .45; } .map .arc:hover { stroke-opacity: 1; }
 .map .d0 { stroke: var(--c, #2d8a4e); } .map .d1 { stroke: var(--f, #0f8a8a); } .map .d2 { stroke: var(--g, #8a6d0f); }
 .map .d3 { stroke: var(--d, #8b4bb5); } .map .d4 { stroke: var(--e, #b0203f); } .map .d5 { stroke: var(--h, #6b7280); }
-.map[data-colour=member] .m0 { stroke: var(--c, #2d8a4e); } .map[data-colour=member] .m1 { stroke: var(--f, #0f8a8a); }
-.map[data-colour=member] .m2 { stroke: var(--a, #2f6fd0); } .map[data-colour=member] .m3 { stroke: var(--d, #8b4bb5); }
-.map[data-colour=member] .m4 { stroke: var(--b, #c2571a); } .map[data-colour=member] .m5 { stroke: var(--e, #b0203f); }
-.map[data-colour=member] .m6 { stroke: var(--g, #8a6d0f); } .map[data-colour=member] .m7 { stroke: var(--h, #6b7280); }
+.map[data-color=member] .m0 { stroke: var(--c, #2d8a4e); } .map[data-color=member] .m1 { stroke: var(--f, #0f8a8a); }
+.map[data-color=member] .m2 { stroke: var(--a, #2f6fd0); } .map[data-color=member] .m3 { stroke: var(--d, #8b4bb5); }
+.map[data-color=member] .m4 { stroke: var(--b, #c2571a); } .map[data-color=member] .m5 { stroke: var(--e, #b0203f); }
+.map[data-color=member] .m6 { stroke: var(--g, #8a6d0f); } .map[data-color=member] .m7 { stroke: var(--h, #6b7280); }
 .map .member { fill: var(--line, #d9dade); stroke: var(--raised, #fff); }
 .map .m0.member { fill: var(--c, #2d8a4e); } .map .m1.member { fill: var(--f, #0f8a8a); }
 .map .m2.member { fill: var(--a, #2f6fd0); } .map .m3.member { fill: var(--d, #8b4bb5); }
@@ -50,7 +50,7 @@ fn distance_class(distance: u64) -> usize {
 pub fn picture(survey: &Survey) -> String {
     // Writing to a string cannot fail.
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"map\" id=\"picture\" data-colour=\"distance\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"map\" id=\"picture\" data-color=\"distance\" \
          viewBox=\"0 0 {COLUMNS} {HEIGHT}\" role=\"img\" aria-label=\"Where passages repeat\">\n\
          <style>\n{STYLE}</style>\n<rect class=\"ground\" width=\"{COLUMNS}\" height=\"{HEIGHT}\"/>\n"
     );
@@ -97,7 +97,7 @@ fn arcs(svg: &mut String, survey: &Survey) {
         let height = radius * steepness;
         let distance = passage.content_offset.saturating_sub(passage.source_offset);
         let class = distance_class(distance);
-        let member = survey.member_at(passage.content_offset).unwrap_or(0) % MEMBER_COLOURS;
+        let member = survey.member_at(passage.content_offset).unwrap_or(0) % MEMBER_COLORS;
         let _ = writeln!(
             svg,
             "<path class=\"arc d{class} m{member}\" data-passage=\"{number}\" stroke-width=\"{width:.1}\" \
@@ -154,10 +154,10 @@ fn members(svg: &mut String, survey: &Survey) {
         if width < 0.2 {
             continue;
         }
-        let colour = number % MEMBER_COLOURS;
+        let color = number % MEMBER_COLORS;
         let _ = writeln!(
             svg,
-            "<rect class=\"member m{colour}\" data-member=\"{number}\" x=\"{from:.1}\" y=\"{MEMBERS_TOP}\" \
+            "<rect class=\"member m{color}\" data-member=\"{number}\" x=\"{from:.1}\" y=\"{MEMBERS_TOP}\" \
              width=\"{width:.1}\" height=\"8\"/>"
         );
     }

@@ -116,7 +116,7 @@ pub fn page(labels: [&str; 2], shared: &Shared, figures: &Value) -> String {
     let title = format!("What {} and {} share", labels[0], labels[1]);
     let body = format!(
         "<h1>{}</h1>\n<p id=\"summary\">{}</p>\n\
-         <p class=\"faint\">The stores (each passage once) from left to right; what is coloured is in both.</p>\n\
+         <p class=\"faint\">The stores (each passage once) from left to right; what is colored is in both.</p>\n\
          <div class=\"wide\">{}</div>\n<div id=\"sides\"></div>",
         escaped(&title),
         escaped(&summary(labels, shared)),

@@ -72,7 +72,7 @@ impl Survey {
     ///
     /// # Errors
     /// From the engine; `Cancelled`.
-    pub fn of(
+    pub fn new(
         archive: &Archive,
         name: &[u8],
         memory_bytes: u64,
@@ -291,7 +291,7 @@ impl Survey {
                         start,
                         number,
                         end,
-                        node: self.folders.of_file(root, &entry.path),
+                        node: self.folders.node_for_file(root, &entry.path),
                         file_bytes: entry.size_bytes,
                     });
                     number += 1;

@@ -114,7 +114,7 @@ fn run(document: &str, fences: &[Vec<String>]) -> Option<String> {
     let prepared = shell(&case, &script::inputs(&inputs), &server);
     assert!(prepared.is_none(), "inputs of {document}: {prepared:?}");
     put_files(&server, &case.path("served"), "");
-    let failure = shell(&case, &script::of(fences), &server);
+    let failure = shell(&case, &script::from_fences(fences), &server);
     failure.map(|failure| format!("{document}: {failure}"))
 }
 

@@ -86,7 +86,7 @@ pub fn inputs(parts: &[&str]) -> String {
 }
 
 /// The script that runs fences.
-pub fn of(fences: &[Vec<String>]) -> String {
+pub fn from_fences(fences: &[Vec<String>]) -> String {
     let mut script = format!("{HEAD}\n{}\n", super::changes::FUNCTIONS);
     let mut behind = 0;
     for fence in fences {

@@ -34,7 +34,7 @@ impl Steps {
     const fn with_rate(rate: u32) -> Self {
         let odds = odds_against_one();
         let mut steps = [[0; BUCKETS]; 2];
-        let mut logarithm = Logarithm::of_one();
+        let mut logarithm = Logarithm::one();
         // From certain 1s to certain 0s: steps after a 1 become longer.
         let mut bucket = MIDDLE - 1;
         while bucket >= -MIDDLE {
@@ -91,7 +91,7 @@ struct Logarithm {
 }
 
 impl Logarithm {
-    const fn of_one() -> Self {
+    const fn one() -> Self {
         Self {
             units: 0,
             next: E_UNIT,

@@ -33,7 +33,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn new(shape: &Shape) -> Self {
         Self {
-            tree: Tree::of(shape),
+            tree: Tree::from_shape(shape),
             recency: Recency::new(),
             symbols: 0,
             ranks: 0,

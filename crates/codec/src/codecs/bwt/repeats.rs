@@ -44,7 +44,7 @@ const fn byte_hashes() -> [u32; 256] {
 struct Hash(u32);
 
 impl Hash {
-    fn of(bytes: &[u8]) -> Self {
+    fn from_last(bytes: &[u8]) -> Self {
         let start = bytes.len().saturating_sub(CONTEXT_BYTES);
         let mut hash = Self(0);
         for &byte in &bytes[start..] {
@@ -129,7 +129,7 @@ pub(super) fn remove(
     }
     let mut position = raw.len().min(CONTEXT_BYTES);
     out.extend_from_slice(&raw[..position]);
-    let mut hash = Hash::of(&raw[..position]);
+    let mut hash = Hash::from_last(&raw[..position]);
     let mut copied = position;
     while position < raw.len() {
         let next = next_anchor(raw, position, &mut hash);
@@ -151,7 +151,7 @@ pub(super) fn remove(
             out.push(escape);
             write_number(out, length - LENGTH_MIN_BYTES + 1);
             position += length;
-            hash = Hash::of(&raw[..position]);
+            hash = Hash::from_last(&raw[..position]);
         } else {
             out.push(raw[position]);
             if raw[position] == escape {
@@ -251,7 +251,7 @@ pub(super) fn restore(
         .ok_or(RepeatError::Truncated)?;
     raw[..position].copy_from_slice(first);
     data = rest;
-    let mut hash = Hash::of(first);
+    let mut hash = Hash::from_last(first);
     while position < raw.len() {
         let copied = copy_to_anchor(data, &mut raw[position..], &mut hash);
         data = &data[copied..];
@@ -275,7 +275,7 @@ pub(super) fn restore(
                 };
                 copy_within(raw, source, position, length);
                 position += length;
-                hash = Hash::of(&raw[..position]);
+                hash = Hash::from_last(&raw[..position]);
             }
         }
         if repeat == 0 {

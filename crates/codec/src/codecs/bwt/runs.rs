@@ -27,7 +27,7 @@ const MANTISSA_STEPS: [&Steps; 3] = [&SLOW, &SLOW, &SLOW];
 const INCOMPRESSIBLE_RATE: u32 = 7;
 
 /// Mantissa bits below the third are nearly random.
-const MANTISSA_MODELLED_BITS: u32 = 3;
+const MANTISSA_MODELED_BITS: u32 = 3;
 const HALF: u32 = 1 << 15;
 /// The maximum exponent of a run length: blocks are at most 2^30 bytes.
 const EXPONENT_MAX: u32 = 30;
@@ -204,7 +204,7 @@ impl RunModel {
         let mut known = 1;
         for depth in 0..exponent {
             let bit = length >> (exponent - 1 - depth) & 1 != 0;
-            let bit = if depth < MANTISSA_MODELLED_BITS {
+            let bit = if depth < MANTISSA_MODELED_BITS {
                 let size = exponent.min(15);
                 let prefix = known & 15;
                 let contexts = Contexts {

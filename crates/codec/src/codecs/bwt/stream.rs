@@ -28,7 +28,7 @@ pub(super) fn encode(
     limit_bytes: usize,
 ) -> bool {
     let mut encoder = Encoder::new(out);
-    let mut history = model.start(&mut encoder, &Shape::of(&count_runs(transformed)));
+    let mut history = model.start(&mut encoder, &Shape::from_counts(&count_runs(transformed)));
     for run in runs(transformed) {
         model.code(&mut encoder, &mut history, run);
         if encoder.length_bytes() >= limit_bytes {
@@ -49,7 +49,7 @@ pub(super) fn decode(
     transformed: &mut [u8],
 ) -> Result<(), StreamError> {
     let mut decoder = Decoder::new(data);
-    let mut history = model.start(&mut decoder, &Shape::of(&[0; 256]));
+    let mut history = model.start(&mut decoder, &Shape::from_counts(&[0; 256]));
     let mut rest = transformed;
     while !rest.is_empty() {
         let run = model.code(&mut decoder, &mut history, ByteRun::UNKNOWN);

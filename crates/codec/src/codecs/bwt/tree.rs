@@ -34,7 +34,7 @@ pub(super) struct Tree {
 pub(super) struct Shape([u8; SYMBOLS]);
 
 impl Shape {
-    pub(super) fn of(counts: &[u32; SYMBOLS]) -> Self {
+    pub(super) fn from_counts(counts: &[u32; SYMBOLS]) -> Self {
         let most = counts.iter().copied().max().unwrap_or(0);
         let drop = (most | 1).ilog2().saturating_sub(LOG_MAX);
         let log = |count: u32| match count >> drop {
@@ -44,7 +44,7 @@ impl Shape {
         Self(counts.map(log))
     }
 
-    /// Codes the shape itself with a small adaptive model: neighbours in the alphabet are similar.
+    /// Codes the shape itself with a small adaptive model: neighbors in the alphabet are similar.
     pub(super) fn code<C: BinaryCoder>(&self, coder: &mut C) -> Self {
         let mut counters = [[1_u32 << (PROBABILITY_BITS - 1); 1 << LOG_BITS]; 1 << LOG_BITS];
         let mut logs = [0; SYMBOLS];
@@ -68,7 +68,7 @@ impl Shape {
 impl Tree {
     /// Huffman's algorithm. Ties are broken by the order of creation, so a shape has exactly one
     /// tree.
-    pub(super) fn of(shape: &Shape) -> Self {
+    pub(super) fn from_shape(shape: &Shape) -> Self {
         // (weight, order) of the nodes without a parent; the order also identifies the child.
         let mut orphans: std::collections::BinaryHeap<_> = (0..SYMBOLS)
             .map(|symbol| std::cmp::Reverse((1_u32 << shape.0[symbol], symbol)))
@@ -172,11 +172,11 @@ mod tests {
             (a, b) = (b, a.saturating_add(b));
         }
         vec![
-            Shape::of(&[0; SYMBOLS]),
-            Shape::of(&[u32::MAX; SYMBOLS]),
-            Shape::of(&fibonacci),
-            Shape::of(&std::array::from_fn(|i| 1_u32 << (i % 32))),
-            Shape::of(&std::array::from_fn(|i| if i < 32 { 1 << i } else { 0 })),
+            Shape::from_counts(&[0; SYMBOLS]),
+            Shape::from_counts(&[u32::MAX; SYMBOLS]),
+            Shape::from_counts(&fibonacci),
+            Shape::from_counts(&std::array::from_fn(|i| 1_u32 << (i % 32))),
+            Shape::from_counts(&std::array::from_fn(|i| if i < 32 { 1 << i } else { 0 })),
             // The deepest trees for four bits: one symbol for each power, then every other one
             // absent.
             Shape(std::array::from_fn(|i| i.min(15) as u8)),
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn every_code_leads_to_its_symbol() {
         for shape in shapes() {
-            let tree = Tree::of(&shape);
+            let tree = Tree::from_shape(&shape);
             for symbol in 0..=255 {
                 walk(&tree, symbol);
             }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(spread(0), 0);
         assert_eq!(spread(0b1011 << 28), 0b001_001_000_001);
         for shape in shapes() {
-            let tree = Tree::of(&shape);
+            let tree = Tree::from_shape(&shape);
             for symbol in 0..=255 {
                 let (code, spread) = (tree.code(symbol), tree.spread_code(symbol));
                 for depth in 0..21 {
@@ -217,7 +217,7 @@ mod tests {
         let mut counts = [10; SYMBOLS];
         counts[7] = 1_000_000;
         counts[9] = 400_000;
-        let tree = Tree::of(&Shape::of(&counts));
+        let tree = Tree::from_shape(&Shape::from_counts(&counts));
         assert_eq!(walk(&tree, 7), 1);
         assert_eq!(walk(&tree, 9), 2);
         assert!(walk(&tree, 200) >= 9);

@@ -32,7 +32,7 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub(super) const fn of_level(level: i32) -> Self {
+    pub(super) const fn for_level(level: i32) -> Self {
         Self {
             level,
             hash_log: None,
@@ -61,7 +61,7 @@ pub(super) fn choose(
 ) -> Result<Finder> {
     let length_bytes = raw.len() as u64;
     if length_bytes <= OWN_FINDER_ABOVE_BYTES || level > LEVEL_MAX {
-        return Ok(Finder::of_level(level));
+        return Ok(Finder::for_level(level));
     }
     sample::take_sample(&[raw], &mut workspace.sample);
     let content = sample::content(&sample::histogram(&workspace.sample));
@@ -117,14 +117,14 @@ pub(super) fn own_finder(level: i32, raw_length_bytes: u64, content: Content) ->
         Content::Text | Content::Numeric => 7,
     };
     match level {
-        _ if raw_length_bytes <= OWN_FINDER_ABOVE_BYTES => Finder::of_level(level),
+        _ if raw_length_bytes <= OWN_FINDER_ABOVE_BYTES => Finder::for_level(level),
         1 => Finder::fast(1, 15, match_bytes_min),
         2 => Finder::fast(2, 17, match_bytes_min),
         3 => Finder {
             hash_log: Some(18),
-            ..Finder::of_level(3)
+            ..Finder::for_level(3)
         },
-        _ => Finder::of_level(level),
+        _ => Finder::for_level(level),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
                 Finder::fast(level, hash_log, 6)
             );
         }
-        assert_eq!(without_trial(&text, 4), Finder::of_level(4));
+        assert_eq!(without_trial(&text, 4), Finder::for_level(4));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
     fn small_blocks_and_slow_levels_use_the_defaults_of_zstd() {
         let coordinates = test_data::coordinates(LENGTH_BYTES, 1);
         let small = &coordinates[..OWN_FINDER_ABOVE_BYTES as usize];
-        assert_eq!(chosen(small, 1, |_| 0), (Finder::of_level(1), 0));
-        assert_eq!(chosen(&coordinates, 6, |_| 0), (Finder::of_level(6), 0));
+        assert_eq!(chosen(small, 1, |_| 0), (Finder::for_level(1), 0));
+        assert_eq!(chosen(&coordinates, 6, |_| 0), (Finder::for_level(6), 0));
     }
 }

@@ -268,7 +268,7 @@ impl Codec for Zstd {
 /// Appends the compressed form of `raw` at a fast level to `out`: the measure of trials.
 pub(crate) fn quick(workspace: &mut Workspace, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let tuning = Tuning {
-        finder: Finder::of_level(QUICK_LEVEL),
+        finder: Finder::for_level(QUICK_LEVEL),
         window_log: ceil_log2(raw.len() as u64),
         long_distance: false,
     };

@@ -12,7 +12,7 @@ pub(super) fn set_number(record: &mut Record, at: Field, value: i128) {
     if number(bytes) == Some(value) {
         return;
     }
-    let form = NumberForm::of(bytes);
+    let form = NumberForm::from_bytes(bytes);
     let target = field_mut(record, at);
     match u64::try_from(value) {
         Ok(value) if form.write(target, value) => {}
@@ -42,7 +42,7 @@ struct NumberForm {
 }
 
 impl NumberForm {
-    fn of(bytes: &[u8]) -> NumberForm {
+    fn from_bytes(bytes: &[u8]) -> NumberForm {
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'7');
         let spaces = bytes.iter().take_while(|byte| **byte == b' ').count();
         let digits = (bytes.iter().skip(spaces)).take_while(|byte| is_digit(byte));

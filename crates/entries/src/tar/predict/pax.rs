@@ -68,7 +68,7 @@ const FIRST_ORDER: [Key; 13] = [
 ];
 
 impl Key {
-    fn of(key: &[u8]) -> Option<Key> {
+    fn from_bytes(key: &[u8]) -> Option<Key> {
         Some(match key {
             b"GNU.sparse.major" => Key::SparseMajor,
             b"GNU.sparse.minor" => Key::SparseMinor,
@@ -306,7 +306,7 @@ impl PaxStyle {
         let mut rest = records;
         while let Some((name, value, after)) = split_pax(rest) {
             rest = after;
-            let key = Key::of(name);
+            let key = Key::from_bytes(name);
             match key {
                 Some(Key::Modified) if entry.modified.nanoseconds == 0 => {
                     self.has_point = value.ends_with(b".0");
@@ -318,7 +318,7 @@ impl PaxStyle {
                 }
             }
             let is_repeated = match key {
-                Some(key) => Key::of(last) == Some(key),
+                Some(key) => Key::from_bytes(last) == Some(key),
                 None => name == last,
             };
             if !is_repeated {

@@ -47,7 +47,7 @@ fn files_are_read_at_offsets_and_other_things_are_refused() {
     ];
     for (path, kind) in kinds {
         let error = files.open_file(path.as_bytes()).unwrap_err();
-        let problem = Problem::of_error(path.as_bytes(), &error);
+        let problem = Problem::from_error(path.as_bytes(), &error);
         assert_eq!(problem.kind, kind, "{path}: {error}");
         assert_eq!(problem.path, path.as_bytes());
     }
@@ -65,7 +65,7 @@ fn both_ways_to_resolve_a_path_give_the_same() {
             let opened = files.open_file(path.as_bytes());
             opened
                 .map(|file| file.size_bytes())
-                .map_err(|error| Problem::of_error(b"", &error).kind)
+                .map_err(|error| Problem::from_error(b"", &error).kind)
         });
         assert_eq!(
             results[0].is_ok(),
@@ -183,7 +183,7 @@ fn files_that_state_no_size_count_as_files_with_data() {
         (0, vec![2])
     );
     let listed = vec![b"version".to_vec(), b"self".to_vec()];
-    let walker = Walker::of_paths(
+    let walker = Walker::for_paths(
         Path::new("/proc"),
         Path::new(""),
         listed,

@@ -45,7 +45,7 @@ fn paths_longer_than_the_system_allows_are_walked_and_read() {
     }
     assert!(entries.iter().any(|entry| entry.path.len() > 20_000));
     let list = vec![entries[DEPTH].path.clone(), b"z".to_vec()];
-    let walker = Walker::of_paths(root.path(), Path::new(""), list, WalkOptions::default());
+    let walker = Walker::for_paths(root.path(), Path::new(""), list, WalkOptions::default());
     assert_eq!(read_all(walker.unwrap()).1, []);
 }
 

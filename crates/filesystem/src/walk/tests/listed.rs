@@ -4,7 +4,7 @@ use super::*;
 
 fn of_paths(root: &Path, list: &[&str], options: WalkOptions) -> (Vec<Entry>, Vec<Problem>) {
     let list = list.iter().map(|path| path.as_bytes().to_vec()).collect();
-    read_all(Walker::of_paths(root, Path::new(""), list, options).unwrap())
+    read_all(Walker::for_paths(root, Path::new(""), list, options).unwrap())
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn listed_paths_that_do_not_exist_are_problems() {
         ..WalkOptions::default()
     };
     let mut walker =
-        Walker::of_paths(root.path(), Path::new(""), vec![b"gone".to_vec()], options).unwrap();
+        Walker::for_paths(root.path(), Path::new(""), vec![b"gone".to_vec()], options).unwrap();
     let error = walker.next_entries(1).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     assert!(error.to_string().contains("gone"), "{error}");

@@ -197,7 +197,7 @@ fn other_file_systems_are_not_entered_on_request() {
             ..WalkOptions::default()
         };
         let list = list.iter().map(|path| path.to_vec()).collect();
-        let walker = Walker::of_paths(&root, Path::new(""), list, options).unwrap();
+        let walker = Walker::for_paths(&root, Path::new(""), list, options).unwrap();
         paths(&read_all(walker).0)
     };
     let all = [

@@ -194,7 +194,7 @@ proptest! {
             }
         });
         let by_selection = walk(root.path(), options);
-        let listed = Walker::of_paths(root.path(), Path::new(""), picked, WalkOptions::default());
+        let listed = Walker::for_paths(root.path(), Path::new(""), picked, WalkOptions::default());
         prop_assert_eq!(read_all(listed.unwrap()), by_selection);
     }
 }

@@ -89,7 +89,7 @@ fn unreadable_files_are_listed_and_cannot_be_opened() {
         let error = files.open_file(b"mine").unwrap_err();
         // Another user's file is opened although its access time changes.
         let size = files.open_file(b"open").unwrap().size_bytes();
-        (entries, Problem::of_error(b"mine", &error).kind, size)
+        (entries, Problem::from_error(b"mine", &error).kind, size)
     });
     assert_eq!(paths(&entries), [".", "mine", "open"]);
     assert_eq!((kind, size), (ProblemKind::Unreadable, 4));

@@ -3,10 +3,10 @@
 use super::*;
 use crate::archive::{FORMAT_MAJOR, FORMAT_MINOR};
 use crate::coding::Coding;
+use crate::constants::FRAME_HEADER_BYTES;
 use crate::end::ExtentTotals;
 use crate::error::ErrorClass;
 use crate::frame::complete_frame;
-use crate::layout::FRAME_HEADER_BYTES;
 use crate::member::MemberKind;
 
 /// Feeds headers whose frames have only the fields that the checker reads.

@@ -176,7 +176,7 @@ pub(crate) struct FlowState {
 }
 
 /// A flow, shared by its handles. Aligned to two cache lines, since processors fetch lines in
-/// pairs: its worker writes it at every hop, and neighbours must not slow that down.
+/// pairs: its worker writes it at every hop, and neighbors must not slow that down.
 #[repr(align(128))]
 pub(crate) struct FlowShared {
     /// For the timeline; 0 if nothing was recorded when it was made.

@@ -88,7 +88,7 @@ impl Content {
                 let limit = ContentLimit::new(options, source.size_bytes()?);
                 (Box::new(SourceStream::new(source, 0)), limit)
             }
-            ArchiveFeed::Stream(stream) => ContentLimit::of_stream(stream, options),
+            ArchiveFeed::Stream(stream) => ContentLimit::for_stream(stream, options),
         };
         let resources = Resources {
             memory_bytes: options.memory_bytes,

@@ -127,7 +127,7 @@ pub(crate) fn restore_tar(
     watch: &dyn Watch,
 ) -> Result<(Content, u64)> {
     let mut stream = TarStream::new(content);
-    let mut chosen = Chosen::of_recorded(selection, memory_bytes);
+    let mut chosen = Chosen::for_recorded(selection, memory_bytes);
     let mut count = 0;
     let restored = restore_entries(&mut stream, &mut chosen, target, &mut count, watch);
     let is_whole = restored.is_ok();

@@ -289,7 +289,7 @@ impl Zip {
         (target, selection): (&TreeRestore, Option<&Selection>),
         watch: &dyn Watch,
     ) -> Result<u64> {
-        let mut chosen = Chosen::of_recorded(selection, self.memory_bytes);
+        let mut chosen = Chosen::for_recorded(selection, self.memory_bytes);
         let mut files = Vec::new();
         for entry in &self.entries {
             chosen.choose(entry.clone(), |entry| {

@@ -174,7 +174,7 @@ impl Opener {
             })?;
             stream.decode_all(&self.input, |piece| raw.extend_from_slice(piece))?;
             stream.decoder = LrzipDecoder::new(LrzipCodec::Stored, block.found.raw_bytes, 0)?;
-            stream.coded = CodedBytes::of_bytes(raw);
+            stream.coded = CodedBytes::from_bytes(raw);
             stream.memory_bytes = stream.coded.memory_bytes();
         } else {
             stream.decode_all(&self.input, |_| ())?;

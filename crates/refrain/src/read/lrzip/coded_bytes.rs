@@ -89,7 +89,7 @@ impl CodedBytes {
     }
 
     /// For the given bytes.
-    pub(super) fn of_bytes(buffer: Vec<u8>) -> CodedBytes {
+    pub(super) fn from_bytes(buffer: Vec<u8>) -> CodedBytes {
         CodedBytes {
             next: 0,
             end: 0,

@@ -7,9 +7,9 @@ use refrain_pool::BufferPool;
 use refrain_storage::Source;
 
 use super::block_stream::Opener;
+use super::chunk_layout::{Chunk, LayoutReader, Tail};
 use super::coded_bytes::Block;
 use super::flatten::Flattener;
-use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::Literals;
 use super::reader_memory::ReaderMemory;
 use super::record_summary::{LastUses, RecordSummary};
@@ -365,7 +365,7 @@ fn prepare_replay(
     }
     let mut last_uses = LastUses::default();
     if replay.needs_last_uses() {
-        last_uses = RecordSummary::of(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
+        last_uses = RecordSummary::read(version, chunk, opener, kept_bytes_max / 16)?.last_uses;
     }
     replay.begin_chunk(last_uses, kept_bytes_max);
     Ok(())

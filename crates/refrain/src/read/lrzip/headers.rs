@@ -8,10 +8,10 @@ use refrain_format::lrzip::{
 };
 use refrain_storage::Source;
 
+use super::chunk_layout::{Chunk, LayoutReader};
 use super::coded_bytes::Block;
 use super::input::ArchiveInput;
 use super::item_decryption::ItemKind;
-use super::layout::{Chunk, LayoutReader};
 use super::record_summary::summarize_chunks;
 use crate::archive_info::BlockInfo;
 use crate::error::{Error, Result};
@@ -130,7 +130,8 @@ fn describe(chunk: &Chunk, header: &Header) -> LrzipChunk {
         .header
         .number_width_bytes(header.version, is_encrypted);
     let header_bytes = BlockHeader::length_bytes(width) as u64;
-    let header_bytes = EncryptionOverhead::of(header.cipher.as_ref()).stored_bytes(header_bytes);
+    let header_bytes =
+        EncryptionOverhead::for_cipher(header.cipher.as_ref()).stored_bytes(header_bytes);
     let blocks = |blocks: &[Block]| {
         let blocks = blocks
             .iter()

@@ -13,7 +13,7 @@
 //! | `input` | the archive's bytes, from a file or a pipe |
 //! | `spool` | the history of a pipe |
 //! | `item_decryption` | decryption |
-//! | `layout` | chunks and blocks |
+//! | `chunk_layout` | chunks and blocks |
 //! | `coded_bytes` | the bytes of one block in the archive, decrypted |
 //! | `block_stream` | one block as a stream of raw bytes |
 //! | `literals` | the store, in pages |
@@ -31,6 +31,7 @@
 //! | `digest` | MD5 and CRC-32 of content |
 
 mod block_stream;
+mod chunk_layout;
 mod coded_bytes;
 mod digest;
 mod epochs;
@@ -38,7 +39,6 @@ mod flatten;
 pub(crate) mod headers;
 mod input;
 mod item_decryption;
-mod layout;
 mod literals;
 mod map_building;
 mod member;

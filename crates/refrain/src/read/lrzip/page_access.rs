@@ -26,7 +26,7 @@ impl StoreReader {
 
     /// Releases a block that is not needed again.
     pub(crate) fn release(&self, block: u64) {
-        self.resources.cache.of(block).lock().remove(block);
+        self.resources.cache.shard_for(block).lock().remove(block);
     }
 }
 

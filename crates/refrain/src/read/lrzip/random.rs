@@ -11,11 +11,11 @@ use refrain_format::lrzip::{Cipher, DigestKind, Header, Prefilter};
 use refrain_pool::{Lock, OnceValue};
 use refrain_storage::Source;
 
+use super::chunk_layout::{Chunk, LayoutReader, Tail};
 use super::digest::ContentDigest;
 use super::epochs::{ArchiveStep, EpochReader};
 use super::headers::block_info;
 use super::input::ArchiveInput;
-use super::layout::{Chunk, LayoutReader, Tail};
 use super::literals::store_reader;
 use super::member::{member_end, member_start};
 use super::reader_memory::ReaderMemory;

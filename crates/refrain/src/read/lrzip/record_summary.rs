@@ -9,7 +9,7 @@ use refrain_format::limits::ADDRESS_BYTES_MAX;
 use refrain_format::lrzip::{Record, Version};
 
 use super::block_stream::Opener;
-use super::layout::{Chunk, LayoutReader, Tail};
+use super::chunk_layout::{Chunk, LayoutReader, Tail};
 use super::reader_memory::ReaderMemory;
 use super::records::ChunkRecords;
 use super::replayed_piece::PIECE_BYTES;
@@ -40,7 +40,7 @@ pub(super) fn summarize_chunks(
     let version = layout.header().version;
     let mut content_bytes: u64 = 0;
     while let Some(chunk) = layout.next(content_bytes)? {
-        let summary = RecordSummary::of(version, &chunk, &opener, 0)
+        let summary = RecordSummary::read(version, &chunk, &opener, 0)
             .map_err(|error| error.at_content(content_bytes))?;
         let after = content_bytes.saturating_add(summary.content_bytes);
         if after > ADDRESS_BYTES_MAX {
@@ -68,7 +68,7 @@ impl RecordSummary {
     ///
     /// # Errors
     /// `Damaged` if the records do not use exactly the chunk's literals.
-    pub(super) fn of(
+    pub(super) fn read(
         version: Version,
         chunk: &Chunk,
         opener: &Opener,
@@ -150,7 +150,7 @@ impl LastUses {
     }
 
     /// The end of the last match that reads this piece; both count from the start of the chunk.
-    pub(super) fn of_piece(&self, piece: u64) -> u64 {
+    pub(super) fn for_piece(&self, piece: u64) -> u64 {
         if self.is_truncated {
             return u64::MAX;
         }
@@ -174,7 +174,7 @@ mod tests {
         summary.add_match(PIECE_BYTES, 5 * PIECE_BYTES);
         summary.add_match(3 * PIECE_BYTES, 1);
         let uses: Vec<u64> = (0..9)
-            .map(|piece| summary.last_uses.of_piece(piece))
+            .map(|piece| summary.last_uses.for_piece(piece))
             .collect();
         let (early, late) = (3 * PIECE_BYTES + 2, 8 * PIECE_BYTES);
         assert_eq!(
@@ -186,6 +186,6 @@ mod tests {
         summary.add_match(2, 1);
         summary.content_bytes = 20 * PIECE_BYTES;
         summary.add_match(2, 1);
-        assert_eq!(summary.last_uses.of_piece(3), u64::MAX);
+        assert_eq!(summary.last_uses.for_piece(3), u64::MAX);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use refrain_format::lrzip::{Record, RecordParser, Version};
 
 use super::block_stream::{BlockKnowledge, BlockStream, Opener};
+use super::chunk_layout::Chunk;
 use super::coded_bytes::Block;
-use super::layout::Chunk;
 use crate::error::{Error, Result};
 
 /// How many record bytes are decoded at a time.

@@ -223,7 +223,7 @@ impl Replay {
         };
         reader.pieces.release_before(self.start);
         let piece = (start - self.chunk_start) / PIECE_BYTES;
-        let last_use = self.last_uses.of_piece(piece);
+        let last_use = self.last_uses.for_piece(piece);
         let needed_until = self.chunk_start.saturating_add(last_use);
         let is_recent_until = start + PIECE_BYTES * self.recent_max as u64;
         (needed_until > is_recent_until).then(|| Retention {

@@ -15,11 +15,11 @@ use refrain_format::lrzip::Prefilter;
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Crew, Lane, PooledBuffer, crew};
 
+use super::chunk_layout::{LayoutReader, Tail};
 use super::digest::{ContentDigest, DigestInput};
 use super::epochs::{ArchiveStep, EpochReader};
 use super::headers::block_info;
 use super::input::ArchiveInput;
-use super::layout::{LayoutReader, Tail};
 use super::literals::store_reader;
 use super::member::{member_end, member_start};
 use super::page_prefetch::PagePrefetcher;

@@ -14,7 +14,7 @@ use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUse, Member};
 use crate::damage::{CutOff, DamagedPlace, distinct};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
-use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
+use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
@@ -72,7 +72,7 @@ pub(crate) fn open_scanned(
                 if scanned.is_empty() {
                     continue;
                 }
-                IndexedArchive::of_scan(source.clone(), *scanned, options, shares)?
+                IndexedArchive::from_scan(source.clone(), *scanned, options, shares)?
             }
             ScannedPart::Whole(archive, lost) => {
                 let source: Arc<dyn Source> = Arc::new(MemorySource::new(archive));
@@ -85,7 +85,7 @@ pub(crate) fn open_scanned(
     if opened.is_empty() {
         Err(nothing_found())
     } else {
-        Ok(Box::new(Concatenation::of_opened(
+        Ok(Box::new(Concatenation::from_opened(
             source,
             opened,
             skipped_bytes,
@@ -160,7 +160,7 @@ impl Concatenation {
     }
 
     /// Archives found by a scan.
-    fn of_opened(
+    fn from_opened(
         source: Arc<dyn Source>,
         archives: Vec<Arc<IndexedArchive>>,
         skipped_bytes: u64,
@@ -313,7 +313,7 @@ impl Members for Concatenation {
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let (part, member) = self.part_of(member)?;
         let meter = part.meter().with_control(control);
-        let content = MemberContent::of(part, member, meter)?;
+        let content = MemberContent::new(part, member, meter)?;
         Ok(content.map(|content| Box::new(content) as _))
     }
 

@@ -86,7 +86,7 @@ impl FoundFrames {
 
     /// An archive that is a single frame with a damaged header: its bytes in the file, and its
     /// ordinary form.
-    pub(super) fn of_whole(bytes: Range<u64>, whole: Vec<u8>) -> FoundFrames {
+    pub(super) fn from_whole(bytes: Range<u64>, whole: Vec<u8>) -> FoundFrames {
         let offset = bytes.start + MAGIC.len() as u64;
         let frame = SeenFrame {
             offset,

@@ -69,7 +69,7 @@ enum Rows {
 
 impl FrameIndex {
     /// The index at the end of an archive that starts here.
-    pub(crate) fn of_tree(tree: IndexTree<IndexNodes>, archive_start: u64) -> FrameIndex {
+    pub(crate) fn from_tree(tree: IndexTree<IndexNodes>, archive_start: u64) -> FrameIndex {
         FrameIndex {
             rows: Rows::Tree(tree),
             archive_start,
@@ -77,7 +77,7 @@ impl FrameIndex {
     }
 
     /// From a scan.
-    pub(crate) fn of_rows(
+    pub(crate) fn from_rows(
         rows: Index,
         block_ids: Vec<u64>,
         open_members: BTreeSet<u64>,

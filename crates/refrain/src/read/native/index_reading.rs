@@ -208,7 +208,7 @@ pub(crate) fn read_index(
     let roots = roots.and_then(|tail| read_end(&**source, offset, tail));
     let (_, roots) = roots.map_err(|error| error.at_offset(offset))?;
     let nodes = IndexNodes::new(source.clone(), start, *limits, memory_bytes);
-    Ok(FrameIndex::of_tree(IndexTree::new(roots, nodes), start))
+    Ok(FrameIndex::from_tree(IndexTree::new(roots, nodes), start))
 }
 
 /// The End frame before this tail at `tail_offset`.

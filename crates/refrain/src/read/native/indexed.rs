@@ -15,9 +15,9 @@ use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters
 use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
+use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::damage_log::DamageLog;
 use crate::read::epoch_map::EpochMap;
-use crate::read::layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::found_frames::ScannedArchive;
@@ -183,7 +183,7 @@ impl IndexedArchive {
     ///
     /// # Errors
     /// From the frames of entries, which are put in path order; `Io`.
-    pub(crate) fn of_scan(
+    pub(crate) fn from_scan(
         source: Arc<dyn Source>,
         scanned: ScannedArchive,
         options: &ReadOptions,
@@ -211,7 +211,7 @@ impl IndexedArchive {
             fallback_count: 0,
             root_hash: [0; 32],
         });
-        let index = FrameIndex::of_rows(index, block_ids, open_members);
+        let index = FrameIndex::from_rows(index, block_ids, open_members);
         let damaged = DamagedBlocks::new(damaged_blocks);
         let opened = Self::with_index(source, options, shares, (head, end), index, damaged);
         Ok(IndexedArchive { lost, ..opened })
@@ -335,7 +335,7 @@ impl IndexedArchive {
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         let start = row.content_start + offset;
-        let depth = Depth::of_read(count);
+        let depth = Depth::for_read(count);
         let (range, buffer) = (start..start + count as u64, &mut buffer[..count]);
         self.read_content(range, buffer, depth, meter)?;
         Ok(count)
@@ -426,7 +426,7 @@ impl Serving for IndexedArchive {
 impl Layout for IndexedArchive {
     /// The properties of the archive, from its index. Reads no block.
     fn info(&self) -> Result<ArchiveInfo> {
-        let sums = RowSums::of(&self.index)?;
+        let sums = RowSums::from_index(&self.index)?;
         let totals = self.end.totals;
         Ok(ArchiveInfo {
             format_version: self.head.version,
@@ -547,7 +547,7 @@ struct RowSums {
 }
 
 impl RowSums {
-    fn of(index: &FrameIndex) -> Result<RowSums> {
+    fn from_index(index: &FrameIndex) -> Result<RowSums> {
         let mut sums = RowSums::default();
         index.for_each_epoch(&mut |epoch| {
             add(&mut sums.extents, epoch.extent_count);

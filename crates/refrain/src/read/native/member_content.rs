@@ -39,7 +39,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     ///
     /// # Errors
     /// `Usage` if there is no such member; otherwise from the index.
-    pub(super) fn of(
+    pub(super) fn new(
         archive: A,
         number: usize,
         meter: WorkMeter,

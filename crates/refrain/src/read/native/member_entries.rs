@@ -41,17 +41,17 @@ fn targets_max(memory_bytes: u64) -> usize {
 }
 
 impl ReadList {
-    fn of(kind: MemberKind, memory_bytes: u64) -> ReadList {
+    fn for_kind(kind: MemberKind, memory_bytes: u64) -> ReadList {
         ReadList {
             hasher: EntriesHasher::new(),
             checker: EntryListChecker::new(kind, targets_max(memory_bytes)),
         }
     }
 
-    fn of_merged_tree(memory_bytes: u64) -> ReadList {
+    fn for_merged_tree(memory_bytes: u64) -> ReadList {
         ReadList {
             hasher: EntriesHasher::new(),
-            checker: EntryListChecker::of_merged_tree(targets_max(memory_bytes)),
+            checker: EntryListChecker::for_merged_tree(targets_max(memory_bytes)),
         }
     }
 
@@ -65,7 +65,7 @@ impl ReadList {
 impl MemberEntries {
     /// For a member of this kind; `None` if such members have no entries. `memory_bytes` is the
     /// budget of the whole pass.
-    pub(super) fn of(kind: MemberKind, memory_bytes: u64) -> Option<Box<MemberEntries>> {
+    pub(super) fn for_kind(kind: MemberKind, memory_bytes: u64) -> Option<Box<MemberEntries>> {
         let entries = MemberEntries {
             kind,
             memory_bytes,
@@ -73,7 +73,7 @@ impl MemberEntries {
             payload_bytes: 0,
             last_path: Vec::new(),
             is_in_order: true,
-            list: ReadList::of(kind, memory_bytes),
+            list: ReadList::for_kind(kind, memory_bytes),
         };
         kind.has_entries().then(|| Box::new(entries))
     }
@@ -142,7 +142,7 @@ impl MemberEntries {
             })
         };
         let slices = path_order(0..self.payloads.len(), self.memory_bytes, &mut frame)?;
-        let mut list = ReadList::of_merged_tree(self.memory_bytes);
+        let mut list = ReadList::for_merged_tree(self.memory_bytes);
         for slice in &slices {
             let entries = frame(slice.frame as usize)?;
             let start = slice.first_entry as usize;

@@ -45,7 +45,7 @@ impl Members for IndexedArchive {
         control: &ReadControl,
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let meter = self.meter().with_control(control);
-        let content = MemberContent::of(self, member, meter)?;
+        let content = MemberContent::new(self, member, meter)?;
         Ok(content.map(|content| Box::new(content) as _))
     }
 

@@ -1,5 +1,6 @@
 //! Reading archives of the native dialect.
 
+mod archive_layout;
 pub(crate) mod block_frame;
 pub(crate) mod concatenation;
 pub(crate) mod concatenation_walk;
@@ -11,7 +12,6 @@ pub(crate) mod frame_index;
 pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
-mod layout;
 mod lost_members;
 mod lost_places;
 mod map_cache;

@@ -20,7 +20,7 @@ impl PendingMember {
     /// For a reader with this memory.
     pub(super) fn new(start: MemberStart, memory_bytes: u64) -> PendingMember {
         PendingMember {
-            entries: MemberEntries::of(start.kind, memory_bytes),
+            entries: MemberEntries::for_kind(start.kind, memory_bytes),
             hasher: MemberHasher::new(start.hash_kind()),
             start,
             is_started: false,

@@ -379,7 +379,7 @@ mod tests {
                     }
                 };
                 let resolved = resolved.unwrap();
-                assert_eq!(sums, EpochSums::of(&expected));
+                assert_eq!(sums, EpochSums::from_extents(&expected));
                 assert_eq!(resolved.starts.len(), expected.len());
                 let all = bytes_of_extents(&expected, store_start);
                 assert!(bytes_of(&resolved, resolved.content()) == all);

@@ -151,10 +151,10 @@ impl DamagedBlocks {
     }
 
     pub(crate) fn contains(&self, frame_offset: u64) -> bool {
-        self.of(frame_offset).is_some()
+        self.remains_at(frame_offset).is_some()
     }
 
-    fn of(&self, frame_offset: u64) -> Option<Remains> {
+    fn remains_at(&self, frame_offset: u64) -> Option<Remains> {
         if self.has_any.load(Ordering::Acquire) {
             self.blocks.lock().get(&frame_offset).cloned()
         } else {
@@ -188,7 +188,7 @@ impl DamagedBlocks {
     /// # Errors
     /// `Damaged`.
     pub(crate) fn check(&self, location: &BlockLocation, range: Range<u64>) -> Result<()> {
-        let remains = match self.of(location.frame_offset) {
+        let remains = match self.remains_at(location.frame_offset) {
             Some(remains) if !range.is_empty() => remains,
             _ => return Ok(()),
         };

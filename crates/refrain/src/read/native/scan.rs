@@ -47,7 +47,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
     while let Some(offset) = next_header(source, at, &mut window)? {
         at = match read_any_frame_at(source, offset, limits) {
             Ok(frame) => {
-                if let Some(found) = archives.of(frame.header.archive_id) {
+                if let Some(found) = archives.with_id(frame.header.archive_id) {
                     found.add(&frame, limits);
                 }
                 offset + frame.header.frame_bytes()
@@ -56,7 +56,7 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
             // The payload of this header is damaged: the next frame may start anywhere after it.
             Err(_) => {
                 if let Some(header) = header_at(source, offset, limits)?
-                    && let Some(found) = archives.of(header.archive_id)
+                    && let Some(found) = archives.with_id(header.archive_id)
                 {
                     found.add_damaged(source, offset, &header, limits)?;
                 }
@@ -109,7 +109,7 @@ fn whole_without_header(source: &dyn Source, file_bytes: u64) -> Result<Option<F
     let mut archive = vec![0; file_bytes as usize];
     let count = source.read_at(0, &mut archive)?;
     let expanded = whole::expand_by_parity(&archive[..count]);
-    Ok(expanded.map(|whole| FoundFrames::of_whole(0..file_bytes, whole)))
+    Ok(expanded.map(|whole| FoundFrames::from_whole(0..file_bytes, whole)))
 }
 
 /// What of the archives of a file is damaged or missing.
@@ -133,7 +133,7 @@ struct FoundArchives {
 
 impl FoundArchives {
     /// `None` if there are too many archives.
-    fn of(&mut self, id: u32) -> Option<&mut FoundFrames> {
+    fn with_id(&mut self, id: u32) -> Option<&mut FoundFrames> {
         let number = match self.numbers.get(&id) {
             Some(number) => *number,
             None if self.found.len() >= ARCHIVES_MAX => return None,

@@ -41,12 +41,12 @@ impl<'a> Chosen<'a> {
     ) -> Chosen<'a> {
         Chosen {
             is_sorted: !content.is_recorded(),
-            ..Chosen::of_recorded(selection, memory_bytes)
+            ..Chosen::for_recorded(selection, memory_bytes)
         }
     }
 
     /// Chooses the entries of a tar stream.
-    pub(crate) fn of_recorded(selection: Option<&'a Selection>, memory_bytes: u64) -> Chosen<'a> {
+    pub(crate) fn for_recorded(selection: Option<&'a Selection>, memory_bytes: u64) -> Chosen<'a> {
         let parents_bytes_max = memory_bytes / PARENTS_SHARE;
         Chosen {
             selection,

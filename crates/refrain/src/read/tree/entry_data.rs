@@ -22,7 +22,7 @@ pub(crate) fn read_entry(
         .unwrap_or(usize::MAX)
         .min(buffer.len());
     let buffer = &mut buffer[..count];
-    let depth = Depth::of_read(count);
+    let depth = Depth::for_read(count);
     let Some(ranges) = &entry.data_ranges else {
         content.read(entry.content_offset + offset, buffer, depth)?;
         return Ok(count);

@@ -100,7 +100,7 @@ impl<'a> TarCheck<'a> {
         while offset < range.end {
             let length = (range.end - offset).min(READ_BYTES) as usize;
             let piece = &mut buffer[..length];
-            self.content.read(offset, piece, Depth::of_read(length))?;
+            self.content.read(offset, piece, Depth::for_read(length))?;
             if offset == range.start && is_global_header(piece) {
                 return Ok(());
             }

@@ -8,7 +8,7 @@ use refrain_protect::{HASH_BYTES, ScatteredHash};
 use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 
-/// Pieces of content with unread neighbours may take 1/8 of the memory budget.
+/// Pieces of content with unread neighbors may take 1/8 of the memory budget.
 const MEMORY_SHARE: u64 = 8;
 
 /// The hash of content that is read in any order.

@@ -14,11 +14,11 @@ use crate::archive_info::BlockInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Watch};
 use crate::store::page::{PAGE_BYTES, Page};
+use crate::write::lrzip::chunk_layout::{BlockSlot, CodedBlock, Layout, WrittenItem};
 use crate::write::lrzip::encode::{
     BlockContent, ContentDigests, LrzipEncodeJob, LrzipEncoded, LrzipEncoding, UnencodedLiterals,
 };
 use crate::write::lrzip::encryption::ItemEncryption;
-use crate::write::lrzip::layout::{BlockSlot, CodedBlock, Layout, WrittenItem};
 use crate::write::lrzip::records::{Insertion, Records};
 use crate::write::lrzip::retained_blocks::RetainedBlocks;
 use crate::write::pipeline::assembly::Assembly;

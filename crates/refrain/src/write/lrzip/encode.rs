@@ -11,7 +11,7 @@ use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
 
 use crate::error::Result;
 use crate::store::page::Page;
-use crate::write::lrzip::layout::{BlockSlot, CodedBlock};
+use crate::write::lrzip::chunk_layout::{BlockSlot, CodedBlock};
 use crate::write::lrzip::records::Insertion;
 use crate::write::lrzip::retained_blocks::RetainedBlock;
 use crate::write::pipeline::assembly::Encoding;

@@ -16,14 +16,14 @@ const ENCRYPTED_WIDTH_BYTES: u8 = 8;
 impl ItemEncryption {
     pub(crate) fn none() -> ItemEncryption {
         ItemEncryption {
-            overhead: EncryptionOverhead::of(None),
+            overhead: EncryptionOverhead::for_cipher(None),
             secret: None,
         }
     }
 
     pub(crate) fn new(cipher: &Cipher, keys: ArchiveKeys, random: SeededRandom) -> ItemEncryption {
         ItemEncryption {
-            overhead: EncryptionOverhead::of(Some(cipher)),
+            overhead: EncryptionOverhead::for_cipher(Some(cipher)),
             secret: Some((keys, random)),
         }
     }

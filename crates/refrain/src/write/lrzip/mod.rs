@@ -5,10 +5,10 @@
 //! chunk. Except for the patterns of runs, the store is lrzip's stream of literals. [`records`]
 //! turns extents into records, using the positions at which store bytes occur in the content
 //! ([`occurrences`]). Literals and records are divided into blocks, encoded in parallel
-//! ([`encode`]), encrypted on request ([`encryption`]), and ordered ([`layout`]) so that when a
-//! block is written, the offset of the next block of its stream is known. Nothing is patched later,
-//! so the output need not be seekable. Old bytes of non-seekable streams are read again from the
-//! blocks ([`retained_blocks`]).
+//! ([`encode`]), encrypted on request ([`encryption`]), and ordered ([`chunk_layout`]) so that when
+//! a block is written, the offset of the next block of its stream is known. Nothing is patched
+//! later, so the output need not be seekable. Old bytes of non-seekable streams are read again from
+//! the blocks ([`retained_blocks`]).
 //!
 //! ```text
 //!  extents ── records ──────────────┐
@@ -17,9 +17,9 @@
 //! ```
 
 pub(crate) mod assemble;
+pub(crate) mod chunk_layout;
 pub(crate) mod encode;
 pub(crate) mod encryption;
-pub(crate) mod layout;
 mod occurrences;
 pub(crate) mod records;
 pub(crate) mod retained_blocks;

@@ -61,7 +61,7 @@ impl ExtentSource {
         }
     }
 
-    fn of_number(number: u64) -> ExtentSource {
+    fn from_number(number: u64) -> ExtentSource {
         match number {
             u64::MAX => ExtentSource::Zeros,
             other if other == u64::MAX - 1 => ExtentSource::Other,
@@ -87,7 +87,7 @@ impl Described {
     }
 
     fn origin(&self, index: usize) -> ExtentSource {
-        ExtentSource::of_number(self.origins[index])
+        ExtentSource::from_number(self.origins[index])
     }
 
     fn length(&self, index: usize) -> u32 {

@@ -140,10 +140,10 @@ impl Budget {
             spills,
             reads_later_members,
         };
-        Ok(Budget::of(&load, threads))
+        Ok(Budget::for_load(&load, threads))
     }
 
-    pub(crate) fn of(load: &Load, threads: usize) -> Budget {
+    pub(crate) fn for_load(load: &Load, threads: usize) -> Budget {
         let memory = load.memory_bytes;
         let threads = threads.max(1) as u64;
         let index_bytes = if load.history.retains_frames() {

@@ -1,7 +1,7 @@
 //! Decides which pages of the store stay in memory.
 //!
 //! Pages whose block is not yet encoded always stay. Some of the others stay because they were used
-//! *recently*: repeats come in runs, and neighbouring segments read the same pages. The rest of the
+//! *recently*: repeats come in runs, and neighboring segments read the same pages. The rest of the
 //! cache holds a *sample* of all pages: those with the lowest hashes of their numbers. When several
 //! versions of something are compressed one after the other, the old pages are read from front to
 //! back once per version. A cache of only the most recent pages, smaller than a version, would
@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::store::page::Page;
 
-/// Groups of `2^GROUP_LOG` neighbouring pages have the same rank, so that they are kept or evicted
+/// Groups of `2^GROUP_LOG` neighboring pages have the same rank, so that they are kept or evicted
 /// together: then one long repeat needs few reads.
 const GROUP_LOG: u32 = 4;
 

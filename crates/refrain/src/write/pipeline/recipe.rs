@@ -63,7 +63,7 @@ pub(crate) fn read_sources(
     let mut page = PooledBuffer::full(pool).ok()?;
     let (mut filled, mut at) = (0, 0);
     while at < pieces.len() {
-        let run = neighbours(&pieces[at..], pool.capacity_bytes() as u64);
+        let run = neighbors(&pieces[at..], pool.capacity_bytes() as u64);
         filled += read_run(&pieces[at..at + run], sources, pool, &mut page[filled..])?;
         at += run;
     }
@@ -71,7 +71,7 @@ pub(crate) fn read_sources(
     Some(page)
 }
 
-/// Reads neighbouring pieces with one call, to the front of `page`. Returns the number of their
+/// Reads neighboring pieces with one call, to the front of `page`. Returns the number of their
 /// bytes.
 fn read_run(
     pieces: &[SourcePiece],
@@ -107,7 +107,7 @@ fn span_bytes(first: &SourcePiece, last: &SourcePiece) -> u64 {
 
 /// How many pieces, starting with the first, are read with one call of at most `span_max` bytes:
 /// reading a gap of a few KiB costs less than another call.
-fn neighbours(pieces: &[SourcePiece], span_max: u64) -> usize {
+fn neighbors(pieces: &[SourcePiece], span_max: u64) -> usize {
     const GAP_BYTES_MAX: u64 = 16 << 10;
     let close = pieces.windows(2).take_while(|pair| {
         let end = pair[0].offset_in_member + u64::from(pair[0].length_bytes);

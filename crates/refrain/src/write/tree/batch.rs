@@ -172,7 +172,7 @@ impl FileReading {
 
     /// The problem of an unreadable file.
     fn problem_of(&self, entry: &Entry, error: io::Error) -> Result<Problem> {
-        let problem = Problem::of_error(&entry.path, &error);
+        let problem = Problem::from_error(&entry.path, &error);
         if self.is_strict && problem.kind != ProblemKind::Vanished {
             let path = String::from_utf8_lossy(&entry.path).into_owned();
             return Err(Error::from(error).in_file(path));

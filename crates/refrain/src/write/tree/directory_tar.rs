@@ -236,7 +236,7 @@ impl DirectoryTarReader {
     }
 
     fn leave_out(&mut self, entry: Entry, error: io::Error) -> io::Result<()> {
-        let problem = Problem::of_error(&entry.path, &error);
+        let problem = Problem::from_error(&entry.path, &error);
         if self.directory.is_strict && problem.kind != ProblemKind::Vanished {
             return Err(problem.into_error());
         }
@@ -269,7 +269,7 @@ impl DirectoryTarReader {
                     Some(file_data::changed_problem(&large.entry, text))
                 }
                 Ok((_, problem)) => problem,
-                Err(error) => Some(Problem::of_error(&large.entry.path, &error)),
+                Err(error) => Some(Problem::from_error(&large.entry.path, &error)),
             };
             if self.directory.is_strict
                 && let Some(problem) = large.missing.take_if(|problem| problem.is_failure())
@@ -315,7 +315,7 @@ mod tests {
         let name = Path::new("name");
         let walker = match &paths {
             None => Walker::open(root, name, options),
-            Some(paths) => Walker::of_paths(root, name, Vec::clone(paths), options),
+            Some(paths) => Walker::for_paths(root, name, Vec::clone(paths), options),
         };
         let problems = Problems::default();
         let tar = DirectoryTar {

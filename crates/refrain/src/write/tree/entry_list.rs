@@ -153,7 +153,7 @@ impl PackedList {
         while let Some(run) = self.runs.pop_front_if(is_due) {
             self.runs_taken += 1;
             let run = run.frames.unwrap_or_default();
-            self.taken.push(run.iter().map(PackedFrame::of).collect());
+            self.taken.push(run.iter().map(PackedFrame::pack).collect());
             frames.extend(run);
         }
         frames

@@ -182,7 +182,7 @@ fn a_large_file_that_grows_or_is_overwritten_is_named_once() {
 fn files_that_state_no_size_are_read_to_their_end() {
     let paths = vec![b"version".to_vec(), b"filesystems".to_vec()];
     let options = WalkOptions::default();
-    let walker = Walker::of_paths(Path::new("/proc"), Path::new(""), paths, options).unwrap();
+    let walker = Walker::for_paths(Path::new("/proc"), Path::new(""), paths, options).unwrap();
     let (mut feed, _) = feed_of(Path::new("/proc"), walker);
     let content = run(&mut feed, u64::MAX);
     let [version, systems] =
@@ -238,7 +238,7 @@ fn what_is_stored_was_there_or_is_named() {
         write_old(&path, &versions[0]);
         let options = WalkOptions::default();
         let listed = vec![b"file".to_vec()];
-        let walker = Walker::of_paths(root.path(), Path::new(""), listed, options).unwrap();
+        let walker = Walker::for_paths(root.path(), Path::new(""), listed, options).unwrap();
         let (mut feed, _) = feed_of(root.path(), walker);
         feed.is_strict = false;
         let content = run_between(&mut feed, SEGMENT_BYTES as u64 * (1 + random(3)), |_| {

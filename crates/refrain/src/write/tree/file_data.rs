@@ -44,7 +44,7 @@ pub(crate) fn read_whole(
     let mut entry = listed.clone();
     // A file with unreadable attributes is stored without them.
     let attributes = file.refresh(&mut entry).err();
-    let problem = attributes.map(|error| Problem::of_error(&listed.path, &error));
+    let problem = attributes.map(|error| Problem::from_error(&listed.path, &error));
     entry.data_ranges = file.data_ranges()?;
     if entry.stored_bytes() > WHOLE_BYTES_MAX {
         return Ok(Read::TooLarge { entry, problem });

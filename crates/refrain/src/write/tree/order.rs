@@ -29,7 +29,7 @@ pub(crate) struct PackedFrame {
 }
 
 impl PackedFrame {
-    pub(crate) fn of(frame: &EntriesFrame) -> PackedFrame {
+    pub(crate) fn pack(frame: &EntriesFrame) -> PackedFrame {
         PackedFrame {
             entry_count: frame.header.entry_count,
             first_path: frame.header.first_path.clone(),

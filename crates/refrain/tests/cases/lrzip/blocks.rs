@@ -22,7 +22,7 @@ fn packed(content: &[u8], back_end: LrzipBackEnd, cipher: Option<LrzipCipher>) -
         level: refrain::Level(1),
         encryption: cipher.map(|cipher| LrzipEncryption {
             cipher,
-            password: PasswordSource::of(b"secret"),
+            password: PasswordSource::from_bytes(b"secret"),
         }),
         threads: 2,
         ..LrzipOptions::default()

@@ -252,7 +252,7 @@ fn refuses_truncated_and_damaged_archives() {
 fn with_password(password: &str) -> ReadOptions {
     ReadOptions {
         threads: 2,
-        password: Some(PasswordSource::of(password.as_bytes())),
+        password: Some(PasswordSource::from_bytes(password.as_bytes())),
         ..ReadOptions::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Recognises inputs that are not archives of a known format, by their first bytes.
+//! Recognizes inputs that are not archives of a known format, by their first bytes.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ const MAGIC_NUMBERS: [(usize, &[u8], &str); 8] = [
 /// # Errors
 /// `NotAnArchive`.
 pub fn dialect(label: &str, first: &[u8]) -> Result<Option<Dialect>> {
-    let found = Dialect::of_prefix(first);
+    let found = Dialect::from_prefix(first);
     let text = if first.is_empty() {
         "empty file, not a Refrain archive".to_string()
     } else if found.is_some() {

@@ -258,8 +258,13 @@ mod tests {
         let length = BlockHeader::length_bytes(width);
         let head = |at: usize| BlockHeader::parse(&chunk[at..], width).unwrap();
         let roots = [head(0), head(length)];
-        let mut walk =
-            BlockWalk::new(Version::V6, EncryptionOverhead::of(None), width, roots).unwrap();
+        let mut walk = BlockWalk::new(
+            Version::V6,
+            EncryptionOverhead::for_cipher(None),
+            width,
+            roots,
+        )
+        .unwrap();
         let mut found = Vec::new();
         while let Some(stream) = walk.next_stream().unwrap() {
             let at = walk.position() as usize;

@@ -3,7 +3,7 @@
 //!
 //! This file imports nothing from the crate, so error messages can name what it defines.
 
-/// The first bytes of every archive of any version. Modelled on PNG: the first byte is not text in
+/// The first bytes of every archive of any version. Modeled on PNG: the first byte is not text in
 /// any encoding, and the line ends and ^Z reveal a transfer that converted the file.
 pub const MAGIC: [u8; 8] = [0xd2, b'R', b'F', b'N', b'\r', b'\n', 0x1a, b'\n'];
 

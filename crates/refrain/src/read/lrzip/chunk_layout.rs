@@ -256,7 +256,7 @@ impl LayoutReader {
 
     fn blocks(&self, header: ChunkHeader, roots: [BlockHeader; 2]) -> Result<Chunk> {
         let width = header.number_width_bytes(self.header.version, self.header.cipher.is_some());
-        let overhead = EncryptionOverhead::of(self.header.cipher.as_ref());
+        let overhead = EncryptionOverhead::for_cipher(self.header.cipher.as_ref());
         let mut walk = BlockWalk::new(self.header.version, overhead, width, roots)?;
         let base = self.next + header.length_bytes;
         let mut chunk = Chunk {
@@ -312,7 +312,8 @@ impl LayoutReader {
     /// Reads the header at `at`; also returns the offset of its block.
     fn head(&self, at: u64, width: u8) -> Result<(BlockHeader, u64)> {
         let length = BlockHeader::length_bytes(width) as u64;
-        let stored = EncryptionOverhead::of(self.header.cipher.as_ref()).stored_bytes(length);
+        let stored =
+            EncryptionOverhead::for_cipher(self.header.cipher.as_ref()).stored_bytes(length);
         let bytes = self
             .input
             .exact("the header of a block", at, stored as usize)?;

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use crate::archive_info::{self, codec_name, filters_text};
 use crate::error::{Error, Result};
+use crate::read::archive_layout::{
+    ContentExtent, EachMemberContent, ExtentOrigin, LayoutBase, StoreBlock,
+};
 use crate::read::epoch_map::{EpochMap, Origin};
-use crate::read::layout::{ContentExtent, EachMemberContent, ExtentOrigin, LayoutBase, StoreBlock};
 use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::stated_map::Piece;
