@@ -55,7 +55,6 @@ mod readiness;
 pub mod run_queue;
 pub mod stages;
 mod thread;
-pub mod timer_thread;
 pub mod trace;
 
 pub use arenas::{limit_allocator_arenas, return_large_buffers};
@@ -73,4 +72,3 @@ pub use range_lock::{RangeLock, SharedOffset};
 pub use readiness::suspend_until_readable;
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
-pub use timer_thread::TimerThread;

@@ -7,7 +7,7 @@
 //! callouts (callout(9)).
 //!
 //! The system has no thread: the callers of [`TimerSystem::expire`] drive it. `refrain-pool` does
-//! so for its workers, and has a `TimerThread` for programs without a pool.
+//! so for its workers.
 //!
 //! `README.md` explains the states, the protocols and why they are correct.
 //!

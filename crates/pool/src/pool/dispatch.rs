@@ -86,12 +86,8 @@ impl Domain {
             Placement::Idle(_) | Placement::Queue(_) => {}
         }
         // The policy's view may be old: a worker may be idle by now. See `idle_set.rs`.
-        match self.idle.claim_any(allowed) {
-            Some(cpu) => self.wake(cpu, number),
-            // A worker that queues its own flow again is about to take the first entry. It wakes
-            // the ticker itself if another one is queued then.
-            None if self.with_caller(WorkerContext::is_between_flows) == Some(true) => {}
-            None => self.start_watching(),
+        if let Some(cpu) = self.idle.claim_any(allowed) {
+            self.wake(cpu, number);
         }
     }
 
@@ -114,7 +110,24 @@ impl Domain {
         }
     }
 
-    /// Wakes a worker if it sleeps inside a join.
+    /// Has a worker look at its timers: wakes it if it sleeps, starts its thread if it has none. If
+    /// it is busy, it looks by itself, and the watcher knows when that is late.
+    pub(crate) fn remind(self: &Arc<Self>, cpu: CpuId, deadline_ns: u64) {
+        let Some(worker) = self.workers.get(cpu.index()) else {
+            return;
+        };
+        if worker.thread() == 0 && self.idle.claim(cpu) {
+            return self.wake(cpu, 0);
+        }
+        fence(Ordering::SeqCst);
+        if worker.sleeper.is_woken() {
+            self.have_watched(deadline_ns);
+        } else {
+            worker.sleeper.wake();
+        }
+    }
+
+    /// Wakes a worker if it sleeps, without giving it work.
     pub(crate) fn nudge(&self, cpu: CpuId) {
         fence(Ordering::SeqCst);
         if let Some(worker) = self.workers.get(cpu.index())
@@ -143,7 +156,7 @@ impl Domain {
     }
 
     /// Wakes a worker that the caller has claimed; starts its thread if it has none yet.
-    fn wake(self: &Arc<Self>, cpu: CpuId, flow: u32) {
+    pub(crate) fn wake(self: &Arc<Self>, cpu: CpuId, flow: u32) {
         trace::instant(EventKind::Wake, flow, || cpu.index() as u64);
         let mut claimed = Some(cpu);
         let mut took_call = false;

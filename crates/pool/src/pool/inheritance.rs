@@ -69,8 +69,7 @@ impl WorkerContext {
         self.status.requests.clear(INHERITED);
         let frame = self.frame.borrow();
         if frame.flow.is_some() {
-            self.status
-                .publish(frame.key, frame.nice, frame.slice_end_ns);
+            self.status.publish(frame.key, frame.nice);
         }
         if self.domain.kernel_class() == KernelClass::Idle {
             kernel::set_class(self.status.thread(), KernelClass::Idle);

@@ -73,7 +73,7 @@ where
     if position == 0 {
         begin_outermost(worker);
     }
-    if worker.has_request() {
+    if worker.has_request() || worker.is_join_alarm_due() {
         worker.handle_requests();
     }
     let a = a();

@@ -42,8 +42,8 @@ pub(crate) mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
-mod ticker_loop;
 mod timer_job;
+mod watch;
 mod worker;
 pub(crate) mod worker_pool;
 
@@ -53,7 +53,6 @@ pub use join::join;
 pub use profile::{Profile, WorkerProfile};
 pub use scope::{Scope, scope};
 pub use state::current::current_worker;
-pub use state::domain::{Flow, TimerJob};
-pub use state::ticker::TickerWaker;
+pub use state::domain::{Flow, TimerJob, TimerWaker};
 pub use worker::checkpoint::{Pace, checkpoint};
 pub use worker_pool::{Options, Pool};

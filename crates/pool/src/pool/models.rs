@@ -132,6 +132,39 @@ fn two_workers_lose_no_wake_up() {
     });
 }
 
+/// As in `Domain::remind` and the worker's idle loop: a worker that sleeps until its next timer is
+/// woken when an earlier one is added, or sees it before it sleeps.
+#[test]
+fn an_earlier_timer_wakes_a_worker_that_falls_asleep() {
+    loom::model(|| {
+        let small = SmallDomain::new(1);
+        let next_ns = Arc::new(AtomicUsize::new(usize::MAX));
+        let worker = {
+            let (small, next_ns) = (Arc::clone(&small), Arc::clone(&next_ns));
+            spawn(move || {
+                let sleeper = &small.sleepers[0];
+                sleeper.bind_to_current_thread();
+                while next_ns.load(Ordering::Relaxed) == usize::MAX {
+                    sleeper.prepare_to_sleep();
+                    small.idle.insert(CpuId::new(0));
+                    if next_ns.load(Ordering::Relaxed) == usize::MAX {
+                        // No time passes in the model: not woken, it would sleep forever.
+                        sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
+                    }
+                    small.idle.claim(CpuId::new(0));
+                    sleeper.cancel_sleep();
+                }
+            })
+        };
+        next_ns.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !small.sleepers[0].is_woken() {
+            small.sleepers[0].wake();
+        }
+        worker.join().unwrap();
+    });
+}
+
 /// A worker that clears a request sees what was queued before it.
 #[test]
 fn a_worker_that_acknowledges_a_request_sees_what_was_queued() {

@@ -21,7 +21,7 @@ impl Domain {
         }
         let domain = Arc::clone(self);
         let name = format!("{}-{}", self.name, cpu.index());
-        let run = move || (domain.entry_points.worker)(domain, cpu);
+        let run = move || (domain.run_worker)(domain, cpu);
         let Ok(handle) = start(&self.settings, &name, run) else {
             return false;
         };
@@ -37,34 +37,6 @@ impl Domain {
             .claim_any(&CpuMask::ALL)
             .is_some_and(|cpu| self.start_worker(cpu));
         has_started.then_some(()).ok_or(Error::ThreadUnavailable)
-    }
-
-    /// Called when there may be something for the ticker to watch. One load, unless it slept.
-    #[inline]
-    pub(crate) fn start_watching(self: &Arc<Self>) {
-        // The fence of the ticker's `stop_watching` and the ones before the calls of this function
-        // order the word with what there is to watch. The next job makes up for a lost call.
-        if !self.ticker.is_watching() {
-            self.wake_ticker();
-        }
-    }
-
-    #[cold]
-    fn wake_ticker(self: &Arc<Self>) {
-        if self.ticker.begin_watching() {
-            self.ensure_ticker();
-            self.ticker.wake();
-        }
-    }
-
-    /// Starts the ticker's thread if there is none. Without it flows still take turns, job by job;
-    /// timers do not fire.
-    pub(crate) fn ensure_ticker(self: &Arc<Self>) {
-        self.ticker.ensure_thread(|| {
-            let domain = Arc::clone(self);
-            let run = move || (domain.entry_points.ticker)(&domain);
-            start(&self.settings, "ticker", run).ok()
-        });
     }
 
     /// Closes the domain: running jobs are finished, others dropped, threads joined.
@@ -88,7 +60,6 @@ impl Domain {
                 let _ = handle.join();
             }
         }
-        self.ticker.close();
-        self.timers.drop_all();
+        self.drop_timers();
     }
 }

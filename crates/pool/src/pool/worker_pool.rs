@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use refrain_policy::topology::Topology;
 use refrain_policy::{Class, Entity, Policy, Scheme};
-use refrain_timer::{TimerId, TimerSystem, deadline_after};
+use refrain_timer::{TimerId, TimerSystem};
 
 use super::profile::Profile;
 use super::state::current::with_current;
-use super::state::domain::{Domain, DomainPlan, EntryPoints, Flow, TimerJob};
+use super::state::domain::{Domain, DomainPlan, Flow, TimerJob, TimerWaker};
 use super::state::requests::MEASURE;
-use super::state::ticker::TickerWaker;
 use super::state::turn_limit::TurnLimit;
-use super::{ticker_loop, worker};
+use super::worker;
 use crate::error::Error;
 use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
@@ -166,27 +165,23 @@ impl Pool {
     /// Submits `job` to `flow` after `delay`. [`Pool::timers`] takes the returned id, to cancel the
     /// timer.
     ///
-    /// A separate thread waits for the deadline, so timers fire on time while workers compute. The
-    /// flow then runs by the policy; if it is more urgent, on top of a job that passes a
-    /// checkpoint.
+    /// The calling worker fires it: at its next checkpoint or between two jobs, or from its sleep.
+    /// For other threads an idle worker does, or else the first. If a worker computes without
+    /// checkpoints, its timers are late by as much, unless another worker is idle. The flow then
+    /// runs by the policy; if it is more urgent, on top of a job that passes a checkpoint.
     pub fn after(
         &self,
         delay: Duration,
         flow: &Flow,
         job: impl FnOnce() + Send + 'static,
     ) -> TimerId {
-        // Among the caller's own timers, so that callers do not contend for one lock.
-        let worker = self.normal.with_caller(|worker| worker.cpu.index());
-        let deadline_ns = deadline_after(self.now_ns(), delay);
-        self.timers()
-            .add(worker.unwrap_or(0), deadline_ns, TimerJob::new(flow, job))
+        self.normal.add_timer(delay, TimerJob::new(flow, job))
     }
 
     /// The timers of the pool: for absolute deadlines ([`Pool::now_ns`]), cancelling, moving, and
     /// atomic batches. Dropped with the pool.
-    pub fn timers(&self) -> &TimerSystem<TimerJob, TickerWaker> {
-        self.normal.ensure_ticker();
-        &self.normal.timers.system
+    pub fn timers(&self) -> &TimerSystem<TimerJob, TimerWaker> {
+        &self.normal.timers
     }
 
     /// The counters of all workers so far.
@@ -218,10 +213,7 @@ fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -
         policy: options.policy.clone(),
         settings,
         spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),
-        entry_points: EntryPoints {
-            worker: worker::run_loop::run,
-            ticker: ticker_loop::run,
-        },
+        run_worker: worker::run_loop::run,
     });
     if options.measures_gaps {
         for worker in &domain.workers {

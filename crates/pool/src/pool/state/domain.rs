@@ -26,19 +26,18 @@
 //! to fewer workers than the domain has ([`TurnLimit`]).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use refrain_policy::topology::{CpuId, StripeId, Topology};
 use refrain_policy::{Entity, Ledger, Policy, Scheme};
-use refrain_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use refrain_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain_sync::clock::RealClock;
 use refrain_sync::{Mutex, ShortLock};
+use refrain_timer::TimerSystem;
 
 use super::idle_set::IdleSet;
 use super::shared_tasks::SharedTasks;
-use super::ticker::Ticker;
-use super::timers::Timers;
 use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
@@ -55,15 +54,14 @@ pub(crate) struct Domain {
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<WorkerStatus>>,
     pub(crate) idle: IdleSet,
-    pub(crate) ticker: Arc<Ticker>,
-    pub(crate) timers: Timers<TimerJob>,
-    /// How many joiners sleep until another worker shares a task of their flow.
-    pub(crate) sleeping_joiners: AtomicU32,
+    pub(crate) timers: TimerSystem<TimerJob, TimerWaker>,
+    /// When the watcher looks at the others by itself (`../watch.rs`).
+    pub(crate) watch_ns: AtomicU64,
     /// The longest spin of an idle worker before it parks.
     pub(crate) spin_ns: u64,
     pub(crate) machine: MachineLoad,
     pub(crate) threads: Mutex<WorkerThreads>,
-    pub(crate) entry_points: EntryPoints,
+    pub(crate) run_worker: RunWorker,
     pub(crate) name: &'static str,
     pub(crate) settings: ThreadSettings,
     clock: RealClock,
@@ -80,11 +78,10 @@ pub(crate) struct WorkerThreads {
 
 /// What the threads of a domain run. Passed to the domain when it is made, since that code is built
 /// on the domain.
-#[derive(Clone, Copy)]
-pub(crate) struct EntryPoints {
-    pub(crate) worker: fn(Arc<Domain>, CpuId),
-    pub(crate) ticker: fn(&Domain),
-}
+pub(crate) type RunWorker = fn(Arc<Domain>, CpuId);
+
+/// Wakes a worker of the domain when a timer is added that is earlier than its others.
+pub struct TimerWaker(pub(crate) Weak<Domain>);
 
 pub(crate) struct DomainPlan {
     pub(crate) name: &'static str,
@@ -92,16 +89,15 @@ pub(crate) struct DomainPlan {
     pub(crate) policy: Scheme,
     pub(crate) settings: ThreadSettings,
     pub(crate) spin_ns: u64,
-    pub(crate) entry_points: EntryPoints,
+    pub(crate) run_worker: RunWorker,
 }
 
 impl Domain {
     pub(crate) fn new(plan: DomainPlan) -> Arc<Domain> {
         let workers = plan.topology.len();
-        let ticker = Arc::<Ticker>::default();
         let stripe_of = plan.topology.stripes(plan.policy.sharing());
         let stripes = stripe_of.iter().map(|stripe| stripe.index() + 1).max();
-        Arc::new(Domain {
+        Arc::new_cyclic(|this| Domain {
             ledger: plan.policy.ledger(workers),
             stripes: (0..stripes.unwrap_or(1))
                 .map(|_| RunQueue::default())
@@ -111,16 +107,15 @@ impl Domain {
                 .map(|_| Arc::new(WorkerStatus::new()))
                 .collect(),
             idle: IdleSet::full(workers),
-            timers: Timers::new(workers, &ticker),
-            ticker,
-            sleeping_joiners: AtomicU32::new(0),
+            timers: TimerSystem::new(workers, TimerWaker(Weak::clone(this))),
+            watch_ns: AtomicU64::new(u64::MAX),
             spin_ns: plan.spin_ns,
             machine: MachineLoad::default(),
             threads: Mutex::new(WorkerThreads {
                 handles: Vec::new(),
                 has_started: vec![false; workers],
             }),
-            entry_points: plan.entry_points,
+            run_worker: plan.run_worker,
             name: plan.name,
             settings: plan.settings,
             clock: RealClock::new(),
@@ -144,17 +139,6 @@ impl Domain {
 
     pub(crate) fn begin_closing(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether a worker, or a joiner in one, has nothing to do.
-    pub(crate) fn has_idle_helper(&self) -> bool {
-        !self.idle.is_empty() || self.sleeping_joiners.load(Ordering::Relaxed) > 0
-    }
-
-    /// Whether any worker joins, and so may have forks to share.
-    pub(crate) fn is_forking(&self) -> bool {
-        let mut workers = self.workers.iter();
-        workers.any(|worker| worker.is_forking.load(Ordering::Relaxed))
     }
 
     pub(crate) fn has_waiting(&self) -> bool {

@@ -10,8 +10,6 @@ pub(crate) mod lock_owner;
 pub(crate) mod next_flow;
 pub(crate) mod requests;
 pub(crate) mod shared_tasks;
-pub(crate) mod ticker;
-pub(crate) mod timers;
 pub(crate) mod turn_limit;
 pub(crate) mod view;
 pub(crate) mod worker_status;

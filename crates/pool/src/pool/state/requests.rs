@@ -4,14 +4,12 @@ use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A flow that precedes the running one was queued for this worker.
 pub(crate) const PREEMPT: u32 = 1 << 0;
-/// The running flow has used its slice and other flows are queued.
-pub(crate) const SLICE_OVER: u32 = 1 << 1;
 /// A worker is idle: share a fork.
-pub(crate) const HEARTBEAT: u32 = 1 << 2;
+pub(crate) const HEARTBEAT: u32 = 1 << 1;
 /// A thread waits for a lock that this worker holds; the worker has inherited its priority.
-pub(crate) const INHERITED: u32 = 1 << 3;
+pub(crate) const INHERITED: u32 = 1 << 2;
 /// Every gap between checkpoints is measured. Never cleared.
-pub(crate) const MEASURE: u32 = 1 << 4;
+pub(crate) const MEASURE: u32 = 1 << 3;
 
 /// The requests to one worker. Aligned to two cache lines, since processors fetch lines in pairs.
 ///
@@ -73,9 +71,8 @@ mod tests {
         assert_eq!(requests.bits(), 0);
         requests.request(PREEMPT, 5);
         requests.request(PREEMPT, 9);
-        requests.request(SLICE_OVER, 11);
-        assert_eq!(requests.bits(), PREEMPT | SLICE_OVER);
-        assert_eq!(requests.acknowledge(PREEMPT | SLICE_OVER), Some(5));
+        assert_eq!(requests.bits(), PREEMPT);
+        assert_eq!(requests.acknowledge(PREEMPT), Some(5));
         assert_eq!(requests.bits(), 0);
         assert_eq!(requests.acknowledge(PREEMPT), None);
     }

@@ -52,8 +52,6 @@ pub(crate) struct WorkerStatus {
     pub(crate) sleeper: Sleeper,
     running: AtomicU64,
     running_nice: AtomicU32,
-    /// When the slice of the running flow ends; `u64::MAX` when its end needs no request.
-    pub(crate) slice_end_ns: AtomicU64,
     pub(crate) is_forking: AtomicBool,
     pub(crate) kernel_thread: AtomicU32,
     pub(crate) counters: Counters,
@@ -64,7 +62,7 @@ pub(crate) struct WorkerStatus {
 impl WorkerStatus {
     pub(crate) fn new() -> WorkerStatus {
         let worker = WorkerStatus::default();
-        worker.publish(Key::NONE, Nice::default(), u64::MAX);
+        worker.publish(Key::NONE, Nice::default());
         worker
     }
 
@@ -77,11 +75,10 @@ impl WorkerStatus {
         Nice::new(self.running_nice.load(Ordering::Relaxed) as i32 + Nice::MIN.value())
     }
 
-    pub(crate) fn publish(&self, key: Key, nice: Nice, slice_end_ns: u64) {
+    pub(crate) fn publish(&self, key: Key, nice: Nice) {
         self.running.store(key.bits(), Ordering::Relaxed);
         self.running_nice
             .store(nice.index() as u32, Ordering::Relaxed);
-        self.slice_end_ns.store(slice_end_ns, Ordering::Relaxed);
     }
 
     /// Its thread in the kernel; 0 before the thread runs.

@@ -6,14 +6,11 @@ use std::fs;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 
-use refrain_sync::clock::RealClock;
-use refrain_timer::Expired;
-
 use super::*;
 use crate::pool::state::current::current_worker;
 use crate::thread::class::KernelClass;
 use crate::thread::kernel;
-use crate::{Lane, SignalDelivery, TimerThread, crew, start_detached};
+use crate::{Lane, SignalDelivery, crew, start_detached};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ThreadState {
@@ -99,23 +96,6 @@ fn start_everything(pool: &Pool, record: &(impl Fn() + Clone + Send + Sync + 'st
     }
     (0..2).for_each(|_| receiver.recv().unwrap());
 
-    // The ticker: its state is read from outside, since it runs no foreign code.
-    let fired = sender.clone();
-    pool.after(Duration::from_millis(1), &urgent(pool), move || {
-        fired.send(()).unwrap()
-    });
-    receiver.recv().unwrap();
-
-    let record_timer = record.clone();
-    let fired = Mutex::new(sender.clone());
-    let sink = move |_: usize, _: Expired<()>| {
-        record_timer();
-        fired.lock().unwrap().send(()).unwrap();
-    };
-    let timers = TimerThread::start(Arc::new(RealClock::new()), sink).unwrap();
-    timers.add_after(Duration::ZERO, ());
-    receiver.recv().unwrap();
-
     for (name, signals) in [
         ("detached", SignalDelivery::OwnFaults),
         ("handler", SignalDelivery::All),
@@ -132,19 +112,6 @@ fn start_everything(pool: &Pool, record: &(impl Fn() + Clone + Send + Sync + 'st
         crew.submit(Lane::Input, record.clone());
         crew.next().unwrap().unwrap();
     });
-}
-
-fn tasks_named(name: &str) -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap();
-    let mut found = Vec::new();
-    for task in tasks {
-        let task = task.unwrap().file_name().into_string().unwrap();
-        let comm = fs::read_to_string(format!("/proc/self/task/{task}/comm"));
-        if comm.is_ok_and(|comm| comm.trim() == name) {
-            found.push(task);
-        }
-    }
-    found
 }
 
 #[test]
@@ -169,7 +136,7 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         .map(|name| name.replace("idle-1", "idle-0"))
         .collect();
     let expected = [
-        "detached", "handler", "idle-0", "input", "timers", "worker-0", "worker-1",
+        "detached", "handler", "idle-0", "input", "worker-0", "worker-1",
     ];
     assert_eq!(names, expected);
     for (name, state) in states.iter() {
@@ -182,17 +149,9 @@ fn threads_started_by_an_idle_job_have_the_state_of_the_process() {
         assert_eq!(state.blocked & SENT_TO_PROCESSES, expected, "{name}");
         assert_eq!(state.blocked & FAULTS, 0, "{name}");
     }
-    // Other tests run pools too, some in the background. At least one ticker, this pool's, is
-    // normal.
-    let tickers = tasks_named("ticker");
-    let is_normal = |task: &String| {
-        let state = state_of(task);
-        state.policy == OTHER && state.processors == process.processors
-    };
-    assert!(tickers.iter().any(is_normal), "{tickers:?}");
 }
 
-/// How late timers fire whose thread was started by a job of the idle class, while other threads
+/// How late timers fire whose first was added by a job of the idle class, while other threads
 /// compute on every processor. Prints quantiles.
 #[test]
 #[ignore = "a measurement"]

@@ -55,6 +55,62 @@ fn a_timer_fires_while_the_only_worker_computes() {
     assert_eq!(computing.wait(), Ok(()));
 }
 
+/// The worker has a timer and computes without checkpoints until it has fired, which only the other
+/// worker can bring about.
+#[test]
+fn an_idle_worker_fires_the_late_timer_of_a_busy_one() {
+    let pool = Arc::new(pool(2));
+    let flow = urgent(&pool);
+    for is_asleep in [false, true] {
+        let (inner, target) = (Arc::clone(&pool), flow.clone());
+        let fired = Arc::new(AtomicU32::new(0));
+        let busy = normal(&pool).spawn(move || {
+            if is_asleep {
+                std::thread::sleep(Duration::from_millis(5)); // The other one sleeps by now.
+            }
+            let fires = Arc::clone(&fired);
+            inner.after(Duration::from_millis(1), &target, move || {
+                fires.fetch_add(1, SeqCst);
+            });
+            eventually(|| fired.load(SeqCst) == 1);
+        });
+        assert_eq!(busy.wait(), Ok(()));
+    }
+}
+
+#[test]
+fn a_timer_of_a_worker_without_a_thread_starts_it() {
+    let pool = pool(3);
+    let flow = normal(&pool);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let job = TimerJob::new(&flow, move || sender.send(()).unwrap());
+    pool.timers().add(2, pool.now_ns() + 1_000_000, job);
+    receiver.recv().unwrap();
+    assert_ne!(pool.normal.workers[2].thread(), 0);
+    assert_eq!(pool.normal.workers[1].thread(), 0);
+}
+
+/// A pending timer alone keeps nobody awake.
+#[test]
+fn a_pool_that_waits_for_a_far_timer_sleeps() {
+    let pool = pool(2);
+    let flow = normal(&pool);
+    pool.after(Duration::from_secs(3600), &flow, || {});
+    flow.run(|| join(|| (), || ())).unwrap();
+    let sleeps = || {
+        let workers = pool.normal.workers.iter();
+        let counts = workers.map(|worker| worker.sleeper.wake_counts());
+        counts
+            .map(|count| count.awake + count.parked + count.by_time)
+            .sum::<u64>()
+    };
+    eventually(|| {
+        let before = sleeps();
+        std::thread::sleep(Duration::from_millis(20));
+        sleeps() == before
+    });
+}
+
 #[test]
 fn a_cancelled_timer_does_not_fire_and_is_freed() {
     let pool = pool(1);

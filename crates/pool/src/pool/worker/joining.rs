@@ -24,6 +24,7 @@ impl WorkerContext {
     /// Waits until `is_done`. While waiting, runs the shared tasks of the flow, and nothing else
     /// except more urgent flows.
     pub(crate) fn wait_for(&self, flow: &Flow, is_done: impl Fn() -> bool) {
+        let domain = &self.domain;
         let (tasks, sleeper) = (&flow.shared.tasks, &self.status.sleeper);
         let must_look = || is_done() || !tasks.is_empty() || self.has_request_for_joiner();
         while !is_done() {
@@ -36,17 +37,17 @@ impl WorkerContext {
             } else if !spin_until(must_look) {
                 // As in `idle_set.rs`, with the flow's list of joiners instead of the idle set.
                 sleeper.prepare_to_sleep();
-                self.domain.sleeping_joiners.fetch_add(1, Ordering::SeqCst);
                 tasks.add_joiner(self.cpu);
                 fence(Ordering::SeqCst);
                 if !must_look() {
-                    self.domain.start_watching();
+                    let until_ns = self.next_heartbeat_ns().min(self.own_timer_ns());
                     // It has spun already.
-                    sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
+                    sleeper.sleep(SpinLimits::default(), until_ns, || domain.now_ns());
                 }
                 tasks.remove_joiner(self.cpu);
-                self.domain.sleeping_joiners.fetch_sub(1, Ordering::SeqCst);
                 sleeper.cancel_sleep();
+                self.fire_own_timers(self.read_clock());
+                self.beat();
             }
         }
     }

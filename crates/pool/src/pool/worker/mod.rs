@@ -1,10 +1,11 @@
 //! What a worker does: takes flows and runs their jobs, also on top of a preempted job.
 //!
 //! Each file is an `impl` of [`WorkerContext`](super::state::context::WorkerContext), from low to
-//! high: `turn` runs one flow until it stops; `sharing` offers forks and scope jobs to other
-//! workers; `checkpoint` handles requests, `joining` waits for shared tasks, `run_loop` is the
-//! thread.
+//! high: `alarm` looks at timers and slices when time has passed; `turn` runs one flow until it
+//! stops; `sharing` offers forks and scope jobs to other workers; `checkpoint` handles requests,
+//! `joining` waits for shared tasks, `run_loop` is the thread.
 
+mod alarm;
 pub(super) mod checkpoint;
 mod joining;
 pub(super) mod run_loop;

@@ -13,13 +13,14 @@ use crate::idle::WakeReason;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current;
 use crate::pool::state::domain::Domain;
-use crate::pool::state::requests::{MEASURE, PREEMPT, SLICE_OVER};
+use crate::pool::state::requests::{MEASURE, PREEMPT};
 use crate::pool::worker::turn::NextRun;
 use crate::thread::kernel;
 
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
     let status = Arc::clone(&domain.workers[cpu.index()]);
     let thread = kernel::this_thread();
+    kernel::set_exact_wakeups();
     status.sleeper.bind_to_current_thread();
     // 0 means "no thread"; where threads have no numbers any other number will do.
     status
@@ -34,11 +35,12 @@ impl WorkerContext {
             self.read_clock();
             while !self.domain.is_closing() {
                 if self.has_request() {
-                    self.status.requests.clear(PREEMPT | SLICE_OVER);
+                    self.status.requests.clear(PREEMPT);
                 }
                 if self.is_next_first() {
                     self.run(NextRun::HandedOver);
                 } else if let Some(entry) = self.take(None) {
+                    self.hand_on_watch();
                     self.run(NextRun::Queued(entry));
                 } else {
                     self.idle();
@@ -54,29 +56,31 @@ impl WorkerContext {
         self.count_cpu_time();
         self.charge_all();
         self.handles.clear();
+        self.status.is_forking.store(false, Ordering::Relaxed);
+        self.begin_idling();
         sleeper.prepare_to_sleep();
         domain.idle.insert(self.cpu);
-        if domain.is_forking() {
-            domain.start_watching();
-        }
         let view = domain.view_at(self.last_ns());
         let found = domain.take(self.cpu, None, None, &view);
         if found.is_none() && !domain.is_closing() {
             let limits = self.spin_limits();
             let traced_from_ns = trace::begin();
-            let is_parked =
-                sleeper.sleep(limits, u64::MAX, || domain.now_ns()) == WakeReason::Parked;
+            let reason = sleeper.sleep(limits, self.sleep_until(), || domain.now_ns());
+            let is_parked = reason == WakeReason::Parked;
             self.status.counters.parks.add(is_parked.into());
             if let Some(start_ns) = traced_from_ns {
                 trace::span(EventKind::Idle, "", start_ns, is_parked.into());
             }
-            self.spin_policy.borrow_mut().record_wake(self.read_clock());
+            if reason != WakeReason::TimedOut {
+                self.spin_policy.borrow_mut().record_wake(self.read_clock());
+            }
         }
         domain.idle.claim(self.cpu);
         sleeper.cancel_sleep();
-        self.read_clock();
+        self.look_around(self.read_clock());
         if let Some(entry) = found {
             domain.pass_on();
+            self.hand_on_watch();
             self.run(NextRun::Queued(entry));
         }
     }

@@ -19,16 +19,13 @@ impl WorkerContext {
         }
     }
 
-    /// Announces tasks for other workers: while a worker is idle, the ticker sends heartbeats to
-    /// this one.
+    /// Announces tasks for other workers: while a worker is idle, it sends heartbeats to this one.
     pub(crate) fn begin_forking(&self) {
         self.status.is_forking.store(true, Ordering::Relaxed);
         // Either this worker sees the idle one, or the worker that becomes idle (`run_loop.rs`)
         // sees that this one forks.
         fence(Ordering::SeqCst);
-        if self.domain.has_idle_helper() {
-            self.domain.start_watching();
-        }
+        self.domain.wake_watcher();
     }
 
     /// A heartbeat: shares the oldest fork of this worker.

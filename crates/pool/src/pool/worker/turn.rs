@@ -11,7 +11,7 @@ use refrain_trace::TurnEnd;
 use crate::pool::job::{JobBody, JobError, Step, catch};
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::domain::{Flow, FlowState, QueueEntry};
-use crate::pool::state::requests::{PREEMPT, SLICE_OVER};
+use crate::pool::state::requests::PREEMPT;
 use crate::pool::state::view::View;
 
 pub(super) enum NextRun {
@@ -37,7 +37,8 @@ impl WorkerContext {
         // A separate case, because setting nothing aside costs as much as setting a flow aside.
         if self.is_between_flows() {
             self.run_alone(next);
-            return self.status.publish(Key::NONE, Nice::default(), u64::MAX);
+            self.look_ns.set(u64::MAX);
+            return self.status.publish(Key::NONE, Nice::default());
         }
         let below = self.frame.take();
         let forks = self.forks.set_aside();
@@ -49,8 +50,8 @@ impl WorkerContext {
         self.run_alone(next);
         self.counted.replace(counted);
         self.forks.bring_back(forks);
-        self.status
-            .publish(below.key, below.nice, below.slice_end_ns);
+        self.status.publish(below.key, below.nice);
+        self.look_ns.set(below.slice_end_ns);
         self.frame.replace(below);
     }
 
@@ -65,7 +66,8 @@ impl WorkerContext {
     fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
         let now_ns = self.last_ns();
         let slice_end_ns = now_ns.saturating_add(slice_ns);
-        self.status.publish(key, nice, slice_end_ns);
+        self.status.publish(key, nice);
+        self.look_ns.set(slice_end_ns);
         self.passed_ns.set(now_ns);
         let mut frame = self.frame.borrow_mut();
         frame.flow = Some(flow);
@@ -74,10 +76,6 @@ impl WorkerContext {
         frame.slice_end_ns = slice_end_ns;
         frame.started_ns = now_ns;
         frame.nested_ns = 0;
-        drop(frame);
-        if self.domain.has_waiting() {
-            self.domain.start_watching();
-        }
     }
 
     fn run_flow(&self, flow: Flow) {
@@ -200,6 +198,8 @@ impl WorkerContext {
     fn after_job(&self, unfinished: Option<JobBody>) -> AfterJob {
         let domain = &self.domain;
         let view = domain.view_at(self.read_clock());
+        self.fire_own_timers(view.now_ns);
+        self.fire_late_timers(view.now_ns);
         let Some(flow) = self.frame.borrow_mut().flow.take() else {
             return AfterJob::Ended(Stop::Blocked);
         };
@@ -301,8 +301,8 @@ impl WorkerContext {
             return Some(Stop::Expired);
         }
         let requests = &self.status.requests;
-        if requests.bits() & (PREEMPT | SLICE_OVER) != 0 {
-            self.acknowledge(PREEMPT | SLICE_OVER, now_ns);
+        if requests.bits() & PREEMPT != 0 {
+            self.acknowledge(PREEMPT, now_ns);
             if self.domain.is_preceded(frame.key) {
                 return Some(Stop::Preempted);
             }

@@ -1,0 +1,153 @@
+//! What a worker looks at when time has passed: its timers, the end of a slice, and while it has
+//! nothing to do the other workers.
+
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
+use refrain_timer::NEVER_NS;
+
+use crate::held_locks::locks_held;
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::requests::PREEMPT;
+use crate::pool::watch::{HEARTBEAT_NS, LATE_NS};
+use crate::thread::kernel;
+
+/// The distance of looks for waiting flows after the end of a slice.
+const LOOK_NS: u64 = 500_000;
+const JOINS_PER_LOOK: u32 = 16;
+/// Heartbeats that are not followed come less often, down to one in 2^3 of them.
+const UNFOLLOWED_MAX: u32 = 3;
+/// The slice that a worker with timers requests from the kernel: short enough to run before
+/// computing threads when it wakes.
+const SLICE_NS: u64 = 100_000;
+/// Requests the kernel's own slice.
+const SLICE_DEFAULT: u64 = 0;
+
+impl WorkerContext {
+    /// Whether time has come to look: one reading of the clock, and a comparison.
+    #[inline]
+    pub(crate) fn is_alarm_due(&self) -> bool {
+        self.read_clock() >= self.own_timer_ns().min(self.look_ns.get())
+    }
+
+    /// The same for a join, which may be much shorter than a reading of the clock: one in 16 looks.
+    #[inline]
+    pub(crate) fn is_join_alarm_due(&self) -> bool {
+        let joins = self.joins.get().wrapping_add(1);
+        self.joins.set(joins);
+        joins.is_multiple_of(JOINS_PER_LOOK) && self.is_alarm_due()
+    }
+
+    /// Fires the timers of this worker that are due. While the caller holds a lock it may hold
+    /// that of the timers, so they wait.
+    #[inline]
+    pub(crate) fn fire_own_timers(&self, now_ns: u64) {
+        if self.own_timer_ns() <= now_ns
+            && locks_held() == 0
+            && self.domain.fire_timers(self.cpu, now_ns) > 0
+        {
+            // The policy may have chosen another worker, but this one is here, and may be sooner.
+            self.status.requests.set(PREEMPT);
+        }
+    }
+
+    /// Fires timers of others that are late: between two jobs and while idle, not more often than
+    /// one can become late.
+    #[inline]
+    pub(super) fn fire_late_timers(&self, now_ns: u64) {
+        if now_ns < self.others_ns.get() {
+            return;
+        }
+        self.others_ns.set(now_ns.saturating_add(LATE_NS));
+        if self.domain.fire_late_timers(self.cpu, now_ns) {
+            self.status.requests.set(PREEMPT);
+        }
+    }
+
+    /// Whether the flow that runs should make room: its slice is over and others wait.
+    pub(super) fn is_slice_over(&self, now_ns: u64) -> bool {
+        if now_ns < self.look_ns.get() {
+            return false;
+        }
+        self.look_ns.set(now_ns.saturating_add(LOOK_NS));
+        self.domain.has_waiting()
+    }
+
+    /// Before the worker enters the idle ones: from then on it may be taken for the watcher.
+    pub(super) fn begin_idling(&self) {
+        self.was_idle.set(true);
+        self.watches.set(true);
+        // Whoever gives the watcher something to watch sees this, or the watcher sees what it is.
+        self.domain.watch_ns.store(NEVER_NS, Ordering::Relaxed);
+    }
+
+    /// Until when an idle worker sleeps: until its next timer; the watcher also until it has to do
+    /// something for others.
+    pub(super) fn sleep_until(&self) -> u64 {
+        let own_ns = self.own_timer_ns();
+        self.shorten_kernel_slice(own_ns != NEVER_NS);
+        if !self.domain.is_watcher(self.cpu) {
+            self.watches.set(false);
+            return own_ns;
+        }
+        let mut until_ns = own_ns.min(self.domain.late_ns(self.cpu));
+        if self.domain.is_forking() {
+            until_ns = until_ns.min(self.next_heartbeat_ns());
+        }
+        self.domain.watch_ns.store(until_ns, Ordering::Relaxed);
+        until_ns
+    }
+
+    /// Looks at what may be due after a sleep.
+    pub(super) fn look_around(&self, now_ns: u64) {
+        self.fire_own_timers(now_ns);
+        if self.watches.get() {
+            self.others_ns.set(0);
+            self.beat();
+        }
+        self.fire_late_timers(now_ns);
+    }
+
+    /// Called before the worker runs a flow. If it was idle, it can no longer sleep until its own
+    /// timers nor watch others.
+    pub(super) fn hand_on_watch(&self) {
+        if !self.was_idle.take() {
+            return;
+        }
+        let domain = &self.domain;
+        if self.watches.take() {
+            domain.watch_ns.store(NEVER_NS, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        if domain.is_forking() {
+            return domain.wake_watcher();
+        }
+        let next_ns = self.own_timer_ns().min(domain.late_ns(self.cpu));
+        if next_ns != NEVER_NS {
+            domain.have_watched(next_ns);
+        }
+    }
+
+    #[inline]
+    pub(super) fn own_timer_ns(&self) -> u64 {
+        self.domain.timers.next_ns(self.cpu.index())
+    }
+
+    /// When a worker that waits for others should ask them again to share forks.
+    pub(super) fn next_heartbeat_ns(&self) -> u64 {
+        self.last_ns() + (HEARTBEAT_NS << self.unfollowed.get())
+    }
+
+    /// Sends heartbeats, if any worker joins.
+    pub(super) fn beat(&self) {
+        let is_quiet = self.domain.is_forking() && !self.domain.send_heartbeats();
+        let unfollowed = (self.unfollowed.get() + 1).min(UNFOLLOWED_MAX);
+        self.unfollowed.set(if is_quiet { unfollowed } else { 0 });
+    }
+
+    /// Two system calls for a change, so only when the worker is about to sleep.
+    fn shorten_kernel_slice(&self, is_short: bool) {
+        if self.has_short_slice.replace(is_short) != is_short {
+            kernel::shorten_slice(if is_short { SLICE_NS } else { SLICE_DEFAULT });
+        }
+    }
+}
