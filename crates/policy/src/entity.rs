@@ -198,9 +198,4 @@ impl Entity {
     pub fn inherit(&mut self, waiting: Key) {
         self.inherited = self.inherited.min(waiting);
     }
-
-    /// Ends priority inheritance.
-    pub fn clear_inherited(&mut self) {
-        self.inherited = Key::NONE;
-    }
 }

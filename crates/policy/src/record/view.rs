@@ -158,80 +158,53 @@ impl<'a> ReplayView<'a> {
     }
 }
 
+/// The answer of the next recorded query, if it is this one with the same arguments.
+macro_rules! answer {
+    ($view:ident, $query:pat $(if $same:expr)? => $answer:ident, else $default:expr) => {
+        $view.answer(
+            |query| match query {
+                $query $(if $same)? => Some($answer),
+                _ => None,
+            },
+            $default,
+        )
+    };
+}
+
 impl View for ReplayView<'_> {
     fn now_ns(&self) -> u64 {
-        self.answer(
-            |query| {
-                if let Query::Now(time) = query { Some(time) } else { None }
-            },
-            0,
-        )
+        answer!(self, Query::Now(time) => time, else 0)
     }
     fn topology(&self) -> &Topology {
         self.topology
     }
     fn idle(&self) -> CpuMask {
-        let matches = |query| {
-            if let Query::Idle(mask) = query { Some(mask) } else { None }
-        };
-        self.answer(matches, CpuMask::EMPTY)
+        answer!(self, Query::Idle(mask) => mask, else CpuMask::EMPTY)
     }
     fn running(&self, cpu: CpuId) -> Key {
-        let matches = |query| match query {
-            Query::Running(then, key) if then == cpu => Some(key),
-            _ => None,
-        };
-        self.answer(matches, Key::NONE)
+        answer!(self, Query::Running(then, key) if then == cpu => key, else Key::NONE)
     }
     fn running_nice(&self, cpu: CpuId) -> Nice {
-        let matches = |query| match query {
-            Query::RunningNice(then, nice) if then == cpu => Some(nice),
-            _ => None,
-        };
-        self.answer(matches, Nice::default())
+        answer!(self, Query::RunningNice(then, nice) if then == cpu => nice, else Nice::default())
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
-        let matches = |query| match query {
-            Query::IsScaledDown(then, is) if then == cpu => Some(is),
-            _ => None,
-        };
-        self.answer(matches, false)
+        answer!(self, Query::IsScaledDown(then, is) if then == cpu => is, else false)
     }
     fn stripes(&self) -> usize {
-        self.answer(
-            |query| {
-                if let Query::Stripes(count) = query { Some(count) } else { None }
-            },
-            1,
-        )
+        answer!(self, Query::Stripes(count) => count, else 1)
     }
     fn stripe_of(&self, cpu: CpuId) -> StripeId {
-        let matches = |query| match query {
-            Query::StripeOf(then, stripe) if then == cpu => Some(stripe),
-            _ => None,
-        };
-        self.answer(matches, StripeId::default())
+        let default = StripeId::default();
+        answer!(self, Query::StripeOf(then, stripe) if then == cpu => stripe, else default)
     }
     fn best_key(&self, stripe: StripeId) -> Key {
-        let matches = |query| match query {
-            Query::BestKey(then, key) if then == stripe => Some(key),
-            _ => None,
-        };
-        self.answer(matches, Key::NONE)
+        answer!(self, Query::BestKey(then, key) if then == stripe => key, else Key::NONE)
     }
     fn queued(&self, stripe: StripeId) -> usize {
-        let matches = |query| match query {
-            Query::Queued(then, length) if then == stripe => Some(length),
-            _ => None,
-        };
-        self.answer(matches, 0)
+        answer!(self, Query::Queued(then, length) if then == stripe => length, else 0)
     }
     fn queued_score(&self, stripe: StripeId) -> u64 {
-        let matches = |query| match query {
-            Query::QueuedScore(then, sum) if then == stripe => Some(sum),
-            _ => None,
-        };
-        self.answer(matches, 0)
+        answer!(self, Query::QueuedScore(then, sum) if then == stripe => sum, else 0)
     }
     fn ledger(&self) -> &Ledger {
         self.has_diverged.set(true);
@@ -245,32 +218,17 @@ impl View for ReplayView<'_> {
         })
     }
     fn frontier_ns(&self, tenant: TenantId, class: Class) -> u64 {
-        let matches = |query| match query {
-            Query::Frontier(whose, which, time) if (whose, which) == (tenant, class) => Some(time),
-            _ => None,
-        };
-        self.answer(matches, 0)
+        let same = |whose, which| (whose, which) == (tenant, class);
+        answer!(self, Query::Frontier(whose, which, time) if same(whose, which) => time, else 0)
     }
     fn tenant_time_ns(&self, tenant: TenantId, class: Class) -> u64 {
-        let matches = |query| match query {
-            Query::TenantTime(whose, which, time) if (whose, which) == (tenant, class) => {
-                Some(time)
-            }
-            _ => None,
-        };
-        self.answer(matches, 0)
+        let same = |whose, which| (whose, which) == (tenant, class);
+        answer!(self, Query::TenantTime(whose, which, time) if same(whose, which) => time, else 0)
     }
     fn running_flows(&self, tenant: TenantId) -> u32 {
-        let matches = |query| match query {
-            Query::RunningFlows(whose, count) if whose == tenant => Some(count),
-            _ => None,
-        };
-        self.answer(matches, 0)
+        answer!(self, Query::RunningFlows(whose, count) if whose == tenant => count, else 0)
     }
     fn is_iso_refractory(&self) -> bool {
-        let matches = |query| {
-            if let Query::IsIsoRefractory(is) = query { Some(is) } else { None }
-        };
-        self.answer(matches, false)
+        answer!(self, Query::IsIsoRefractory(is) => is, else false)
     }
 }

@@ -113,11 +113,6 @@ impl CpuMask {
         self.without(other).is_empty()
     }
 
-    /// Whether the sets have no CPU in common.
-    pub fn is_disjoint_from(&self, other: &CpuMask) -> bool {
-        self.and(other).is_empty()
-    }
-
     /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + use<> {
         let words = self.words;
@@ -197,7 +192,6 @@ mod tests {
             prop_assert_eq!(a.or(&b), mask_of(&(&left | &right)));
             prop_assert_eq!(a.without(&b), mask_of(&(&left - &right)));
             prop_assert_eq!(a.is_subset_of(&b), left.is_subset(&right));
-            prop_assert_eq!(a.is_disjoint_from(&b), left.is_disjoint(&right));
         }
     }
 
