@@ -2,6 +2,12 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use refrain_policy::{Class, Entity, Latency};
+use refrain_pool::install;
+use refrain_pool::pool::{Options, Pool};
 
 use crate::args::Verb;
 use crate::exit::Exit;
@@ -50,7 +56,29 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     }
     let (run, verb) = (arguments.run, arguments.verb);
     let facts = profile::Facts::new(&words, &verb);
-    profile::measure(&run, name.text(), &facts, || run_verb(verb, &session))
+    let latency = run.latency;
+    profile::measure(&run, name.text(), &facts, || match latency {
+        None => run_verb(verb, &session),
+        Some(latnice) => run_with_latency(latnice, verb, &session),
+    })
+}
+
+/// Runs a verb whose work is of this latency class, in a pool with a worker for each processor.
+fn run_with_latency(latnice: u8, verb: Verb, session: &Session) -> Exit {
+    let workers = available_parallelism().map_or(1, usize::from);
+    match Pool::start(Options::with_workers(workers)) {
+        Ok(pool) => {
+            let entity = Entity::new(Class::Normal).with_latency(Latency::from_latnice(latnice));
+            install(&Arc::new(pool), entity, || run_verb(verb, session))
+        }
+        Err(error) => {
+            messages::tell(
+                session.program,
+                &format!("{error}: --latency has no effect"),
+            );
+            run_verb(verb, session)
+        }
+    }
 }
 
 /// Whether a verb uses large tables and threads that share locks, which the machine's profile

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, value_parser};
 
 /// Options of the whole run.
 #[derive(Debug, Clone, Default, Args)]
@@ -40,6 +40,17 @@ pub struct RunArgs {
     /// scheduling classes)
     #[arg(long, global = true, help_heading = "Resources")]
     pub background: bool,
+    /// How soon the work of this run gets a processor beside other work of the same process: 0
+    /// (insensitive to latency), 1 (default), 2 (sensitive) or 3 (exquisitely sensitive)
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Resources",
+        value_name = "CLASS",
+        value_parser = value_parser!(u8).range(0..=3),
+        conflicts_with = "background"
+    )]
+    pub latency: Option<u8>,
 }
 
 impl RunArgs {

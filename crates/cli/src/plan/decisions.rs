@@ -44,6 +44,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ),
     ("*", "trace", Acts),
     ("*", "background", Acts),
+    ("*", "latency", Idle("it acts beside other work")),
     ("*", "threads", Idle("the output does not depend on it")),
     ("*", "memory", Idle(BOUND)),
     (

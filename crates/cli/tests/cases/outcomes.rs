@@ -490,6 +490,20 @@ fn policies(process: u32) -> Vec<String> {
     threads.filter_map(policy).collect()
 }
 
+#[test]
+fn archives_do_not_depend_on_the_latency_class() {
+    let case = Case::new();
+    case.write("x", &mixture(3 << 20));
+    case.ok("compress x -o usual");
+    for class in 0..=3 {
+        case.ok(&format!("compress x -f -o a --latency {class}"));
+        assert!(case.read("a") == case.read("usual"), "class {class}");
+        case.ok(&format!("--latency {class} test -q a"));
+    }
+    case.fails("compress x -o b --latency 4", 1);
+    case.fails("compress x -o b --latency 2 --background", 1);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn in_the_background_every_thread_is_of_the_idle_class() {

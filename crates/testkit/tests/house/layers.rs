@@ -46,7 +46,8 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "refrain", "server", "page", "lab", "sampler", "pool", "storage", "sync", "trace",
+            "refrain", "server", "page", "lab", "sampler", "policy", "pool", "storage", "sync",
+            "trace",
         ],
     ),
     ("capi", &["refrain"]),
@@ -92,6 +93,4 @@ pub const USES_THE_SYSTEM: &[&str] = &["pool", "sync", "timer", "trace", "sample
 pub const SEEN_BY_TESTS: &[(&str, &str)] = &[
     // The pool's tests repeat its decisions with the simulator's policy.
     ("pool", "simulator"),
-    // A test of a trace's content makes workers wait for a lock.
-    ("cli", "policy"),
 ];
