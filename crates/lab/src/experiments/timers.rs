@@ -1,10 +1,11 @@
 //! Clocks and timers: their cost, and how late they are.
 
 use std::hint::black_box;
-use std::sync::mpsc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
+use refrain_pool::Lock;
 use refrain_pool::pool::{Options, Pool};
 use refrain_timer::{Expired, TimerSystem};
 
@@ -152,15 +153,23 @@ fn lateness_of_sleeps(context: &Context, delay: Duration) -> Result<Vec<f64>> {
 fn lateness_of_timers(context: &Context, delay: Duration) -> Result<Vec<f64>> {
     let pool = Pool::start(Options::with_workers(1)).map_err(|_| Error::NoThread)?;
     let flow = pool.flow(Entity::new(Class::Iso));
-    let mut late = Vec::new();
+    let late = Arc::new(Lock::new(Vec::new()));
+    let mut asked = 0;
     context.repeat(context.time(60, 300), || {
-        let (sender, receiver) = mpsc::channel();
-        let (clock, start_ns) = (context.clone(), context.now_ns());
-        // The receiver waits, so the send succeeds.
-        pool.after(delay, &flow, move || _ = sender.send(clock.now_ns()));
-        let fired_ns = receiver.recv().map_err(|_| Error::NoThread)?;
-        late.push(fired_ns.saturating_sub(start_ns) as f64 - delay.as_nanos() as f64);
-        context.check()
+        let (noted, clock, caller) = (late.clone(), context.clone(), std::thread::current());
+        let deadline_ns = context.now_ns() + delay.as_nanos() as u64;
+        pool.after(delay, &flow, move || {
+            noted
+                .lock()
+                .push(clock.now_ns() as f64 - deadline_ns as f64);
+            caller.unpark();
+        });
+        asked += 1;
+        while late.lock().len() < asked {
+            context.check()?;
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        Ok(())
     })?;
-    Ok(late)
+    Ok(std::mem::take(&mut *late.lock()))
 }
