@@ -27,11 +27,6 @@ fn path_in(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     configuration.map(|directory| directory.join("refrain/machine.json"))
 }
 
-/// The number of processors that this process may use.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 /// The profile at `path`, for any machine. `None` if the file does not exist.
 ///
 /// # Errors
@@ -61,7 +56,9 @@ pub fn profile() -> Option<&'static Profile> {
     static PROFILE: OnceLock<Option<Profile>> = OnceLock::new();
     let found = PROFILE.get_or_init(|| match read(&path()?) {
         // Checked only if there is one.
-        Ok(profile) => profile.filter(|profile| profile.belongs_to(&Machine::this(processors()))),
+        Ok(profile) => {
+            profile.filter(|profile| profile.belongs_to(&Machine::this(refrain_pool::processors())))
+        }
         Err(failure) => {
             messages::tell("refrain", &format!("{failure}; using the defaults"));
             None

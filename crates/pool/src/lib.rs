@@ -49,6 +49,7 @@ pub mod once;
 pub mod permits;
 pub mod pool;
 mod prefault;
+mod processors;
 pub mod range_lock;
 #[cfg(not(loom))]
 mod readiness;
@@ -67,6 +68,7 @@ pub use lane::Lane;
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;
+pub use processors::processors;
 pub use range_lock::{RangeLock, SharedOffset};
 #[cfg(not(loom))]
 pub use readiness::suspend_until_readable;

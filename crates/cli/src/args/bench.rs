@@ -96,7 +96,7 @@ impl BenchArgs {
     /// The number of threads of every contender.
     pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(|| {
-            let available = std::thread::available_parallelism().map_or(1, usize::from);
+            let available = refrain_pool::processors();
             u32::try_from(available).unwrap_or(u32::MAX)
         })
     }

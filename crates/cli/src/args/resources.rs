@@ -26,7 +26,7 @@ impl ThreadArgs {
     /// The number of threads, never 0.
     pub fn count(&self) -> usize {
         match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            0 => refrain_pool::processors(),
             threads => threads,
         }
     }

@@ -43,7 +43,7 @@ fn lab(args: &LabArgs, session: &Session) -> Result<()> {
         return print(&list(args.quick));
     }
     check(args)?;
-    let machine = Machine::this(machine::processors());
+    let machine = Machine::this(refrain_pool::processors());
     let context = context(args, session);
     let before = if args.compare && !args.save { Some(saved_profile(&machine)?) } else { None };
     let mut reports = Vec::new();
@@ -135,7 +135,7 @@ fn context(args: &LabArgs, session: &Session) -> Context {
         cancelled: session.shared_cancel_flag(),
         is_quick: args.quick,
         memory_bytes: args.memory.bytes,
-        processors: machine::processors(),
+        processors: refrain_pool::processors(),
         ..Context::new(directory)
     }
 }

@@ -11,6 +11,7 @@ mod pipe;
 mod ring;
 mod sharing;
 mod timers;
+mod topology;
 mod walk;
 
 use refrain_pool::Pages;
@@ -20,7 +21,8 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 
 /// All experiments, in the order they run.
-pub const ALL: [&dyn Experiment; 11] = [
+pub const ALL: [&dyn Experiment; 12] = [
+    &topology::Topology,
     &cache::Cache,
     &bandwidth::Bandwidth,
     &matrix::Matrix,

@@ -31,13 +31,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Discovers the machine that this process runs on.
+    /// Discovers the machine that this process runs on. Reads about twenty small files for each
+    /// CPU.
     pub fn discover() -> Machine {
-        Machine::from_sources(&Sources {
-            sys: "/sys".into(),
-            proc: "/proc".into(),
-            affinity: affinity(),
-        })
+        Machine::from_sources(&system_sources())
     }
 
     /// Returns the machine that these files describe.
@@ -52,11 +49,34 @@ impl Machine {
 
     /// A sensible number of workers: one per CPU, limited by the quota, at least one.
     pub fn workers(&self) -> usize {
-        let by_quota = self.quota_permille.map_or(usize::MAX, |permille| {
-            usize::try_from(permille.div_ceil(1000)).unwrap_or(usize::MAX)
-        });
-        self.topology.len().min(by_quota).max(1)
+        workers(self.topology.len(), self.quota_permille)
     }
+
+    /// [`Machine::workers`] of the machine that this process runs on, from a few files.
+    pub fn discover_workers() -> usize {
+        let sources = system_sources();
+        let groups = ControlGroups::from_process(&sources);
+        workers(
+            usable_numbers(&sources, &groups).len(),
+            groups.quota_permille(),
+        )
+    }
+}
+
+fn system_sources() -> Sources {
+    Sources {
+        sys: "/sys".into(),
+        proc: "/proc".into(),
+        affinity: affinity(),
+    }
+}
+
+/// A quota of one and a half CPUs is used up by two workers, not by one.
+fn workers(cpus: usize, quota_permille: Option<u64>) -> usize {
+    let by_quota = quota_permille.map_or(usize::MAX, |permille| {
+        usize::try_from(permille.div_ceil(1000)).unwrap_or(usize::MAX)
+    });
+    cpus.min(by_quota).max(1)
 }
 
 /// The CPUs of `topology` that currently run well below their full frequency. CPUs of unknown

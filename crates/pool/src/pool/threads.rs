@@ -7,6 +7,7 @@ use refrain_sync::lock;
 
 use super::state::domain::{Domain, QueueEntry};
 use crate::error::Error;
+use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
 
 impl Domain {
@@ -22,12 +23,23 @@ impl Domain {
         let domain = Arc::clone(self);
         let name = format!("{}-{}", self.name, cpu.index());
         let run = move || (domain.run_worker)(domain, cpu);
-        let Ok(handle) = start(&self.settings, &name, run) else {
+        let Ok(handle) = start(&self.worker_settings(cpu), &name, run) else {
             return false;
         };
         threads.has_started[cpu.index()] = true;
         threads.handles.push(handle);
         true
+    }
+
+    fn worker_settings(&self, cpu: CpuId) -> ThreadSettings {
+        let cache = self.topology.cache_of(cpu);
+        if !self.binds_workers || cache == self.topology.all() {
+            return self.settings.clone();
+        }
+        let cpus = cache
+            .iter()
+            .filter_map(|cpu| self.topology.cpus().get(cpu.index()));
+        self.settings.on_processors(cpus.map(|cpu| cpu.os_number))
     }
 
     /// Starts one worker, with nothing to do.

@@ -1,10 +1,9 @@
 //! The pool as its users see it.
 
-use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use refrain_policy::topology::Topology;
+use refrain_policy::topology::{Machine, Topology};
 use refrain_policy::{Class, Entity, Policy, Scheme};
 use refrain_timer::{TimerId, TimerSystem};
 
@@ -29,6 +28,9 @@ pub struct Options {
     /// how often it was woken lately and on the machine's load ([`idle`](crate::idle)). A wake-up
     /// in that time takes no system call. Zero: it parks at once.
     pub spin: Duration,
+    /// Whether each worker stays on the processors behind its last-level cache, if the topology has
+    /// several caches. Its CPUs must then be those of this machine.
+    pub binds_workers: bool,
     /// Whether the gaps between checkpoints and the processor time are measured. Each checkpoint
     /// then reads the clock.
     pub measures_gaps: bool,
@@ -44,7 +46,22 @@ impl Options {
             topology: Topology::flat(workers),
             policy: Scheme::default(),
             spin: SPIN_DEFAULT,
+            binds_workers: false,
             measures_gaps: false,
+        }
+    }
+
+    /// One worker for each CPU of this machine, bound to its last-level cache. Below a quota of CPU
+    /// time there are fewer, which the kernel places.
+    pub fn on_machine(machine: &Machine) -> Options {
+        let workers = machine.workers();
+        if workers < machine.topology.len() {
+            return Options::with_workers(workers);
+        }
+        Options {
+            topology: machine.topology.clone(),
+            binds_workers: true,
+            ..Options::with_workers(workers)
         }
     }
 }
@@ -84,8 +101,7 @@ impl Pool {
         if let Some(pool) = POOL.get() {
             return Ok(pool);
         }
-        let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let pool = Pool::start(Options::with_workers(workers))?;
+        let pool = Pool::start(Options::on_machine(&Machine::discover()))?;
         Ok(POOL.get_or_init(|| Arc::new(pool)))
     }
 
@@ -210,6 +226,7 @@ fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -
     let domain = Domain::new(DomainPlan {
         name,
         topology: options.topology.clone(),
+        binds_workers: options.binds_workers,
         policy: options.policy.clone(),
         settings,
         spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),

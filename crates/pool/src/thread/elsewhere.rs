@@ -44,6 +44,8 @@ pub(super) fn processors_of(_: ThreadId) -> Option<Processors> {
     None
 }
 
+pub(super) fn processors_with_numbers(_: impl Iterator<Item = u32>) -> Processors {}
+
 pub(super) fn set_processors(_: &Processors) -> bool {
     false
 }

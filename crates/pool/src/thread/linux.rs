@@ -148,6 +148,18 @@ pub(super) fn processors_of(thread: ThreadId) -> Option<Processors> {
     (result == 0).then_some(processors)
 }
 
+/// The processors with these numbers.
+pub(super) fn processors_with_numbers(numbers: impl Iterator<Item = u32>) -> Processors {
+    // SAFETY: a structure of bits, for which zero is a value.
+    let mut processors: Processors = unsafe { std::mem::zeroed() };
+    let numbers = numbers.map(|number| number as usize);
+    for number in numbers.filter(|&number| number < 8 * size_of::<Processors>()) {
+        // SAFETY: sets a bit of the set, which has this number.
+        unsafe { libc::CPU_SET(number, &mut processors) };
+    }
+    processors
+}
+
 pub(super) fn set_processors(processors: &Processors) -> bool {
     // SAFETY: the kernel reads the given number of bytes of `processors`.
     let result = unsafe {

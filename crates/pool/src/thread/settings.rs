@@ -4,7 +4,7 @@
 //! |---|---|
 //! | scheduling policy | the process's: `SCHED_OTHER`; in the idle class `SCHED_IDLE` |
 //! | nice | the process's: 0, or what `nice(1)` set |
-//! | processors | the process's (`taskset(1)`, control groups) |
+//! | processors | the process's (`taskset(1)`, control groups), or those of them behind one cache |
 //! | signals | blocked, except signals that a thread causes itself, and profilers' |
 //!
 //! "The process's" is the value of its first thread when the pool is made (for other threads: when
@@ -63,6 +63,14 @@ impl ThreadSettings {
                 KernelClass::Normal => class,
                 KernelClass::Idle => KernelClass::Idle,
             },
+            ..self.clone()
+        }
+    }
+
+    /// The same state on these of the process's processors.
+    pub(crate) fn on_processors(&self, numbers: impl Iterator<Item = u32>) -> ThreadSettings {
+        ThreadSettings {
+            processors: Some(system::processors_with_numbers(numbers)),
             ..self.clone()
         }
     }

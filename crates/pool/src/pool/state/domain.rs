@@ -64,6 +64,8 @@ pub(crate) struct Domain {
     pub(crate) run_worker: RunWorker,
     pub(crate) name: &'static str,
     pub(crate) settings: ThreadSettings,
+    /// Whether workers stay behind their last-level caches.
+    pub(crate) binds_workers: bool,
     clock: RealClock,
     is_closing: AtomicBool,
 }
@@ -88,6 +90,7 @@ pub(crate) struct DomainPlan {
     pub(crate) topology: Topology,
     pub(crate) policy: Scheme,
     pub(crate) settings: ThreadSettings,
+    pub(crate) binds_workers: bool,
     pub(crate) spin_ns: u64,
     pub(crate) run_worker: RunWorker,
 }
@@ -118,6 +121,7 @@ impl Domain {
             run_worker: plan.run_worker,
             name: plan.name,
             settings: plan.settings,
+            binds_workers: plan.binds_workers,
             clock: RealClock::new(),
             is_closing: AtomicBool::new(false),
             policy: plan.policy,
