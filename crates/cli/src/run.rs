@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::thread::available_parallelism;
 
 use refrain_policy::{Class, Entity, Latency};
 use refrain_pool::install;
-use refrain_pool::pool::{Options, Pool};
+use refrain_pool::pool::Pool;
 
 use crate::args::Verb;
 use crate::exit::Exit;
@@ -63,13 +61,12 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     })
 }
 
-/// Runs a verb whose work is of this latency class, in a pool with a worker for each processor.
+/// Runs a verb whose work is of this latency class, in the pool of the process.
 fn run_with_latency(latnice: u8, verb: Verb, session: &Session) -> Exit {
-    let workers = available_parallelism().map_or(1, usize::from);
-    match Pool::start(Options::with_workers(workers)) {
+    match Pool::of_process() {
         Ok(pool) => {
             let entity = Entity::new(Class::Normal).with_latency(Latency::from_latnice(latnice));
-            install(&Arc::new(pool), entity, || run_verb(verb, session))
+            install(pool, entity, || run_verb(verb, session))
         }
         Err(error) => {
             messages::tell(
