@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use refrain_sync::plain::{Condvar, Mutex};
+#[cfg(not(loom))]
 use refrain_trace::EventKind;
 
 use crate::crew_events::Events;

@@ -3,8 +3,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p refrain-pool --lib models`
 
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use refrain_policy::SpinLimits;
@@ -16,6 +16,7 @@ use super::job::{self, Step};
 use super::state::idle_set::IdleSet;
 use super::state::requests::{PREEMPT, Requests};
 use super::state::shared_tasks::{SharedTasks, TaskBody};
+use super::state::turn_limit::TurnLimit;
 use crate::idle::Sleeper;
 
 /// A stripe and its workers, reduced to the steps of the worker's idle loop and of
@@ -26,6 +27,8 @@ struct SmallDomain {
     taken: AtomicUsize,
     idle: IdleSet,
     sleepers: [Sleeper; 2],
+    /// The limit of the group that all entries belong to.
+    limit: TurnLimit,
 }
 
 impl SmallDomain {
@@ -37,6 +40,7 @@ impl SmallDomain {
             taken: AtomicUsize::new(0),
             idle,
             sleepers: [Sleeper::default(), Sleeper::default()],
+            limit: TurnLimit::new(workers),
         })
     }
 
@@ -46,6 +50,21 @@ impl SmallDomain {
         self.waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .is_ok()
+    }
+
+    /// A take as with the lock of a stripe: an entry that the limit holds back stays.
+    fn take_within_limit(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0 && self.limit.try_begin() && self.take()
+    }
+
+    /// As in `WorkerContext::after_job` and `Domain::pass_on`.
+    fn end_turn(&self) {
+        if self.limit.end() {
+            fence(Ordering::SeqCst);
+            if self.waiting.load(Ordering::Relaxed) > 0 {
+                self.wake_one();
+            }
+        }
     }
 
     fn enqueue(&self) {
@@ -129,6 +148,41 @@ fn two_workers_lose_no_wake_up() {
         small.enqueue();
         small.enqueue();
         join_all(threads.into());
+    });
+}
+
+/// A worker ends a turn and then does something else; the entry that the limit held back is for the
+/// other worker, which falls asleep meanwhile.
+#[test]
+fn an_entry_behind_a_limit_wakes_a_worker_when_a_turn_ends() {
+    loom::model(|| {
+        let small = SmallDomain::new(1);
+        assert!(small.limit.try_begin());
+        small.waiting.store(1, Ordering::Relaxed);
+        let ending = Arc::clone(&small);
+        let worker = Arc::clone(&small);
+        let threads = vec![
+            spawn(move || ending.end_turn()),
+            spawn(move || {
+                let sleeper = &worker.sleepers[0];
+                sleeper.bind_to_current_thread();
+                while !worker.take_within_limit() {
+                    sleeper.prepare_to_sleep();
+                    worker.idle.insert(CpuId::new(0));
+                    let found = worker.take_within_limit();
+                    if !found {
+                        sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
+                    }
+                    worker.idle.claim(CpuId::new(0));
+                    sleeper.cancel_sleep();
+                    if found {
+                        return;
+                    }
+                }
+            }),
+        ];
+        join_all(threads);
+        assert_eq!(small.waiting.load(Ordering::Relaxed), 0);
     });
 }
 
