@@ -41,6 +41,7 @@ mod crew_events;
 mod error;
 mod executor;
 mod held_locks;
+mod histogram;
 pub mod idle;
 mod input_lane;
 mod lane;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::histogram::TimeHistogram;
 use super::state::domain::Domain;
 use super::state::worker_status::WorkerStatus;
+use crate::histogram::TimeHistogram;
 
 /// The counts of one worker since its pool was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

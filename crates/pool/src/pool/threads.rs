@@ -1,11 +1,15 @@
 //! Starting and ending the threads of a domain.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_sync::lock;
 
+use super::job::JobBody;
 use super::state::domain::{Domain, QueueEntry};
+use super::state::spares::SpareCall;
+use super::state::worker_status::WorkerStatus;
 use crate::error::Error;
 use crate::thread::settings::ThreadSettings;
 use crate::thread::start::start;
@@ -51,6 +55,32 @@ impl Domain {
         has_started.then_some(()).ok_or(Error::ThreadUnavailable)
     }
 
+    /// Has a spare thread call and drop `body`, and then wake `caller`; starts one if none waits.
+    /// Returns false, with `body` dropped, if the system refuses the thread or the domain is
+    /// closing.
+    pub(crate) fn call_spare(self: &Arc<Self>, body: JobBody, caller: &Arc<WorkerStatus>) -> bool {
+        let Err(body) = self.spares.call(body, caller) else {
+            return true;
+        };
+        let mut threads = lock(&self.threads);
+        if self.is_closing() {
+            return false;
+        }
+        let (spare, calls) = channel();
+        let first = SpareCall {
+            body,
+            caller: Arc::clone(caller),
+            spare,
+        };
+        let domain = Arc::clone(self);
+        let run = move || serve_calls(&domain, first, &calls);
+        let Ok(handle) = start(&self.settings, "spare", run) else {
+            return false;
+        };
+        threads.handles.push(handle);
+        true
+    }
+
     /// Closes the domain: running jobs are finished, others dropped, threads joined.
     pub(crate) fn close(&self) {
         self.begin_closing();
@@ -60,6 +90,7 @@ impl Domain {
                 flow.abandon();
             }
         }
+        self.spares.close();
         let handles = std::mem::take(&mut lock(&self.threads).handles);
         for worker in &self.workers {
             worker.sleeper.wake();
@@ -73,5 +104,23 @@ impl Domain {
             }
         }
         self.drop_timers();
+    }
+}
+
+/// The life of a spare thread: calls, until the domain closes.
+fn serve_calls(domain: &Domain, first: SpareCall, calls: &Receiver<SpareCall>) {
+    let mut next = Some(first);
+    while let Some(call) = next {
+        let SpareCall {
+            mut body,
+            caller,
+            spare,
+        } = call;
+        body();
+        // What it borrows belongs to the caller, which may return as soon as it is dropped.
+        drop(body);
+        caller.sleeper.wake();
+        domain.spares.add(spare, || domain.is_closing());
+        next = calls.recv().ok();
     }
 }

@@ -67,6 +67,11 @@ pub fn take(mut each: impl FnMut(StageChange)) -> u64 {
     lost
 }
 
+/// The stage of the calling thread, if changes are recorded.
+pub(super) fn current() -> Option<&'static str> {
+    CURRENT.get()
+}
+
 /// Records that the calling thread enters a stage, or none for a while. Returns the surrounding
 /// stage if changes are recorded.
 #[inline]

@@ -39,7 +39,7 @@ use refrain_sync::plain::{Mutex, MutexGuard};
 use refrain_sync::ticks::thread_now_ns;
 use refrain_trace::EventKind;
 
-use crate::pool::histogram::TimeHistogram;
+use crate::histogram::TimeHistogram;
 use crate::trace;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -52,6 +52,12 @@ thread_local! {
     static INNER: Cell<Usage> = const { Cell::new(Usage::ZERO) };
     /// What the thread used while the running code was suspended.
     static AWAY: Cell<Usage> = const { Cell::new(Usage::ZERO) };
+    /// What other threads used for this one.
+    static HELPED: Cell<Usage> = const { Cell::new(Usage::ZERO) };
+    /// The innermost measured stage; empty outside of stages.
+    static INNERMOST: Cell<&'static str> = const { Cell::new("") };
+    /// When this thread was last ready for other work: at a checkpoint or a suspension.
+    static READY_NS: Cell<u64> = const { Cell::new(0) };
     /// When the running code was last resumed after a suspension.
     static RESUMED_NS: Cell<u64> = const { Cell::new(0) };
 }
@@ -65,9 +71,8 @@ pub struct StageProfile {
     pub pieces: u64,
     /// The resources of all its runs, without the stages inside them.
     pub usage: Usage,
-    /// How long each run occupied its thread, including the stages inside it. A crew's worker looks
-    /// for more urgent work after each job. Where jobs pass no checkpoint, this is the gap between
-    /// two of them.
+    /// For how long its runs occupied their thread before something more urgent could run there: up
+    /// to each checkpoint and to the end of the run, since the checkpoint before or the beginning.
     pub gaps: TimeHistogram,
 }
 
@@ -95,10 +100,7 @@ fn lock() -> MutexGuard<'static, Vec<StageProfile>> {
 /// dropped.
 #[inline]
 pub fn stage(name: &'static str, bytes: u64) -> Stage {
-    let start = IS_ON.load(Ordering::Relaxed).then(|| StageStart {
-        at: present(),
-        outer: INNER.replace(Usage::ZERO),
-    });
+    let start = IS_ON.load(Ordering::Relaxed).then(|| begin(name));
     Stage {
         name,
         bytes,
@@ -109,9 +111,84 @@ pub fn stage(name: &'static str, bytes: u64) -> Stage {
     }
 }
 
-/// What the running code has used on this thread.
+fn begin(name: &'static str) -> StageStart {
+    let outer_name = INNERMOST.replace(name);
+    let from_ns = thread_now_ns();
+    if outer_name.is_empty() {
+        READY_NS.set(from_ns);
+    }
+    StageStart {
+        at: present(),
+        outer: INNER.replace(Usage::ZERO),
+        outer_name,
+        from_ns,
+    }
+}
+
+/// The thread is ready for other work: counts for how long it was not.
+#[inline]
+pub(crate) fn pass_checkpoint() {
+    if IS_ON.load(Ordering::Relaxed) {
+        pass_measured_checkpoint();
+    }
+}
+
+#[cold]
+fn pass_measured_checkpoint() {
+    let now_ns = thread_now_ns();
+    let gap_ns = now_ns.saturating_sub(READY_NS.replace(now_ns));
+    let name = INNERMOST.get();
+    if !name.is_empty() {
+        with_profile(name, |stage| stage.gaps.count_ns(gap_ns));
+    }
+}
+
+/// What this thread has used, and other threads for it.
+fn used() -> Usage {
+    counters::of_thread().plus(&HELPED.get())
+}
+
+/// What the running code has used.
 fn present() -> Usage {
-    counters::of_thread().since(&AWAY.get())
+    used().since(&AWAY.get())
+}
+
+/// The calling thread's stage, for another thread that does a part of its work.
+#[derive(Clone, Copy)]
+pub(crate) struct LentStage {
+    is_measured: bool,
+    name: Option<&'static str>,
+}
+
+impl LentStage {
+    /// The stage of the calling thread.
+    pub(crate) fn of_this_thread() -> LentStage {
+        LentStage {
+            is_measured: IS_ON.load(Ordering::Relaxed),
+            name: changes::current(),
+        }
+    }
+
+    /// Calls `work`, which belongs to the stage, on the calling thread. Returns what it used.
+    pub(crate) fn run(self, work: impl FnOnce()) -> Option<Usage> {
+        let outer_name = changes::enter(self.name);
+        let from = self.is_measured.then(counters::of_thread);
+        work();
+        if let Some(outer_name) = outer_name {
+            changes::leave_to(outer_name);
+        }
+        from.map(|from| counters::of_thread().since(&from))
+    }
+}
+
+/// Another thread has worked for the calling one, and used this.
+pub(crate) fn add_help(usage: &Usage) {
+    let resources = Usage {
+        time: Duration::ZERO,
+        ..*usage
+    };
+    HELPED.set(HELPED.get().plus(&resources));
+    READY_NS.set(thread_now_ns());
 }
 
 /// Sets this thread's running stages aside until the guard is dropped: a coroutine is suspended,
@@ -120,7 +197,8 @@ pub(crate) fn set_aside() -> SetAside {
     SetAside {
         inner: INNER.get(),
         away: AWAY.get(),
-        from: IS_ON.load(Ordering::Relaxed).then(counters::of_thread),
+        from: IS_ON.load(Ordering::Relaxed).then(used),
+        innermost: INNERMOST.replace(""),
         name: changes::enter(None),
     }
 }
@@ -130,6 +208,7 @@ pub(crate) struct SetAside {
     away: Usage,
     /// `None` if nothing is measured.
     from: Option<Usage>,
+    innermost: &'static str,
     /// The innermost stage, if changes are recorded.
     name: Option<Option<&'static str>>,
 }
@@ -138,8 +217,10 @@ impl Drop for SetAside {
     fn drop(&mut self) {
         if let Some(from) = self.from {
             INNER.set(self.inner);
-            AWAY.set(self.away.plus(&counters::of_thread().since(&from)));
+            AWAY.set(self.away.plus(&used().since(&from)));
+            READY_NS.set(thread_now_ns());
         }
+        INNERMOST.set(self.innermost);
         if let Some(name) = self.name {
             changes::leave_to(name);
         }
@@ -153,6 +234,9 @@ struct StageStart {
     at: Usage,
     /// The resources of stages that had ended inside the surrounding stage.
     outer: Usage,
+    /// The surrounding stage.
+    outer_name: &'static str,
+    from_ns: u64,
 }
 
 /// A running stage. See [`stage`].
@@ -186,19 +270,26 @@ impl Drop for Stage {
         if let Some(outer_name) = self.outer_name {
             changes::leave_to(outer_name);
         }
-        let Some(StageStart { at, outer }) = self.start.take() else {
+        let Some(start) = self.start.take() else {
             return;
         };
-        let whole = present().since(&at);
-        let inner = INNER.replace(outer.plus(&whole));
+        let whole = present().since(&start.at);
+        let inner = INNER.replace(start.outer.plus(&whole));
+        INNERMOST.set(start.outer_name);
         let mut own = whole.since(&inner);
         own.bytes = self.bytes;
-        add(self.name, &own, whole.time);
+        let since_ns = start.from_ns.max(READY_NS.get());
+        let gap_ns = thread_now_ns().saturating_sub(since_ns);
+        with_profile(self.name, |stage| {
+            stage.pieces += 1;
+            stage.usage = stage.usage.plus(&own);
+            stage.gaps.count_ns(gap_ns);
+        });
     }
 }
 
-fn add(name: &'static str, own: &Usage, gap: Duration) {
-    let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
+/// Calls `change` with the sums of a stage.
+fn with_profile(name: &'static str, change: impl FnOnce(&mut StageProfile)) {
     let mut stages = lock();
     let index = stages.iter().position(|stage| stage.name == name);
     let index = index.unwrap_or_else(|| {
@@ -211,9 +302,7 @@ fn add(name: &'static str, own: &Usage, gap: Duration) {
         stages.len() - 1
     });
     if let Some(stage) = stages.get_mut(index) {
-        stage.pieces += 1;
-        stage.usage = stage.usage.plus(own);
-        stage.gaps.count_ns(gap_ns);
+        change(stage);
     }
 }
 
@@ -259,6 +348,24 @@ mod tests {
         let longest_ns = outer.gaps.quantile_ns(1.0).unwrap();
         assert!(longest_ns >= 14_000_000, "the gap is the whole piece");
         assert_eq!(inner.gaps.count(), 3);
+    }
+
+    #[test]
+    fn work_of_another_thread_counts_for_the_stage_that_lent_it() {
+        measure();
+        {
+            let _stage = stage("test lent", 0);
+            let lent = LentStage::of_this_thread();
+            let work = || lent.run(|| compute(Duration::from_millis(8)));
+            let used = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+            add_help(&used.unwrap());
+        }
+        let stage = of("test lent");
+        assert!(stage.usage.cpu >= Duration::from_millis(8), "{stage:?}");
+        assert!(
+            stage.gaps.quantile_ns(1.0).unwrap() < 8_000_000,
+            "{stage:?}"
+        );
     }
 
     #[test]

@@ -38,6 +38,7 @@ use refrain_timer::TimerSystem;
 
 use super::idle_set::IdleSet;
 use super::shared_tasks::SharedTasks;
+use super::spares::Spares;
 use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
@@ -61,6 +62,7 @@ pub(crate) struct Domain {
     pub(crate) spin_ns: u64,
     pub(crate) machine: MachineLoad,
     pub(crate) threads: Mutex<WorkerThreads>,
+    pub(crate) spares: Spares,
     pub(crate) run_worker: RunWorker,
     pub(crate) name: &'static str,
     pub(crate) settings: ThreadSettings,
@@ -118,6 +120,7 @@ impl Domain {
                 handles: Vec::new(),
                 has_started: vec![false; workers],
             }),
+            spares: Spares::default(),
             run_worker: plan.run_worker,
             name: plan.name,
             settings: plan.settings,

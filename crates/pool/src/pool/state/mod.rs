@@ -10,6 +10,7 @@ pub(crate) mod lock_owner;
 pub(crate) mod next_flow;
 pub(crate) mod requests;
 pub(crate) mod shared_tasks;
+pub(crate) mod spares;
 pub(crate) mod turn_limit;
 pub(crate) mod view;
 pub(crate) mod worker_status;

@@ -4,8 +4,8 @@ use refrain_policy::{Key, Nice};
 use refrain_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::requests::Requests;
+use crate::histogram::Histogram;
 use crate::idle::Sleeper;
-use crate::pool::histogram::Histogram;
 use crate::thread::class::ThreadId;
 
 /// The counts of a worker. Only the worker writes, with a load and a store; readers add up.

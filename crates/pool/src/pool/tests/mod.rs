@@ -6,6 +6,7 @@
     reason = "clippy does not take `all(test, not(loom))` for a test"
 )]
 
+mod aside;
 mod flows;
 mod forks;
 mod hand_over;

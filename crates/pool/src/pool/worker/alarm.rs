@@ -16,7 +16,7 @@ const LOOK_NS: u64 = 500_000;
 const JOINS_PER_LOOK: u32 = 16;
 /// Heartbeats that are not followed come less often, down to one in 2^3 of them.
 const UNFOLLOWED_MAX: u32 = 3;
-/// The slice that a worker with timers requests from the kernel: short enough to run before
+/// The slice that a worker with timers or a call on a spare thread requests from the kernel: short enough to run before
 /// computing threads when it wakes.
 const SLICE_NS: u64 = 100_000;
 /// Requests the kernel's own slice.
@@ -145,7 +145,7 @@ impl WorkerContext {
     }
 
     /// Two system calls for a change, so only when the worker is about to sleep.
-    fn shorten_kernel_slice(&self, is_short: bool) {
+    pub(super) fn shorten_kernel_slice(&self, is_short: bool) {
         if self.has_short_slice.replace(is_short) != is_short {
             kernel::shorten_slice(if is_short { SLICE_NS } else { SLICE_DEFAULT });
         }

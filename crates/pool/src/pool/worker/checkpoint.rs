@@ -5,6 +5,7 @@ use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
 use crate::pool::state::requests::{HEARTBEAT, INHERITED, MEASURE, PREEMPT};
+use crate::stages;
 
 /// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
 /// so a depth of `n` takes `n` degrees of urgency; the bound limits the size of the stack.
@@ -27,13 +28,22 @@ pub enum Pace {
 /// Outside a pool a checkpoint does nothing.
 #[inline]
 pub fn checkpoint() -> Pace {
-    with_current(|worker| match worker {
-        Some(worker) if worker.has_request() || worker.is_alarm_due() => worker.handle_requests(),
-        _ => Pace::Continue,
-    })
+    with_current(|worker| worker.map_or(Pace::Continue, WorkerContext::pass_checkpoint))
 }
 
 impl WorkerContext {
+    #[inline(always)]
+    pub(super) fn pass_checkpoint(&self) -> Pace {
+        if locks_held() == 0 {
+            stages::pass_checkpoint();
+        }
+        if self.has_request() || self.is_alarm_due() {
+            self.handle_requests()
+        } else {
+            Pace::Continue
+        }
+    }
+
     /// The slow path of a checkpoint: fires timers, shares forks, and runs more urgent flows on top
     /// of this one.
     #[cold]
@@ -82,7 +92,9 @@ impl WorkerContext {
             };
             self.depth.set(self.depth.get() + 1);
             self.status.counters.nested.add(1);
+            let below = stages::set_aside();
             self.run(NextRun::Queued(entry));
+            drop(below);
             self.depth.set(self.depth.get() - 1);
             let end_ns = self.read_clock();
             let nested_ns = end_ns.saturating_sub(now_ns);

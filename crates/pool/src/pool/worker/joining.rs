@@ -52,7 +52,7 @@ impl WorkerContext {
         }
     }
 
-    fn has_request_for_joiner(&self) -> bool {
+    pub(super) fn has_request_for_joiner(&self) -> bool {
         self.status.requests.bits() & (PREEMPT | HEARTBEAT) != 0 && locks_held() == 0
     }
 }

@@ -1,0 +1,105 @@
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use super::*;
+use crate::Lock;
+
+#[test]
+fn an_urgent_job_runs_while_the_worker_waits_for_a_long_call() {
+    let pool = pool(1);
+    let (started, ran) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU32::new(0)),
+    );
+    let (begun, seen) = (Arc::clone(&started), Arc::clone(&ran));
+    let long = normal(&pool).spawn(move || {
+        aside(|| {
+            begun.store(true, SeqCst);
+            eventually(|| seen.load(SeqCst) == 3);
+        });
+        current_worker()
+    });
+    eventually(|| started.load(SeqCst));
+    for number in 0..3 {
+        let ran = Arc::clone(&ran);
+        assert_eq!(
+            urgent(&pool).run(move || ran.fetch_add(1, SeqCst)),
+            Ok(number)
+        );
+    }
+    assert_eq!(long.wait(), Ok(Some(CpuId::new(0))));
+    assert_eq!(pool.profile().sum().nested, 3);
+}
+
+#[test]
+fn a_call_borrows_returns_and_panics_as_if_made_in_place() {
+    let pool = pool(2);
+    for _ in 0..50 {
+        let handles = [1, 2, 3].map(|number| {
+            normal(&pool).spawn(move || {
+                let mut list = vec![number];
+                let (this, other) = (thread::current().id(), &mut list);
+                let is_other = aside(|| {
+                    other.push(number + 1);
+                    thread::current().id() != this
+                });
+                (list, is_other)
+            })
+        });
+        for (handle, number) in handles.into_iter().zip(1..) {
+            assert_eq!(handle.wait(), Ok((vec![number, number + 1], true)));
+        }
+    }
+    let failed = normal(&pool).spawn(|| aside(|| panic!("on the spare thread")));
+    let panic = JobError::Panicked("on the spare thread".into());
+    assert_eq!(failed.wait(), Err(panic));
+}
+
+#[test]
+fn a_call_is_made_in_place_outside_of_a_pool_and_under_a_lock() {
+    let here = || thread::current().id();
+    assert_eq!(aside(here), here());
+    let pool = pool(1);
+    let is_here = normal(&pool).spawn(move || {
+        let lock = Lock::new(());
+        let _held = lock.lock();
+        aside(here) == here()
+    });
+    assert_eq!(is_here.wait(), Ok(true));
+}
+
+#[test]
+fn calls_on_top_of_one_another_end_in_any_order() {
+    let pool = pool(1);
+    let meeting = Arc::new(Barrier::new(2));
+    let (started, below) = (Arc::new(AtomicBool::new(false)), Arc::clone(&meeting));
+    let begun = Arc::clone(&started);
+    let lower = normal(&pool).spawn(move || {
+        aside(|| {
+            begun.store(true, SeqCst);
+            below.wait();
+        });
+        1
+    });
+    eventually(|| started.load(SeqCst));
+    let upper = urgent(&pool).spawn(move || {
+        aside(|| meeting.wait());
+        2
+    });
+    assert_eq!((upper.wait(), lower.wait()), (Ok(2), Ok(1)));
+}
+
+#[test]
+fn a_pool_that_is_dropped_waits_for_its_calls() {
+    let pool = pool(2);
+    let handles = [1, 2].map(|number| {
+        normal(&pool).spawn(move || {
+            aside(|| thread::sleep(Duration::from_millis(20)));
+            number
+        })
+    });
+    eventually(|| pool.profile().sum().runs == 2);
+    drop(pool);
+    assert_eq!(handles.map(|handle| handle.wait()), [Ok(1), Ok(2)]);
+}

@@ -1,0 +1,86 @@
+//! Calls that pass no checkpoint for a long time: on a spare thread, while the worker waits and
+//! runs what is more urgent.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use refrain_policy::SpinLimits;
+use refrain_sync::atomic::Ordering;
+use refrain_sync::fence;
+
+use crate::held_locks::locks_held;
+use crate::pool::borrowed::with_borrowed_jobs;
+use crate::pool::job::Step;
+use crate::pool::state::context::WorkerContext;
+use crate::pool::state::current::with_current;
+use crate::stages::{self, LentStage};
+
+/// Calls `work`, which takes a millisecond or more and passes no checkpoint: the code of a library.
+///
+/// In a job of a pool a spare thread makes the call, in the job's kernel scheduling class. The
+/// worker waits for it, and meanwhile runs flows that are more urgent than the job's on top of the
+/// job, as at a [`checkpoint`](super::checkpoint::checkpoint). `work` must not wait for other jobs.
+/// The caller makes the call itself outside of a pool, while it holds a [`Lock`](crate::Lock) or
+/// [`Permits`](crate::Permits), and where the system refuses a thread. Starting a thread takes 50
+/// µs, a call with a thread that waits 10 µs.
+///
+/// A panic of `work` continues in the caller.
+pub fn aside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    with_current(|worker| match worker {
+        Some(worker) if locks_held() == 0 => worker.call_aside(work),
+        _ => work(),
+    })
+}
+
+impl WorkerContext {
+    fn call_aside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pass_checkpoint();
+        let stage = LentStage::of_this_thread();
+        let mut work = Some(work);
+        let (mut outcome, mut used) = (None, None);
+        let call = Box::new(|| {
+            if let Some(work) = work.take() {
+                used = stage.run(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
+            }
+            Step::Done
+        });
+        with_borrowed_jobs(|borrowed| {
+            let body = borrowed.without_lifetime(call);
+            if self.domain.call_spare(body, &self.status) {
+                self.wait_until(|| borrowed.outstanding() == 0);
+            }
+        });
+        if let Some(used) = used {
+            stages::add_help(&used);
+        }
+        self.passed_ns.set(self.read_clock());
+        match (outcome, work) {
+            (Some(Ok(result)), _) => result,
+            (Some(Err(panic)), _) => resume_unwind(panic),
+            (None, Some(work)) => work(),
+            (None, None) => unreachable!("the spare thread took the work and left its outcome"),
+        }
+    }
+
+    /// Waits until `is_done`, whose change is followed by a wake-up; runs more urgent flows.
+    fn wait_until(&self, is_done: impl Fn() -> bool) {
+        let sleeper = &self.status.sleeper;
+        // It has to run before the threads that compute, its own spare thread among them, and soon.
+        self.shorten_kernel_slice(true);
+        while !is_done() {
+            if self.has_request_for_joiner() {
+                self.handle_requests();
+                continue;
+            }
+            // As in `idle_set.rs`: both wakers write before they look at the sleeper.
+            sleeper.prepare_to_sleep();
+            fence(Ordering::SeqCst);
+            if !is_done() && !self.has_request_for_joiner() {
+                let until_ns = self.own_timer_ns();
+                sleeper.sleep(SpinLimits::default(), until_ns, || self.domain.now_ns());
+            }
+            sleeper.cancel_sleep();
+            self.fire_own_timers(self.read_clock());
+        }
+        self.shorten_kernel_slice(false);
+    }
+}
