@@ -3,6 +3,7 @@
 use crate::codec::reserve;
 use crate::description::BlockDescription;
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::raw_length::check_raw_length;
 use crate::registry;
 use crate::workspace::Workspace;
@@ -22,7 +23,7 @@ pub fn decode(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let length = check_raw_length(raw_length_bytes)?;
-    resize(description, out, length)?;
+    resize(workspace.host, description, out, length)?;
     let result = decode_into(workspace, description, data, out);
     if result.is_err() {
         out.clear();
@@ -45,7 +46,7 @@ pub fn decode_into(
     let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, out.len() as u64)?;
     codec.decode(workspace, &description.params, data, out)?;
-    description.filters.decode(out);
+    description.filters.decode(workspace.host, out);
     Ok(())
 }
 
@@ -76,7 +77,7 @@ pub fn decode_prefix(
         out.truncate(prefix);
         return Ok(());
     }
-    resize(description, out, decoded)?;
+    resize(workspace.host, description, out, decoded)?;
     let codec = registry::by_id(description.codec)?;
     let result = codec
         .check_params(&description.params, raw_length_bytes)
@@ -87,7 +88,7 @@ pub fn decode_prefix(
         out.clear();
         return result;
     }
-    description.filters.decode(out);
+    description.filters.decode(workspace.host, out);
     out.truncate(prefix);
     Ok(())
 }
@@ -112,9 +113,9 @@ pub fn decode_damaged(
     let length = check_raw_length(raw_length_bytes)?;
     let codec = registry::by_id(description.codec)?;
     codec.check_params(&description.params, raw_length_bytes)?;
-    resize(description, out, length)?;
+    resize(workspace.host, description, out, length)?;
     codec.decode_damaged(workspace, &description.params, data, out);
-    description.filters.decode(out);
+    description.filters.decode(workspace.host, out);
     Ok(())
 }
 
@@ -130,7 +131,12 @@ pub fn decode_memory_bytes(description: &BlockDescription, raw_length_bytes: u64
 }
 
 /// Sets the length of `out` without clearing bytes that will be overwritten.
-fn resize(description: &BlockDescription, out: &mut Vec<u8>, length: usize) -> Result<()> {
+fn resize(
+    host: Host,
+    description: &BlockDescription,
+    out: &mut Vec<u8>,
+    length: usize,
+) -> Result<()> {
     if length > out.capacity() {
         out.clear();
     }
@@ -140,6 +146,6 @@ fn resize(description: &BlockDescription, out: &mut Vec<u8>, length: usize) -> R
             wanted_bytes: length as u64,
         }
     })?;
-    out.resize(length, 0);
+    host.resize(out, length);
     Ok(())
 }

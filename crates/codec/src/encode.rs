@@ -134,8 +134,8 @@ fn encode_checked(
     }
     let mut filtered = std::mem::take(&mut workspace.filtered);
     filtered.clear();
-    filtered.extend_from_slice(raw);
-    filters.encode(&mut filtered);
+    workspace.host.append(&mut filtered, raw);
+    filters.encode(workspace.host, &mut filtered);
     let result = run_codecs(workspace, raw, &filtered, filters, plan, out);
     workspace.filtered = filtered;
     result
@@ -179,7 +179,7 @@ fn choose_filters_for(workspace: &mut Workspace, sample: &[u8]) -> Result<Filter
         let mut filtered = std::mem::take(&mut workspace.sample_filtered);
         filtered.clear();
         filtered.extend_from_slice(sample);
-        step.encode(&mut filtered);
+        step.encode(workspace.host, &mut filtered);
         let bytes = quick_bytes(workspace, &filtered);
         workspace.sample_filtered = filtered;
         let bytes = bytes?;

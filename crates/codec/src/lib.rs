@@ -13,6 +13,9 @@
 //! The same input, plan and version of this crate give the same bytes: on any machine, in any
 //! thread, and with a new [`Workspace`] or a used one.
 //!
+//! A codec may work for seconds. Through the [`Host`] of its workspace it lets its thread do other
+//! work in between.
+//!
 //! Depends on the libraries of the codecs, on no other crate of this workspace.
 //!
 //! ```
@@ -42,6 +45,7 @@ mod description;
 mod encode;
 mod error;
 mod filter;
+mod host;
 mod id;
 mod params;
 mod plan;
@@ -67,6 +71,7 @@ pub use error::{Error, Result};
 pub use filter::arm64_decode_at;
 pub use filter::chain::{FilterChain, MAX_FILTERS};
 pub use filter::step::FilterStep;
+pub use host::Host;
 pub use id::CodecId;
 pub use params::{MAX_PARAMS_BYTES, Params};
 pub use plan::{BlockPlan, TunedCodec};

@@ -6,6 +6,7 @@ use crate::description::{BlockDescription, UntrustedBlockDescription};
 use crate::encode::encode_block;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
+use crate::host::Host;
 use crate::plan::BlockPlan;
 use crate::workspace::Workspace;
 
@@ -102,14 +103,14 @@ pub fn check_filters(bytes: &[u8], ids: &[(u8, u8)]) {
         }
     }
     let mut filtered = bytes.to_vec();
-    chain.encode(&mut filtered);
+    chain.encode(Host::default(), &mut filtered);
     let mut decoded = filtered.clone();
-    chain.decode(&mut decoded);
+    chain.decode(Host::default(), &mut decoded);
     assert_eq!(decoded, bytes, "{chain}");
     for want in [1, bytes.len() / 3, bytes.len() / 2, bytes.len()] {
         let given = (want + chain.lookahead_bytes()).min(bytes.len());
         let mut decoded = filtered[..given].to_vec();
-        chain.decode(&mut decoded);
+        chain.decode(Host::default(), &mut decoded);
         let want = want.min(bytes.len());
         assert_eq!(decoded[..want], bytes[..want], "{chain}");
     }

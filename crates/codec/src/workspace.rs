@@ -3,12 +3,14 @@
 use std::any::Any;
 
 use crate::error::Result;
+use crate::host::Host;
 use crate::id::CodecId;
 
 /// The contexts and buffers that one worker reuses from block to block. Results never depend on
 /// earlier calls. Takes no memory until first used; `Send`, one per worker.
 #[derive(Default)]
 pub struct Workspace {
+    pub(crate) host: Host,
     /// One for each type of state in use.
     states: Vec<CodecState>,
     /// A filtered copy of the block.
@@ -34,9 +36,18 @@ impl Workspace {
         Self::default()
     }
 
+    /// An empty workspace for codecs that check in with `host`.
+    #[must_use]
+    pub fn for_host(host: Host) -> Self {
+        Self {
+            host,
+            ..Self::default()
+        }
+    }
+
     /// Releases the retained memory, for a worker that becomes idle.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::for_host(self.host);
     }
 
     /// The state of type `S` that a codec retains; a new one at the first call.

@@ -18,6 +18,10 @@ const LEVEL_BYTES: u64 = 100_000;
 /// bzip2's default effort on repetitive data. It is fixed since it changes only the speed.
 const WORK_FACTOR: u32 = 30;
 
+/// The speeds of libbz2-rs.
+const ENCODER_MB_PER_S: usize = 15;
+const DECODER_MB_PER_S: usize = 30;
+
 pub(crate) struct Bzip2;
 
 impl CodecId {
@@ -38,43 +42,46 @@ impl Codec for Bzip2 {
 
     fn encode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         raw: &[u8],
         settings: &Settings,
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         let level = useful_level(raw.len() as u64, checked_level(self, settings)?);
         reserve(CodecId::BZIP2, out, bound_bytes(raw.len()))?;
-        run_encoder(
-            Compress::new(Compression::new(level), WORK_FACTOR),
-            raw,
-            out,
-        )?;
+        workspace.host.call(raw.len(), ENCODER_MB_PER_S, || {
+            let stream = Compress::new(Compression::new(level), WORK_FACTOR);
+            run_encoder(stream, raw, out)
+        })?;
         Ok(Params::EMPTY)
     }
 
     fn decode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         _params: &Params,
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
         let raw_length_bytes = out.len() as u64;
-        let mut stream = Decompress::new(false);
-        let ended = fill(&mut stream, data, out, raw_length_bytes)?;
-        finish(&mut stream, ended, data, raw_length_bytes)
+        workspace.host.call(out.len(), DECODER_MB_PER_S, || {
+            let mut stream = Decompress::new(false);
+            let ended = fill(&mut stream, data, out, raw_length_bytes)?;
+            finish(&mut stream, ended, data, raw_length_bytes)
+        })
     }
 
     fn decode_prefix(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         _params: &Params,
         data: &[u8],
         raw_length_bytes: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        fill(&mut Decompress::new(false), data, out, raw_length_bytes).map(|_| ())
+        workspace.host.call(out.len(), DECODER_MB_PER_S, || {
+            fill(&mut Decompress::new(false), data, out, raw_length_bytes).map(|_| ())
+        })
     }
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {

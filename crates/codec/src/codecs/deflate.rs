@@ -14,6 +14,10 @@ use crate::workspace::Workspace;
 const ENCODER_BYTES: u64 = 512 << 10;
 const DECODER_BYTES: u64 = 96 << 10;
 
+/// The speeds of zlib-rs at its default level.
+const ENCODER_MB_PER_S: usize = 50;
+const DECODER_MB_PER_S: usize = 400;
+
 pub(crate) struct Deflate;
 
 impl CodecId {
@@ -69,7 +73,10 @@ impl Codec for Deflate {
     ) -> Result<Params> {
         let level = u32::try_from(checked_level(self, settings)?).unwrap_or(1);
         reserve(CodecId::DEFLATE, out, bound_bytes(raw.len()))?;
-        run_encoder(workspace.state::<DeflateState>().encoder(level), raw, out)?;
+        let host = workspace.host;
+        let stream = workspace.state::<DeflateState>().encoder(level);
+        let run = || run_encoder(stream, raw, out);
+        host.call(raw.len(), ENCODER_MB_PER_S, run)?;
         Ok(Params::EMPTY)
     }
 
@@ -81,9 +88,12 @@ impl Codec for Deflate {
         out: &mut [u8],
     ) -> Result<()> {
         let raw_length_bytes = out.len() as u64;
+        let host = workspace.host;
         let stream = workspace.state::<DeflateState>().decoder();
-        let ended = fill(stream, data, out, raw_length_bytes)?;
-        finish(stream, ended, data, raw_length_bytes)
+        host.call(out.len(), DECODER_MB_PER_S, || {
+            let ended = fill(stream, data, out, raw_length_bytes)?;
+            finish(stream, ended, data, raw_length_bytes)
+        })
     }
 
     fn decode_prefix(
@@ -94,13 +104,11 @@ impl Codec for Deflate {
         raw_length_bytes: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        fill(
-            workspace.state::<DeflateState>().decoder(),
-            data,
-            out,
-            raw_length_bytes,
-        )
-        .map(|_| ())
+        let host = workspace.host;
+        let stream = workspace.state::<DeflateState>().decoder();
+        host.call(out.len(), DECODER_MB_PER_S, || {
+            fill(stream, data, out, raw_length_bytes).map(|_| ())
+        })
     }
 
     fn encode_memory_bytes(&self, _raw_length_bytes: u64, _settings: &Settings) -> u64 {

@@ -24,6 +24,10 @@ const LITERAL_BITS_MAX: u32 = 4;
 /// that, another codec is better.
 const DICTIONARY_SHARE_LOG_MIN: u32 = 2;
 
+/// The speeds of liblzma at its default level.
+const ENCODER_MB_PER_S: usize = 3;
+const DECODER_MB_PER_S: usize = 60;
+
 pub(crate) struct Lzma;
 
 impl CodecId {
@@ -44,46 +48,53 @@ impl Codec for Lzma {
 
     fn encode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         raw: &[u8],
         settings: &Settings,
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         let level = checked_level(self, settings)?;
         let dictionary = dictionary(raw.len() as u64, settings)?;
-        let options = options(level, settings, dictionary)?;
-        let mut filters = Filters::new();
-        filters.lzma2(&options);
-        let stream = Stream::new_raw_encoder(&filters)
-            .map_err(|error| self.encoder_error(error, raw.len() as u64, settings))?;
         reserve(CodecId::LZMA, out, bound_bytes(raw.len()))?;
-        run_encoder(stream, raw, out)?;
+        // The tables are cleared and released there, too.
+        workspace.host.call(raw.len(), ENCODER_MB_PER_S, || {
+            let options = options(level, settings, dictionary)?;
+            let mut filters = Filters::new();
+            filters.lzma2(&options);
+            let stream = Stream::new_raw_encoder(&filters)
+                .map_err(|error| self.encoder_error(error, raw.len() as u64, settings))?;
+            run_encoder(stream, raw, out)
+        })?;
         Ok(Params::from_array([dictionary.code]))
     }
 
     fn decode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         params: &Params,
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
         let raw_length_bytes = out.len() as u64;
-        let mut stream = decoder(params, raw_length_bytes)?;
-        fill(&mut stream, data, out, raw_length_bytes)?;
-        finish(&mut stream, data, raw_length_bytes)
+        workspace.host.call(out.len(), DECODER_MB_PER_S, || {
+            let mut stream = decoder(params, raw_length_bytes)?;
+            fill(&mut stream, data, out, raw_length_bytes)?;
+            finish(&mut stream, data, raw_length_bytes)
+        })
     }
 
     fn decode_prefix(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         params: &Params,
         data: &[u8],
         raw_length_bytes: u64,
         out: &mut [u8],
     ) -> Result<()> {
-        let mut stream = decoder(params, raw_length_bytes)?;
-        fill(&mut stream, data, out, raw_length_bytes)
+        workspace.host.call(out.len(), DECODER_MB_PER_S, || {
+            let mut stream = decoder(params, raw_length_bytes)?;
+            fill(&mut stream, data, out, raw_length_bytes)
+        })
     }
 
     fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
+use crate::host::PIECE_BYTES;
 use crate::id::CodecId;
 use crate::params::Params;
 use crate::settings::Settings;
@@ -27,20 +28,20 @@ impl Codec for Stored {
 
     fn encode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         raw: &[u8],
         settings: &Settings,
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         checked_level(self, settings)?;
         reserve(CodecId::NONE, out, raw.len())?;
-        out.extend_from_slice(raw);
+        workspace.host.append(out, raw);
         Ok(Params::EMPTY)
     }
 
     fn decode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         _params: &Params,
         data: &[u8],
         out: &mut [u8],
@@ -52,7 +53,10 @@ impl Codec for Stored {
                 found_bytes: data.len() as u64,
             });
         }
-        out.copy_from_slice(data);
+        for (out, data) in out.chunks_mut(PIECE_BYTES).zip(data.chunks(PIECE_BYTES)) {
+            out.copy_from_slice(data);
+            (workspace.host.check_in)();
+        }
         Ok(())
     }
 

@@ -3,18 +3,21 @@
 //! Positions count from the first instruction of the block, at offset `phase`: blocks start at any
 //! byte.
 
+use crate::host::{Host, PIECE_BYTES};
+
 pub(super) const WORD_BYTES: usize = 4;
+const PIECE_WORDS: usize = PIECE_BYTES / WORD_BYTES;
 /// log2 of the page size that ADRP counts in.
 const PAGE_LOG: u32 = 12;
 
 /// Converts relative to absolute targets.
-pub(super) fn encode(bytes: &mut [u8], phase: usize) {
-    convert(bytes, phase, u32::wrapping_add);
+pub(super) fn encode(host: Host, bytes: &mut [u8], phase: usize) {
+    convert(host, bytes, phase, u32::wrapping_add);
 }
 
 /// Converts absolute to relative targets.
-pub(super) fn decode(bytes: &mut [u8], phase: usize) {
-    convert(bytes, phase, u32::wrapping_sub);
+pub(super) fn decode(host: Host, bytes: &mut [u8], phase: usize) {
+    convert(host, bytes, phase, u32::wrapping_sub);
 }
 
 /// Converts absolute to relative targets of the whole instructions in `bytes`, the first of which
@@ -26,9 +29,11 @@ pub fn decode_at(bytes: &mut [u8], position: u32) -> usize {
 }
 
 #[inline]
-fn convert(bytes: &mut [u8], phase: usize, combine: impl Fn(u32, u32) -> u32 + Copy) {
-    if let Some(code) = bytes.get_mut(phase..) {
-        convert_from(code, 0, combine);
+fn convert(host: Host, bytes: &mut [u8], phase: usize, combine: impl Fn(u32, u32) -> u32 + Copy) {
+    let code = bytes.get_mut(phase..).unwrap_or_default();
+    for (index, piece) in code.chunks_mut(PIECE_BYTES).enumerate() {
+        convert_from(piece, (index * PIECE_WORDS) as u32, combine);
+        (host.check_in)();
     }
 }
 
@@ -110,9 +115,9 @@ mod tests {
             let mut bytes = vec![0; phase];
             bytes.extend_from_slice(&bytes_of(&words));
             let raw = bytes.clone();
-            encode(&mut bytes, phase);
+            encode(Host::default(), &mut bytes, phase);
             assert_eq!(bytes[phase..], bytes_of(&[bl(100); 8]));
-            decode(&mut bytes, phase);
+            decode(Host::default(), &mut bytes, phase);
             assert_eq!(bytes, raw);
         }
     }
@@ -125,11 +130,11 @@ mod tests {
         }
         let mut bytes = bytes_of(&words);
         let raw = bytes.clone();
-        encode(&mut bytes, 0);
+        encode(Host::default(), &mut bytes, 0);
         for page in 0..3 {
             assert_eq!(bytes[page << 12..][..4], adrp(500).to_le_bytes());
         }
-        decode(&mut bytes, 0);
+        decode(Host::default(), &mut bytes, 0);
         assert_eq!(bytes, raw);
     }
 

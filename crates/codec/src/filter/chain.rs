@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::step::FilterStep;
+use crate::host::Host;
 
 /// The maximum number of filters per block.
 pub const MAX_FILTERS: usize = 2;
@@ -51,17 +52,17 @@ impl FilterChain {
     }
 
     /// Filters a block in place.
-    pub fn encode(&self, bytes: &mut [u8]) {
+    pub fn encode(&self, host: Host, bytes: &mut [u8]) {
         for step in self.steps() {
-            step.encode(bytes);
+            step.encode(host, bytes);
         }
     }
 
     /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
     /// `lookahead_bytes` of it.
-    pub fn decode(&self, bytes: &mut [u8]) {
+    pub fn decode(&self, host: Host, bytes: &mut [u8]) {
         for step in self.steps().rev() {
-            step.decode(bytes);
+            step.decode(host, bytes);
         }
     }
 }

@@ -1,19 +1,33 @@
 //! Delta filter: subtracts from every byte the byte at a fixed distance before it. For samples,
 //! pixels and records of a fixed size. The first bytes, which have no predecessor, are unchanged.
 
+use crate::host::{Host, PIECE_BYTES};
+
 pub(super) const MAX_DISTANCE_BYTES: u8 = 16;
 
 /// Replaces bytes by differences, from the end, so that predecessors are still raw.
-pub(super) fn encode(bytes: &mut [u8], distance: usize) {
-    for index in (distance..bytes.len()).rev() {
-        bytes[index] = bytes[index].wrapping_sub(bytes[index - distance]);
+pub(super) fn encode(host: Host, bytes: &mut [u8], distance: usize) {
+    let mut end = bytes.len();
+    while end > distance {
+        let start = end.saturating_sub(PIECE_BYTES).max(distance);
+        for index in (start..end).rev() {
+            bytes[index] = bytes[index].wrapping_sub(bytes[index - distance]);
+        }
+        (host.check_in)();
+        end = start;
     }
 }
 
 /// Replaces differences by bytes.
-pub(super) fn decode(bytes: &mut [u8], distance: usize) {
-    for index in distance..bytes.len() {
-        bytes[index] = bytes[index].wrapping_add(bytes[index - distance]);
+pub(super) fn decode(host: Host, bytes: &mut [u8], distance: usize) {
+    let mut start = distance;
+    while start < bytes.len() {
+        let end = bytes.len().min(start + PIECE_BYTES);
+        for index in start..end {
+            bytes[index] = bytes[index].wrapping_add(bytes[index - distance]);
+        }
+        (host.check_in)();
+        start = end;
     }
 }
 
@@ -35,9 +49,9 @@ mod tests {
         for distance in 1..=usize::from(MAX_DISTANCE_BYTES) {
             for length in [0, 1, distance, distance + 1, 100] {
                 let mut bytes = raw[..length].to_vec();
-                encode(&mut bytes, distance);
+                encode(Host::default(), &mut bytes, distance);
                 assert_eq!(bytes, naive(&raw[..length], distance));
-                decode(&mut bytes, distance);
+                decode(Host::default(), &mut bytes, distance);
                 assert_eq!(bytes, raw[..length]);
             }
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{arm64, delta, x86};
 use crate::error::{Error, Result};
+use crate::host::Host;
 
 /// The numbers of filters in archives. 0 means no filter, 1 to 3 are assigned below, the rest is
 /// unassigned.
@@ -87,21 +88,25 @@ impl FilterStep {
     }
 
     /// Filters a block in place.
-    pub fn encode(self, bytes: &mut [u8]) {
+    pub fn encode(self, host: Host, bytes: &mut [u8]) {
         match self {
-            Self::X86 => x86::encode(bytes),
-            Self::Arm64 { phase_bytes } => arm64::encode(bytes, usize::from(phase_bytes)),
-            Self::Delta { distance_bytes } => delta::encode(bytes, usize::from(distance_bytes)),
+            Self::X86 => x86::encode(host, bytes),
+            Self::Arm64 { phase_bytes } => arm64::encode(host, bytes, usize::from(phase_bytes)),
+            Self::Delta { distance_bytes } => {
+                delta::encode(host, bytes, usize::from(distance_bytes));
+            }
         }
     }
 
     /// Reverses `encode`. Given only a prefix of the filtered block, restores all but the last
     /// `lookahead_bytes` of it.
-    pub fn decode(self, bytes: &mut [u8]) {
+    pub fn decode(self, host: Host, bytes: &mut [u8]) {
         match self {
-            Self::X86 => x86::decode(bytes),
-            Self::Arm64 { phase_bytes } => arm64::decode(bytes, usize::from(phase_bytes)),
-            Self::Delta { distance_bytes } => delta::decode(bytes, usize::from(distance_bytes)),
+            Self::X86 => x86::decode(host, bytes),
+            Self::Arm64 { phase_bytes } => arm64::decode(host, bytes, usize::from(phase_bytes)),
+            Self::Delta { distance_bytes } => {
+                delta::decode(host, bytes, usize::from(distance_bytes));
+            }
         }
     }
 }

@@ -7,27 +7,45 @@
 //! state, to convert calls that overlap a false match and fewer false matches. Here the operand of
 //! every match is skipped, as in CAB, and the trial on a sample decides.
 
+use crate::host::{Host, PIECE_BYTES};
+
 /// The opcode and a 32-bit operand.
 pub(super) const INSTRUCTION_BYTES: usize = 5;
 const TARGET_MODULUS: u32 = 1 << 25;
 
 /// Converts relative to absolute targets.
-pub(super) fn encode(bytes: &mut [u8]) {
-    convert(bytes, u32::wrapping_add);
+pub(super) fn encode(host: Host, bytes: &mut [u8]) {
+    convert(host, bytes, u32::wrapping_add);
 }
 
 /// Converts absolute to relative targets.
-pub(super) fn decode(bytes: &mut [u8]) {
-    convert(bytes, u32::wrapping_sub);
+pub(super) fn decode(host: Host, bytes: &mut [u8]) {
+    convert(host, bytes, u32::wrapping_sub);
 }
 
 #[inline]
-fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
+fn convert(host: Host, bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
     let mut position = 0;
-    while let Some(ahead) = next_opcode(&bytes[position..]) {
+    while position < bytes.len() {
+        let end = bytes.len().min(position + PIECE_BYTES);
+        position = convert_piece(bytes, position, end, &combine);
+        (host.check_in)();
+    }
+}
+
+/// Converts the instructions that begin at `position` or later, and before `end`. Returns the
+/// position after them.
+#[inline]
+fn convert_piece(
+    bytes: &mut [u8],
+    mut position: usize,
+    end: usize,
+    combine: impl Fn(u32, u32) -> u32,
+) -> usize {
+    while let Some(ahead) = bytes.get(position..end).and_then(next_opcode) {
         position += ahead;
         let Some(instruction) = bytes[position..].first_chunk_mut::<INSTRUCTION_BYTES>() else {
-            return;
+            return bytes.len();
         };
         let [_, a, b, c, top] = *instruction;
         if top != 0x00 && top != 0xFF {
@@ -43,6 +61,7 @@ fn convert(bytes: &mut [u8], combine: impl Fn(u32, u32) -> u32) {
         *instruction = [instruction[0], a, b, c, top];
         position += INSTRUCTION_BYTES;
     }
+    position.max(end)
 }
 
 #[inline]
@@ -73,11 +92,11 @@ mod tests {
             code.extend_from_slice(&relative.to_le_bytes());
         }
         let raw = code.clone();
-        encode(&mut code);
+        encode(Host::default(), &mut code);
         for call in code.chunks(7) {
             assert_eq!(call, [0x90, 0x90, 0xE8, 0x34, 0x12, 0, 0]);
         }
-        decode(&mut code);
+        decode(Host::default(), &mut code);
         assert_eq!(code, raw);
     }
 
@@ -85,7 +104,7 @@ mod tests {
     fn implausible_targets_and_the_end_are_unchanged() {
         let mut bytes = [0xE8, 1, 2, 3, 4, 0xE9, 5, 0, 0];
         let raw = bytes;
-        encode(&mut bytes);
+        encode(Host::default(), &mut bytes);
         assert_eq!(bytes, raw);
     }
 
@@ -96,9 +115,9 @@ mod tests {
             0xE8, 0xE8, 0x10, 0x20, 0x7F, 0x00, 0xE8, 1, 2, 0, 0, 9, 9, 9,
         ];
         let raw = bytes;
-        encode(&mut bytes);
+        encode(Host::default(), &mut bytes);
         assert_ne!(bytes, raw);
-        decode(&mut bytes);
+        decode(Host::default(), &mut bytes);
         assert_eq!(bytes, raw);
     }
 
@@ -109,9 +128,9 @@ mod tests {
             bytes.push(0xE9);
             bytes.extend_from_slice(&relative.to_le_bytes());
             let raw = bytes.clone();
-            encode(&mut bytes);
+            encode(Host::default(), &mut bytes);
             assert_ne!(bytes, raw);
-            decode(&mut bytes);
+            decode(Host::default(), &mut bytes);
             assert_eq!(bytes, raw);
         }
     }

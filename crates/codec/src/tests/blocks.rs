@@ -9,6 +9,7 @@ use crate::encode::{encode_block, encode_memory_bytes};
 use crate::error::Error;
 use crate::filter::chain::FilterChain;
 use crate::filter::step::FilterStep;
+use crate::host::Host;
 use crate::id::CodecId;
 use crate::plan::BlockPlan;
 use crate::property::{check_decode, check_round_trip};
@@ -308,7 +309,7 @@ fn decodes_prefixes_of_filtered_blocks() {
     let mut chain = FilterChain::single(FilterStep::X86);
     chain.push(FilterStep::Delta { distance_bytes: 4 }).unwrap();
     let mut filtered = raw.clone();
-    chain.encode(&mut filtered);
+    chain.encode(Host::default(), &mut filtered);
     for codec in codecs() {
         let mut data = Vec::new();
         let settings = Settings::default();

@@ -360,7 +360,7 @@ mod tests {
             let used = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
             add_help(&used.unwrap());
         }
-        let stage = of("test lent");
+        let stage = reported("test lent");
         assert!(stage.usage.cpu >= Duration::from_millis(8), "{stage:?}");
         assert!(
             stage.gaps.quantile_ns(1.0).unwrap() < 8_000_000,

@@ -9,6 +9,7 @@ use refrain_codec::{
 use refrain_format::{BlockHeader, Coding, FRAME_HEADER_BYTES, SplitPayload, contains_sync};
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, checksum64, join_chunk_checksums};
 
+use refrain_pool::pool::checkpoint;
 use refrain_pool::stages::stage;
 
 use crate::error::Result;
@@ -111,7 +112,11 @@ impl UnencodedBlock {
         plan: &BlockPlan,
         makes_copy: bool,
     ) -> Result<EncodedBlock> {
-        let page_checksums: Vec<_> = self.pages.iter().map(|page| checksum64(page)).collect();
+        let checksum = |page: &Page| {
+            checkpoint();
+            checksum64(page)
+        };
+        let page_checksums: Vec<_> = self.pages.iter().map(checksum).collect();
         let mut header = BlockHeader {
             block_id: self.block_id,
             store_start: self.store_start,
@@ -190,9 +195,10 @@ impl UnencodedBlock {
             return Ok(encode_block(&mut scratch.codec, page, plan, out)?);
         }
         scratch.joined.clear();
-        self.pages
-            .iter()
-            .for_each(|page| scratch.joined.extend_from_slice(page));
+        for page in &self.pages {
+            scratch.joined.extend_from_slice(page);
+            checkpoint();
+        }
         Ok(encode_block(
             &mut scratch.codec,
             &scratch.joined,

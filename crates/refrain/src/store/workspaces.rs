@@ -1,16 +1,32 @@
 //! Reusable codec workspaces and buffers for workers.
 
-use refrain_codec::Workspace;
+use refrain_codec::{Host, Workspace};
 use refrain_pool::Lock;
+use refrain_pool::pool::{aside, checkpoint};
+
+/// Codecs let their workers run more urgent work.
+const HOST: Host = Host {
+    check_in: || _ = checkpoint(),
+    aside: |work| aside(work),
+};
 
 /// The scratch memory of one worker that encodes or decodes.
-#[derive(Default)]
 pub(crate) struct CodecScratch {
     pub codec: Workspace,
     /// The pages of a block in one piece.
     pub joined: Vec<u8>,
     /// The compressed copy of a block, while it is made.
     pub copy: Vec<u8>,
+}
+
+impl Default for CodecScratch {
+    fn default() -> Self {
+        CodecScratch {
+            codec: Workspace::for_host(HOST),
+            joined: vec![],
+            copy: vec![],
+        }
+    }
 }
 
 /// Free scratch memory and frame buffers: as many as jobs ever ran at once.

@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::transform::{CHAINS_MAX, ChainRow, sampling_bytes};
+use crate::host::{Host, PIECE_BYTES};
 
 /// The chains followed alternately: all chains of a block. With 16 at a time, each of which
 /// searched for its bytes before it loaded its link, a block of kernel source took 1.6 times as
@@ -19,6 +20,10 @@ const LANES: usize = CHAINS_MAX;
 /// Log2 of the entries of the index into a pair directory.
 const DIRECTORY_LOG: u32 = 16;
 const PAIRS: usize = 1 << 16;
+/// The links made between two check-ins, at 5 to 20 ns each,
+const PIECE_LINKS: usize = 1 << 14;
+/// and the pairs of each chain that are followed, at 5 to 10 ns for each chain.
+const PIECE_PAIRS: usize = 1 << 9;
 
 #[derive(Default)]
 pub(super) struct Inverse {
@@ -37,12 +42,18 @@ impl Inverse {
 
     /// Computes the links for `transform` (1 to 2^30 bytes). `primary`, 1 to its length, is the row
     /// of the text. Returns `None` when memory cannot be allocated.
-    pub(super) fn prepare(&mut self, transform: &[u8], primary: ChainRow) -> Option<()> {
+    pub(super) fn prepare(
+        &mut self,
+        host: Host,
+        transform: &[u8],
+        primary: ChainRow,
+    ) -> Option<()> {
         let rows = transform.len() + 1;
         let additional = rows.saturating_sub(self.links.len());
         self.links.try_reserve_exact(additional).ok()?;
-        self.links.resize(rows, 0);
+        host.resize(&mut self.links, rows);
         let matrix = Matrix {
+            host,
             transform,
             primary: primary as usize,
         };
@@ -61,25 +72,35 @@ impl Inverse {
 
     /// Writes the first `text.len()` bytes of the text of a transform of `length_bytes`, for which
     /// `prepare` was called. `starts` are the rows of its chains, 1 to `length_bytes`.
-    pub(super) fn follow(&self, starts: &[ChainRow], length_bytes: usize, text: &mut [u8]) {
+    pub(super) fn follow(
+        &self,
+        host: Host,
+        starts: &[ChainRow],
+        length_bytes: usize,
+        text: &mut [u8],
+    ) {
         let chunks = text.chunks_mut(sampling_bytes(length_bytes));
         let mut chains: Vec<_> = chunks
             .zip(starts)
             .map(|(text, &row)| Chain { row, text })
             .collect();
         for group in chains.chunks_mut(LANES) {
-            self.follow_group(group);
+            self.follow_group(host, group);
         }
     }
 
     /// Follows chains alternately. None is longer than the one before it: the last one ends first,
     /// and the others continue.
-    fn follow_group(&self, group: &mut [Chain<'_>]) {
+    fn follow_group(&self, host: Host, group: &mut [Chain<'_>]) {
         let mut done = 0;
         for active in (1..=group.len()).rev() {
             let pairs = group[active - 1].text.len() / 2;
-            self.follow_alternately(&mut group[..active], done..pairs);
-            done = pairs;
+            while done < pairs {
+                let end = pairs.min(done + PIECE_PAIRS);
+                self.follow_alternately(&mut group[..active], done..end);
+                (host.check_in)();
+                done = end;
+            }
             let last = &mut group[active - 1];
             if let Some(byte) = last.text.get_mut(2 * pairs) {
                 *byte = self.directory.bytes_of(last.row)[0];
@@ -120,6 +141,7 @@ struct Chain<'a> {
 /// The sorted matrix: row 0 is the empty suffix, row `primary` the whole text, which has no byte
 /// before it and therefore none in the transform.
 struct Matrix<'a> {
+    host: Host,
     transform: &'a [u8],
     primary: usize,
 }
@@ -132,7 +154,7 @@ impl Matrix<'_> {
 
     fn first_rows(&self) -> [ChainRow; 256] {
         let mut next = 1;
-        histogram(self.transform).map(|count| {
+        histogram(self.host, self.transform).map(|count| {
             let first = next;
             next += count;
             first
@@ -153,7 +175,7 @@ impl Matrix<'_> {
             let end = first_rows.get(second + 1).map_or(rows, |&row| row as usize);
             // Rows of the matrix, without `primary`, as positions in the transform.
             let [start, end] = [start, end].map(|row| row - usize::from(row > self.primary));
-            for (first, count) in histogram(&self.transform[start..end])
+            for (first, count) in histogram(self.host, &self.transform[start..end])
                 .into_iter()
                 .enumerate()
             {
@@ -171,34 +193,42 @@ impl Matrix<'_> {
         links: &mut [ChainRow],
     ) {
         let (below, above) = self.transform.split_at(self.primary);
-        let below = below.iter().zip(0..);
-        let above = above.iter().zip(self.primary as ChainRow + 1..);
-        for (&second, row) in below.chain(above) {
-            let next = &mut next_rows[usize::from(second)];
-            let longer = *next as usize;
-            *next += 1;
-            if longer != self.primary {
-                let first = usize::from(self.byte_before(longer));
-                let next = &mut next_pair_rows[first << 8 | usize::from(second)];
-                links[*next as usize] = row;
+        let below = below.chunks(PIECE_LINKS).zip((0..).step_by(PIECE_LINKS));
+        let above = above
+            .chunks(PIECE_LINKS)
+            .zip((self.primary + 1..).step_by(PIECE_LINKS));
+        for (piece, first_row) in below.chain(above) {
+            for (&second, row) in piece.iter().zip(first_row as ChainRow..) {
+                let next = &mut next_rows[usize::from(second)];
+                let longer = *next as usize;
                 *next += 1;
+                if longer != self.primary {
+                    let first = usize::from(self.byte_before(longer));
+                    let next = &mut next_pair_rows[first << 8 | usize::from(second)];
+                    links[*next as usize] = row;
+                    *next += 1;
+                }
             }
+            (self.host.check_in)();
         }
     }
 }
 
-fn histogram(bytes: &[u8]) -> [u32; 256] {
+fn histogram(host: Host, bytes: &[u8]) -> [u32; 256] {
     // Four counters per byte, since consecutive equal bytes would wait for the store of the
     // previous count.
     let mut counts = [[0_u32; 4]; 256];
-    let (fours, rest) = bytes.as_chunks::<4>();
-    for four in fours {
-        for (lane, &byte) in four.iter().enumerate() {
-            counts[usize::from(byte)][lane] += 1;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        let (fours, rest) = piece.as_chunks::<4>();
+        for four in fours {
+            for (lane, &byte) in four.iter().enumerate() {
+                counts[usize::from(byte)][lane] += 1;
+            }
         }
-    }
-    for &byte in rest {
-        counts[usize::from(byte)][0] += 1;
+        for &byte in rest {
+            counts[usize::from(byte)][0] += 1;
+        }
+        (host.check_in)();
     }
     counts.map(|lanes| lanes.iter().sum())
 }
@@ -292,15 +322,23 @@ mod tests {
 
     fn check(raw: &[u8], naive: bool) {
         let (mut transform, mut starts) = (raw.to_vec(), Vec::new());
-        forward(&mut transform, &mut Vec::new(), &mut starts).unwrap();
+        forward(
+            Host::default(),
+            &mut transform,
+            &mut Vec::new(),
+            &mut starts,
+        )
+        .unwrap();
         if naive {
             assert_eq!((transform.clone(), starts.clone()), naive_transform(raw));
         }
         let mut inverse = Inverse::default();
         for length in [raw.len(), raw.len() / 2, raw.len() - 1, 1] {
-            inverse.prepare(&transform, starts[0]).unwrap();
+            inverse
+                .prepare(Host::default(), &transform, starts[0])
+                .unwrap();
             let mut decoded = vec![0xAA; length];
-            inverse.follow(&starts, raw.len(), &mut decoded);
+            inverse.follow(Host::default(), &starts, raw.len(), &mut decoded);
             assert!(decoded == raw[..length], "{length} of {}", raw.len());
         }
     }
@@ -331,8 +369,10 @@ mod tests {
                 .collect();
             for primary in [1, length as ChainRow, length as ChainRow / 2 + 1] {
                 let mut inverse = Inverse::default();
-                inverse.prepare(&transform, primary).unwrap();
-                inverse.follow(&starts, length, &mut vec![0; length]);
+                inverse
+                    .prepare(Host::default(), &transform, primary)
+                    .unwrap();
+                inverse.follow(Host::default(), &starts, length, &mut vec![0; length]);
             }
         }
     }
@@ -352,8 +392,8 @@ mod tests {
             let length = transform.len();
             let within = |row: ChainRow| 1 + row % length as ChainRow;
             let mut inverse = Inverse::default();
-            inverse.prepare(&transform, within(primary)).unwrap();
-            inverse.follow(&[within(start)], length, &mut vec![0; length]);
+            inverse.prepare(Host::default(), &transform, within(primary)).unwrap();
+            inverse.follow(Host::default(), &[within(start)], length, &mut vec![0; length]);
         }
     }
 }

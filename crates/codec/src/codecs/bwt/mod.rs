@@ -30,6 +30,7 @@ use transform::ChainRow;
 
 use crate::codec::{Codec, CodecDescription, OnIncompressible, checked_level, reserve};
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::id::CodecId;
 use crate::params::Params;
 use crate::settings::Settings;
@@ -83,10 +84,16 @@ impl Codec for Bwt {
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         checked_level(self, settings)?;
+        let host = workspace.host;
         let state = workspace.large_state::<BwtState>(CodecId::BWT);
-        let header = state.remove_repeats(raw)?;
-        transform::forward(&mut state.text, &mut state.suffixes, &mut state.starts)
-            .ok_or_else(|| out_of_memory(4 * raw.len() as u64))?;
+        let header = state.remove_repeats(host, raw)?;
+        transform::forward(
+            host,
+            &mut state.text,
+            &mut state.suffixes,
+            &mut state.starts,
+        )
+        .ok_or_else(|| out_of_memory(4 * raw.len() as u64))?;
         // Output that is not smaller than the block is discarded: no need to complete it.
         let limit = out.len() + raw.len();
         let starts_bytes = state.starts.len() * ROW_BYTES;
@@ -100,7 +107,7 @@ impl Codec for Bwt {
         }
         // `encode_block` detects from the length that the codec did not make the block smaller.
         let model = model(&mut state.model)?;
-        let _ = stream::encode(model, &state.text, out, limit);
+        let _ = stream::encode(host, model, &state.text, out, limit);
         Ok(header.to_params())
     }
 
@@ -113,6 +120,7 @@ impl Codec for Bwt {
     ) -> Result<()> {
         let raw_length_bytes = out.len();
         decode_prefix_of(
+            workspace.host,
             workspace.large_state::<BwtState>(CodecId::BWT),
             params,
             data,
@@ -132,6 +140,7 @@ impl Codec for Bwt {
         let raw_length_bytes =
             usize::try_from(raw_length_bytes).map_err(|_| out_of_memory(raw_length_bytes))?;
         decode_prefix_of(
+            workspace.host,
             workspace.large_state::<BwtState>(CodecId::BWT),
             params,
             data,
@@ -185,10 +194,11 @@ fn model_memory_bytes() -> u64 {
 
 impl BwtState {
     /// Sets `text` to `raw`, without its repeats if that pays.
-    fn remove_repeats(&mut self, raw: &[u8]) -> Result<Header> {
-        let escape = repeats::rarest_byte(raw);
+    fn remove_repeats(&mut self, host: Host, raw: &[u8]) -> Result<Header> {
+        let escape = repeats::rarest_byte(host, raw);
         let limit_bytes = raw.len() - (raw.len() >> REPEATS_SAVING_LOG);
         if repeats::remove(
+            host,
             &mut self.positions,
             raw,
             escape,
@@ -199,13 +209,14 @@ impl BwtState {
         }
         self.text.clear();
         reserve(CodecId::BWT, &mut self.text, raw.len())?;
-        self.text.extend_from_slice(raw);
+        host.append(&mut self.text, raw);
         Ok(Header::new(0, raw.len()))
     }
 }
 
 /// Decodes the first `out.len()` of `raw_length_bytes` bytes.
 fn decode_prefix_of(
+    host: Host,
     state: &mut BwtState,
     params: &Params,
     data: &[u8],
@@ -220,23 +231,24 @@ fn decode_prefix_of(
         text.clear();
     }
     reserve(CodecId::BWT, text, reduced.saturating_sub(text.len()))?;
-    text.resize(reduced, 0);
-    stream::decode(model(&mut state.model)?, data, text)
+    host.resize(text, reduced);
+    stream::decode(host, model(&mut state.model)?, data, text)
         .map_err(|error| stream_error(&error, raw_length_bytes))?;
     let inverse = &mut state.inverse;
     inverse
-        .prepare(text, state.starts[0])
+        .prepare(host, text, state.starts[0])
         .ok_or_else(|| out_of_memory(Inverse::memory_bytes(reduced as u64)))?;
     if reduced == raw_length_bytes {
-        inverse.follow(&state.starts, reduced, out);
+        inverse.follow(host, &state.starts, reduced, out);
         return Ok(());
     }
     let prefix = out.len() < raw_length_bytes;
     // The length that a prefix usually needs; escaped bytes may require more.
     let mut needed = if prefix { (out.len() + out.len() / 16 + 64).min(reduced) } else { reduced };
     loop {
-        inverse.follow(&state.starts, reduced, &mut text[..needed]);
+        inverse.follow(host, &state.starts, reduced, &mut text[..needed]);
         let result = repeats::restore(
+            host,
             &mut state.positions,
             &text[..needed],
             header.escape,

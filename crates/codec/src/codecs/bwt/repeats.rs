@@ -7,6 +7,8 @@
 //! escape byte and a length replace them. At anchors with such a position, an escape byte of the
 //! text is followed by a zero. Both sides find the same positions, so positions are never written.
 
+use crate::host::{Host, PIECE_BYTES};
+
 /// Sixteen times fewer lookups than at every byte; a repeat is found 16 bytes later on average.
 const ANCHOR_BITS: u32 = 4;
 /// The shortest repeat that is removed. 64 MiB of source and 48 MiB of manuals: 9,192,813 and
@@ -102,10 +104,13 @@ fn entries_log(length_bytes: u64) -> u32 {
 }
 
 /// The least frequent byte in `raw`, for escapes; the smallest one of several.
-pub(super) fn rarest_byte(raw: &[u8]) -> u8 {
+pub(super) fn rarest_byte(host: Host, raw: &[u8]) -> u8 {
     let mut counts = [0_u32; 256];
-    for &byte in raw {
-        counts[usize::from(byte)] += 1;
+    for piece in raw.chunks(PIECE_BYTES) {
+        for &byte in piece {
+            counts[usize::from(byte)] += 1;
+        }
+        (host.check_in)();
     }
     let rarest = (0..=255_u8).min_by_key(|&byte| counts[usize::from(byte)]);
     rarest.unwrap_or(0)
@@ -115,6 +120,7 @@ pub(super) fn rarest_byte(raw: &[u8]) -> u8 {
 /// false when the result would not be shorter than `limit_bytes`, or memory cannot be allocated;
 /// the content of `out` is then undefined.
 pub(super) fn remove(
+    host: Host,
     table: &mut PositionTable,
     raw: &[u8],
     escape: u8,
@@ -131,11 +137,15 @@ pub(super) fn remove(
     out.extend_from_slice(&raw[..position]);
     let mut hash = Hash::from_last(&raw[..position]);
     let mut copied = position;
+    let mut piece_end = position;
     while position < raw.len() {
-        let next = next_anchor(raw, position, &mut hash);
-        position = next;
-        if position >= raw.len() {
-            break;
+        if position >= piece_end {
+            (host.check_in)();
+            piece_end = raw.len().min(position + PIECE_BYTES);
+        }
+        position = next_anchor(&raw[..piece_end], position, &mut hash);
+        if position >= piece_end {
+            continue;
         }
         let Some(source) = table.swap(hash, position) else {
             hash.push(raw[position]);
@@ -237,6 +247,7 @@ pub(super) enum RepeatError {
 /// # Errors
 /// `RepeatError`; the content of `raw` is then undefined.
 pub(super) fn restore(
+    host: Host,
     table: &mut PositionTable,
     mut data: &[u8],
     escape: u8,
@@ -252,12 +263,17 @@ pub(super) fn restore(
     raw[..position].copy_from_slice(first);
     data = rest;
     let mut hash = Hash::from_last(first);
+    let mut piece_end = position;
     while position < raw.len() {
-        let copied = copy_to_anchor(data, &mut raw[position..], &mut hash);
+        if position >= piece_end {
+            (host.check_in)();
+            piece_end = raw.len().min(position + PIECE_BYTES);
+        }
+        let copied = copy_to_anchor(data, &mut raw[position..piece_end], &mut hash);
         data = &data[copied..];
         position += copied;
-        if position >= raw.len() {
-            break;
+        if position >= piece_end {
+            continue;
         }
         let (&byte, rest) = data.split_first().ok_or(RepeatError::Truncated)?;
         data = rest;

@@ -8,6 +8,7 @@ fn round_trip(raw: &[u8], escape: u8) -> usize {
     let mut out = Vec::new();
     let mut table = PositionTable::default();
     assert!(remove(
+        Host::default(),
         &mut table,
         raw,
         escape,
@@ -15,7 +16,14 @@ fn round_trip(raw: &[u8], escape: u8) -> usize {
         &mut out
     ));
     let mut decoded = vec![1; raw.len()];
-    let result = restore(&mut table, &out, escape, raw.len(), &mut decoded);
+    let result = restore(
+        Host::default(),
+        &mut table,
+        &out,
+        escape,
+        raw.len(),
+        &mut decoded,
+    );
     assert_eq!(result, Ok(()));
     assert!(decoded == raw);
     for length in [
@@ -24,7 +32,14 @@ fn round_trip(raw: &[u8], escape: u8) -> usize {
         raw.len() / 2,
         raw.len().saturating_sub(1),
     ] {
-        let result = restore(&mut table, &out, escape, raw.len(), &mut decoded[..length]);
+        let result = restore(
+            Host::default(),
+            &mut table,
+            &out,
+            escape,
+            raw.len(),
+            &mut decoded[..length],
+        );
         assert_eq!(result, Ok(()));
         assert!(decoded[..length] == raw[..length]);
     }
@@ -39,7 +54,7 @@ fn removes_and_restores_repeats() {
         once[..777].repeat(100),
         once[..3].repeat(3000),
     ] {
-        let escape = rarest_byte(&raw);
+        let escape = rarest_byte(Host::default(), &raw);
         round_trip(&raw, escape);
     }
     assert!(round_trip(&once.repeat(2), 9) < 52_000);
@@ -68,6 +83,7 @@ fn stops_at_the_limit() {
     let raw = random_bytes(10_000, 1);
     let mut out = Vec::new();
     assert!(!remove(
+        Host::default(),
         &mut PositionTable::default(),
         &raw,
         0,
@@ -83,14 +99,35 @@ fn returns_an_error_for_forged_data() {
     raw.extend_from_within(..);
     let mut table = PositionTable::default();
     let mut out = Vec::new();
-    assert!(remove(&mut table, &raw, 7, raw.len(), &mut out));
+    assert!(remove(
+        Host::default(),
+        &mut table,
+        &raw,
+        7,
+        raw.len(),
+        &mut out
+    ));
     let mut decoded = vec![0; raw.len()];
     for cut in 0..out.len() {
-        let result = restore(&mut table, &out[..cut], 7, raw.len(), &mut decoded);
+        let result = restore(
+            Host::default(),
+            &mut table,
+            &out[..cut],
+            7,
+            raw.len(),
+            &mut decoded,
+        );
         assert!(result.is_err(), "{cut}");
     }
     let longer = [&out[..], &[0]].concat();
-    let result = restore(&mut table, &longer, 7, raw.len(), &mut decoded);
+    let result = restore(
+        Host::default(),
+        &mut table,
+        &longer,
+        7,
+        raw.len(),
+        &mut decoded,
+    );
     assert_eq!(result, Err(RepeatError::TooLong));
 }
 
@@ -110,6 +147,6 @@ proptest! {
         data in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..400),
         length in 0_usize..1000,
     ) {
-        let _ = restore(&mut PositionTable::default(), &data, 0, length, &mut vec![0; length]);
+        let _ = restore(Host::default(), &mut PositionTable::default(), &data, 0, length, &mut vec![0; length]);
     }
 }

@@ -3,6 +3,10 @@
 use super::runs::{ByteRun, RunModel};
 use super::tree::Shape;
 use crate::arithmetic::{Decoder, Encoder};
+use crate::host::{Host, PIECE_BYTES};
+
+/// The runs between two check-ins, at 3 to 10 million a second.
+const PIECE_RUNS: usize = 1 << 10;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamError {
@@ -22,14 +26,21 @@ pub(super) const OVERRUN_BYTES: usize = 2048;
 /// Appends the coded form of `transformed` to `out`. Stops and returns false when `out` would not
 /// stay shorter than `limit_bytes`; the appended bytes are then undefined.
 pub(super) fn encode(
+    host: Host,
     model: &mut RunModel,
     transformed: &[u8],
     out: &mut Vec<u8>,
     limit_bytes: usize,
 ) -> bool {
     let mut encoder = Encoder::new(out);
-    let mut history = model.start(&mut encoder, &Shape::from_counts(&count_runs(transformed)));
-    for run in runs(transformed) {
+    let mut history = model.start(
+        &mut encoder,
+        &Shape::from_counts(&count_runs(host, transformed)),
+    );
+    for (index, run) in runs(transformed).enumerate() {
+        if index.is_multiple_of(PIECE_RUNS) {
+            (host.check_in)();
+        }
         model.code(&mut encoder, &mut history, run);
         if encoder.length_bytes() >= limit_bytes {
             return false;
@@ -44,6 +55,7 @@ pub(super) fn encode(
 /// # Errors
 /// `StreamError`; the content of `transformed` is then undefined.
 pub(super) fn decode(
+    host: Host,
     model: &mut RunModel,
     data: &[u8],
     transformed: &mut [u8],
@@ -51,7 +63,12 @@ pub(super) fn decode(
     let mut decoder = Decoder::new(data);
     let mut history = model.start(&mut decoder, &Shape::from_counts(&[0; 256]));
     let mut rest = transformed;
+    let mut index = 0_usize;
     while !rest.is_empty() {
+        if index.is_multiple_of(PIECE_RUNS) {
+            (host.check_in)();
+        }
+        index += 1;
         let run = model.code(&mut decoder, &mut history, ByteRun::UNKNOWN);
         let length = run.length as usize;
         let Some((now, later)) = rest.split_at_mut_checked(length) else {
@@ -85,12 +102,15 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = ByteRun> {
     })
 }
 
-fn count_runs(bytes: &[u8]) -> [u32; 256] {
+fn count_runs(host: Host, bytes: &[u8]) -> [u32; 256] {
     let mut counts = [0; 256];
     let mut before = None;
-    for &byte in bytes {
-        counts[usize::from(byte)] += u32::from(before != Some(byte));
-        before = Some(byte);
+    for piece in bytes.chunks(PIECE_BYTES) {
+        for &byte in piece {
+            counts[usize::from(byte)] += u32::from(before != Some(byte));
+            before = Some(byte);
+        }
+        (host.check_in)();
     }
     counts
 }
@@ -104,6 +124,7 @@ mod tests {
     fn coded(bytes: &[u8]) -> Vec<u8> {
         let mut out = b"before".to_vec();
         assert!(encode(
+            Host::default(),
             &mut RunModel::new().unwrap(),
             bytes,
             &mut out,
@@ -118,7 +139,10 @@ mod tests {
         let mut model = RunModel::new().unwrap();
         // Twice: a used model gives the same result as a new one.
         for _ in 0..2 {
-            assert_eq!(decode(&mut model, &data, &mut decoded), Ok(()));
+            assert_eq!(
+                decode(Host::default(), &mut model, &data, &mut decoded),
+                Ok(())
+            );
             assert!(decoded == bytes);
         }
         data.len()
@@ -143,7 +167,7 @@ mod tests {
             .map(|run| (run.symbol, run.length))
             .collect();
         assert_eq!(found, [(b'a', 3), (b'b', 2), (b'a', 1)]);
-        let counts = count_runs(b"aaabba");
+        let counts = count_runs(Host::default(), b"aaabba");
         assert_eq!(
             (counts[usize::from(b'a')], counts[usize::from(b'b')]),
             (2, 1)
@@ -156,6 +180,7 @@ mod tests {
         let bytes = random_bytes(10_000, 4);
         let mut out = Vec::with_capacity(3000 + OVERRUN_BYTES);
         assert!(!encode(
+            Host::default(),
             &mut RunModel::new().unwrap(),
             &bytes,
             &mut out,
@@ -171,14 +196,14 @@ mod tests {
         let data = coded(&bytes);
         let mut model = RunModel::new().unwrap();
         for cut in 0..data.len() {
-            let result = decode(&mut model, &data[..cut], &mut [0; 5000]);
+            let result = decode(Host::default(), &mut model, &data[..cut], &mut [0; 5000]);
             assert!(result.is_err(), "{cut}");
         }
         let longer = [&data[..], &[0]].concat();
-        let result = decode(&mut model, &longer, &mut [0; 5000]);
+        let result = decode(Host::default(), &mut model, &longer, &mut [0; 5000]);
         assert_eq!(result, Err(StreamError::TooLong));
-        assert!(decode(&mut model, &data, &mut [0; 4900]).is_err());
-        assert!(decode(&mut model, &data, &mut [0; 5100]).is_err());
+        assert!(decode(Host::default(), &mut model, &data, &mut [0; 4900]).is_err());
+        assert!(decode(Host::default(), &mut model, &data, &mut [0; 5100]).is_err());
     }
 
     proptest! {
@@ -189,7 +214,7 @@ mod tests {
 
         #[test]
         fn arbitrary_data_never_panics(data in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = decode(&mut RunModel::new().unwrap(), &data, &mut [0; 2000]);
+            let _ = decode(Host::default(), &mut RunModel::new().unwrap(), &data, &mut [0; 2000]);
         }
     }
 }

@@ -5,9 +5,11 @@ use crate::test_data::{random_bytes, text};
 fn removes_repeats_only_if_that_pays() {
     let mut state = BwtState::default();
     let once = random_bytes(100_000, 1);
-    let header = state.remove_repeats(&once).unwrap();
+    let header = state.remove_repeats(Host::default(), &once).unwrap();
     assert_eq!(header, Header::new(0, 100_000));
-    let header = state.remove_repeats(&once.repeat(2)).unwrap();
+    let header = state
+        .remove_repeats(Host::default(), &once.repeat(2))
+        .unwrap();
     assert!((100_000..101_000).contains(&header.reduced_bytes));
 }
 

@@ -10,6 +10,11 @@
 use libsais::BwtConstruction;
 use libsais::bwt::AuxIndicesSamplingRate;
 
+use crate::host::Host;
+
+/// The speed of the sorter.
+const SORTER_MB_PER_S: usize = 20;
+
 /// The rows of the sorted matrix at which the chains of the text start, see `sampling_bytes`. The
 /// first is the row of the whole text. Rows count from 0, the empty suffix; so these are 1 and
 /// above.
@@ -42,6 +47,7 @@ pub(super) const fn scratch_bytes(length_bytes: u64) -> u64 {
 /// with the rows of its chains. `suffixes` is scratch memory. Returns `None` when memory cannot be
 /// allocated.
 pub(super) fn forward(
+    host: Host,
     text: &mut [u8],
     suffixes: &mut Vec<i32>,
     starts: &mut Vec<ChainRow>,
@@ -49,17 +55,20 @@ pub(super) fn forward(
     let additional = text.len().saturating_sub(suffixes.len());
     suffixes.try_reserve_exact(additional).ok()?;
     if additional > 0 {
-        suffixes.resize(text.len(), 0);
+        host.resize(suffixes, text.len());
     }
     let mut samples = vec![0_i32; chain_count(text.len())];
     let sampling = i32::try_from(sampling_bytes(text.len())).ok()?;
     let scratch = &mut suffixes[..text.len()];
-    BwtConstruction::replace_text(text)
-        .with_borrowed_temporary_array_buffer(scratch)
-        .single_threaded()
-        .with_aux_indices_in_buffer(AuxIndicesSamplingRate::from(sampling), &mut samples)
-        .run()
-        .ok()?;
+    host.call(scratch.len(), SORTER_MB_PER_S, || {
+        BwtConstruction::replace_text(text)
+            .with_borrowed_temporary_array_buffer(scratch)
+            .single_threaded()
+            .with_aux_indices_in_buffer(AuxIndicesSamplingRate::from(sampling), &mut samples)
+            .run()
+            .is_ok()
+    })
+    .then_some(())?;
     starts.clear();
     starts.extend(samples.iter().map(|&row| row as ChainRow));
     Some(())

@@ -8,25 +8,31 @@ use super::predictor::Predictor;
 use super::table::TableMemory;
 use crate::arithmetic::{BinaryCoder, Decoder, Encoder};
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::id::CodecId;
 
+/// The bytes between two check-ins, at 0.5 to 3 MB/s.
+const PIECE_BYTES: usize = 256;
+
 pub(crate) fn encode(
+    host: Host,
     memory: &mut TableMemory,
     model: Model,
     raw: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    with_predictor(memory, model, EncodeTask { raw, out })
+    with_predictor(host, memory, model, EncodeTask { host, raw, out })
 }
 
 /// Decodes `data` into `out`; returns the decoder at the position where it stopped.
 pub(crate) fn decode<'d>(
+    host: Host,
     memory: &mut TableMemory,
     model: Model,
     data: &'d [u8],
     out: &mut [u8],
 ) -> Result<Decoder<'d>> {
-    with_predictor(memory, model, DecodeTask { data, out })?
+    with_predictor(host, memory, model, DecodeTask { host, data, out })?
 }
 
 pub(super) fn damaged(cause: &'static str) -> Error {
@@ -47,24 +53,26 @@ trait ModelTask {
 
 /// Builds the model for this machine, and runs `task` with it.
 fn with_predictor<J: ModelTask>(
+    host: Host,
     memory: &mut TableMemory,
     model: Model,
     task: J,
 ) -> Result<J::Output> {
     #[cfg(target_arch = "x86_64")]
     if let Some(lanes) = Avx2::detect() {
-        return with_lanes(lanes, memory, model, task);
+        return with_lanes(lanes, host, memory, model, task);
     }
-    with_lanes(Plain, memory, model, task)
+    with_lanes(Plain, host, memory, model, task)
 }
 
 fn with_lanes<L: Lanes, J: ModelTask>(
     lanes: L,
+    host: Host,
     memory: &mut TableMemory,
     model: Model,
     task: J,
 ) -> Result<J::Output> {
-    let table = memory.table(model.lines_log());
+    let table = memory.table(host, model.lines_log());
     let table = table.ok_or(Error::OutOfMemory {
         codec: CodecId::CM,
         wanted_bytes: model.memory_bytes(),
@@ -78,6 +86,7 @@ fn with_lanes<L: Lanes, J: ModelTask>(
 }
 
 struct EncodeTask<'a> {
+    host: Host,
     raw: &'a [u8],
     out: &'a mut Vec<u8>,
 }
@@ -92,6 +101,9 @@ impl ModelTask for EncodeTask<'_> {
     ) {
         let mut encoder = Encoder::new(self.out);
         for (index, &byte) in self.raw.iter().enumerate() {
+            if index.is_multiple_of(PIECE_BYTES) {
+                (self.host.check_in)();
+            }
             if let Some(predicted) = predictor.predicted_byte() {
                 if encoder.code(predicted == byte, predictor.predict_flag()) {
                     predictor.accept_byte(&self.raw[..=index]);
@@ -112,6 +124,7 @@ impl ModelTask for EncodeTask<'_> {
 }
 
 struct DecodeTask<'a, 'd> {
+    host: Host,
     data: &'d [u8],
     out: &'a mut [u8],
 }
@@ -126,6 +139,9 @@ impl<'d> ModelTask for DecodeTask<'_, 'd> {
     ) -> Result<Decoder<'d>> {
         let mut decoder = Decoder::new(self.data);
         for index in 0..self.out.len() {
+            if index.is_multiple_of(PIECE_BYTES) {
+                (self.host.check_in)();
+            }
             if decoder.is_overdrawn() {
                 break;
             }

@@ -27,6 +27,7 @@ use crate::codec::{
     Codec, CodecDescription, OnIncompressible, checked_level, clamped_level, reserve,
 };
 use crate::error::Result;
+use crate::host::Host;
 use crate::id::CodecId;
 use crate::params::Params;
 use crate::settings::Settings;
@@ -61,16 +62,13 @@ impl Codec for Cm {
         out: &mut Vec<u8>,
     ) -> Result<Params> {
         checked_level(self, settings)?;
-        let profile = choose_profile(workspace.large_state::<TableMemory>(CodecId::CM), raw)?;
+        let host = workspace.host;
+        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
+        let profile = choose_profile(host, memory, raw)?;
         let model = self.model(raw.len() as u64, settings, profile);
         // Most blocks need less; a longer output only costs a copy.
         reserve(CodecId::CM, out, raw.len() / 2 + 64)?;
-        coding::encode(
-            workspace.large_state::<TableMemory>(CodecId::CM),
-            model,
-            raw,
-            out,
-        )?;
+        coding::encode(host, memory, model, raw, out)?;
         Ok(model.to_params())
     }
 
@@ -82,12 +80,9 @@ impl Codec for Cm {
         out: &mut [u8],
     ) -> Result<()> {
         let model = Model::from_params(params, out.len() as u64)?;
-        let decoder = coding::decode(
-            workspace.large_state::<TableMemory>(CodecId::CM),
-            model,
-            data,
-            out,
-        )?;
+        let host = workspace.host;
+        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
+        let decoder = coding::decode(host, memory, model, data, out)?;
         if decoder.is_exhausted() {
             Ok(())
         } else {
@@ -104,13 +99,9 @@ impl Codec for Cm {
         out: &mut [u8],
     ) -> Result<()> {
         let model = Model::from_params(params, raw_length_bytes)?;
-        coding::decode(
-            workspace.large_state::<TableMemory>(CodecId::CM),
-            model,
-            data,
-            out,
-        )
-        .map(|_| ())
+        let host = workspace.host;
+        let memory = workspace.large_state::<TableMemory>(CodecId::CM);
+        coding::decode(host, memory, model, data, out).map(|_| ())
     }
 
     fn check_params(&self, params: &Params, raw_length_bytes: u64) -> Result<()> {
@@ -148,7 +139,7 @@ impl Codec for Cm {
 
 /// Chooses the profile with the smallest result on a sample, by the lightest model. This takes a
 /// few parts in a thousand of the time for a large block.
-fn choose_profile(memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
+fn choose_profile(host: Host, memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
     let sample = profile::sample(raw);
     let candidates = Profile::candidates(&sample);
     let likeliest = candidates.first().copied().unwrap_or(Profile::Binary);
@@ -163,7 +154,7 @@ fn choose_profile(memory: &mut TableMemory, raw: &[u8]) -> Result<Profile> {
             raw_length_bytes: sample.len() as u32,
         };
         let mut trial = Vec::new();
-        coding::encode(memory, model, &sample, &mut trial)?;
+        coding::encode(host, memory, model, &sample, &mut trial)?;
         if trial.len() < best.0 {
             best = (trial.len(), profile);
         }

@@ -7,6 +7,7 @@
 
 use super::bit_history::HistoryState;
 use super::lanes::prefetch;
+use crate::host::Host;
 
 /// The bytes of a line: a cache line of common machines.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -29,7 +30,7 @@ pub(crate) struct TableMemory {
 
 impl TableMemory {
     /// Returns a cleared table of `1 << lines_log` lines; `None` when memory cannot be allocated.
-    pub(crate) fn table(&mut self, lines_log: u32) -> Option<Table<'_>> {
+    pub(crate) fn table(&mut self, host: Host, lines_log: u32) -> Option<Table<'_>> {
         let wanted = LINE_BYTES << lines_log;
         // One more line, so that the table can start at a cache line.
         let allocated = wanted + LINE_BYTES;
@@ -38,7 +39,7 @@ impl TableMemory {
             self.bytes.try_reserve_exact(allocated).ok()?;
         }
         self.bytes.clear();
-        self.bytes.resize(allocated, 0);
+        host.resize(&mut self.bytes, allocated);
         let start = self.bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
         Some(Table {
             bytes: &mut self.bytes[start..start + wanted],
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn contexts_find_their_buckets_again() {
         let mut memory = TableMemory::default();
-        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        let mut table = memory.table(Host::default(), LINES_LOG_MIN).unwrap();
         for context in 0..100_u32 {
             let hash = context.wrapping_mul(0x9E37_79B1);
             for nibble in [0, 16, 31] {
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn replaces_the_least_used_bucket_and_clears_reused_memory() {
         let mut memory = TableMemory::default();
-        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        let mut table = memory.table(Host::default(), LINES_LOG_MIN).unwrap();
         for check in 0..4 {
             let slot = table.bucket(check, 0);
             table.set_state(slot, 0, [9, 3, 7, 5][check as usize]);
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(table.bucket(99, 0).0 as usize, WAYS + NODES);
         let found = table.bucket(2, 0);
         assert_eq!(table.state(found, 0), 7);
-        let mut table = memory.table(LINES_LOG_MIN).unwrap();
+        let mut table = memory.table(Host::default(), LINES_LOG_MIN).unwrap();
         let slot = table.bucket(2, 0);
         assert_eq!(table.state(slot, 0), 0);
     }
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn lines_start_at_cache_lines() {
         let mut memory = TableMemory::default();
-        let table = memory.table(LINES_LOG_MIN).unwrap();
+        let table = memory.table(Host::default(), LINES_LOG_MIN).unwrap();
         assert_eq!(table.bytes.as_ptr() as usize % LINE_BYTES, 0);
     }
 }

@@ -25,6 +25,9 @@ impl CodecId {
     pub const LZ4: Self = Self(1);
 }
 
+/// The speed of `lz4_flex`.
+const DECODER_MB_PER_S: usize = 1500;
+
 const FIRST_CHAIN_LEVEL: i32 = 2;
 
 impl Codec for Lz4 {
@@ -47,22 +50,28 @@ impl Codec for Lz4 {
     ) -> Result<Params> {
         let level = checked_level(self, settings)?;
         reserve(CodecId::LZ4, out, bound_bytes(raw.len()))?;
+        let host = workspace.host;
         if level < FIRST_CHAIN_LEVEL {
-            encode::fast(workspace.state::<Lz4State>(), raw, out)
+            encode::fast(host, workspace.state::<Lz4State>(), raw, out)
         } else {
-            encode::chained(workspace.state::<Lz4State>(), raw, 1 << level, out)
+            encode::chained(host, workspace.state::<Lz4State>(), raw, 1 << level, out)
         }
         Ok(Params::EMPTY)
     }
 
     fn decode(
         &self,
-        _workspace: &mut Workspace,
+        workspace: &mut Workspace,
         _params: &Params,
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let found = lz4_flex::block::decompress_into(data, out).map_err(|error| damaged(&error))?;
+        let length_bytes = out.len();
+        let decompress = || lz4_flex::block::decompress_into(data, out);
+        let found = workspace
+            .host
+            .call(length_bytes, DECODER_MB_PER_S, decompress);
+        let found = found.map_err(|error| damaged(&error))?;
         if found != out.len() {
             return Err(Error::Length {
                 codec: CodecId::LZ4,

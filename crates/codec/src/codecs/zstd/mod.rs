@@ -196,13 +196,17 @@ impl Codec for Zstd {
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        check_frame(data, out.len() as u64)?;
+        let length_bytes = out.len();
+        check_frame(data, length_bytes as u64)?;
+        let host = workspace.host;
         let context = workspace.state::<ZstdState>().decoder()?;
-        let found = context.decompress(out, data).map_err(damaged)?;
-        if found != out.len() {
+        let decompress = || context.decompress(out, data);
+        let found = host.call(length_bytes, DECODER_MB_PER_S, decompress);
+        let found = found.map_err(damaged)?;
+        if found != length_bytes {
             return Err(Error::Length {
                 codec: CodecId::ZSTD,
-                expected_bytes: out.len() as u64,
+                expected_bytes: length_bytes as u64,
                 found_bytes: found as u64,
             });
         }
@@ -218,7 +222,10 @@ impl Codec for Zstd {
         out: &mut [u8],
     ) -> Result<()> {
         check_frame(data, raw_length_bytes)?;
-        decode_stream(workspace, data, raw_length_bytes, out)
+        let host = workspace.host;
+        host.call(out.len(), DECODER_MB_PER_S, || {
+            decode_stream(workspace, data, raw_length_bytes, out)
+        })
     }
 
     fn decode_damaged(
@@ -288,6 +295,7 @@ fn compress(
     tuning: &Tuning,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let host = workspace.host;
     let context = workspace.state::<ZstdState>().encoder(raw.len() as u64)?;
     configure(context, tuning).map_err(encoder_error)?;
     // Always reserve the full bound: with less capacity zstd stores parts that it could compress,
@@ -296,9 +304,25 @@ fn compress(
     let start = out.len() as u64;
     let mut cursor = std::io::Cursor::new(out);
     cursor.set_position(start);
-    context.compress2(&mut cursor, raw).map_err(encoder_error)?;
+    let compress = || context.compress2(&mut cursor, raw);
+    host.call(raw.len(), encoder_mb_per_s(tuning.finder.level), compress)
+        .map_err(encoder_error)?;
     Ok(())
 }
+
+/// The speed of the encoder at a level.
+fn encoder_mb_per_s(level: i32) -> usize {
+    match level {
+        ..=2 => 250,
+        3..=4 => 150,
+        5..=8 => 60,
+        9..=12 => 20,
+        _ => 3,
+    }
+}
+
+/// The speed of the decoder.
+const DECODER_MB_PER_S: usize = 800;
 
 fn configure(
     context: &mut CCtx<'static>,

@@ -16,8 +16,8 @@ const LOOK_NS: u64 = 500_000;
 const JOINS_PER_LOOK: u32 = 16;
 /// Heartbeats that are not followed come less often, down to one in 2^3 of them.
 const UNFOLLOWED_MAX: u32 = 3;
-/// The slice that a worker with timers or a call on a spare thread requests from the kernel: short enough to run before
-/// computing threads when it wakes.
+/// The slice that a worker with timers, or with a call on a spare thread, requests from the kernel:
+/// short enough to run before computing threads when it wakes.
 const SLICE_NS: u64 = 100_000;
 /// Requests the kernel's own slice.
 const SLICE_DEFAULT: u64 = 0;

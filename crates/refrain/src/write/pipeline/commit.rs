@@ -8,6 +8,7 @@ use refrain_longmatch::{
     insert_continuations, insert_epoch,
 };
 use refrain_pool::HugeBuffer;
+use refrain_pool::pool::checkpoint;
 
 use crate::error::{Error, Result};
 use crate::write::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
@@ -95,6 +96,7 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
     let mut filled = vec![];
     let flat: FlatEpoch = data.with(|epoch| {
         let flat = flatten(epoch, &matches, store_start, block_start, &rules);
+        checkpoint();
         for range in &flat.fresh {
             for piece in data.pieces(range.clone()) {
                 let history = &mut state.history;
@@ -104,9 +106,11 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
                     piece.offset_in_member,
                     &mut filled,
                 )?;
+                checkpoint();
             }
         }
         insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
+        checkpoint();
         insert_continuations(&mut state.continuations, epoch, &flat);
         Ok::<_, Error>(flat)
     })?;
