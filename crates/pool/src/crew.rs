@@ -228,7 +228,7 @@ impl<E> Crew<'_, '_, E> {
             Compute::Flows(pool.parallel_flows(entities, self.threads))
         };
         match &self.executor {
-            Some(Executor::Pool { pool, entity }) => flows(pool, *entity),
+            Some(Executor::Pool { pool, entity, .. }) => flows(pool, *entity),
             Some(Executor::ExternalThreads(threads)) => {
                 Compute::ExternalThreads(Arc::clone(threads))
             }

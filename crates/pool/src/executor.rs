@@ -13,6 +13,7 @@ use std::thread::scope;
 use refrain_policy::{Class, Entity};
 
 use crate::pool::state::current::current_worker;
+use crate::pool::state::domain::Flow;
 use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
@@ -29,7 +30,12 @@ pub trait ExternalThreads: Send + Sync {
 
 #[derive(Clone)]
 pub(crate) enum Executor {
-    Pool { pool: Arc<Pool>, entity: Entity },
+    Pool {
+        pool: Arc<Pool>,
+        entity: Entity,
+        /// Of a [`PoolShare`](crate::PoolShare): where [`compute`](crate::compute) runs.
+        flow: Option<Flow>,
+    },
     ExternalThreads(Arc<dyn ExternalThreads>),
 }
 
@@ -59,7 +65,15 @@ impl Drop for Restore {
     }
 }
 
-fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
+/// The flow in which the work of this thread computes, if it is another than the thread.
+pub(crate) fn current_flow() -> Option<Flow> {
+    EXECUTOR.with_borrow(|executor| match executor {
+        Some(Executor::Pool { flow, .. }) => flow.clone(),
+        _ => None,
+    })
+}
+
+pub(crate) fn with_executor<R>(executor: Executor, work: impl FnOnce() -> R) -> R {
     let _restore = Restore(EXECUTOR.replace(Some(executor)));
     work()
 }
@@ -94,6 +108,7 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     let executor = Executor::Pool {
         pool: Arc::clone(pool),
         entity,
+        flow: None,
     };
     match entity.class {
         Class::Idle => in_background(|| with_executor(executor, work)),

@@ -3,9 +3,10 @@
 //! The engine uses a scoped [`crew()`]: a set of workers with one completion queue. The workers of
 //! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
-//! submit jobs to flows. The crate also has [`Cancellation`], [`Lock`], [`Permits`] and
-//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
-//! [`BufferPool`], and the resources that the [`stages`] of a program use.
+//! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
+//! [`Cancellation`], [`Lock`], [`Permits`] and [`OnceValue`], locks over [ranges](range_lock),
+//! coroutines, the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`]
+//! of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
 //! their inputs.
@@ -49,6 +50,7 @@ pub mod lock;
 pub mod once;
 pub mod permits;
 pub mod pool;
+mod pool_share;
 mod prefault;
 mod processors;
 pub mod range_lock;
@@ -69,6 +71,7 @@ pub use lane::Lane;
 pub use lock::Lock;
 pub use once::OnceValue;
 pub use permits::Permits;
+pub use pool_share::{PoolShare, compute};
 pub use processors::processors;
 pub use range_lock::{RangeLock, SharedOffset};
 #[cfg(not(loom))]

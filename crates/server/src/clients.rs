@@ -8,13 +8,15 @@ use std::time::Duration;
 use refrain_pool::Lock;
 use refrain_sync::clock::RealClock;
 
+use crate::share::Share;
 use crate::socket::Socket;
 
 /// Serves connected clients.
 pub trait Handler: Send + Sync + 'static {
     /// Serves a client on this thread, and perhaps others, until either side ends the connection.
-    /// It ends soon after [`Clients::stop`], which shuts down the receiving side of the socket: a
-    /// read returns no more bytes, and requests that have arrived are answered.
+    /// May return earlier, while the client is silent. The connection ends soon after
+    /// [`Clients::stop`], which shuts down the receiving side of the socket: a read returns no more
+    /// bytes, and requests that have arrived are answered.
     fn serve(&self, client: Client);
 }
 
@@ -63,6 +65,7 @@ impl Clients {
             clients: self.clone(),
             number,
             socket,
+            share: Share::of_client(),
         })
     }
 
@@ -118,12 +121,18 @@ pub struct Client {
     clients: Clients,
     number: u64,
     socket: Arc<Socket>,
+    share: Share,
 }
 
 impl Client {
     /// The client's connection.
     pub fn socket(&self) -> &Arc<Socket> {
         &self.socket
+    }
+
+    /// The client's part of the machine.
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
     }
 
     /// All clients of the server.

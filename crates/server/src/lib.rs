@@ -1,8 +1,9 @@
 //! Serves an opened archive through several handlers: NBD, HTTP, and a mounted file system.
 //!
 //! All handlers share a [`Service`]: the archive, and the [`Statistics`] of requests. Each handler
-//! is a module of its own and knows nothing of the others. Handlers wait for clients on their own
-//! threads, never on workers of a pool.
+//! is a module of its own and knows nothing of the others. Handlers wait for clients and for the
+//! archive's bytes on threads of their own; a silent client holds no thread. Decoding is a job of
+//! the pool of the process, in which clients have equal shares.
 
 #![forbid(unsafe_code)]
 
@@ -13,10 +14,13 @@ pub mod fuse;
 pub mod http;
 mod listener;
 pub mod nbd;
+mod parking;
 pub mod readahead;
 mod service;
+mod share;
 mod socket;
 pub mod statistics;
+mod threads;
 pub mod trace;
 pub mod tree;
 

@@ -17,6 +17,7 @@ use crate::clients::{Clients, Handler};
 use crate::error::{Error, Result};
 use crate::service::Reporter;
 use crate::socket::Socket;
+use crate::threads::run_on_thread;
 
 /// The prefix of the address of a socket on this machine.
 const UNIX_PREFIX: &str = "unix:";
@@ -162,7 +163,7 @@ impl Listener {
         }
     }
 
-    /// Accepts clients on a thread of its own and serves each on another, until the signal is
+    /// Accepts clients on a thread of its own and serves them on others, until the signal is
     /// dropped.
     ///
     /// # Errors
@@ -213,7 +214,7 @@ impl Listener {
             };
             let handler = Arc::clone(handler);
             let serve = move || handler.serve(client);
-            if !start_detached("client", SignalDelivery::OwnFaults, serve) {
+            if !run_on_thread(serve) {
                 reporter("a client was refused: the system allows no more threads");
             }
         }

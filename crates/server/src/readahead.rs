@@ -6,9 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain::{ReadControl, Result, Run};
-use refrain_pool::{Lock, SignalDelivery, start_detached};
+use refrain_pool::Lock;
 
 use crate::block_source::BlockSource;
+use crate::share::Share;
+use crate::threads::run_on_thread;
 
 /// The limits of what is decoded ahead of a pass, in bytes.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
@@ -153,11 +155,12 @@ impl Pass {
     }
 }
 
-/// Decodes ranges on its own threads, which end when nothing is left to do.
-#[derive(Default)]
+/// Decodes ranges in the background: all readers together get as much of the processors for it as
+/// one client. Threads wait for the source, and end when nothing is left to do.
 pub struct Prefetcher {
     waiting: Lock<Waiting>,
     threads_max: usize,
+    share: Share,
 }
 
 #[derive(Default)]
@@ -170,8 +173,9 @@ impl Prefetcher {
     /// With up to `threads_max` threads.
     pub fn new(threads_max: usize) -> Arc<Prefetcher> {
         Arc::new(Prefetcher {
+            waiting: Lock::default(),
             threads_max: threads_max.max(1),
-            ..Prefetcher::default()
+            share: Share::of_readahead(),
         })
     }
 
@@ -187,7 +191,7 @@ impl Prefetcher {
         }
         let this = Arc::clone(self);
         // Without a thread nothing is decoded ahead.
-        if start_detached("readahead", SignalDelivery::OwnFaults, move || this.run()) {
+        if run_on_thread(move || this.share.install(|| this.run())) {
             waiting.threads += 1;
         }
     }

@@ -1,10 +1,12 @@
 //! `refrain serve --nbd` and `refrain boot`, with the clients that people use: libnbd and QEMU.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{Case, REFRAIN, expect, incompressible};
 
@@ -106,6 +108,74 @@ fn clients_see_the_image_its_holes_and_every_export() {
     );
     assert_eq!(service.end(), Some(0));
     assert!(!case.exists("s"), "the socket is removed");
+}
+
+/// Takes the export with an empty name, over a Unix socket.
+fn take_export(case: &Case) -> UnixStream {
+    let mut stream = UnixStream::connect(case.path("s")).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let taken = b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0";
+    stream.write_all(taken).unwrap();
+    stream.read_exact(&mut [0; 10]).unwrap();
+    stream
+}
+
+/// Reads the first kilobyte, and more of the request only after a while.
+fn read_slowly(mut stream: &UnixStream) -> Vec<u8> {
+    let mut request = [0; 28];
+    request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
+    request[24..].copy_from_slice(&1024_u32.to_be_bytes());
+    stream.write_all(&request[..5]).unwrap();
+    std::thread::sleep(Duration::from_millis(250));
+    stream.write_all(&request[5..]).unwrap();
+    let mut reply = [0; 16 + 1024];
+    stream.read_exact(&mut reply).unwrap();
+    reply[16..].to_vec()
+}
+
+#[test]
+fn silent_clients_hold_no_thread_and_are_answered_when_they_speak() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress --for serve disk.img -o a.rfn");
+    let service = Service::start(
+        &case,
+        "serve a.rfn --nbd unix:s --http unix:h --clients 101",
+    );
+    let silent: Vec<UnixStream> = (0..100).map(|_| take_export(&case)).collect();
+    let mut browser = UnixStream::connect(case.path("h")).unwrap();
+    let tasks = format!("/proc/{}/task", service.0.id());
+    let threads = || fs::read_dir(&tasks).unwrap().count();
+    let start = Instant::now();
+    while threads() > 20 {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "{} threads",
+            threads()
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for stream in [&silent[0], &silent[99], &silent[0]] {
+        assert!(read_slowly(stream) == image()[..1024]);
+    }
+    for _ in 0..2 {
+        let request = b"GET /disk.img HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-9\r\n\r\n";
+        browser.write_all(request).unwrap();
+        let mut reply = vec![];
+        while !reply.ends_with(&image()[..10]) {
+            let mut byte = [0];
+            browser.read_exact(&mut byte).unwrap();
+            reply.push(byte[0]);
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    drop(silent);
+    assert_eq!(service.end(), Some(0));
+    assert_eq!(
+        browser.read(&mut [0]).unwrap(),
+        0,
+        "the connection has ended"
+    );
 }
 
 #[test]

@@ -38,6 +38,7 @@ mod models;
 mod profile;
 mod scope;
 pub(crate) mod state;
+pub(crate) mod tenants;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;

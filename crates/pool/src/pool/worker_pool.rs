@@ -12,6 +12,7 @@ use super::state::current::with_current;
 use super::state::domain::{Domain, DomainPlan, Flow, TimerJob, TimerWaker};
 use super::state::requests::MEASURE;
 use super::state::turn_limit::TurnLimit;
+use super::tenants::Tenants;
 use super::worker;
 use crate::error::Error;
 use crate::thread::class::KernelClass;
@@ -76,6 +77,7 @@ pub struct Pool {
     idle: OnceLock<Arc<Domain>>,
     settings: ThreadSettings,
     options: Options,
+    pub(crate) tenants: Arc<Tenants>,
 }
 
 impl Pool {
@@ -106,8 +108,10 @@ impl Pool {
     }
 
     pub(crate) fn start_with(options: Options, settings: ThreadSettings) -> Result<Pool, Error> {
+        let normal = new_domain(&options, "worker", settings.clone());
         let pool = Pool {
-            normal: new_domain(&options, "worker", settings.clone()),
+            tenants: Tenants::new(&normal),
+            normal,
             idle: OnceLock::new(),
             settings,
             options,

@@ -39,11 +39,11 @@ impl ReadControl {
         self.cancelled.as_ref().is_some_and(is_set)
     }
 
-    /// Called before something is read from the source, or waited for.
+    /// Whether the read still has to be answered.
     ///
     /// # Errors
     /// `Cancelled` if the reader has left; `Io` after the deadline.
-    pub(crate) fn before_waiting(&self) -> Result<()> {
+    pub(crate) fn go_on(&self) -> Result<()> {
         if self.is_cancelled() {
             return Err(Error::cancelled());
         }
@@ -53,6 +53,15 @@ impl ReadControl {
             let text = format!("the read took longer than {:?}", deadline.time);
             return Err(Error::new(ErrorKind::Io, text));
         }
+        Ok(())
+    }
+
+    /// Called before something is read from the source, or waited for.
+    ///
+    /// # Errors
+    /// As [`ReadControl::go_on`].
+    pub(crate) fn before_waiting(&self) -> Result<()> {
+        self.go_on()?;
         if let Some(BeforeWaiting(call)) = &self.before_waiting {
             call();
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::Limits;
-use refrain_pool::Permits;
 use refrain_pool::stages::stage;
+use refrain_pool::{Permits, compute};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
@@ -34,12 +34,14 @@ pub(crate) struct BlockLocation {
 pub(crate) trait BlockDecoder: Send + Sync {
     /// The block with the byte at `offset_in_store`.
     fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>>;
-    /// Decodes at least the first `wanted` bytes of a block.
+    /// Decodes at least the first `wanted` bytes of a block, for the read of `meter`. What is
+    /// stored is read on this thread; decoding may be a job of a pool, which waits for its turn.
     fn decode(
         &self,
         location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
+        meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock>;
     /// Where the next block starts after an offset in no block; `None` if there is none.
     fn next_start(&self, _offset_in_store: u64) -> Option<u64> {
@@ -379,7 +381,7 @@ impl StoreReader {
             count(&self.counters.decoded_bytes, wanted);
             count(&self.counters.source_bytes, location.frame_bytes);
             let _stage = stage("decode", wanted);
-            let bytes = Arc::new(self.decode(location, wanted)?);
+            let bytes = Arc::new(self.decode(location, wanted, meter)?);
             let evicted = shard.lock().shrink(location.block);
             evicted
                 .into_iter()
@@ -397,10 +399,8 @@ impl StoreReader {
 
     /// Replaces an evicted block by a compressed copy.
     fn retain_compressed(&self, block: u64, bytes: Arc<Vec<u8>>) {
-        let compressed = self
-            .resources
-            .workspaces
-            .with(|space| CompressedCopy::new(&mut space.codec, &bytes));
+        let compress = |space: &mut CodecScratch| CompressedCopy::new(&mut space.codec, &bytes);
+        let compressed = compute(|| self.resources.workspaces.with(compress));
         let mut cache = self.resources.cache.shard_for(block).lock();
         cache.put_compressed(block, compressed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {
@@ -408,8 +408,13 @@ impl StoreReader {
         }
     }
 
-    fn decode(&self, location: &BlockLocation, wanted: u64) -> Result<Vec<u8>> {
-        let decoded = self.blocks.decode(location, wanted, &self.resources);
+    fn decode(
+        &self,
+        location: &BlockLocation,
+        wanted: u64,
+        meter: Option<&WorkMeter>,
+    ) -> Result<Vec<u8>> {
+        let decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
         let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged;
         let is_lost = decoded.as_ref().err().is_some_and(is_damaged);
         self.failed.decoded(location.block, is_lost);

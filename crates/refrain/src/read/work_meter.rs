@@ -59,6 +59,14 @@ impl WorkMeter {
         self.control.before_waiting()
     }
 
+    /// Called before the work of the read begins, after waiting for a processor.
+    ///
+    /// # Errors
+    /// As [`ReadControl::go_on`].
+    pub(crate) fn go_on(&self) -> Result<()> {
+        self.control.go_on()
+    }
+
     /// Counts bytes about to be delivered from blocks.
     pub(crate) fn deliver(&self, bytes: u64) {
         self.delivered_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -24,6 +24,7 @@ use super::seek::{seek, seek_member};
 use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
+use crate::share::Share;
 use crate::statistics::{Operation, Outcome};
 use crate::tree::{FileContent, NodeId, Tree, WalkedFile};
 
@@ -71,6 +72,8 @@ pub(super) struct Handler {
     pub files_ahead: FilesAhead,
     pub spinner: Spinner,
     pub reports: Reports,
+    /// The kernel is one client.
+    pub share: Share,
 }
 
 impl Handler {
@@ -83,7 +86,7 @@ impl Handler {
     ) -> Result<T> {
         let statistics = self.service.statistics();
         let started_ns = statistics.now_ns();
-        let done = work();
+        let done = self.share.install(work);
         let outcome = match &done {
             Ok(value) => Outcome::Bytes(bytes(value)),
             Err(_) => Outcome::Failed,

@@ -19,6 +19,7 @@ use super::reports::Reports;
 use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
+use crate::share::Share;
 use crate::tree::Tree;
 
 /// Programs that unmount the directory if this process is killed.
@@ -69,6 +70,7 @@ impl Mount {
             page_cache: Arc::default(),
             files_ahead: FilesAhead::new(options.threads),
             spinner: Spinner::new(),
+            share: Share::of_client(),
         };
         let page_cache = Arc::clone(&handler.page_cache);
         let session = Session::new(handler, &directory, &config(options));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refrain_sync::clock::{Clock, RealClock};
 
 use crate::clients::Client;
-use crate::socket::Socket;
+use crate::socket::{Socket, is_timeout};
 
 /// A client's connection.
 pub trait Connection: Read + Write + Send {
@@ -104,11 +104,6 @@ impl Connection for ClientConnection {
     fn is_stopping(&self) -> bool {
         self.0.clients().is_stopping()
     }
-}
-
-/// Whether an error means that a wait timed out.
-pub(super) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// The client must take this many bytes within the time limit for writing. Without a minimum, a

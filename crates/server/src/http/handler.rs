@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use refrain_sync::clock::Clock;
+
 use super::answer::answer;
 use super::connection::{ClientConnection, ClientWriter, Connection};
 use super::exchange::{Exchange, Served, refuse};
 use super::head::{HeadError, RequestBody, RequestHead};
 use super::host::{REFUSED, is_local_name};
-use super::reader::{NoRequest, POLL, ReadLimits, RequestReader};
+use super::reader::{NoRequest, RequestReader};
 use super::response::Status;
 use super::settings::HttpSettings;
 use super::shared::Shared;
 use crate::clients::{Client, Handler};
 use crate::error::Result;
 use crate::listener::Listener;
+use crate::parking::{SILENCE, park};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 
@@ -24,6 +27,14 @@ const BODY_BYTES_MAX: u64 = 64 << 10;
 
 /// How long a refused client may keep sending. Closing at once could lose the response.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// A connection between two requests.
+struct Session<C> {
+    connection: C,
+    reader: RequestReader,
+    /// When the client was last answered, or connected.
+    idle_since: Duration,
+}
 
 /// Serves an archive over HTTP. Clones share it.
 #[derive(Clone)]
@@ -54,7 +65,8 @@ impl HttpHandler {
         }
     }
 
-    /// Ends each connection after its present response. Idle ones end within a moment.
+    /// Ends each connection after its present response. Those of [`HttpHandler::serve_connection`]
+    /// that are idle end within a moment, others by [`Clients::stop`](crate::Clients::stop).
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Relaxed);
     }
@@ -67,43 +79,83 @@ impl HttpHandler {
     /// Answers the requests of a connection until the client closes it or is silent for long, a
     /// request asks to close it or is malformed, or the handler stops. Blocks, so each connection
     /// needs its own thread.
-    pub fn serve_connection(&self, mut connection: impl Connection) {
+    pub fn serve_connection(&self, connection: impl Connection) {
+        let Some(mut session) = self.begin(connection) else {
+            return;
+        };
+        while self.serve_until_silence(&mut session) && !self.idle_time_left(&session).is_zero() {}
+    }
+
+    /// Prepares a connection. `None` if the client has left.
+    fn begin<C: Connection>(&self, connection: C) -> Option<Session<C>> {
         let settings = &self.shared.settings;
         let write_wait = settings.write_timeout.max(Duration::from_millis(1));
-        if connection.set_timeouts(POLL, write_wait).is_err() {
-            return;
+        connection.set_timeouts(SILENCE, write_wait).ok()?;
+        Some(Session {
+            connection,
+            reader: RequestReader::default(),
+            idle_since: self.shared.clock.now(),
+        })
+    }
+
+    /// How long a client may be silent from now on.
+    fn idle_time_left(&self, session: &Session<impl Connection>) -> Duration {
+        if self.shared.is_stopping() || session.connection.is_stopping() {
+            return Duration::ZERO;
         }
-        let limits = ReadLimits {
-            head: settings.head_timeout,
-            idle: settings.idle_timeout,
-        };
-        let mut reader = RequestReader::default();
+        let idle = self.shared.clock.now().saturating_sub(session.idle_since);
+        self.shared.settings.idle_timeout.saturating_sub(idle)
+    }
+
+    /// Answers requests. Returns `true` when the client is silent, `false` when the connection has
+    /// ended.
+    fn serve_until_silence(&self, session: &mut Session<impl Connection>) -> bool {
+        let Session {
+            connection,
+            reader,
+            idle_since,
+        } = session;
+        let (clock, limit) = (&self.shared.clock, self.shared.settings.head_timeout);
         loop {
-            let clock = &self.shared.clock;
-            let next = reader.next(&mut connection, clock, limits, |connection| {
-                self.shared.is_stopping() || connection.is_stopping()
-            });
-            let is_last = match next {
-                Ok(head) => !self.answer(&head, &mut reader, &mut connection),
-                Err(NoRequest::Ended) => break,
+            let is_last = match reader.next(connection, clock, limit) {
+                Ok(head) => !self.answer(&head, reader, connection),
+                Err(NoRequest::Ended) => return false,
+                Err(NoRequest::Silence) => return true,
                 Err(NoRequest::Late) => {
-                    self.refuse(
-                        &mut connection,
-                        Status(408),
-                        "the request did not end in time",
-                    );
+                    let text = "the request did not end in time";
+                    self.refuse(connection, Status(408), text);
                     true
                 }
                 Err(NoRequest::Malformed(error)) => {
                     let (status, text) = describe(error);
-                    self.refuse(&mut connection, status, text);
+                    self.refuse(connection, status, text);
                     true
                 }
             };
             if is_last {
-                self.linger(&mut reader, &mut connection);
-                break;
+                self.linger(reader, connection);
+                return false;
             }
+            *idle_since = clock.now();
+        }
+    }
+
+    /// Serves a client of a listener until the connection ends, without a thread while the client
+    /// is silent.
+    fn go_on(&self, mut session: Session<ClientConnection>) {
+        let share = session.connection.0.share().clone();
+        if !share.install(|| self.serve_until_silence(&mut session)) {
+            return;
+        }
+        let left = self.idle_time_left(&session);
+        if !left.is_zero() {
+            let this = self.clone();
+            let socket = Arc::clone(session.connection.0.socket());
+            park(&socket, Some(left), move |is_readable| {
+                if is_readable {
+                    this.go_on(session);
+                }
+            });
         }
     }
 
@@ -183,7 +235,9 @@ impl HttpHandler {
 
 impl Handler for HttpHandler {
     fn serve(&self, client: Client) {
-        self.serve_connection(ClientConnection(client));
+        if let Some(session) = self.begin(ClientConnection(client)) {
+            self.go_on(session);
+        }
     }
 }
 

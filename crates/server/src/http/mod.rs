@@ -22,8 +22,8 @@
 //! `etag`, `content_type`
 //! what a response says about its bytes
 //!
-//! HTTP/1.1 with one thread per connection: each waits for its client and for the archive, and all
-//! share the decoding. httparse implements the grammar of heads.
+//! HTTP/1.1 with one thread for each connection that is not idle: it waits for its client and for
+//! the archive, and all share the decoding. httparse implements the grammar of heads.
 
 mod answer;
 mod conditions;

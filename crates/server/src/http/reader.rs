@@ -5,30 +5,22 @@ use std::time::Duration;
 
 use refrain_sync::clock::{Clock, RealClock};
 
-use super::connection::{Connection, is_timeout};
+use super::connection::Connection;
 use super::head::{HEAD_BYTES_MAX, HeadError, RequestHead, parse_head};
+use crate::socket::is_timeout;
 
 const READ_BYTES: usize = 4 << 10;
-
-/// How often a waiting thread checks whether the server is stopping.
-pub(super) const POLL: Duration = Duration::from_millis(200);
 
 /// Why a connection has no further request.
 #[derive(Debug)]
 pub(super) enum NoRequest {
-    /// The client left or was silent for too long, or the server is stopping: nobody to answer.
+    /// The client left: nobody to answer.
     Ended,
+    /// The client has sent nothing for the connection's time limit for reading.
+    Silence,
     /// A head was not completed in time.
     Late,
     Malformed(HeadError),
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReadLimits {
-    /// From the first byte of a head to its last.
-    pub head: Duration,
-    /// Before the first byte.
-    pub idle: Duration,
 }
 
 /// Bytes received on a connection and not used yet.
@@ -38,12 +30,12 @@ pub(super) struct RequestReader {
 }
 
 impl RequestReader {
-    pub(super) fn next<C: Connection>(
+    /// Waits for a request. Its head may take `time_max` from its first byte to its last.
+    pub(super) fn next(
         &mut self,
-        connection: &mut C,
+        connection: &mut impl Connection,
         clock: &RealClock,
-        limits: ReadLimits,
-        is_stopping: impl Fn(&C) -> bool,
+        time_max: Duration,
     ) -> Result<RequestHead, NoRequest> {
         let mut waits_since = clock.now();
         let mut has_begun = !self.received.is_empty();
@@ -62,16 +54,14 @@ impl RequestReader {
                 Err(_) => return Err(NoRequest::Ended),
             };
             let now = clock.now();
-            if !has_begun && count > 0 {
+            if !has_begun && count == 0 {
+                return Err(NoRequest::Silence);
+            }
+            if !has_begun {
                 (has_begun, waits_since) = (true, now);
             }
-            let waited = now.saturating_sub(waits_since);
-            match has_begun {
-                true if waited >= limits.head => return Err(NoRequest::Late),
-                false if waited >= limits.idle || is_stopping(connection) => {
-                    return Err(NoRequest::Ended);
-                }
-                _ => {}
+            if now.saturating_sub(waits_since) >= time_max {
+                return Err(NoRequest::Late);
             }
         }
     }

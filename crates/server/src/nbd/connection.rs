@@ -5,25 +5,27 @@
 //! another. What is in memory is answered before the next request is received, without waking
 //! anybody. Before a thread waits for a source or decodes, it lets the next one receive, so replies
 //! overtake one another and a slow block delays no other request. A client that stops reading
-//! blocks only its own threads.
+//! blocks only its own threads, and one that is silent has none ([`park`]).
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use refrain::{BeforeWaiting, Deadline, ErrorKind, ReadControl};
-use refrain_pool::{Cancellation, Lock, Permits, SignalDelivery, start_detached};
-use refrain_sync::{Condvar, Mutex, lock, wait};
+use refrain_pool::{Cancellation, Lock, Permits};
+use refrain_sync::{Condvar, Mutex, lock};
 
 use super::allocation::extents;
 use super::channel::Channel;
 use super::negotiation::Agreed;
 use super::protocol::*;
-use super::requests::Requests;
+use super::requests::{Received, Requests};
 use crate::block_source::BlockSource;
 use crate::clients::Client;
+use crate::parking::{SILENCE, park};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
+use crate::threads::run_on_thread;
 
 /// Longer reads are assumed to wait, in bytes.
 const SMALL_READ_BYTES: u32 = 64 << 10;
@@ -51,7 +53,7 @@ pub(super) struct Connection {
     has_context: bool,
     channel: Arc<dyn Channel>,
     /// Counts the client until the last thread has returned.
-    _client: Client,
+    client: Client,
     receiving: Mutex<Receiving>,
     /// Notified when the next request can be received, and when there are no more.
     may_receive: Condvar,
@@ -70,6 +72,14 @@ struct Receiving {
     waiting: usize,
     /// Set when no more requests are received.
     has_ended: bool,
+}
+
+/// Why a thread stopped receiving.
+enum Stop {
+    /// Another thread receives, or there are no more requests.
+    TurnIsOver,
+    /// The client is silent.
+    Silence(Requests),
 }
 
 /// One thread's turn to receive.
@@ -109,15 +119,19 @@ impl Connection {
             }),
             may_receive: Condvar::new(),
             channel,
-            _client: client,
+            client,
             sending: Lock::new(()),
             left: Cancellation::new(),
         })
     }
 
     /// Answers requests until the client leaves, on this thread and others that it starts. Returns
-    /// when this thread has nothing left to do.
+    /// when this thread has nothing left to do, or the client is silent.
     pub(super) fn run(self: &Arc<Self>) {
+        self.client.share().install(|| self.run_in_share());
+    }
+
+    fn run_in_share(self: &Arc<Self>) {
         let turn = Arc::new(Turn {
             connection: Arc::clone(self),
             requests: Lock::default(),
@@ -126,35 +140,62 @@ impl Connection {
         let before_waiting = BeforeWaiting(Arc::new(move || of_thread.pass_on()));
         let mut buffer = vec![];
         while let Some(requests) = self.next_turn() {
-            let served = self.serve(requests, &turn, &before_waiting, &mut buffer);
-            if served.is_err() {
-                self.give_up();
+            match self.serve(requests, &turn, &before_waiting, &mut buffer) {
+                Ok(Stop::TurnIsOver) => {}
+                Ok(Stop::Silence(requests)) => {
+                    if self.park(requests) {
+                        return;
+                    }
+                }
+                Err(_) => self.give_up(),
             }
         }
         lock(&self.receiving).threads -= 1;
     }
 
-    /// Waits for a turn to receive. `None`: the connection has ended.
+    /// Waits for a turn to receive. `None`: the connection has ended, or needs this thread no more.
     fn next_turn(&self) -> Option<Requests> {
         let mut receiving = lock(&self.receiving);
         receiving.waiting += 1;
-        while receiving.requests.is_none() && !receiving.has_ended {
-            receiving = wait(&self.may_receive, receiving);
-        }
+        let must_wait = |now: &mut Receiving| now.requests.is_none() && !now.has_ended;
+        receiving = (self.may_receive).wait_while_for(receiving, SILENCE, must_wait);
         receiving.waiting -= 1;
         receiving.requests.take().filter(|_| !receiving.has_ended)
     }
 
-    /// Receives requests and answers them, until one lets another thread receive, or there are no
-    /// more.
+    /// Parks the connection, without a thread, until the client sends something. Returns `false` if
+    /// it has other threads: they may still answer.
+    fn park(self: &Arc<Self>, mut requests: Requests) -> bool {
+        let mut receiving = lock(&self.receiving);
+        let is_alone = receiving.threads == 1;
+        if is_alone {
+            requests.release_memory();
+        }
+        receiving.requests = Some(requests);
+        drop(receiving);
+        if is_alone {
+            // Counted as a thread of the connection until then.
+            let this = Arc::clone(self);
+            park(self.client.socket(), None, move |_| this.run());
+        }
+        is_alone
+    }
+
+    /// Receives requests and answers them, until one lets another thread receive, there are no
+    /// more, or none comes for a while.
     fn serve(
         &self,
         mut requests: Requests,
         turn: &Turn,
         before_waiting: &BeforeWaiting,
         buffer: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        while let Some(request) = requests.next()? {
+    ) -> io::Result<Stop> {
+        loop {
+            let request = match requests.next()? {
+                Received::Request(request) => request,
+                Received::Silence => return Ok(Stop::Silence(requests)),
+                Received::End => break,
+            };
             match request.command {
                 command::DISCONNECT => break,
                 command::WRITE if request.length_bytes > REQUEST_BYTES_MAX => {
@@ -170,11 +211,11 @@ impl Connection {
             self.answer(&request, before_waiting, buffer)?;
             match turn.requests.lock().take() {
                 Some(kept) => requests = kept,
-                None => return Ok(()),
+                None => return Ok(Stop::TurnIsOver),
             }
         }
         self.end();
-        Ok(())
+        Ok(Stop::TurnIsOver)
     }
 
     /// Passes the requests to a waiting thread, or to a new one. Without another thread, this one
@@ -192,8 +233,7 @@ impl Connection {
         receiving.threads += 1;
         drop(receiving);
         let this = Arc::clone(self);
-        let run = move || this.run();
-        if !start_detached("nbd client", SignalDelivery::OwnFaults, run) {
+        if !run_on_thread(move || this.run()) {
             lock(&self.receiving).threads -= 1;
         }
     }

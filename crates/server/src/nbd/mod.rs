@@ -25,6 +25,7 @@ use self::channel::Channel;
 use self::connection::{Connection, Shared};
 use self::negotiation::{Agreed, Ended, Negotiation};
 use crate::clients::{Client, Handler};
+use crate::parking::SILENCE;
 
 pub use self::exports::{Exports, Wrap};
 pub use self::tls::TlsSettings;
@@ -121,7 +122,7 @@ impl NbdHandler {
         channel: Arc<dyn Channel>,
         agreed: Agreed,
     ) -> io::Result<Option<Arc<Connection>>> {
-        channel.set_receive_timeout(None)?;
+        channel.set_receive_timeout(Some(SILENCE))?;
         let shared = Arc::clone(&self.shared);
         Ok(Some(Connection::new(shared, client, channel, agreed)))
     }

@@ -38,7 +38,10 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("page", &[]),
     ("sampler", &[]),
-    ("server", &["refrain", "page", "pool", "storage", "sync"]),
+    (
+        "server",
+        &["refrain", "page", "policy", "pool", "storage", "sync"],
+    ),
     (
         "lab",
         &["page", "pool", "policy", "sync", "timer", "storage"],

@@ -13,6 +13,7 @@ use crate::options::ReadOptions;
 use crate::read::store_reader::{
     BlockDecoder, BlockLocation, DecodeResources, DecodedBlock, StoreReader,
 };
+use crate::read::work_meter::WorkMeter;
 use crate::store::frames::limits_for;
 
 /// The length of a page: small compared with the cache, large compared with the overhead of a page.
@@ -203,6 +204,7 @@ impl BlockDecoder for Literals {
         place: &BlockLocation,
         _wanted: u64,
         resources: &DecodeResources,
+        _meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
         let bytes = self.page(place, resources.take_spare_buffer(place.block))?;
         // Decoding starts at the beginning of a block, so decoding a page again is slow.

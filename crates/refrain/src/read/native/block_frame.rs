@@ -2,17 +2,24 @@
 
 use refrain_codec::{decode, decode_memory_bytes, decode_prefix, is_slow_to_decode};
 use refrain_format::BlockHeader;
+use refrain_pool::compute;
 
 use crate::error::{Error, Result, mebibytes};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
+use crate::read::work_meter::WorkMeter;
 use crate::store::coding::description;
 
-/// Decodes at least the first `wanted` bytes of the block in `payload`.
+/// Decodes at least the first `wanted` bytes of the block in `payload`, for the read of `meter`.
+///
+/// # Errors
+/// `Damaged`; `Limit`; as [`WorkMeter::go_on`] if the read need not be answered any more when its
+/// turn comes.
 pub(crate) fn decode_block_frame(
     payload: &[u8],
     location: &BlockLocation,
     wanted: u64,
     resources: &DecodeResources,
+    meter: Option<&WorkMeter>,
 ) -> Result<DecodedBlock> {
     let (head, data) = BlockHeader::parse(payload, &resources.limits)?;
     check_location(&head, location)?;
@@ -22,24 +29,28 @@ pub(crate) fn decode_block_frame(
     check_memory(codec_bytes, head.raw_bytes, resources)?;
     let is_slow = is_slow_to_decode(description.codec);
     let is_whole = wanted >= head.raw_bytes;
-    let _permits = resources.codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, is_slow);
     let mut raw = resources.take_spare_buffer(location.block);
-    resources.workspaces.with(|space| {
-        let workspace = &mut space.codec;
-        if is_whole {
-            decode(workspace, &description, data, head.raw_bytes, &mut raw)?;
-            return Ok(head.check_raw(&raw)?);
-        }
-        let raw_bytes = head.raw_bytes;
-        Ok::<_, Error>(decode_prefix(
-            workspace,
-            &description,
-            data,
-            raw_bytes,
-            wanted,
-            &mut raw,
-        )?)
+    compute(|| {
+        meter.map_or(Ok(()), WorkMeter::go_on)?;
+        // Acquired by the job, not by the thread that waits for it: other jobs wait for permits.
+        let _permits = resources.codec_memory.acquire(codec_bytes);
+        resources.workspaces.with(|space| {
+            let workspace = &mut space.codec;
+            if is_whole {
+                decode(workspace, &description, data, head.raw_bytes, &mut raw)?;
+                return Ok(head.check_raw(&raw)?);
+            }
+            let raw_bytes = head.raw_bytes;
+            Ok::<_, Error>(decode_prefix(
+                workspace,
+                &description,
+                data,
+                raw_bytes,
+                wanted,
+                &mut raw,
+            )?)
+        })
     })?;
     Ok(DecodedBlock {
         bytes: raw,

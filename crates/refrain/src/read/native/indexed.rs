@@ -104,11 +104,12 @@ impl BlockDecoder for IndexedBlocks {
         location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
+        meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
         // Even if it was damaged before: a network may deliver the right bytes the next time.
         let payload = self.payload(location);
-        let decoded =
-            payload.and_then(|payload| decode_block_frame(&payload, location, wanted, resources));
+        let decoded = payload
+            .and_then(|payload| decode_block_frame(&payload, location, wanted, resources, meter));
         match decoded {
             Err(error) if error.kind == ErrorKind::Damaged => {
                 self.damaged.add(location.frame_offset);

@@ -12,6 +12,7 @@ use refrain_storage::{ScratchFile, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::store_reader::{BlockDecoder, BlockLocation, DecodeResources, DecodedBlock};
+use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{CheckedFrame, read_frame_at};
 
 /// A block whose frame was read.
@@ -229,7 +230,8 @@ impl BlockDecoder for StreamedBlocks {
         location: &BlockLocation,
         wanted: u64,
         resources: &DecodeResources,
+        meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
-        decode_block_frame(&self.payload(location)?, location, wanted, resources)
+        decode_block_frame(&self.payload(location)?, location, wanted, resources, meter)
     }
 }
