@@ -42,6 +42,17 @@ impl Layout<'_> {
         read_raw(source, archive_offset, &limits).map_err(|error| error.at_offset(archive_offset))
     }
 
+    /// The offset at which the frame at this offset ends, by its header: its payload is not read.
+    ///
+    /// # Errors
+    /// As [`Layout::frame_at`].
+    pub fn frame_end(self, archive_offset: u64) -> Result<u64> {
+        let (source, limits) = self.source_of_frames()?;
+        let frame_bytes = header_at(source, archive_offset, &limits);
+        let frame_bytes = frame_bytes.map_err(|error| error.at_offset(archive_offset))?;
+        Ok(archive_offset + frame_bytes)
+    }
+
     /// The offset of the first frame at or after `archive_offset`, which must be 0 or the end of a
     /// frame; `None` at the end of the file. Skips tails and magic bytes between concatenated
     /// archives.
@@ -169,6 +180,7 @@ mod tests {
         while let Some(offset) = at {
             let frame = archive.layout().frame_at(offset).unwrap();
             assert_eq!(frame.bytes, bytes[offset as usize..frame.end() as usize]);
+            assert_eq!(archive.layout().frame_end(offset).unwrap(), frame.end());
             count += 1;
             covered += frame.bytes.len();
             at = archive.layout().frame_after(frame.end()).unwrap();

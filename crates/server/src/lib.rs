@@ -16,6 +16,7 @@ mod listener;
 pub mod nbd;
 mod parking;
 pub mod readahead;
+pub mod scrub;
 mod service;
 mod share;
 mod socket;

@@ -36,6 +36,10 @@ pub struct MountArgs {
     /// the mounted directory for `refrain top`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Option<Address>,
+    /// Check the archive in the background, while nothing else is to be done: read everything once
+    /// a day and report what is damaged
+    #[arg(long)]
+    pub scrub: bool,
     /// Return to the shell when DIR is ready, and continue in the background
     #[arg(long)]
     pub daemon: bool,

@@ -45,6 +45,10 @@ pub struct ServeArgs {
     /// Maximum number of clients; more are refused
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
+    /// Check the archive in the background, while nothing else is to be done: read everything once
+    /// a day and report what is damaged
+    #[arg(long)]
+    pub scrub: bool,
     #[command(flatten)]
     pub service: ServiceArgs,
     #[command(flatten)]

@@ -385,6 +385,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain serve {file} --nbd unix:s --host-name x"]),
     ),
     ("serve", "clients", Idle(BOUND)),
+    ("*", "scrub", Acts),
     ("*", "daemon", Acts),
     ("serve", "idle_exit", Acts),
     ("top", "address", Acts),

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use refrain_server::fuse::Mount;
 use refrain_server::http::HttpHandler;
+use refrain_server::scrub::Scrub;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
 use super::damaged::Damaged;
 use super::entries::tell_unread;
 use super::input::open_for_service;
-use super::serve::http_settings;
+use super::serve::{http_settings, start_scrub};
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -53,7 +54,8 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let failed = |error| failure(&label, error);
     let memory_bytes = plan.options.memory_bytes;
     let archive = Arc::clone(service.archive());
-    let _listening = listen(args, &service, memory_bytes)?;
+    let scrub = start_scrub(args.scrub, &service)?;
+    let _listening = listen(args, &service, memory_bytes, scrub.as_ref())?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
         let members = counted(mount.hidden_members(), "member");
@@ -81,13 +83,18 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
 }
 
 /// Also serves the archive over HTTP, until the result is dropped.
-fn listen(args: &MountArgs, service: &Service, memory_bytes: u64) -> Result<Option<StopSignal>> {
+fn listen(
+    args: &MountArgs,
+    service: &Service,
+    memory_bytes: u64,
+    scrub: Option<&Scrub>,
+) -> Result<Option<StopSignal>> {
     let Some(address) = &args.http else {
         return Ok(None);
     };
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
-    let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients);
+    let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients, scrub);
     let handler = HttpHandler::new(service.clone(), settings)?.at(&listener);
     let signal = listener.start(Arc::new(handler), clients, service.reporter())?;
     Ok(Some(signal))

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::nbd::{Exports, NbdHandler, TlsSettings};
-use refrain_server::statistics::Metric;
+use refrain_server::scrub::Scrub;
+use refrain_server::statistics::{Metric, MetricSource};
 use refrain_server::{Clients, Handler, Listener, Reporter, Service, StopSignal};
 use serde_json::json;
 
@@ -62,11 +63,12 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
     tell_unread(Arc::clone(&archive), label, move |text: &str| {
         messages::tell(program, text)
     });
+    let scrub = start_scrub(args.scrub, &service)?;
     let mut waiter = Waiter::new(args.service.idle_exit)?;
     let clients = Clients::new(args.clients.max(1));
     let memory_bytes = plan.options.memory_bytes;
     let addresses = listeners.addresses();
-    let signals = listeners.start(args, &service, memory_bytes, &clients)?;
+    let signals = listeners.start(args, &service, memory_bytes, &clients, scrub.as_ref())?;
     meter.erase();
     service::announce(&format!("{label}: ready at {}", addresses.join(", ")))?;
     waiter.wait(session, &|| clients.idle_time());
@@ -153,6 +155,7 @@ impl Listeners {
         service: &Service,
         memory_bytes: u64,
         clients: &Clients,
+        scrub: Option<&Scrub>,
     ) -> Result<Vec<StopSignal>> {
         let mut signals = vec![];
         if !self.nbd.is_empty() {
@@ -174,7 +177,7 @@ impl Listeners {
             }
         }
         if !self.http.is_empty() {
-            let settings = http_settings(&args.archive, args.clients, memory_bytes, clients);
+            let settings = http_settings(&args.archive, args.clients, memory_bytes, clients, scrub);
             let settings = HttpSettings {
                 host_names: args.host_name.clone(),
                 ..settings
@@ -198,12 +201,18 @@ fn archive_name(archive: &Path) -> String {
     if name.is_empty() { label } else { name.to_owned() }
 }
 
+/// Starts checking an archive in the background, if that is wanted.
+pub fn start_scrub(is_wanted: bool, service: &Service) -> Result<Option<Scrub>> {
+    Ok(is_wanted.then(|| Scrub::start(service)).transpose()?)
+}
+
 /// The settings of an HTTP handler, whose statistics count the clients of all handlers.
 pub fn http_settings(
     archive: &Path,
     clients_max: usize,
     memory_bytes: u64,
     clients: &Clients,
+    scrub: Option<&Scrub>,
 ) -> HttpSettings {
     let counted = clients.clone();
     let metrics = move || {
@@ -226,7 +235,10 @@ pub fn http_settings(
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
         archive_name: archive_name(archive),
         unnamed_member: names::of_member(archive, b""),
-        metrics: vec![Arc::new(metrics)],
+        metrics: [Arc::new(metrics) as Arc<dyn MetricSource>]
+            .into_iter()
+            .chain(scrub.map(Scrub::metrics))
+            .collect(),
         ..HttpSettings::default()
     }
 }

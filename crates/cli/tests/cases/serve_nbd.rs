@@ -179,6 +179,32 @@ fn silent_clients_hold_no_thread_and_are_answered_when_they_speak() {
 }
 
 #[test]
+fn a_service_checks_its_archive_in_the_background() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress --for serve disk.img -o a.rfn");
+    let service = Service::start(&case, "serve a.rfn --nbd unix:s --http unix:h --scrub");
+    let start = Instant::now();
+    loop {
+        let mut stream = UnixStream::connect(case.path("h")).unwrap();
+        let request = b"GET /.refrain/metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let mut metrics = String::new();
+        stream.read_to_string(&mut metrics).unwrap();
+        assert!(
+            metrics.contains("\nrefrain_scrub_damaged_frames 0\n"),
+            "{metrics}"
+        );
+        if metrics.contains("\nrefrain_scrub_rounds_total 1\n") {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "{metrics}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
 fn a_service_goes_behind_and_ends_when_it_is_idle() {
     let case = Case::new();
     case.write("disk.img", &image());

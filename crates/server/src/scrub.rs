@@ -1,0 +1,253 @@
+//! Checks an archive in the background, again and again: damage is found while a good copy may
+//! still exist, not when somebody needs the bytes.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use refrain::Layout;
+use refrain_pool::pool::Pool;
+use refrain_pool::{SignalDelivery, in_background, start_detached};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::error::{Error, Result};
+use crate::service::Service;
+use crate::statistics::{Metric, MetricSource};
+
+/// How many bytes are read in a second at most.
+const BYTES_PER_SECOND: u64 = 32 << 20;
+
+/// How long a check waits while the server computes for clients.
+const FOREGROUND_REST: Duration = Duration::from_millis(20);
+
+/// How long it rests when all is checked.
+const ROUND_REST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A check that goes on in the background, on a thread of the kernel's idle class, until this is
+/// dropped. It reads all frames of the archive and compares them with their checksums, and begins
+/// again a day after it has ended.
+pub struct Scrub {
+    progress: Arc<Progress>,
+    _keep: UnixStream,
+}
+
+#[derive(Default)]
+struct Progress {
+    bytes: AtomicU64,
+    rounds: AtomicU64,
+    damaged_frames: AtomicU64,
+}
+
+impl Scrub {
+    /// Starts checking a service's archive. Damage is reported once to the service's reporter.
+    ///
+    /// # Errors
+    /// `Archive` if it has no frames (lrzip); `System` if no thread can be started.
+    pub fn start(service: &Service) -> Result<Scrub> {
+        Scrub::with_rate(service, BYTES_PER_SECOND)
+    }
+
+    fn with_rate(service: &Service, bytes_per_second: u64) -> Result<Scrub> {
+        service.archive().layout().frame_after(0)?;
+        let failed = |error| Error::system("cannot check the archive in the background", error);
+        let (keep, stop) = UnixStream::pair().map_err(failed)?;
+        let progress = Arc::<Progress>::default();
+        let mut check = Check {
+            service: service.clone(),
+            progress: Arc::clone(&progress),
+            bytes_per_second,
+            stop,
+            reported: BTreeSet::new(),
+        };
+        let run = move || in_background(|| check.run());
+        if start_detached("scrub", SignalDelivery::OwnFaults, run) {
+            Ok(Scrub {
+                progress,
+                _keep: keep,
+            })
+        } else {
+            Err(failed(std::io::ErrorKind::OutOfMemory.into()))
+        }
+    }
+
+    /// What is checked so far.
+    pub fn metrics(&self) -> Arc<dyn MetricSource> {
+        Arc::clone(&self.progress) as _
+    }
+}
+
+impl MetricSource for Progress {
+    fn metrics(&self) -> Vec<Metric> {
+        let metric = |name, help, value: &AtomicU64| Metric {
+            name,
+            help,
+            value: value.load(Ordering::Relaxed) as f64,
+        };
+        vec![
+            metric(
+                "scrub_bytes_total",
+                "Bytes of the archive checked in the background.",
+                &self.bytes,
+            ),
+            metric(
+                "scrub_rounds_total",
+                "Complete checks of the archive.",
+                &self.rounds,
+            ),
+            metric(
+                "scrub_damaged_frames",
+                "Frames that a check found damaged.",
+                &self.damaged_frames,
+            ),
+        ]
+    }
+}
+
+struct Check {
+    service: Service,
+    progress: Arc<Progress>,
+    bytes_per_second: u64,
+    /// Its other end is closed when the check has to stop.
+    stop: UnixStream,
+    /// Where damage was reported.
+    reported: BTreeSet<u64>,
+}
+
+impl Check {
+    fn run(&mut self) {
+        while self.round().is_some() {
+            self.progress.rounds.fetch_add(1, Ordering::Relaxed);
+            if self.rest(ROUND_REST).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Checks all frames once. `None`: the check has to stop.
+    fn round(&mut self) -> Option<()> {
+        let archive = Arc::clone(self.service.archive());
+        let layout = archive.layout();
+        let mut at = 0;
+        loop {
+            let frame = match next_frame(layout, at) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Some(()),
+                // Where the next frame begins is unknown.
+                Err(error) => {
+                    self.report(at, &error);
+                    return Some(());
+                }
+            };
+            if let Err(error) = layout.frame_at(frame.start) {
+                self.report(frame.start, &error);
+            }
+            at = frame.end;
+            let bytes = frame.end - frame.start;
+            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+            let time_ns = bytes.saturating_mul(1_000_000_000) / self.bytes_per_second;
+            self.rest(Duration::from_nanos(time_ns))?;
+            while Pool::of_process().is_ok_and(|pool| pool.has_foreground_load()) {
+                self.rest(FOREGROUND_REST)?;
+            }
+        }
+    }
+
+    fn report(&mut self, offset: u64, error: &refrain::Error) {
+        if self.reported.insert(offset) {
+            let count = self.reported.len() as u64;
+            self.progress.damaged_frames.store(count, Ordering::Relaxed);
+            self.service.report(&format!("scrub: {error}"));
+        }
+    }
+
+    /// Waits this long. `None`: the check has to stop.
+    fn rest(&self, time: Duration) -> Option<()> {
+        let timeout = Timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let mut descriptors = [PollFd::new(&self.stop, PollFlags::IN)];
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(0) | Err(_) => Some(()),
+            Ok(_) => None,
+        }
+    }
+}
+
+/// The place of the first frame at or after an offset, by its header.
+fn next_frame(layout: Layout<'_>, at: u64) -> refrain::Result<Option<Range<u64>>> {
+    let Some(start) = layout.frame_after(at)? else {
+        return Ok(None);
+    };
+    Ok(Some(start..layout.frame_end(start)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain::storage::{MemorySink, MemorySource};
+    use refrain::{
+        Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress,
+    };
+    use refrain_pool::Lock;
+
+    use super::*;
+
+    /// Checks an archive, changed after it was opened, once. Returns what was reported, and the
+    /// numbers.
+    fn checked(damage: bool) -> (Vec<String>, Vec<f64>) {
+        let content: Vec<u8> = (0..300_000_u32)
+            .flat_map(|number| number.wrapping_mul(number).to_le_bytes())
+            .collect();
+        let member = MemberInput {
+            name: "a".into(),
+            mode: None,
+            modified: None,
+            content: Content::Source(Arc::new(MemorySource::new(content))),
+        };
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        compress(
+            vec![member],
+            &mut sink,
+            &CompressOptions::default(),
+            &Unwatched,
+        )
+        .unwrap();
+        let mut bytes = output.published().unwrap();
+        if damage {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+        }
+        let source = Arc::new(MemorySource::new(bytes));
+        let archive = Archive::open(source, &ReadOptions::default()).unwrap();
+        let lines = Arc::new(Lock::new(vec![]));
+        let told = Arc::clone(&lines);
+        let reporter = Arc::new(move |line: &str| told.lock().push(line.to_owned()));
+        let scrub = Scrub::with_rate(&Service::new(archive, reporter), u64::MAX).unwrap();
+        let numbers = || -> Vec<f64> {
+            let metrics = scrub.metrics().metrics();
+            metrics.iter().map(|metric| metric.value).collect()
+        };
+        while numbers()[1] < 1.0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let lines = lines.lock().clone();
+        (lines, numbers())
+    }
+
+    #[test]
+    fn damage_is_reported_and_the_check_goes_on_behind_it() {
+        let (lines, intact) = checked(false);
+        assert_eq!((lines, intact[2]), (vec![], 0.0));
+        let (lines, damaged) = checked(true);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("scrub: ") && lines[0].contains("offset"),
+            "{lines:?}"
+        );
+        assert_eq!((damaged[0], damaged[2]), (intact[0], 1.0));
+    }
+}
