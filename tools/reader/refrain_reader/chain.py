@@ -10,6 +10,7 @@ from .frames import (
     DATA_BYTES_MAX,
     END,
     ENTRIES,
+    EXTENTS,
     GENERATION,
     HEADER_BYTES,
     MAGIC,
@@ -24,6 +25,7 @@ from .frames import (
     split_head,
 )
 from .limits import WHOLE_BYTES_MAX
+from .parity import has_parity, with_parity
 
 
 def check_magic(source: Bytes, base: int) -> None:
@@ -104,6 +106,7 @@ def frames_of_whole(whole: Frame) -> list[Frame]:
     cursor = Cursor(data, whole.name)
     frames: list[Frame] = []
     offset = len(MAGIC)
+    parity = has_parity(whole.head, data)
     while cursor.left:
         kind = cursor.byte()
         if kind in (7, 8, 9):
@@ -113,6 +116,8 @@ def frames_of_whole(whole: Frame) -> list[Frame]:
         head, _ = split_head(cursor.data[cursor.at :], whole.name)
         cursor.take(len(head))
         content = cursor.text() if kind in DATA_BYTES_MAX else b""
+        if parity and kind in (EXTENTS, ENTRIES):
+            head = with_parity(head, content)
         frame = Frame(offset, kind, False, head, content)
         frames.append(frame)
         offset = frame.end

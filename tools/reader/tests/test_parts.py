@@ -13,6 +13,7 @@ from refrain_reader.errors import Damaged
 from refrain_reader.hashes import entry_bytes, hasher
 from refrain_reader.heads import TAR, TREE, MemberEnd, MemberStart
 from refrain_reader.index import SliceRow
+from refrain_reader.parity import has_parity, with_parity
 from refrain_reader.slices import all_slices, separator, slices
 from refrain_reader.tar_fields import pax_record, pax_time
 from refrain_reader.tar_predict import Predictor
@@ -34,6 +35,20 @@ class Numbers(unittest.TestCase):
         self.assertEqual([unzigzag(v) for v in range(5)], [0, -1, 1, -2, 2])
         for value in (0, -1, 1, -(1 << 63), (1 << 63) - 1):
             self.assertEqual(unzigzag(zigzag(value)), value)
+
+
+class Parity(unittest.TestCase):
+    """Section 3."""
+
+    def test_a_head_with_parity_has_it(self) -> None:
+        rng = random.Random(3)
+        for size in (0, 1, 7, 8, 117, 118, 300):
+            fields, data = rng.randbytes(size), rng.randbytes(rng.randrange(40))
+            head = with_parity(varint(size) + fields, data)
+            self.assertEqual(len(head), len(varint(size + 10)) + size + 10)
+            self.assertTrue(has_parity(head, data))
+            self.assertFalse(has_parity(head, data + b"\1"))
+            self.assertFalse(has_parity(varint(size) + fields, data))
 
 
 class Tables(unittest.TestCase):
