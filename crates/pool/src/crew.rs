@@ -149,7 +149,10 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         let events = Arc::clone(&self.events);
         let mut job = Some(job);
         self.borrowed.without_lifetime(Box::new(move || {
-            if let Some(job) = job.take() {
+            // Threads of another pool have jobs that cannot be taken back.
+            if let Some(job) = job.take()
+                && !events.is_closed()
+            {
                 events.count_started();
                 events.deliver_computed(run(lane, job));
             }
@@ -253,6 +256,7 @@ impl<E> Crew<'_, '_, E> {
 
     /// Drops the jobs that have not started.
     fn close(&self) {
+        self.events.close();
         match self.compute.get() {
             Some(Compute::Flows(flows)) => flows.iter().for_each(|flow| _ = flow.cancel()),
             Some(Compute::Caller(lanes)) => drop(lanes.take()),

@@ -33,6 +33,8 @@ pub(crate) struct Events<E> {
     unstarted: AtomicUsize,
     /// Whether the coordinator was not woken for an outcome.
     is_held_back: AtomicBool,
+    /// Whether the coordinator takes no more events.
+    is_closed: AtomicBool,
     /// The largest number of compute jobs that run at once.
     threads: usize,
 }
@@ -50,6 +52,7 @@ impl<E> Events<E> {
             arrived: Condvar::new(),
             unstarted: AtomicUsize::new(0),
             is_held_back: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             threads,
         }
     }
@@ -68,6 +71,14 @@ impl<E> Events<E> {
         if before <= self.threads && self.is_held_back.load(Ordering::SeqCst) {
             self.wake_coordinator();
         }
+    }
+
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     pub(crate) fn unstarted(&self) -> usize {

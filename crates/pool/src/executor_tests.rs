@@ -90,6 +90,48 @@ fn a_crew_computes_on_the_installed_threads() {
 }
 
 #[test]
+fn the_end_of_a_crew_drops_what_other_threads_have_not_started() {
+    struct OneByOne(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+    impl ExternalThreads for OneByOne {
+        fn count(&self) -> usize {
+            1
+        }
+        fn spawn(&self, job: Box<dyn FnOnce() + Send>) {
+            self.0.send(job).unwrap();
+        }
+    }
+    let (jobs, queued) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+    let (open_gate, gate) = mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        gate.recv().unwrap();
+        queued.into_iter().for_each(|job| job());
+    });
+    let threads: Arc<dyn ExternalThreads> = Arc::new(OneByOne(jobs));
+    let dropped = Arc::new(());
+    let started = std::sync::atomic::AtomicUsize::new(0);
+    install_on(&threads, || {
+        crew(1, |crew| {
+            for _ in 0..5 {
+                let held = Arc::clone(&dropped);
+                crew.submit(Lane::Normal, || {
+                    started.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    drop(held);
+                });
+            }
+            // After the body: the crew closes, and then waits for the thread.
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                open_gate.send(()).unwrap();
+            });
+        });
+    });
+    assert_eq!(started.into_inner(), 0);
+    assert_eq!(Arc::strong_count(&dropped), 1);
+    drop(threads);
+    thread.join().unwrap();
+}
+
+#[test]
 fn a_panic_restores_the_previous_executor() {
     let pool = pool();
     for class in [Class::Normal, Class::Idle] {

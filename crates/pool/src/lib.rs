@@ -1,7 +1,7 @@
 //! Runs work on threads: workers, flows, locks, large buffers, and the measurement of stages.
 //!
-//! The engine uses a scoped [`crew()`]: a set of workers with one completion queue. The workers of
-//! a crew are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
+//! The engine uses a scoped [`crew()`]: lanes of jobs with one completion queue. The lanes that
+//! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
 //! [`Cancellation`], [`Lock`], [`Permits`] and [`OnceValue`], locks over [ranges](range_lock),
