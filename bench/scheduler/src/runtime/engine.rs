@@ -46,7 +46,9 @@ fn on_our_pool(content: &Arc<dyn Source>) -> Option<f64> {
 }
 
 fn on_rayon(content: &Arc<dyn Source>) -> Option<f64> {
-    let threads: Arc<dyn ExternalThreads> = Arc::new(Rayon(super::pool::rayon_pool(WORKERS)?));
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(WORKERS);
+    let pool = builder.build().ok()?;
+    let threads: Arc<dyn ExternalThreads> = Arc::new(Rayon(pool));
     install_on(&threads, || compress_ms(content))
 }
 

@@ -15,7 +15,7 @@ const JOB: Duration = Duration::from_millis(1);
 /// The distance between checkpoints.
 const CHECK: Duration = Duration::from_micros(50);
 
-pub fn spin(time: Duration) {
+fn spin(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
         black_box(());

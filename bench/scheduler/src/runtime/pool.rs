@@ -1,13 +1,13 @@
-//! Rows about the pool: urgent work and timers under load, rings of tokens, joins.
+//! Rows about the pool: urgent work and timers under load, rings of tokens.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use refrain_policy::topology::CpuId;
 use refrain_policy::{Class, Entity};
-use refrain_pool::pool::{Flow, Options, Pool, checkpoint, join};
+use refrain_pool::pool::{Flow, Options, Pool};
 
-use super::load::{Loaded, WORKERS, load_tokio, spin, tokio_runtime};
+use super::load::{Loaded, WORKERS, load_tokio, tokio_runtime};
 use super::row::{Row, Target};
 
 /// The number of samples behind each 99th percentile.
@@ -15,15 +15,7 @@ const SAMPLES: u64 = 300;
 const HOPS: u64 = 1_000_000;
 
 pub fn rows() -> Vec<Row> {
-    vec![
-        urgent(true),
-        urgent(false),
-        late(),
-        ring(1),
-        ring(WORKERS),
-        join_cost(),
-        join_coarse(),
-    ]
+    vec![urgent(true), urgent(false), late(), ring(1), ring(WORKERS)]
 }
 
 /// The 99th percentile, in microseconds.
@@ -207,113 +199,4 @@ fn ring_of_tasks(workers: usize, hops: u64) -> f64 {
     let took = (is_sent && receiver.recv().is_ok()).then(|| start.elapsed());
     runtime.shutdown_background();
     took.map_or(f64::NAN, |time| time.as_nanos() as f64 / hops as f64)
-}
-
-/// One join per call that is not a leaf, with little work, so that the cost of the join shows.
-fn fibonacci(n: u32, join: &(impl Fn(u32) -> u64 + Sync)) -> u64 {
-    if n < 2 { u64::from(n) } else { join(n) }
-}
-
-fn ours(n: u32) -> u64 {
-    let (a, b) = join(|| fibonacci(n - 1, &ours), || fibonacci(n - 2, &ours));
-    a + b
-}
-
-fn rayons(n: u32) -> u64 {
-    let (a, b) = rayon::join(|| fibonacci(n - 1, &rayons), || fibonacci(n - 2, &rayons));
-    a + b
-}
-
-fn plain(n: u32) -> u64 {
-    std::hint::black_box(fibonacci(n - 1, &plain)) + std::hint::black_box(fibonacci(n - 2, &plain))
-}
-
-const FIBONACCI: u32 = 27;
-
-/// fib(n + 1) − 1 joins.
-fn joins() -> f64 {
-    let mut pair = (1.0, 1.0);
-    for _ in 1..FIBONACCI {
-        pair = (pair.1, pair.0 + pair.1);
-    }
-    pair.1 - 1.0
-}
-
-fn ns_per_join(run: impl FnOnce() -> u64) -> f64 {
-    let start = Instant::now();
-    plain(FIBONACCI);
-    let without = start.elapsed().as_nanos() as f64;
-    let start = Instant::now();
-    std::hint::black_box(run());
-    (start.elapsed().as_nanos() as f64 - without) / joins()
-}
-
-fn join_cost() -> Row {
-    let what = "the cost of a join over two calls, one worker, nothing idle";
-    Row::new("join", what, "ns", Target::AtMost(10.0))
-        .with("refrain", || {
-            let Ok(pool) = Pool::start(Options::with_workers(1)) else {
-                return f64::NAN;
-            };
-            let flow = pool.flow(Entity::new(Class::Normal));
-            ns_per_join(|| flow.run(|| ours(FIBONACCI)).unwrap_or(0))
-        })
-        .with("rayon", || match rayon_pool(1) {
-            Some(pool) => ns_per_join(|| pool.install(|| rayons(FIBONACCI))),
-            None => f64::NAN,
-        })
-}
-
-pub fn rayon_pool(workers: usize) -> Option<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(workers)
-        .build()
-        .ok()
-}
-
-const COARSE: Duration = Duration::from_micros(100);
-
-fn coarse_ours(jobs: usize) {
-    if jobs == 1 {
-        spin(COARSE);
-        checkpoint();
-        return;
-    }
-    join(|| coarse_ours(jobs / 2), || coarse_ours(jobs - jobs / 2));
-}
-
-fn coarse_rayons(jobs: usize) {
-    if jobs == 1 {
-        spin(COARSE);
-        return;
-    }
-    rayon::join(
-        || coarse_rayons(jobs / 2),
-        || coarse_rayons(jobs - jobs / 2),
-    );
-}
-
-fn join_coarse() -> Row {
-    const JOBS: usize = 2000;
-    let what = "2000 joins of jobs of 100 us, two workers";
-    Row::new("join-coarse", what, "ms", Target::OfSecond(1.0 / 0.95))
-        .with("refrain", || {
-            let Ok(pool) = Pool::start(Options::with_workers(WORKERS)) else {
-                return f64::NAN;
-            };
-            let flow = pool.flow(Entity::new(Class::Normal));
-            let start = Instant::now();
-            match flow.run(|| coarse_ours(JOBS)) {
-                Ok(()) => start.elapsed().as_secs_f64() * 1e3,
-                Err(_) => f64::NAN,
-            }
-        })
-        .with("rayon", || match rayon_pool(WORKERS) {
-            Some(pool) => {
-                let start = Instant::now();
-                pool.install(|| coarse_rayons(JOBS));
-                start.elapsed().as_secs_f64() * 1e3
-            }
-            None => f64::NAN,
-        })
 }

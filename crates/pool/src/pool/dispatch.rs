@@ -11,7 +11,7 @@ use refrain_sync::fence;
 
 use super::state::context::WorkerContext;
 use super::state::current::with_current;
-use super::state::domain::{Domain, Flow, QueueEntry};
+use super::state::domain::{Domain, Flow};
 use super::state::requests::PREEMPT;
 use super::state::turn_limit::TurnLimit;
 use super::state::view::View;
@@ -28,22 +28,22 @@ impl Domain {
         waiting.any(|key| self.policy.rank(key, &view) < limit)
     }
 
-    /// Takes the next entry for a worker. If `before` is the key of a running flow, only an entry
-    /// that precedes it. `counted` is the limit of which the worker already has a turn.
+    /// Takes the next flow for a worker. If `before` is the key of a running flow, only one that
+    /// precedes it. `counted` is the limit of which the worker already has a turn.
     pub(crate) fn take(
         &self,
         cpu: CpuId,
         before: Option<Key>,
         counted: Option<&TurnLimit>,
         view: &View<'_>,
-    ) -> Option<QueueEntry> {
+    ) -> Option<Flow> {
         let mut tried = CpuMask::EMPTY;
         let rank = |key| self.policy.rank(key, view);
         let limit = before.map_or(Rank::LAST, rank);
         while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
-            let found = queue.take(rank, limit, |entry| {
-                entry.is_allowed(&self.policy, view, cpu) && entry.try_begin_turn(counted)
+            let found = queue.take(rank, limit, |flow| {
+                flow.is_allowed(&self.policy, view, cpu) && flow.try_begin_turn(counted)
             });
             if found.is_some() {
                 self.trace_length();
@@ -63,14 +63,14 @@ impl Domain {
     pub(crate) fn enqueue(
         self: &Arc<Self>,
         key: Key,
-        entry: QueueEntry,
+        flow: Flow,
         place: Placement,
         allowed: &CpuMask,
         view: &View<'_>,
     ) {
         let stripe = place.stripe(view).index().min(self.stripes.len() - 1);
-        let number = entry.flow().number();
-        if let Err(QueueEntry::Run(flow)) = self.stripes[stripe].push(key, entry) {
+        let number = flow.number();
+        if let Err(flow) = self.stripes[stripe].push(key, flow) {
             return flow.abandon();
         }
         self.trace_length();
@@ -137,24 +137,6 @@ impl Domain {
         }
     }
 
-    /// Wakes an idle worker to take shared tasks of `flow`, which runs. Returns false if no worker
-    /// is idle.
-    pub(crate) fn call_helper(self: &Arc<Self>, flow: &Flow) -> bool {
-        let allowed = flow.entity().allowed;
-        let Some(cpu) = self.idle.claim_any(&allowed) else {
-            return false;
-        };
-        let stripe = self
-            .view()
-            .stripe_of(cpu)
-            .index()
-            .min(self.stripes.len() - 1);
-        // A closed domain needs no help.
-        let _ = self.stripes[stripe].push(flow.key(), QueueEntry::Help(flow.clone()));
-        self.wake(cpu, flow.number());
-        true
-    }
-
     /// Wakes a worker that the caller has claimed; starts its thread if it has none yet.
     pub(crate) fn wake(self: &Arc<Self>, cpu: CpuId, flow: u32) {
         trace::instant(EventKind::Wake, flow, || cpu.index() as u64);
@@ -184,16 +166,8 @@ impl Domain {
     }
 }
 
-impl Flow {
-    pub(crate) fn key(&self) -> Key {
-        let domain = &*self.shared.domain;
-        let view = domain.view();
-        domain.policy.key(&self.shared.state.lock().entity, &view)
-    }
-}
-
 impl WorkerContext {
-    pub(crate) fn take(&self, before: Option<Key>) -> Option<QueueEntry> {
+    pub(crate) fn take(&self, before: Option<Key>) -> Option<Flow> {
         self.requeue_next();
         let view = self.domain.view_at(self.last_ns());
         let running = self.flow();
@@ -223,7 +197,6 @@ impl WorkerContext {
         let allowed = state.entity.allowed;
         drop(state);
         let key = self.next.key();
-        self.domain
-            .enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
+        self.domain.enqueue(key, flow, place, &allowed, &view);
     }
 }

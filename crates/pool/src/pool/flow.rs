@@ -7,7 +7,7 @@ use refrain_trace::EventKind;
 use super::borrowed::with_borrowed_jobs;
 use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
 use super::state::current::with_current;
-use super::state::domain::{Flow, QueueEntry};
+use super::state::domain::Flow;
 use crate::trace;
 
 impl Flow {
@@ -124,7 +124,7 @@ impl Flow {
         let key = domain.policy.key(&state.entity, &view);
         let allowed = state.entity.allowed;
         drop(state);
-        domain.enqueue(key, QueueEntry::Run(self.clone()), place, &allowed, &view);
+        domain.enqueue(key, self.clone(), place, &allowed, &view);
     }
 }
 

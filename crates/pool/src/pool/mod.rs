@@ -2,13 +2,12 @@
 //!
 //! A [`Flow`] is a long-lived stream of jobs: the unit that the policy schedules. A job that takes
 //! longer than some tens of microseconds calls [`checkpoint`] at regular intervals, so that more
-//! urgent flows can run on top of it. Inside a job [`join`] and [`scope()`] use idle workers.
-//! `README.md` beside this file follows a wake-up from submission to run, and shows why none is
-//! lost.
+//! urgent flows can run on top of it. `README.md` beside this file follows a wake-up from
+//! submission to run, and shows why none is lost.
 //!
 //! ```
 //! use refrain_policy::{Class, Entity};
-//! use refrain_pool::pool::{Options, Pool, checkpoint, join};
+//! use refrain_pool::pool::{Options, Pool, checkpoint};
 //!
 //! let pool = Pool::start(Options::with_workers(2))?;
 //! let background = pool.flow(Entity::new(Class::Idle));
@@ -21,7 +20,7 @@
 //!     sum
 //! });
 //! let urgent = pool.flow(Entity::new(Class::Iso));
-//! assert_eq!(urgent.run(|| join(|| 1, || 2))?, (1, 2));
+//! assert_eq!(urgent.run(|| 6 * 7)?, 42);
 //! assert_eq!(sum.wait()?, 499_500);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -29,14 +28,11 @@
 pub(crate) mod borrowed;
 mod dispatch;
 mod flow;
-mod fork;
 pub(crate) mod inheritance;
 pub(crate) mod job;
-mod join;
 #[cfg(all(test, loom))]
 mod models;
 mod profile;
-mod scope;
 pub(crate) mod state;
 pub(crate) mod tenants;
 #[cfg(all(test, not(loom)))]
@@ -49,9 +45,7 @@ pub(crate) mod worker_pool;
 
 pub use crate::histogram::{Histogram, TimeHistogram};
 pub use job::{JobError, JobHandle, Step};
-pub use join::join;
 pub use profile::{Profile, WorkerProfile};
-pub use scope::{Scope, scope};
 pub use state::current::current_worker;
 pub use state::domain::{Flow, TimerJob, TimerWaker};
 pub use worker::aside::aside;

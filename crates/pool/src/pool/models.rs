@@ -15,7 +15,6 @@ use super::borrowed::with_borrowed_jobs;
 use super::job::{self, Step};
 use super::state::idle_set::IdleSet;
 use super::state::requests::{PREEMPT, Requests};
-use super::state::shared_tasks::{SharedTasks, TaskBody};
 use super::state::turn_limit::TurnLimit;
 use crate::idle::Sleeper;
 
@@ -240,65 +239,51 @@ fn a_worker_that_acknowledges_a_request_sees_what_was_queued() {
     });
 }
 
-/// As in `WorkerContext::wait_for`: the joiner of a flow sleeps until its fork is done or there is
-/// a shared task.
+/// As in `WorkerContext::wait_until`: a worker that waits for a call on a spare thread is woken for
+/// the end of the call and for requests.
 #[test]
-fn a_sleeping_joiner_is_woken_for_the_end_and_for_shared_tasks() {
+fn a_worker_that_waits_for_a_call_is_woken_for_its_end_and_for_requests() {
     loom::model(|| {
-        let tasks = Arc::new(SharedTasks::default());
         let sleeper = Arc::new(Sleeper::default());
-        let (done, ran) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let joiner = {
-            let (tasks, sleeper) = (Arc::clone(&tasks), Arc::clone(&sleeper));
-            let (done, ran) = (Arc::clone(&done), Arc::clone(&ran));
-            spawn(move || wait_as_joiner(&tasks, &sleeper, &done, &ran))
+        let requests = Arc::new(Requests::default());
+        let is_done = Arc::new(AtomicBool::new(false));
+        let worker = {
+            let (sleeper, requests) = (Arc::clone(&sleeper), Arc::clone(&requests));
+            let is_done = Arc::clone(&is_done);
+            spawn(move || wait_for_call(&sleeper, &requests, &is_done))
         };
-        let nudge = || {
-            fence(Ordering::SeqCst);
-            if !sleeper.is_woken() {
-                sleeper.wake();
-            }
-        };
-        let runs = Arc::clone(&ran);
-        let body = Box::new(move || {
-            runs.store(true, Ordering::Relaxed);
-            Step::Done
-        });
-        if tasks.add(TaskBody::ScopeJob(body), CpuId::new(1)).is_some() {
-            nudge();
+        requests.request(PREEMPT, 1);
+        fence(Ordering::SeqCst);
+        if !sleeper.is_woken() {
+            sleeper.wake();
         }
-        done.store(true, Ordering::Release);
-        nudge();
-        joiner.join().unwrap();
-        assert!(ran.load(Ordering::Relaxed));
+        is_done.store(true, Ordering::Release);
+        sleeper.wake();
+        worker.join().unwrap();
     });
 }
 
-/// Waits until the fork is done and the task has run. Only this thread can run the task.
-fn wait_as_joiner(tasks: &SharedTasks, sleeper: &Sleeper, done: &AtomicBool, ran: &AtomicBool) {
+/// Waits until the call has ended and the request was handled.
+fn wait_for_call(sleeper: &Sleeper, requests: &Requests, is_done: &AtomicBool) {
     sleeper.bind_to_current_thread();
-    let is_done = || done.load(Ordering::Acquire) && ran.load(Ordering::Relaxed);
-    while !is_done() {
-        if let Some(task) = tasks.take() {
-            task.run();
+    let mut has_handled = false;
+    while !(has_handled && is_done.load(Ordering::Acquire)) {
+        if requests.bits() != 0 {
+            requests.acknowledge(PREEMPT);
+            has_handled = true;
             continue;
         }
         sleeper.prepare_to_sleep();
-        tasks.add_joiner(CpuId::new(0));
         fence(Ordering::SeqCst);
-        if !is_done() && tasks.is_empty() {
+        if requests.bits() == 0 && !(has_handled && is_done.load(Ordering::Acquire)) {
             sleeper.sleep(SpinLimits::default(), u64::MAX, || 0);
         }
-        tasks.remove_joiner(CpuId::new(0));
         sleeper.cancel_sleep();
     }
 }
 
 #[test]
-fn a_scope_ends_after_its_jobs_are_dropped() {
+fn borrowed_jobs_are_dropped_before_their_borrows_end() {
     loom::model(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         with_borrowed_jobs(|borrowed| {
@@ -312,7 +297,7 @@ fn a_scope_ends_after_its_jobs_are_dropped() {
             });
             drop(borrowed.without_lifetime(Box::new(|| Step::Done)));
         });
-        // Relaxed: the end of the scope orders it.
+        // Relaxed: the end of the call orders it.
         assert_eq!(ran.load(Ordering::Relaxed), 1);
     });
 }

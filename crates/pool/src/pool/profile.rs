@@ -16,8 +16,6 @@ pub struct WorkerProfile {
     pub runs: u64,
     /// Slices on top of a job that was preempted at a checkpoint.
     pub nested: u64,
-    /// Forks and scope jobs that it ran for other workers' flows.
-    pub helped: u64,
     /// How often it parked in the kernel.
     pub parks: u64,
     /// How many wake-ups it sent.
@@ -47,7 +45,6 @@ impl WorkerProfile {
             jobs: counters.jobs.get(),
             runs: counters.runs.get(),
             nested: counters.nested.get(),
-            helped: counters.helped.get(),
             parks: counters.parks.get(),
             wakes: counters.wakes.get(),
             wake_calls: counters.wake_calls.get(),
@@ -67,7 +64,6 @@ impl WorkerProfile {
         self.jobs += other.jobs;
         self.runs += other.runs;
         self.nested += other.nested;
-        self.helped += other.helped;
         self.parks += other.parks;
         self.wakes += other.wakes;
         self.wake_calls += other.wake_calls;

@@ -7,7 +7,7 @@ use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_sync::lock;
 
 use super::job::JobBody;
-use super::state::domain::{Domain, QueueEntry};
+use super::state::domain::{Domain, Flow};
 use super::state::spares::SpareCall;
 use super::state::worker_status::WorkerStatus;
 use crate::error::Error;
@@ -85,10 +85,7 @@ impl Domain {
     pub(crate) fn close(&self) {
         self.begin_closing();
         for stripe in &self.stripes {
-            for entry in stripe.close() {
-                let (QueueEntry::Run(flow) | QueueEntry::Help(flow)) = entry;
-                flow.abandon();
-            }
+            stripe.close().iter().for_each(Flow::abandon);
         }
         self.spares.close();
         let handles = std::mem::take(&mut lock(&self.threads).handles);

@@ -1,5 +1,5 @@
-//! What an idle worker does for others: it requests heartbeats of those that join, and fires timers
-//! that are late. (A worker between two jobs does the latter, too.)
+//! What an idle worker does for others, as a worker between two jobs does: it fires timers that are
+//! late.
 //!
 //! One does it for all, the *watcher*: the idle worker with the highest number, which is the last
 //! to be woken for work. When it falls asleep it decides when to look and publishes that time. Who
@@ -12,10 +12,7 @@ use refrain_sync::atomic::Ordering;
 use refrain_timer::NEVER_NS;
 
 use super::state::domain::Domain;
-use super::state::requests::HEARTBEAT;
 
-/// The distance of heartbeats.
-pub(crate) const HEARTBEAT_NS: u64 = 100_000;
 /// A timer is late if its worker has not fired it for so long: then it computes without
 /// checkpoints, or the kernel runs something else in its place.
 pub(crate) const LATE_NS: u64 = 100_000;
@@ -69,20 +66,5 @@ impl Domain {
     fn other_timers(&self, cpu: CpuId) -> impl Iterator<Item = (CpuId, u64)> {
         let others = (0..self.workers.len()).filter(move |&index| index != cpu.index());
         others.map(|index| (CpuId::new(index), self.timers.next_ns(index)))
-    }
-
-    /// Whether any worker joins, and so may have forks to share.
-    pub(crate) fn is_forking(&self) -> bool {
-        let mut workers = self.workers.iter();
-        workers.any(|worker| worker.is_forking.load(Ordering::Relaxed))
-    }
-
-    /// Asks the workers that join to share a fork. Returns whether one has followed the last such
-    /// request.
-    pub(crate) fn send_heartbeats(&self) -> bool {
-        let joining = self.workers.iter();
-        let joining = joining.filter(|worker| worker.is_forking.load(Ordering::Relaxed));
-        let followed = joining.filter(|worker| worker.requests.set(HEARTBEAT));
-        followed.count() > 0
     }
 }

@@ -13,7 +13,6 @@ use super::lock_owner::LockOwnerId;
 use super::next_flow::NextFlow;
 use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
-use crate::pool::fork::Forks;
 
 /// The flow that a worker runs, one frame per nesting depth. Written in place, field by field; see
 /// `next_flow.rs` for the reason.
@@ -42,21 +41,16 @@ pub(crate) struct WorkerContext {
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) cpu: CpuId,
     pub(crate) owner_id: LockOwnerId,
-    pub(crate) forks: Forks,
     pub(crate) frame: RefCell<Frame>,
     pub(crate) depth: Cell<u32>,
     /// When the slice of the running flow ends, or when to look again whether others wait.
     pub(crate) look_ns: Cell<u64>,
     /// When to look next for late timers of others.
     pub(crate) others_ns: Cell<u64>,
-    /// Its number of joins.
-    pub(crate) joins: Cell<u32>,
     /// Whether it has been idle since it ran a flow.
     pub(crate) was_idle: Cell<bool>,
     /// Whether it sleeps, or did, to watch busy workers (`../watch.rs`).
     pub(crate) watches: Cell<bool>,
-    /// How many of its last heartbeats in a row were not followed.
-    pub(crate) unfollowed: Cell<u32>,
     /// Whether its thread has requested short slices from the kernel.
     pub(crate) has_short_slice: Cell<bool>,
     /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
@@ -79,15 +73,12 @@ impl WorkerContext {
             domain,
             status,
             cpu,
-            forks: Forks::default(),
             frame: RefCell::default(),
             depth: Cell::new(0),
             look_ns: Cell::new(u64::MAX),
             others_ns: Cell::new(0),
-            joins: Cell::new(0),
             was_idle: Cell::new(false),
             watches: Cell::new(false),
-            unfollowed: Cell::new(0),
             has_short_slice: Cell::new(false),
             passed_ns: Cell::new(0),
             spin_policy: RefCell::default(),

@@ -4,7 +4,7 @@
 //! [`run_as`] sets it for the duration of a call and clears it afterwards, also when unwinding.
 //! [`with_current`] lends a reference to a closure on the same thread, which runs inside that call.
 //! With a thread-local value that has a destructor, or an `Arc` in a `RefCell`, every checkpoint
-//! and every join would have to check its state.
+//! would have to check its state.
 
 #![allow(unsafe_code)]
 

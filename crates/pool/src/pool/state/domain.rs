@@ -37,7 +37,6 @@ use refrain_sync::{Mutex, ShortLock};
 use refrain_timer::TimerSystem;
 
 use super::idle_set::IdleSet;
-use super::shared_tasks::SharedTasks;
 use super::spares::Spares;
 use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
@@ -51,7 +50,7 @@ pub(crate) struct Domain {
     pub(crate) policy: Scheme,
     pub(crate) topology: Topology,
     pub(crate) ledger: Ledger,
-    pub(crate) stripes: Box<[RunQueue<QueueEntry>]>,
+    pub(crate) stripes: Box<[RunQueue<Flow>]>,
     pub(crate) stripe_of: Vec<StripeId>,
     pub(crate) workers: Vec<Arc<WorkerStatus>>,
     pub(crate) idle: IdleSet,
@@ -162,8 +161,6 @@ pub(crate) struct FlowState {
     pub(crate) mailbox: VecDeque<JobBody>,
     /// The first panic of a job that has no handle.
     pub(crate) panic: Option<JobError>,
-    /// The time that other workers spent on its forks since its slice began.
-    pub(crate) helped_ns: u64,
 }
 
 /// A flow, shared by its handles. Aligned to two cache lines, since processors fetch lines in
@@ -174,8 +171,6 @@ pub(crate) struct FlowShared {
     pub(crate) number: u32,
     pub(crate) domain: Arc<Domain>,
     pub(crate) state: ShortLock<FlowState>,
-    /// Forks of its joins and jobs of its scopes that other workers may take.
-    pub(crate) tasks: SharedTasks,
     /// `None`: its jobs run one at a time. Otherwise it is parallel: any number of workers run it,
     /// within the limit of its group.
     pub(crate) limit: Option<Arc<TurnLimit>>,
@@ -188,21 +183,6 @@ pub(crate) struct FlowShared {
 #[derive(Clone)]
 pub struct Flow {
     pub(crate) shared: Arc<FlowShared>,
-}
-
-pub(crate) enum QueueEntry {
-    /// A flow with jobs.
-    Run(Flow),
-    /// A running flow with tasks for other workers.
-    Help(Flow),
-}
-
-impl QueueEntry {
-    pub(crate) fn flow(&self) -> &Flow {
-        match self {
-            QueueEntry::Run(flow) | QueueEntry::Help(flow) => flow,
-        }
-    }
 }
 
 /// A job that a timer submits to a flow when it fires.
@@ -223,9 +203,7 @@ impl Flow {
                     turns: 0,
                     mailbox: VecDeque::new(),
                     panic: None,
-                    helped_ns: 0,
                 }),
-                tasks: SharedTasks::default(),
                 limit,
             }),
         }

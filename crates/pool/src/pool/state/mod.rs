@@ -9,7 +9,6 @@ pub(crate) mod idle_set;
 pub(crate) mod lock_owner;
 pub(crate) mod next_flow;
 pub(crate) mod requests;
-pub(crate) mod shared_tasks;
 pub(crate) mod spares;
 pub(crate) mod turn_limit;
 pub(crate) mod view;

@@ -4,12 +4,10 @@ use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A flow that precedes the running one was queued for this worker.
 pub(crate) const PREEMPT: u32 = 1 << 0;
-/// A worker is idle: share a fork.
-pub(crate) const HEARTBEAT: u32 = 1 << 1;
 /// A thread waits for a lock that this worker holds; the worker has inherited its priority.
-pub(crate) const INHERITED: u32 = 1 << 2;
+pub(crate) const INHERITED: u32 = 1 << 1;
 /// Every gap between checkpoints is measured. Never cleared.
-pub(crate) const MEASURE: u32 = 1 << 3;
+pub(crate) const MEASURE: u32 = 1 << 2;
 
 /// The requests to one worker. Aligned to two cache lines, since processors fetch lines in pairs.
 ///

@@ -3,7 +3,7 @@
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Key, Ledger, Nice, Policy};
 
-use super::domain::{Domain, QueueEntry};
+use super::domain::{Domain, Flow};
 use super::turn_limit::TurnLimit;
 
 /// A domain at one moment: the time of a view does not advance.
@@ -21,20 +21,16 @@ impl Domain {
     }
 }
 
-impl QueueEntry {
-    /// Whether the policy lets the worker `cpu` take this entry.
+impl Flow {
+    /// Whether the policy lets the worker `cpu` take this flow.
     pub(crate) fn is_allowed(&self, policy: &impl Policy, view: &View<'_>, cpu: CpuId) -> bool {
-        let (QueueEntry::Run(flow) | QueueEntry::Help(flow)) = self;
-        policy.may_take(&flow.shared.state.lock().entity, cpu, view)
+        policy.may_take(&self.shared.state.lock().entity, cpu, view)
     }
 
     /// Counts a turn of a parallel flow, unless it runs on top of a turn of `counted`. Returns
     /// false if the limit of its group is reached.
     pub(crate) fn try_begin_turn(&self, counted: Option<&TurnLimit>) -> bool {
-        let QueueEntry::Run(flow) = self else {
-            return true;
-        };
-        let limit = flow.shared.limit.as_deref();
+        let limit = self.shared.limit.as_deref();
         limit.is_none_or(|limit| {
             counted.is_some_and(|counted| std::ptr::eq(limit, counted)) || limit.try_begin()
         })

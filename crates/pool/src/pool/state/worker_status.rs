@@ -1,7 +1,7 @@
 //! The half of a worker that other threads read, and its counts.
 
 use refrain_policy::{Key, Nice};
-use refrain_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::requests::Requests;
 use crate::histogram::Histogram;
@@ -14,7 +14,6 @@ pub(crate) struct Counters {
     pub(crate) jobs: Counter,
     pub(crate) runs: Counter,
     pub(crate) nested: Counter,
-    pub(crate) helped: Counter,
     pub(crate) parks: Counter,
     pub(crate) busy_ns: Counter,
     pub(crate) cpu_ns: Counter,
@@ -52,7 +51,6 @@ pub(crate) struct WorkerStatus {
     pub(crate) sleeper: Sleeper,
     running: AtomicU64,
     running_nice: AtomicU32,
-    pub(crate) is_forking: AtomicBool,
     pub(crate) kernel_thread: AtomicU32,
     pub(crate) counters: Counters,
     pub(crate) gaps: Histogram,

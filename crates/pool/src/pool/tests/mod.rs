@@ -8,7 +8,6 @@
 
 mod aside;
 mod flows;
-mod forks;
 mod hand_over;
 mod locks;
 mod stress;

@@ -96,7 +96,7 @@ fn a_pool_that_waits_for_a_far_timer_sleeps() {
     let pool = pool(2);
     let flow = normal(&pool);
     pool.after(Duration::from_secs(3600), &flow, || {});
-    flow.run(|| join(|| (), || ())).unwrap();
+    flow.run(|| ()).unwrap();
     let sleeps = || {
         let workers = pool.normal.workers.iter();
         let counts = workers.map(|worker| worker.sleeper.wake_counts());

@@ -8,14 +8,11 @@ use refrain_timer::NEVER_NS;
 use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::requests::PREEMPT;
-use crate::pool::watch::{HEARTBEAT_NS, LATE_NS};
+use crate::pool::watch::LATE_NS;
 use crate::thread::kernel;
 
 /// The distance of looks for waiting flows after the end of a slice.
 const LOOK_NS: u64 = 500_000;
-const JOINS_PER_LOOK: u32 = 16;
-/// Heartbeats that are not followed come less often, down to one in 2^3 of them.
-const UNFOLLOWED_MAX: u32 = 3;
 /// The slice that a worker with timers, or with a call on a spare thread, requests from the kernel:
 /// short enough to run before computing threads when it wakes.
 const SLICE_NS: u64 = 100_000;
@@ -25,22 +22,14 @@ const SLICE_DEFAULT: u64 = 0;
 impl WorkerContext {
     /// Whether time has come to look: one reading of the clock, and a comparison.
     #[inline]
-    pub(crate) fn is_alarm_due(&self) -> bool {
+    pub(super) fn is_alarm_due(&self) -> bool {
         self.read_clock() >= self.own_timer_ns().min(self.look_ns.get())
-    }
-
-    /// The same for a join, which may be much shorter than a reading of the clock: one in 16 looks.
-    #[inline]
-    pub(crate) fn is_join_alarm_due(&self) -> bool {
-        let joins = self.joins.get().wrapping_add(1);
-        self.joins.set(joins);
-        joins.is_multiple_of(JOINS_PER_LOOK) && self.is_alarm_due()
     }
 
     /// Fires the timers of this worker that are due. While the caller holds a lock it may hold
     /// that of the timers, so they wait.
     #[inline]
-    pub(crate) fn fire_own_timers(&self, now_ns: u64) {
+    pub(super) fn fire_own_timers(&self, now_ns: u64) {
         if self.own_timer_ns() <= now_ns
             && locks_held() == 0
             && self.domain.fire_timers(self.cpu, now_ns) > 0
@@ -89,10 +78,7 @@ impl WorkerContext {
             self.watches.set(false);
             return own_ns;
         }
-        let mut until_ns = own_ns.min(self.domain.late_ns(self.cpu));
-        if self.domain.is_forking() {
-            until_ns = until_ns.min(self.next_heartbeat_ns());
-        }
+        let until_ns = own_ns.min(self.domain.late_ns(self.cpu));
         self.domain.watch_ns.store(until_ns, Ordering::Relaxed);
         until_ns
     }
@@ -102,7 +88,6 @@ impl WorkerContext {
         self.fire_own_timers(now_ns);
         if self.watches.get() {
             self.others_ns.set(0);
-            self.beat();
         }
         self.fire_late_timers(now_ns);
     }
@@ -118,9 +103,6 @@ impl WorkerContext {
             domain.watch_ns.store(NEVER_NS, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
-        if domain.is_forking() {
-            return domain.wake_watcher();
-        }
         let next_ns = self.own_timer_ns().min(domain.late_ns(self.cpu));
         if next_ns != NEVER_NS {
             domain.have_watched(next_ns);
@@ -130,18 +112,6 @@ impl WorkerContext {
     #[inline]
     pub(super) fn own_timer_ns(&self) -> u64 {
         self.domain.timers.next_ns(self.cpu.index())
-    }
-
-    /// When a worker that waits for others should ask them again to share forks.
-    pub(super) fn next_heartbeat_ns(&self) -> u64 {
-        self.last_ns() + (HEARTBEAT_NS << self.unfollowed.get())
-    }
-
-    /// Sends heartbeats, if any worker joins.
-    pub(super) fn beat(&self) {
-        let is_quiet = self.domain.is_forking() && !self.domain.send_heartbeats();
-        let unfollowed = (self.unfollowed.get() + 1).min(UNFOLLOWED_MAX);
-        self.unfollowed.set(if is_quiet { unfollowed } else { 0 });
     }
 
     /// Two system calls for a change, so only when the worker is about to sleep.

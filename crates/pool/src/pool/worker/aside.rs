@@ -12,6 +12,7 @@ use crate::pool::borrowed::with_borrowed_jobs;
 use crate::pool::job::Step;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
+use crate::pool::state::requests::PREEMPT;
 use crate::stages::{self, LentStage};
 
 /// Calls `work`, which takes a millisecond or more and passes no checkpoint: the code of a library.
@@ -61,20 +62,24 @@ impl WorkerContext {
         }
     }
 
+    fn is_preempted(&self) -> bool {
+        self.status.requests.bits() & PREEMPT != 0 && locks_held() == 0
+    }
+
     /// Waits until `is_done`, whose change is followed by a wake-up; runs more urgent flows.
     fn wait_until(&self, is_done: impl Fn() -> bool) {
         let sleeper = &self.status.sleeper;
         // It has to run before the threads that compute, its own spare thread among them, and soon.
         self.shorten_kernel_slice(true);
         while !is_done() {
-            if self.has_request_for_joiner() {
+            if self.is_preempted() {
                 self.handle_requests();
                 continue;
             }
             // As in `idle_set.rs`: both wakers write before they look at the sleeper.
             sleeper.prepare_to_sleep();
             fence(Ordering::SeqCst);
-            if !is_done() && !self.has_request_for_joiner() {
+            if !is_done() && !self.is_preempted() {
                 let until_ns = self.own_timer_ns();
                 sleeper.sleep(SpinLimits::default(), until_ns, || self.domain.now_ns());
             }

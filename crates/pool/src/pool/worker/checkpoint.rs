@@ -4,7 +4,7 @@ use super::turn::NextRun;
 use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
-use crate::pool::state::requests::{HEARTBEAT, INHERITED, MEASURE, PREEMPT};
+use crate::pool::state::requests::{INHERITED, MEASURE, PREEMPT};
 use crate::stages;
 
 /// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
@@ -44,10 +44,9 @@ impl WorkerContext {
         }
     }
 
-    /// The slow path of a checkpoint: fires timers, shares forks, and runs more urgent flows on top
-    /// of this one.
+    /// The slow path of a checkpoint: fires timers, and runs more urgent flows on top of this one.
     #[cold]
-    pub(crate) fn handle_requests(&self) -> Pace {
+    pub(super) fn handle_requests(&self) -> Pace {
         let bits = self.status.requests.bits();
         let now_ns = self.read_clock();
         self.requeue_next();
@@ -55,9 +54,6 @@ impl WorkerContext {
             self.status
                 .gaps
                 .add(now_ns.saturating_sub(self.passed_ns.replace(now_ns)));
-        }
-        if bits & HEARTBEAT != 0 {
-            self.share_fork();
         }
         if bits & INHERITED != 0 && locks_held() == 0 {
             self.end_inheritance();

@@ -2,13 +2,11 @@
 //!
 //! Each file is an `impl` of [`WorkerContext`](super::state::context::WorkerContext), from low to
 //! high: `alarm` looks at timers and slices when time has passed; `turn` runs one flow until it
-//! stops; `sharing` offers forks and scope jobs to other workers; `checkpoint` handles requests,
-//! `joining` waits for shared tasks, `aside` for calls on spare threads, `run_loop` is the thread.
+//! stops; `checkpoint` handles requests, `aside` waits for calls on spare threads, `run_loop` is
+//! the thread.
 
 mod alarm;
 pub(super) mod aside;
 pub(super) mod checkpoint;
-mod joining;
 pub(super) mod run_loop;
-mod sharing;
 mod turn;

@@ -56,7 +56,6 @@ impl WorkerContext {
         self.count_cpu_time();
         self.charge_all();
         self.handles.clear();
-        self.status.is_forking.store(false, Ordering::Relaxed);
         self.begin_idling();
         sleeper.prepare_to_sleep();
         domain.idle.insert(self.cpu);

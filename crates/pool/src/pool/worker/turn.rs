@@ -10,14 +10,14 @@ use refrain_trace::TurnEnd;
 
 use crate::pool::job::{JobBody, JobError, Step, catch};
 use crate::pool::state::context::WorkerContext;
-use crate::pool::state::domain::{Flow, FlowState, QueueEntry};
+use crate::pool::state::domain::{Flow, FlowState};
 use crate::pool::state::requests::PREEMPT;
 use crate::pool::state::view::View;
 
 pub(super) enum NextRun {
     /// The flow that was handed over.
     HandedOver,
-    Queued(QueueEntry),
+    Queued(Flow),
 }
 
 enum AfterJob {
@@ -41,7 +41,6 @@ impl WorkerContext {
             return self.status.publish(Key::NONE, Nice::default());
         }
         let below = self.frame.take();
-        let forks = self.forks.set_aside();
         let counted = below
             .flow
             .as_ref()
@@ -49,7 +48,6 @@ impl WorkerContext {
         let counted = self.counted.replace(counted);
         self.run_alone(next);
         self.counted.replace(counted);
-        self.forks.bring_back(forks);
         self.status.publish(below.key, below.nice);
         self.look_ns.set(below.slice_end_ns);
         self.frame.replace(below);
@@ -58,8 +56,7 @@ impl WorkerContext {
     fn run_alone(&self, next: NextRun) {
         match next {
             NextRun::HandedOver => self.run_next(),
-            NextRun::Queued(QueueEntry::Run(flow)) => self.run_flow(flow),
-            NextRun::Queued(QueueEntry::Help(flow)) => self.help(flow),
+            NextRun::Queued(flow) => self.run_flow(flow),
         }
     }
 
@@ -91,8 +88,7 @@ impl WorkerContext {
         if flow.shared.limit.is_some() && !state.mailbox.is_empty() {
             let place = Placement::Queue(view.stripe_of(self.cpu));
             let (key, allowed) = self.mark_queued(state, &view);
-            let entry = QueueEntry::Run(flow.clone());
-            domain.enqueue(key, entry, place, &allowed, &view);
+            domain.enqueue(key, flow.clone(), place, &allowed, &view);
         } else {
             drop(state);
         }
@@ -111,38 +107,6 @@ impl WorkerContext {
         self.domain.ledger.dispatched(&grant);
         self.begin(flow, self.next.nice(), self.next.key(), grant.slice_ns);
         self.run_jobs(Some(body));
-    }
-
-    /// Runs shared tasks of a flow that another worker runs, until there are none or something
-    /// precedes them.
-    fn help(&self, flow: Flow) {
-        let domain = &self.domain;
-        let key = flow.key();
-        let nice = flow.shared.state.lock().entity.nice;
-        self.begin(flow.clone(), nice, key, u64::MAX);
-        let traced_from_ns = trace::begin();
-        while let Some(task) = flow.shared.tasks.take() {
-            self.status.counters.helped.add(1);
-            let owner = task.owner;
-            task.run();
-            domain.nudge(owner);
-            if self.status.requests.bits() & PREEMPT != 0 && domain.is_preceded(key) {
-                break;
-            }
-        }
-        let now_ns = self.read_clock();
-        let frame = self.frame.take();
-        if let Some(start_ns) = traced_from_ns {
-            trace::turn(flow.number(), start_ns, TurnEnd::NoJobs);
-        }
-        let own_ns = frame.own_ns(now_ns);
-        self.status.counters.busy_ns.add(own_ns);
-        let mut state = flow.shared.state.lock();
-        state.helped_ns = state.helped_ns.saturating_add(own_ns);
-        drop(state);
-        if !flow.shared.tasks.is_empty() {
-            domain.call_helper(&flow);
-        }
     }
 
     /// Runs the jobs of the flow until it has none, its slice is over or it is preempted.
@@ -217,13 +181,12 @@ impl WorkerContext {
         };
         self.end_inheritance();
         let own_ns = self.frame.borrow().own_ns(view.now_ns);
-        let ran_ns = own_ns.saturating_add(std::mem::take(&mut state.helped_ns));
         self.status.counters.busy_ns.add(own_ns);
         // Only the last of its workers puts a parallel flow to sleep.
         let why = if state.turns > 1 { Stop::Yielded } else { reason };
         let charge = domain
             .policy
-            .stop(&mut state.entity, self.cpu, ran_ns, why, &view);
+            .stop(&mut state.entity, self.cpu, own_ns, why, &view);
         self.charge(&charge);
         state.turns -= 1;
         let has_limited = self.end_counted_turn(&flow);
@@ -233,7 +196,7 @@ impl WorkerContext {
         } else {
             let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
             let (key, allowed) = self.mark_queued(state, &view);
-            domain.enqueue(key, QueueEntry::Run(flow), place, &allowed, &view);
+            domain.enqueue(key, flow, place, &allowed, &view);
         }
         if has_limited {
             // The entries that the limit held back may run now, on any idle worker.
