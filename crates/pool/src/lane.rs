@@ -24,7 +24,7 @@ impl Lane {
     /// The properties of the jobs of this lane in a crew with the properties of `entity`.
     pub(crate) fn entity(self, entity: Entity) -> Entity {
         let (nice, latency) = match self {
-            Lane::Urgent => (entity.nice.value() - 10, Latency::Exquisite),
+            Lane::Urgent => (entity.nice.value() - 5, entity.latency),
             Lane::Normal | Lane::Input => return entity,
             Lane::Background => (entity.nice.value() + 10, Latency::Insensitive),
         };

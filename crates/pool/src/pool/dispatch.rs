@@ -171,9 +171,7 @@ impl WorkerContext {
         self.requeue_next();
         let view = self.domain.view_at(self.last_ns());
         let running = self.flow();
-        let counted = running
-            .as_ref()
-            .and_then(|flow| flow.shared.limit.as_deref());
+        let counted = running.as_ref().and_then(|flow| flow.shared.group.limit());
         self.domain.take(self.cpu, before, counted, &view)
     }
 

@@ -94,7 +94,7 @@ impl Flow {
     fn submit_from(&self, body: JobBody, is_sync: bool) {
         let domain = &self.shared.domain;
         let mut state = self.shared.state.lock();
-        let is_serial = self.shared.limit.is_none();
+        let is_serial = self.shared.group.limit().is_none();
         if state.is_queued || is_serial && state.turns > 0 {
             return state.mailbox.push_back(body);
         }

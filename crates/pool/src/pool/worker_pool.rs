@@ -10,8 +10,8 @@ use refrain_timer::{TimerId, TimerSystem};
 use super::profile::Profile;
 use super::state::current::with_current;
 use super::state::domain::{Domain, DomainPlan, Flow, TimerJob, TimerWaker};
+use super::state::flow_group::FlowGroup;
 use super::state::requests::MEASURE;
-use super::state::turn_limit::TurnLimit;
 use super::tenants::Tenants;
 use super::worker;
 use crate::error::Error;
@@ -127,7 +127,8 @@ impl Pool {
     /// `SCHED_IDLE`): other flows get the processor at once, whether or not the idle jobs pass
     /// checkpoints. Where there is no such class they run on the normal workers, after all others.
     pub fn flow(&self, entity: Entity) -> Flow {
-        self.new_flow(entity, None)
+        let group = self.domain(entity.class).new_group(None);
+        self.new_flow(entity, Arc::new(group))
     }
 
     /// Makes a group of flows whose jobs may run at the same time, on at most `turns_max` workers
@@ -138,15 +139,14 @@ impl Pool {
         entities: [Entity; COUNT],
         turns_max: usize,
     ) -> [Flow; COUNT] {
-        let limit = Arc::new(TurnLimit::new(turns_max));
-        entities.map(|entity| self.new_flow(entity, Some(Arc::clone(&limit))))
+        let first = entities.first();
+        let domain = first.map_or(&self.normal, |first| self.domain(first.class));
+        let group = Arc::new(domain.new_group(Some(turns_max)));
+        entities.map(|entity| self.new_flow(entity, Arc::clone(&group)))
     }
 
-    fn new_flow(&self, mut entity: Entity, limit: Option<Arc<TurnLimit>>) -> Flow {
-        let domain = match entity.class {
-            Class::Idle => self.idle_domain(),
-            Class::Iso | Class::Normal => &self.normal,
-        };
+    fn new_flow(&self, mut entity: Entity, group: Arc<FlowGroup>) -> Flow {
+        let domain = self.domain(entity.class);
         let parent = with_current(|worker| {
             let worker = worker?;
             Arc::ptr_eq(&worker.domain, domain).then(|| worker.flow())?
@@ -158,7 +158,7 @@ impl Pool {
             }),
             None => domain.policy.admit(&mut entity, None, &view),
         }
-        Flow::new(Arc::clone(domain), entity, limit)
+        Flow::new(Arc::clone(domain), entity, group)
     }
 
     /// The number of workers of the normal class.
@@ -208,6 +208,13 @@ impl Pool {
     pub fn profile(&self) -> Profile {
         let domains = [Some(&self.normal), self.idle.get()];
         Profile::from_domains(domains.into_iter().flatten())
+    }
+
+    fn domain(&self, class: Class) -> &Arc<Domain> {
+        match class {
+            Class::Idle => self.idle_domain(),
+            Class::Iso | Class::Normal => &self.normal,
+        }
     }
 
     fn idle_domain(&self) -> &Arc<Domain> {

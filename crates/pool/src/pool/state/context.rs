@@ -8,10 +8,10 @@ use refrain_policy::{Charge, Key, Nice, SpinPolicy};
 use refrain_sync::ticks::TickClock;
 
 use super::domain::{Domain, Flow};
+use super::flow_group::FlowGroup;
 use super::handle_cache::HandleCache;
 use super::lock_owner::LockOwnerId;
 use super::next_flow::NextFlow;
-use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 
 /// The flow that a worker runs, one frame per nesting depth. Written in place, field by field; see
@@ -60,8 +60,8 @@ pub(crate) struct WorkerContext {
     pub(crate) handles: HandleCache,
     /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
-    /// The limit that has counted the turn below the running one.
-    pub(crate) counted: RefCell<Option<Arc<TurnLimit>>>,
+    /// The group whose limit has counted the turn below the running one.
+    pub(crate) counted: RefCell<Option<Arc<FlowGroup>>>,
     clock: TickClock,
 }
 

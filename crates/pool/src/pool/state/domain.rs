@@ -23,7 +23,7 @@
 //!
 //! A parallel flow can be QUEUED and RUNNING at once: it is queued as long as it has jobs, and each
 //! worker that takes it queues it again for the next one. A group of parallel flows may be limited
-//! to fewer workers than the domain has ([`TurnLimit`]).
+//! to fewer workers than the domain has ([`FlowGroup`]).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -36,9 +36,9 @@ use refrain_sync::clock::RealClock;
 use refrain_sync::{Mutex, ShortLock};
 use refrain_timer::TimerSystem;
 
+use super::flow_group::FlowGroup;
 use super::idle_set::IdleSet;
 use super::spares::Spares;
-use super::turn_limit::TurnLimit;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
 use crate::pool::job::{self, JobBody, JobError};
@@ -67,6 +67,8 @@ pub(crate) struct Domain {
     pub(crate) settings: ThreadSettings,
     /// Whether workers stay behind their last-level caches.
     pub(crate) binds_workers: bool,
+    /// Each [`FlowGroup`] holds a copy.
+    groups: Arc<()>,
     clock: RealClock,
     is_closing: AtomicBool,
 }
@@ -124,6 +126,7 @@ impl Domain {
             name: plan.name,
             settings: plan.settings,
             binds_workers: plan.binds_workers,
+            groups: Arc::default(),
             clock: RealClock::new(),
             is_closing: AtomicBool::new(false),
             policy: plan.policy,
@@ -145,6 +148,17 @@ impl Domain {
 
     pub(crate) fn begin_closing(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
+    }
+
+    /// A new group of flows, which are parallel if it has a limit.
+    pub(crate) fn new_group(&self, turns_max: Option<usize>) -> FlowGroup {
+        FlowGroup::new(turns_max, Arc::clone(&self.groups))
+    }
+
+    /// Whether there are flows of more than one group: then a worker that runs one can be needed
+    /// for another at any time.
+    pub(crate) fn has_groups(&self) -> bool {
+        Arc::strong_count(&self.groups) > 2
     }
 
     pub(crate) fn has_waiting(&self) -> bool {
@@ -171,9 +185,7 @@ pub(crate) struct FlowShared {
     pub(crate) number: u32,
     pub(crate) domain: Arc<Domain>,
     pub(crate) state: ShortLock<FlowState>,
-    /// `None`: its jobs run one at a time. Otherwise it is parallel: any number of workers run it,
-    /// within the limit of its group.
-    pub(crate) limit: Option<Arc<TurnLimit>>,
+    pub(crate) group: Arc<FlowGroup>,
 }
 
 /// A stream of jobs that the policy schedules. Clones are handles of the same flow.
@@ -192,7 +204,7 @@ pub struct TimerJob {
 }
 
 impl Flow {
-    pub(crate) fn new(domain: Arc<Domain>, entity: Entity, limit: Option<Arc<TurnLimit>>) -> Flow {
+    pub(crate) fn new(domain: Arc<Domain>, entity: Entity, group: Arc<FlowGroup>) -> Flow {
         Flow {
             shared: Arc::new(FlowShared {
                 number: refrain_trace::new_flow(),
@@ -204,7 +216,7 @@ impl Flow {
                     mailbox: VecDeque::new(),
                     panic: None,
                 }),
-                limit,
+                group,
             }),
         }
     }

@@ -4,6 +4,7 @@
 pub(crate) mod context;
 pub(crate) mod current;
 pub(crate) mod domain;
+pub(crate) mod flow_group;
 pub(crate) mod handle_cache;
 pub(crate) mod idle_set;
 pub(crate) mod lock_owner;

@@ -30,7 +30,7 @@ impl Flow {
     /// Counts a turn of a parallel flow, unless it runs on top of a turn of `counted`. Returns
     /// false if the limit of its group is reached.
     pub(crate) fn try_begin_turn(&self, counted: Option<&TurnLimit>) -> bool {
-        let limit = self.shared.limit.as_deref();
+        let limit = self.shared.group.limit();
         limit.is_none_or(|limit| {
             counted.is_some_and(|counted| std::ptr::eq(limit, counted)) || limit.try_begin()
         })

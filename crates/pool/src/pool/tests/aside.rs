@@ -5,9 +5,16 @@ use std::thread;
 use super::*;
 use crate::Lock;
 
+/// A pool with a flow that has no jobs: it could get some at any time.
+fn pool_with_another_flow(workers: usize) -> (Pool, Flow) {
+    let pool = pool(workers);
+    let flow = normal(&pool);
+    (pool, flow)
+}
+
 #[test]
 fn an_urgent_job_runs_while_the_worker_waits_for_a_long_call() {
-    let pool = pool(1);
+    let (pool, _other) = pool_with_another_flow(1);
     let (started, ran) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU32::new(0)),
@@ -34,7 +41,7 @@ fn an_urgent_job_runs_while_the_worker_waits_for_a_long_call() {
 
 #[test]
 fn a_call_borrows_returns_and_panics_as_if_made_in_place() {
-    let pool = pool(2);
+    let (pool, _other) = pool_with_another_flow(2);
     for _ in 0..50 {
         let handles = [1, 2, 3].map(|number| {
             normal(&pool).spawn(move || {
@@ -57,11 +64,15 @@ fn a_call_borrows_returns_and_panics_as_if_made_in_place() {
 }
 
 #[test]
-fn a_call_is_made_in_place_outside_of_a_pool_and_under_a_lock() {
+fn a_call_is_made_in_place_outside_of_a_pool_under_a_lock_and_for_a_single_flow() {
     let here = || thread::current().id();
     assert_eq!(aside(here), here());
     let pool = pool(1);
-    let is_here = normal(&pool).spawn(move || {
+    let flow = normal(&pool);
+    assert_eq!(flow.run(move || aside(here) == here()), Ok(true));
+    let other = normal(&pool);
+    assert_eq!(flow.run(move || aside(here) == here()), Ok(false));
+    let is_here = other.spawn(move || {
         let lock = Lock::new(());
         let _held = lock.lock();
         aside(here) == here()
@@ -71,7 +82,7 @@ fn a_call_is_made_in_place_outside_of_a_pool_and_under_a_lock() {
 
 #[test]
 fn calls_on_top_of_one_another_end_in_any_order() {
-    let pool = pool(1);
+    let (pool, _other) = pool_with_another_flow(1);
     let meeting = Arc::new(Barrier::new(2));
     let (started, below) = (Arc::new(AtomicBool::new(false)), Arc::clone(&meeting));
     let begun = Arc::clone(&started);

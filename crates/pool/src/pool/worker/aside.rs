@@ -21,13 +21,14 @@ use crate::stages::{self, LentStage};
 /// worker waits for it, and meanwhile runs flows that are more urgent than the job's on top of the
 /// job, as at a [`checkpoint`](super::checkpoint::checkpoint). `work` must not wait for other jobs.
 /// The caller makes the call itself outside of a pool, while it holds a [`Lock`](crate::Lock) or
-/// [`Permits`](crate::Permits), and where the system refuses a thread. Starting a thread takes 50
-/// µs, a call with a thread that waits 10 µs.
+/// [`Permits`](crate::Permits), where the system refuses a thread, and while all flows of the pool
+/// are of one group: nobody else could need the worker. Starting a thread takes 50 µs, a call with
+/// a thread that waits 10 µs.
 ///
 /// A panic of `work` continues in the caller.
 pub fn aside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     with_current(|worker| match worker {
-        Some(worker) if locks_held() == 0 => worker.call_aside(work),
+        Some(worker) if locks_held() == 0 && worker.domain.has_groups() => worker.call_aside(work),
         _ => work(),
     })
 }

@@ -41,10 +41,8 @@ impl WorkerContext {
             return self.status.publish(Key::NONE, Nice::default());
         }
         let below = self.frame.take();
-        let counted = below
-            .flow
-            .as_ref()
-            .and_then(|flow| flow.shared.limit.clone());
+        let counted = below.flow.as_ref();
+        let counted = counted.map(|flow| Arc::clone(&flow.shared.group));
         let counted = self.counted.replace(counted);
         self.run_alone(next);
         self.counted.replace(counted);
@@ -85,7 +83,7 @@ impl WorkerContext {
         let key = domain.policy.key(&state.entity, &view);
         let nice = state.entity.nice;
         let first = state.mailbox.pop_front();
-        if flow.shared.limit.is_some() && !state.mailbox.is_empty() {
+        if flow.shared.group.limit().is_some() && !state.mailbox.is_empty() {
             let place = Placement::Queue(view.stripe_of(self.cpu));
             let (key, allowed) = self.mark_queued(state, &view);
             domain.enqueue(key, flow.clone(), place, &allowed, &view);
@@ -214,13 +212,14 @@ impl WorkerContext {
 
     /// Ends a turn that a limit counted. Returns whether the limit was reached until now.
     fn end_counted_turn(&self, flow: &Flow) -> bool {
-        let Some(limit) = &flow.shared.limit else {
+        let group = &flow.shared.group;
+        let Some(limit) = group.limit() else {
             return false;
         };
         let counted = self.counted.borrow();
         let is_counted_below = counted
             .as_ref()
-            .is_some_and(|counted| Arc::ptr_eq(counted, limit));
+            .is_some_and(|counted| Arc::ptr_eq(counted, group));
         !is_counted_below && limit.end()
     }
 
