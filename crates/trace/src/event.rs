@@ -54,14 +54,12 @@ impl EventKind {
 pub enum TurnEnd {
     /// It has no more jobs for now.
     NoJobs = 0,
-    /// It has no more jobs, and has handed the worker over to another flow.
-    HandedOver = 1,
     /// Its slice is over; it has more to do.
-    SliceOver = 2,
+    SliceOver = 1,
     /// A more urgent flow took the worker; it has more to do.
-    Preempted = 3,
+    Preempted = 2,
     /// It gave the worker away; it has more to do.
-    Yielded = 4,
+    Yielded = 3,
 }
 
 /// Something that a thread did.

@@ -20,9 +20,8 @@ use ring::Ring;
 
 impl TurnEnd {
     /// All of them, by their number.
-    pub const ALL: [TurnEnd; 5] = [
+    pub const ALL: [TurnEnd; 4] = [
         TurnEnd::NoJobs,
-        TurnEnd::HandedOver,
         TurnEnd::SliceOver,
         TurnEnd::Preempted,
         TurnEnd::Yielded,

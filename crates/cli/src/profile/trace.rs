@@ -108,7 +108,6 @@ fn write_events(threads: &[ThreadTrace], out: &mut impl Write) -> io::Result<()>
 fn end_text(end: TurnEnd) -> &'static str {
     match end {
         TurnEnd::NoJobs => "no jobs",
-        TurnEnd::HandedOver => "handed over",
         TurnEnd::SliceOver => "slice over",
         TurnEnd::Preempted => "preempted",
         TurnEnd::Yielded => "yielded",

@@ -5,7 +5,7 @@ use refrain_trace::EventKind;
 use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_policy::{Key, Placement, Policy, Rank, View as _};
+use refrain_policy::{Key, Placement, Policy, Rank};
 use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 
@@ -168,33 +168,9 @@ impl Domain {
 
 impl WorkerContext {
     pub(crate) fn take(&self, before: Option<Key>) -> Option<Flow> {
-        self.requeue_next();
         let view = self.domain.view_at(self.last_ns());
         let running = self.flow();
         let counted = running.as_ref().and_then(|flow| flow.shared.group.limit());
         self.domain.take(self.cpu, before, counted, &view)
-    }
-
-    /// Whether a flow was handed over that precedes all others and thus skips the stripe.
-    pub(crate) fn is_next_first(&self) -> bool {
-        self.next.is_filled() && !self.domain.is_preceded(self.next.key())
-    }
-
-    /// Queues the handed-over flow, if any, among the others: its job continues, hands over another
-    /// flow, or something else precedes it. Its grant is not charged.
-    pub(crate) fn requeue_next(&self) {
-        let Some((flow, body)) = self.next.take() else {
-            return;
-        };
-        let view = self.domain.view_at(self.last_ns());
-        let place = Placement::Queue(view.stripe_of(self.cpu));
-        let mut state = flow.shared.state.lock();
-        state.turns = 0;
-        state.is_queued = true;
-        state.mailbox.push_front(body);
-        let allowed = state.entity.allowed;
-        drop(state);
-        let key = self.next.key();
-        self.domain.enqueue(key, flow, place, &allowed, &view);
     }
 }

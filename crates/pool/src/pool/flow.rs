@@ -1,7 +1,7 @@
 //! What users do with a flow: submit, run, cancel. The type and its phases are in
 //! `state/domain.rs`.
 
-use refrain_policy::{Entity, Placement, Policy};
+use refrain_policy::{Entity, Policy};
 use refrain_trace::EventKind;
 
 use super::borrowed::with_borrowed_jobs;
@@ -14,12 +14,6 @@ impl Flow {
     /// Queues `job`. If it panics, the flow stores the panic: see [`Flow::take_panic`].
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) {
         self.submit_body(job::body_of(job));
-    }
-
-    /// Like [`Flow::submit`], for a caller that ends right after this call: it does not take a
-    /// processor that is about to be free away from others (a "sync wake-up").
-    pub fn hand_over(&self, job: impl FnOnce() + Send + 'static) {
-        self.submit_from(job::body_of(job), true);
     }
 
     /// Queues a job that runs in steps: between two of them the flow can be preempted. If it
@@ -61,9 +55,8 @@ impl Flow {
         })
     }
 
-    /// Drops the jobs that have not started; their handles return [`JobError::Cancelled`]. A
-    /// [handed-over](Flow::hand_over) job that is to run next counts as started. Returns the number
-    /// of dropped jobs.
+    /// Drops the jobs that have not started; their handles return [`JobError::Cancelled`].
+    /// Returns the number of dropped jobs.
     pub fn cancel(&self) -> usize {
         let unstarted = std::mem::take(&mut self.shared.state.lock().mailbox);
         // Dropped outside the lock: the drop of a job may submit to this flow.
@@ -85,13 +78,8 @@ impl Flow {
         self.shared.state.lock().entity
     }
 
+    /// The first half of a wake-up: into the mailbox and, if the flow sleeps, into a stripe.
     pub(crate) fn submit_body(&self, body: JobBody) {
-        self.submit_from(body, false);
-    }
-
-    /// The first half of a wake-up: into the mailbox and, if the flow sleeps, into a stripe or to
-    /// its worker as the next flow.
-    fn submit_from(&self, body: JobBody, is_sync: bool) {
         let domain = &self.shared.domain;
         let mut state = self.shared.state.lock();
         let is_serial = self.shared.group.limit().is_none();
@@ -102,23 +90,7 @@ impl Flow {
         let caller = domain.with_caller(|worker| (worker.cpu, worker.last_ns()));
         let waker = caller.map(|(cpu, _)| cpu);
         let view = domain.view_at(caller.map_or_else(|| domain.now_ns(), |(_, last_ns)| last_ns));
-        let place = domain.policy.wake(&mut state.entity, waker, is_sync, &view);
-        let may_be_next = is_sync && is_serial && matches!(place, Placement::Queue(_));
-        let next_on =
-            waker.filter(|cpu| may_be_next && domain.policy.may_take(&state.entity, *cpu, &view));
-        if let Some(cpu) = next_on {
-            state.turns = 1;
-            let grant = domain.policy.run(&mut state.entity, cpu, &view);
-            let key = domain.policy.key(&state.entity, &view);
-            let nice = state.entity.nice;
-            drop(state);
-            domain.with_caller(|worker| {
-                worker.requeue_next();
-                let flow = worker.handles.take_or_clone(self);
-                worker.next.fill(flow, body, key, nice, &grant);
-            });
-            return;
-        }
+        let place = domain.policy.wake(&mut state.entity, waker, false, &view);
         state.is_queued = true;
         state.mailbox.push_back(body);
         let key = domain.policy.key(&state.entity, &view);

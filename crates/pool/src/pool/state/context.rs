@@ -9,13 +9,12 @@ use refrain_sync::ticks::TickClock;
 
 use super::domain::{Domain, Flow};
 use super::flow_group::FlowGroup;
-use super::handle_cache::HandleCache;
 use super::lock_owner::LockOwnerId;
-use super::next_flow::NextFlow;
 use super::worker_status::WorkerStatus;
 
-/// The flow that a worker runs, one frame per nesting depth. Written in place, field by field; see
-/// `next_flow.rs` for the reason.
+/// The flow that a worker runs, one frame per nesting depth. Written in place, field by field:
+/// otherwise byte-sized fields would be read as part of a vector before the processor has put them
+/// together, and each such read stalls for about 4 ns.
 #[derive(Default)]
 pub(crate) struct Frame {
     /// `None`: the worker is between two flows, and the other fields describe the last one.
@@ -56,8 +55,6 @@ pub(crate) struct WorkerContext {
     /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
     pub(crate) passed_ns: Cell<u64>,
     pub(crate) spin_policy: RefCell<SpinPolicy>,
-    pub(crate) next: NextFlow,
-    pub(crate) handles: HandleCache,
     /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
     /// The group whose limit has counted the turn below the running one.
@@ -82,8 +79,6 @@ impl WorkerContext {
             has_short_slice: Cell::new(false),
             passed_ns: Cell::new(0),
             spin_policy: RefCell::default(),
-            next: NextFlow::default(),
-            handles: HandleCache::default(),
             uncharged: RefCell::new(None),
             counted: RefCell::new(None),
             clock: TickClock::default(),

@@ -13,10 +13,6 @@
 //!     └──────── mailbox empty ──────────────────────────────────┘
 //! ```
 //!
-//! A flow that is handed over (`Flow::hand_over`) goes from ASLEEP to RUNNING at once: it is the
-//! next flow of its worker (`next_flow.rs`). It becomes QUEUED only if it does not run next after
-//! all.
-//!
 //! Phase, mailbox and entity are behind one lock, so the step to ASLEEP and a submission exclude
 //! each other. The worker that runs a flow finds a job that arrives while the flow is QUEUED or
 //! RUNNING; a job that arrives later queues the flow. A flow that sleeps has no jobs.
@@ -168,7 +164,7 @@ impl Domain {
 
 pub(crate) struct FlowState {
     pub(crate) entity: Entity,
-    /// Whether an entry for it is in a stripe, or it is the next flow of a worker.
+    /// Whether it is in a stripe.
     pub(crate) is_queued: bool,
     /// The workers that run it now; at most one, unless the flow is parallel.
     pub(crate) turns: u32,
@@ -190,8 +186,7 @@ pub(crate) struct FlowShared {
 
 /// A stream of jobs that the policy schedules. Clones are handles of the same flow.
 ///
-/// A flow is freed when all handles are dropped, its jobs are done, and the last worker that ran
-/// them has been idle once.
+/// A flow is freed when all handles are dropped and its jobs are done.
 #[derive(Clone)]
 pub struct Flow {
     pub(crate) shared: Arc<FlowShared>,

@@ -8,7 +8,6 @@
 
 mod aside;
 mod flows;
-mod hand_over;
 mod locks;
 mod stress;
 #[cfg(target_os = "linux")]

@@ -70,7 +70,7 @@ fn submit(run: &Arc<StressRun>, random: &mut Rng) {
     }
     let flow = &run.flows[random.below(run.flows.len() as u64) as usize];
     let (seed, next) = (random.any(), Arc::clone(run));
-    match random.below(4) {
+    match random.below(3) {
         0 => {
             let mut left = 3;
             flow.submit_steps(move || {
@@ -83,7 +83,6 @@ fn submit(run: &Arc<StressRun>, random: &mut Rng) {
             });
         }
         1 => drop(flow.spawn(move || job(&next, seed))),
-        2 => flow.hand_over(move || job(&next, seed)),
         _ => flow.submit(move || job(&next, seed)),
     }
 }

@@ -1,6 +1,5 @@
 //! Checkpoints: where a job lets its worker handle requests.
 
-use super::turn::NextRun;
 use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
@@ -49,7 +48,6 @@ impl WorkerContext {
     pub(super) fn handle_requests(&self) -> Pace {
         let bits = self.status.requests.bits();
         let now_ns = self.read_clock();
-        self.requeue_next();
         if bits & MEASURE != 0 {
             self.status
                 .gaps
@@ -83,13 +81,13 @@ impl WorkerContext {
         }
         let key = self.frame.borrow().key;
         while self.depth.get() < NESTING_MAX {
-            let Some(entry) = self.take(Some(key)) else {
+            let Some(flow) = self.take(Some(key)) else {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
             self.status.counters.nested.add(1);
             let below = stages::set_aside();
-            self.run(NextRun::Queued(entry));
+            self.run(flow);
             drop(below);
             self.depth.set(self.depth.get() - 1);
             let end_ns = self.read_clock();

@@ -14,7 +14,6 @@ use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current;
 use crate::pool::state::domain::Domain;
 use crate::pool::state::requests::{MEASURE, PREEMPT};
-use crate::pool::worker::turn::NextRun;
 use crate::thread::kernel;
 
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
@@ -37,16 +36,13 @@ impl WorkerContext {
                 if self.has_request() {
                     self.status.requests.clear(PREEMPT);
                 }
-                if self.is_next_first() {
-                    self.run(NextRun::HandedOver);
-                } else if let Some(entry) = self.take(None) {
+                if let Some(flow) = self.take(None) {
                     self.hand_on_watch();
-                    self.run(NextRun::Queued(entry));
+                    self.run(flow);
                 } else {
                     self.idle();
                 }
             }
-            self.requeue_next();
         });
     }
 
@@ -55,7 +51,6 @@ impl WorkerContext {
         let (domain, sleeper) = (&self.domain, &self.status.sleeper);
         self.count_cpu_time();
         self.charge_all();
-        self.handles.clear();
         self.begin_idling();
         sleeper.prepare_to_sleep();
         domain.idle.insert(self.cpu);
@@ -77,10 +72,10 @@ impl WorkerContext {
         domain.idle.claim(self.cpu);
         sleeper.cancel_sleep();
         self.look_around(self.read_clock());
-        if let Some(entry) = found {
+        if let Some(flow) = found {
             domain.pass_on();
             self.hand_on_watch();
-            self.run(NextRun::Queued(entry));
+            self.run(flow);
         }
     }
 

@@ -14,12 +14,6 @@ use crate::pool::state::domain::{Flow, FlowState};
 use crate::pool::state::requests::PREEMPT;
 use crate::pool::state::view::View;
 
-pub(super) enum NextRun {
-    /// The flow that was handed over.
-    HandedOver,
-    Queued(Flow),
-}
-
 enum AfterJob {
     Next(JobBody),
     /// The turn has ended.
@@ -32,11 +26,11 @@ enum AfterJob {
 const CHARGED_AT_ONCE_NS: u64 = 10_000;
 
 impl WorkerContext {
-    /// Runs `next`, and then publishes the flow below it again.
-    pub(super) fn run(&self, next: NextRun) {
+    /// Runs `flow`, and then publishes the flow below it again.
+    pub(super) fn run(&self, flow: Flow) {
         // A separate case, because setting nothing aside costs as much as setting a flow aside.
         if self.is_between_flows() {
-            self.run_alone(next);
+            self.run_flow(flow);
             self.look_ns.set(u64::MAX);
             return self.status.publish(Key::NONE, Nice::default());
         }
@@ -44,18 +38,11 @@ impl WorkerContext {
         let counted = below.flow.as_ref();
         let counted = counted.map(|flow| Arc::clone(&flow.shared.group));
         let counted = self.counted.replace(counted);
-        self.run_alone(next);
+        self.run_flow(flow);
         self.counted.replace(counted);
         self.status.publish(below.key, below.nice);
         self.look_ns.set(below.slice_end_ns);
         self.frame.replace(below);
-    }
-
-    fn run_alone(&self, next: NextRun) {
-        match next {
-            NextRun::HandedOver => self.run_next(),
-            NextRun::Queued(flow) => self.run_flow(flow),
-        }
     }
 
     fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
@@ -95,18 +82,6 @@ impl WorkerContext {
         self.run_jobs(first);
     }
 
-    /// Runs the handed-over flow. The policy has already granted its slice, and its lock is not
-    /// taken.
-    fn run_next(&self) {
-        let Some((flow, body)) = self.next.take() else {
-            return;
-        };
-        let grant = self.next.grant();
-        self.domain.ledger.dispatched(&grant);
-        self.begin(flow, self.next.nice(), self.next.key(), grant.slice_ns);
-        self.run_jobs(Some(body));
-    }
-
     /// Runs the jobs of the flow until it has none, its slice is over or it is preempted.
     fn run_jobs(&self, first: Option<JobBody>) {
         let counters = &self.status.counters;
@@ -134,7 +109,6 @@ impl WorkerContext {
     /// The reason for a turn's end, for the timeline.
     fn turn_end(&self, stop: Stop) -> TurnEnd {
         match stop {
-            Stop::Blocked if self.next.is_filled() => TurnEnd::HandedOver,
             Stop::Blocked => TurnEnd::NoJobs,
             Stop::Expired => TurnEnd::SliceOver,
             Stop::Preempted => TurnEnd::Preempted,
@@ -174,7 +148,6 @@ impl WorkerContext {
             drop(state);
             self.passed_ns.set(view.now_ns);
             self.frame.borrow_mut().flow = Some(flow);
-            self.requeue_next();
             return next.map_or(AfterJob::Ended(Stop::Blocked), AfterJob::Next);
         };
         self.end_inheritance();
@@ -190,7 +163,6 @@ impl WorkerContext {
         let has_limited = self.end_counted_turn(&flow);
         if reason == Stop::Blocked || state.is_queued {
             drop(state);
-            self.handles.put(flow);
         } else {
             let place = domain.policy.requeue(&mut state.entity, self.cpu, &view);
             let (key, allowed) = self.mark_queued(state, &view);
