@@ -80,4 +80,4 @@ pub use record::{Call, Decision, Divergence, Query, Record, Recorded, replay};
 pub use scheme::Scheme;
 pub use spin::{SpinLimits, SpinPolicy};
 pub use ule::{INTERACTIVE_BELOW, Ule, interactivity};
-pub use view::{View, is_above_background};
+pub use view::View;

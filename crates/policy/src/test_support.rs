@@ -2,13 +2,12 @@
 
 use crate::class::{Class, TenantId};
 use crate::decision::Stop;
-use crate::entity::{Entity, Nice};
-use crate::fifo::Fifo;
+use crate::entity::Entity;
 use crate::key::Key;
 use crate::ledger::Ledger;
 use crate::policy::Policy;
 use crate::topology::{CAPACITY_MAX, Cpu, CpuId, CpuMask, StripeId, Topology};
-use crate::view::{View, is_above_background};
+use crate::view::View;
 
 pub const MS: u64 = 1_000_000;
 
@@ -18,7 +17,6 @@ pub struct FixedView {
     pub topology: Topology,
     pub idle: CpuMask,
     pub running: Vec<Key>,
-    pub nice: Nice,
     pub scaled_down: CpuMask,
     pub stripes: Vec<StripeId>,
     pub queues: Vec<(Key, usize)>,
@@ -35,7 +33,6 @@ impl FixedView {
             now_ns: 0,
             idle: topology.all(),
             running: vec![Key::NONE; topology.len()],
-            nice: Nice::default(),
             scaled_down: CpuMask::EMPTY,
             stripes,
             queues: vec![(Key::NONE, 0); stripe_count],
@@ -66,9 +63,6 @@ impl View for FixedView {
     }
     fn running(&self, cpu: CpuId) -> Key {
         self.running[cpu.index()]
-    }
-    fn running_nice(&self, _cpu: CpuId) -> Nice {
-        self.nice
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         self.scaled_down.contains(cpu)
@@ -144,20 +138,4 @@ pub fn run_cpu_bound(
         waiting.push(index);
     }
     flows.into_iter().map(|(_, used_ns)| used_ns).collect()
-}
-
-#[test]
-fn background_work_does_not_count_as_load() {
-    let mut view = FixedView::new(&Fifo, Topology::flat(2));
-    assert!(!is_above_background(&view));
-    for (class, nice, is_load) in [
-        (Class::Normal, 0, true),
-        (Class::Iso, -5, true),
-        (Class::Normal, 1, false),
-        (Class::Idle, 0, false),
-    ] {
-        view.running[1] = Key::new(class, TenantId::default(), 0);
-        view.nice = Nice::new(nice);
-        assert_eq!(is_above_background(&view), is_load, "{class:?} {nice}");
-    }
 }

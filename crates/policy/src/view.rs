@@ -1,7 +1,7 @@
 //! The machine and the driver's state, as a policy reads them.
 
 use crate::class::{Class, TenantId};
-use crate::entity::{History, Nice};
+use crate::entity::History;
 use crate::key::Key;
 use crate::ledger::Ledger;
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
@@ -33,9 +33,6 @@ pub trait View {
 
     /// The key of the flow that runs on `cpu`, or [`Key::NONE`] if none does.
     fn running(&self, cpu: CpuId) -> Key;
-
-    /// The nice value of the flow that runs on `cpu`; unspecified if none does.
-    fn running_nice(&self, cpu: CpuId) -> Nice;
 
     /// Whether the CPU runs well below its full frequency to save power.
     fn is_scaled_down(&self, cpu: CpuId) -> bool;
@@ -82,16 +79,4 @@ pub trait View {
     fn is_iso_refractory(&self) -> bool {
         self.ledger().is_iso_refractory(self.now_ns())
     }
-}
-
-/// Whether any CPU runs more than background work: a flow of nice 0 or less above the idle class.
-///
-/// This is BFS's `above_background_load`. Deferrable work (scrubbing, compaction, prefetching)
-/// checks it before it begins.
-pub fn is_above_background(view: &impl View) -> bool {
-    let is_foreground = |cpu: CpuId| {
-        let class = view.running(cpu).class();
-        class.is_some_and(|class| class != Class::Idle) && view.running_nice(cpu) <= Nice::default()
-    };
-    view.topology().all().iter().any(is_foreground)
 }

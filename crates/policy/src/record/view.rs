@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use crate::class::{Class, TenantId};
-use crate::entity::Nice;
 use crate::key::Key;
 use crate::ledger::{Ledger, LedgerRules};
 use crate::topology::{CpuId, CpuMask, StripeId, Topology};
@@ -17,7 +16,6 @@ pub enum Query {
     Now(u64),
     Idle(CpuMask),
     Running(CpuId, Key),
-    RunningNice(CpuId, Nice),
     IsScaledDown(CpuId, bool),
     Stripes(usize),
     StripeOf(CpuId, StripeId),
@@ -66,11 +64,6 @@ impl<V: View> View for RecordingView<'_, V> {
     }
     fn running(&self, cpu: CpuId) -> Key {
         self.note(self.view.running(cpu), |key| Query::Running(cpu, key))
-    }
-    fn running_nice(&self, cpu: CpuId) -> Nice {
-        self.note(self.view.running_nice(cpu), |nice| {
-            Query::RunningNice(cpu, nice)
-        })
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         self.note(self.view.is_scaled_down(cpu), |is| {
@@ -183,9 +176,6 @@ impl View for ReplayView<'_> {
     }
     fn running(&self, cpu: CpuId) -> Key {
         answer!(self, Query::Running(then, key) if then == cpu => key, else Key::NONE)
-    }
-    fn running_nice(&self, cpu: CpuId) -> Nice {
-        answer!(self, Query::RunningNice(then, nice) if then == cpu => nice, else Nice::default())
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         answer!(self, Query::IsScaledDown(then, is) if then == cpu => is, else false)

@@ -69,7 +69,7 @@ impl WorkerContext {
         self.status.requests.clear(INHERITED);
         let frame = self.frame.borrow();
         if frame.flow.is_some() {
-            self.status.publish(frame.key, frame.nice);
+            self.status.publish(frame.key);
         }
         if self.domain.kernel_class() == KernelClass::Idle {
             kernel::set_class(self.status.thread(), KernelClass::Idle);

@@ -45,10 +45,7 @@ impl<P: Policy> Engine<'_, P> {
         if !matches!(record.state, FlowState::Queued { .. }) {
             record.state = FlowState::Queued { since_ns: now_ns };
         }
-        let (key, nice) = (
-            self.policy.key(&record.entity, &self.machine),
-            record.entity.nice,
-        );
+        let key = self.policy.key(&record.entity, &self.machine);
         self.sequence += 1;
         self.stripes[stripe.index()].push(key, self.sequence, flow, &record.entity);
         self.stripes[stripe.index()].lock(now_ns, self.costs.queue_ns);
@@ -57,11 +54,11 @@ impl<P: Policy> Engine<'_, P> {
         match placement {
             Placement::Queue(_) => {}
             Placement::Idle(cpu) => {
-                self.machine.set_running(cpu, key, nice);
+                self.machine.set_running(cpu, key);
                 self.wake_worker(cpu);
             }
             Placement::Preempt(cpu) => {
-                self.machine.set_running(cpu, key, nice);
+                self.machine.set_running(cpu, key);
                 self.request_yield(cpu);
             }
         }

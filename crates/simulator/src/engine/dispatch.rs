@@ -1,7 +1,7 @@
 //! CPUs find work or become idle.
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_policy::{Key, Nice, Policy, Rank, View};
+use refrain_policy::{Key, Policy, Rank, View};
 
 use super::event_loop::Engine;
 use super::running::Running;
@@ -51,7 +51,7 @@ impl<P: Policy> Engine<'_, P> {
             return;
         }
         self.machine.idle.insert(cpu);
-        self.machine.set_running(cpu, Key::NONE, Nice::default());
+        self.machine.set_running(cpu, Key::NONE);
         let worker = &mut self.cpus[cpu.index()];
         worker.idle_since_ns = self.machine.now_ns;
         let limits = worker.spin_policy.limits(self.machine.now_ns, true);
@@ -90,9 +90,8 @@ impl<P: Policy> Engine<'_, P> {
             running.resume_at(self.machine.now_ns + switch_ns);
         }
         self.cpus[cpu.index()].running = Some(running);
-        let entity = &self.flows[flow].entity;
-        let (key, nice) = (self.policy.key(entity, &self.machine), entity.nice);
-        self.machine.set_running(cpu, key, nice);
+        let key = self.policy.key(&self.flows[flow].entity, &self.machine);
+        self.machine.set_running(cpu, key);
         self.plan_siblings(cpu);
         true
     }
@@ -123,11 +122,8 @@ impl<P: Policy> Engine<'_, P> {
         }
         record.has_run = true;
         self.report.overhead_ns += overhead_ns;
-        let (key, nice) = (
-            self.policy.key(&record.entity, &self.machine),
-            record.entity.nice,
-        );
-        self.machine.set_running(cpu, key, nice);
+        let key = self.policy.key(&record.entity, &self.machine);
+        self.machine.set_running(cpu, key);
         self.catch_up_siblings(cpu);
         self.cpus[cpu.index()].must_yield = false;
         self.cpus[cpu.index()].running =

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
-use refrain_policy::{Entity, Key, Ledger, Nice, Policy, Rank, View, interactivity};
+use refrain_policy::{Entity, Key, Ledger, Policy, Rank, View, interactivity};
 
 use crate::costs::PERMILLE;
 
@@ -17,7 +17,6 @@ pub(super) struct Machine {
     pub topology: Topology,
     pub idle: CpuMask,
     pub running: Vec<Key>,
-    pub nice: Vec<Nice>,
     frequency_permille: Vec<u32>,
     stripe_of: Vec<StripeId>,
     published: Vec<Summary>,
@@ -40,7 +39,6 @@ impl Machine {
             now_ns: 0,
             idle: topology.all(),
             running: vec![Key::NONE; topology.len()],
-            nice: vec![Nice::default(); topology.len()],
             frequency_permille: vec![PERMILLE; topology.len()],
             stripe_of,
             published: vec![Summary::default(); stripes],
@@ -49,9 +47,8 @@ impl Machine {
         }
     }
 
-    pub fn set_running(&mut self, cpu: CpuId, key: Key, nice: Nice) {
+    pub fn set_running(&mut self, cpu: CpuId, key: Key) {
         self.running[cpu.index()] = key;
-        self.nice[cpu.index()] = nice;
     }
 
     /// Sets the frequency of a CPU, thousandths of its full one.
@@ -86,9 +83,6 @@ impl View for Machine {
     }
     fn running(&self, cpu: CpuId) -> Key {
         self.running.get(cpu.index()).copied().unwrap_or(Key::NONE)
-    }
-    fn running_nice(&self, cpu: CpuId) -> Nice {
-        self.nice.get(cpu.index()).copied().unwrap_or_default()
     }
     fn is_scaled_down(&self, cpu: CpuId) -> bool {
         self.frequency_permille(cpu) < PERMILLE

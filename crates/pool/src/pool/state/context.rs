@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use refrain_policy::topology::CpuId;
-use refrain_policy::{Charge, Key, Nice, SpinPolicy};
+use refrain_policy::{Charge, Key, SpinPolicy};
 use refrain_sync::ticks::TickClock;
 
 use super::domain::{Domain, Flow};
@@ -20,7 +20,6 @@ pub(crate) struct Frame {
     /// `None`: the worker is between two flows, and the other fields describe the last one.
     pub(crate) flow: Option<Flow>,
     pub(crate) key: Key,
-    pub(crate) nice: Nice,
     pub(crate) slice_end_ns: u64,
     pub(crate) started_ns: u64,
     pub(crate) nested_ns: u64,

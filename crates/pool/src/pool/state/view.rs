@@ -1,7 +1,7 @@
 //! The pool as the policy sees it: everything is read from atomics, without a lock.
 
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
-use refrain_policy::{Key, Ledger, Nice, Policy};
+use refrain_policy::{Key, Ledger, Policy};
 
 use super::domain::{Domain, Flow};
 use super::turn_limit::TurnLimit;
@@ -57,11 +57,6 @@ impl refrain_policy::View for View<'_> {
     fn running(&self, cpu: CpuId) -> Key {
         let worker = self.domain.workers.get(cpu.index());
         worker.map_or(Key::NONE, |worker| worker.running())
-    }
-
-    fn running_nice(&self, cpu: CpuId) -> Nice {
-        let worker = self.domain.workers.get(cpu.index());
-        worker.map_or(Nice::default(), |worker| worker.running_nice())
     }
 
     // The processor's frequency is not read: each wake-up would have to read a file of sysfs.

@@ -1,6 +1,6 @@
 //! The half of a worker that other threads read, and its counts.
 
-use refrain_policy::{Key, Nice};
+use refrain_policy::Key;
 use refrain_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::requests::Requests;
@@ -50,7 +50,6 @@ pub(crate) struct WorkerStatus {
     pub(crate) requests: Requests,
     pub(crate) sleeper: Sleeper,
     running: AtomicU64,
-    running_nice: AtomicU32,
     pub(crate) kernel_thread: AtomicU32,
     pub(crate) counters: Counters,
     pub(crate) gaps: Histogram,
@@ -60,7 +59,7 @@ pub(crate) struct WorkerStatus {
 impl WorkerStatus {
     pub(crate) fn new() -> WorkerStatus {
         let worker = WorkerStatus::default();
-        worker.publish(Key::NONE, Nice::default());
+        worker.publish(Key::NONE);
         worker
     }
 
@@ -68,15 +67,8 @@ impl WorkerStatus {
         Key::from_bits(self.running.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn running_nice(&self) -> Nice {
-        // Stored as an index, 0 to 39.
-        Nice::new(self.running_nice.load(Ordering::Relaxed) as i32 + Nice::MIN.value())
-    }
-
-    pub(crate) fn publish(&self, key: Key, nice: Nice) {
+    pub(crate) fn publish(&self, key: Key) {
         self.running.store(key.bits(), Ordering::Relaxed);
-        self.running_nice
-            .store(nice.index() as u32, Ordering::Relaxed);
     }
 
     /// Its thread in the kernel; 0 before the thread runs.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::trace;
 use refrain_policy::topology::CpuMask;
-use refrain_policy::{Charge, Key, Nice, Placement, Policy, Stop, View as _};
+use refrain_policy::{Charge, Key, Placement, Policy, Stop, View as _};
 use refrain_sync::ShortGuard;
 use refrain_trace::TurnEnd;
 
@@ -32,7 +32,7 @@ impl WorkerContext {
         if self.is_between_flows() {
             self.run_flow(flow);
             self.look_ns.set(u64::MAX);
-            return self.status.publish(Key::NONE, Nice::default());
+            return self.status.publish(Key::NONE);
         }
         let below = self.frame.take();
         let counted = below.flow.as_ref();
@@ -40,21 +40,20 @@ impl WorkerContext {
         let counted = self.counted.replace(counted);
         self.run_flow(flow);
         self.counted.replace(counted);
-        self.status.publish(below.key, below.nice);
+        self.status.publish(below.key);
         self.look_ns.set(below.slice_end_ns);
         self.frame.replace(below);
     }
 
-    fn begin(&self, flow: Flow, nice: Nice, key: Key, slice_ns: u64) {
+    fn begin(&self, flow: Flow, key: Key, slice_ns: u64) {
         let now_ns = self.last_ns();
         let slice_end_ns = now_ns.saturating_add(slice_ns);
-        self.status.publish(key, nice);
+        self.status.publish(key);
         self.look_ns.set(slice_end_ns);
         self.passed_ns.set(now_ns);
         let mut frame = self.frame.borrow_mut();
         frame.flow = Some(flow);
         frame.key = key;
-        frame.nice = nice;
         frame.slice_end_ns = slice_end_ns;
         frame.started_ns = now_ns;
         frame.nested_ns = 0;
@@ -68,7 +67,6 @@ impl WorkerContext {
         state.turns += 1;
         let grant = domain.policy.run(&mut state.entity, self.cpu, &view);
         let key = domain.policy.key(&state.entity, &view);
-        let nice = state.entity.nice;
         let first = state.mailbox.pop_front();
         if flow.shared.group.limit().is_some() && !state.mailbox.is_empty() {
             let place = Placement::Queue(view.stripe_of(self.cpu));
@@ -78,7 +76,7 @@ impl WorkerContext {
             drop(state);
         }
         domain.ledger.dispatched(&grant);
-        self.begin(flow, nice, key, grant.slice_ns);
+        self.begin(flow, key, grant.slice_ns);
         self.run_jobs(first);
     }
 
