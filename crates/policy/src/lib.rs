@@ -2,9 +2,8 @@
 //!
 //! A [`Policy`] is a function of its arguments: the flow's [`Entity`] and the answers of a
 //! [`View`]. It has no threads and no clock, allocates no memory and has no state between calls.
-//! The pool and the simulator drive the same code, and recorded decisions can be replayed
-//! ([`Recorded`], [`replay`]). The crate depends on no other crate of Refrain. `README.md` explains
-//! the states, the rules and their sources.
+//! The pool and the simulator drive the same code. The crate depends on no other crate of Refrain.
+//! `README.md` explains the states, the rules and their sources.
 //!
 //! # Duties of a driver
 //!
@@ -58,7 +57,6 @@ mod fifo;
 mod key;
 mod ledger;
 mod policy;
-mod record;
 mod scheme;
 mod spin;
 #[cfg(test)]
@@ -76,7 +74,6 @@ pub use fifo::Fifo;
 pub use key::{DEADLINE_STEP_NS, Key, Rank};
 pub use ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules, WEIGHT_DEFAULT};
 pub use policy::Policy;
-pub use record::{Call, Decision, Divergence, Query, Record, Recorded, replay};
 pub use scheme::Scheme;
 pub use spin::{SpinLimits, SpinPolicy};
 pub use ule::{INTERACTIVE_BELOW, Ule, interactivity};

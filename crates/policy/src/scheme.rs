@@ -1,7 +1,5 @@
 //! A policy selected at run time.
 
-use std::sync::Arc;
-
 use crate::accounting::{Charge, Grant};
 use crate::bfs::Bfs;
 use crate::decision::{Placement, Stop};
@@ -10,7 +8,6 @@ use crate::fifo::Fifo;
 use crate::key::{Key, Rank};
 use crate::ledger::Ledger;
 use crate::policy::Policy;
-use crate::record::Recorded;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 use crate::ule::Ule;
 use crate::view::View;
@@ -24,8 +21,6 @@ pub enum Scheme {
     Ule(Ule),
     /// First come, first served.
     Fifo(Fifo),
-    /// Earliest virtual deadline first, with every decision recorded.
-    Recorded(Arc<Recorded<Bfs>>),
 }
 
 impl Default for Scheme {
@@ -46,7 +41,6 @@ macro_rules! delegate {
             Scheme::Bfs($policy) => $call,
             Scheme::Ule($policy) => $call,
             Scheme::Fifo($policy) => $call,
-            Scheme::Recorded($policy) => $call,
         }
     };
 }

@@ -149,11 +149,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "the reference implementation looks up by key only, so the order of the map does not matter",
     ),
     (
-        "crates/policy/src/record/mod.rs",
-        "std::sync::Mutex",
-        "the recorder of decisions, which tests use, is called by all workers of a pool",
-    ),
-    (
         "crates/lab/src/experiments/locks.rs",
         "std::sync::Mutex",
         "the standard library's mutex is what the experiment compares the pool's lock with",
