@@ -1,6 +1,5 @@
 //! Clocks as a dependency, so that tests control time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(target_os = "linux"))]
 use std::time::Instant;
 use std::time::{Duration, SystemTime};
@@ -82,49 +81,9 @@ impl Clock for RealClock {
     }
 }
 
-/// A clock that advances only on request.
-#[derive(Debug, Default)]
-pub struct MockClock {
-    nanoseconds: AtomicU64,
-}
-
-impl MockClock {
-    /// Returns a clock that reads zero.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Advances the time; saturates after 584 years.
-    pub fn advance(&self, step: Duration) {
-        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
-        let advance = |now_ns: u64| Some(now_ns.saturating_add(step_ns));
-        // The closure always returns a value, so the update cannot fail.
-        let _ = self
-            .nanoseconds
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
-    }
-}
-
-impl Clock for MockClock {
-    fn now(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds.load(Ordering::Acquire))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mock_time_advances_only_on_request_and_saturates() {
-        let clock = MockClock::new();
-        assert_eq!(clock.now(), Duration::ZERO);
-        clock.advance(Duration::from_millis(3));
-        clock.advance(Duration::from_nanos(7));
-        assert_eq!(clock.now(), Duration::from_nanos(3_000_007));
-        clock.advance(Duration::MAX);
-        assert_eq!(clock.now(), Duration::from_nanos(u64::MAX));
-    }
 
     #[test]
     fn real_time_never_goes_back() {

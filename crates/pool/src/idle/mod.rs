@@ -11,10 +11,5 @@ mod sleeper;
 pub use load::{Load, MachineLoad};
 pub use sleeper::{Sleeper, WakeCounts, WakeReason};
 
-/// Whether this processor can wait for a write to a cache line (UMWAIT or MWAITX).
-pub fn has_light_sleep() -> bool {
-    light::LightSleep::detect().is_some()
-}
-
 #[cfg(all(test, loom))]
 mod models;

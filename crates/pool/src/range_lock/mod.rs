@@ -4,7 +4,6 @@
 mod arrivals;
 #[cfg(all(test, loom))]
 mod models;
-mod patience;
 mod shared_offset;
 #[cfg(all(test, not(loom)))]
 #[allow(
@@ -18,11 +17,9 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_sync::{Condvar, Mutex, lock, wait, wait_for};
+use refrain_sync::{Condvar, Mutex, lock, wait};
 
-pub use arrivals::Access;
-use arrivals::{Arrivals, RequestId};
-pub use patience::{GaveUp, Patience};
+use arrivals::{Access, Arrivals, RequestId};
 pub use shared_offset::{OffsetOverflow, SharedOffset};
 
 use crate::lock::HeldLock;
@@ -83,12 +80,12 @@ impl RangeLock {
 
     /// Waits until no writer has a part of the range.
     pub fn read(&self, range: Range<u64>) -> RangeGuard<'_> {
-        self.wait_for(range, Access::Read)
+        self.acquire(range, Access::Read)
     }
 
     /// Waits until the range is free.
     pub fn write(&self, range: Range<u64>) -> RangeGuard<'_> {
-        self.wait_for(range, Access::Write)
+        self.acquire(range, Access::Write)
     }
 
     /// Takes the range for reading if it is free to do so now.
@@ -101,18 +98,9 @@ impl RangeLock {
         self.try_acquire(range, Access::Write)
     }
 
-    /// Waits for the range for as long as `patience` lasts.
-    ///
-    /// # Errors
-    /// The patience has ended. Later requests then no longer wait for this one.
-    pub fn acquire(
-        &self,
-        range: Range<u64>,
-        access: Access,
-        patience: &Patience<'_>,
-    ) -> Result<RangeGuard<'_>, GaveUp> {
+    fn acquire(&self, range: Range<u64>, access: Access) -> RangeGuard<'_> {
         if range.is_empty() {
-            return Ok(self.guard(None));
+            return self.guard(None);
         }
         let mut arrivals = lock(&self.arrivals);
         let party = Party {
@@ -123,24 +111,12 @@ impl RangeLock {
         let id = arrivals.arrive(range, access, party);
         let Some(granted) = granted else {
             drop(arrivals);
-            return Ok(self.guard(Some(id)));
+            return self.guard(Some(id));
         };
         let owner = (arrivals.first_blocker(id)).map_or(LockOwnerId::NONE, |first| first.owner);
         drop(arrivals);
-        let waited = wait_for_owner(owner, || self.wait_until_granted(id, &granted, patience));
-        match waited {
-            Ok(()) => Ok(self.guard(Some(id))),
-            Err(reason) => {
-                self.leave(id);
-                Err(reason)
-            }
-        }
-    }
-
-    fn wait_for(&self, range: Range<u64>, access: Access) -> RangeGuard<'_> {
-        let acquired = self.acquire(range, access, &Patience::endless());
-        // Endless patience never ends.
-        acquired.unwrap_or_else(|_| self.guard(None))
+        wait_for_owner(owner, || self.wait_until_granted(id, &granted));
+        self.guard(Some(id))
     }
 
     fn try_acquire(&self, range: Range<u64>, access: Access) -> Option<RangeGuard<'_>> {
@@ -157,20 +133,11 @@ impl RangeLock {
         id.map(|id| self.guard(Some(id)))
     }
 
-    fn wait_until_granted(
-        &self,
-        id: RequestId,
-        granted: &Condvar,
-        patience: &Patience<'_>,
-    ) -> Result<(), GaveUp> {
+    fn wait_until_granted(&self, id: RequestId, granted: &Condvar) {
         let mut arrivals = lock(&self.arrivals);
         while !arrivals.is_granted(id) {
-            arrivals = match patience.left()? {
-                None => wait(granted, arrivals),
-                Some(left) => wait_for(granted, arrivals, left),
-            };
+            arrivals = wait(granted, arrivals);
         }
-        Ok(())
     }
 
     fn guard(&self, id: Option<RequestId>) -> RangeGuard<'_> {

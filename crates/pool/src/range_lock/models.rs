@@ -7,8 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use super::{Access, Patience, RangeLock, SharedOffset};
-use crate::cancel::Cancellation;
+use super::{RangeLock, SharedOffset};
 
 /// A number under a lock. The cell panics when two threads use it at the same time and one of them
 /// writes, and when a write is not visible.
@@ -122,34 +121,6 @@ fn writers_that_do_not_overlap_proceed_together() {
         };
         meet(&lock, &meeting, 5);
         other.join().unwrap();
-    });
-}
-
-/// A reader that came after a writer that gave up no longer waits for it.
-#[test]
-fn who_gives_up_stands_in_no_ones_way() {
-    model(|| {
-        let pages = Pages::new();
-        let impatient = {
-            let pages = pages.clone();
-            thread::spawn(move || {
-                let cancellation = Cancellation::new();
-                cancellation.cancel();
-                let patience = Patience::endless().unless(&cancellation);
-                let acquired = pages.lock.acquire(0..2, Access::Write, &patience);
-                acquired.map(|_| pages.cells[0].set(1)).is_ok()
-            })
-        };
-        let reader = {
-            let pages = pages.clone();
-            thread::spawn(move || {
-                let _range = pages.lock.read(0..2);
-                pages.cells[0].get()
-            })
-        };
-        pages.fill(2);
-        impatient.join().unwrap();
-        assert!(reader.join().unwrap() <= 2);
     });
 }
 

@@ -1,10 +1,8 @@
 //! Threads under the lock, with seeds.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
 
 use super::*;
-use crate::cancel::Cancellation;
 
 struct Numbers(u64);
 
@@ -98,30 +96,6 @@ fn a_waiting_writer_is_not_overtaken() {
     });
     let order = order.into_inner().unwrap();
     assert_eq!(order, ["first reader", "writer", "later reader"]);
-}
-
-#[test]
-fn patience_ends_and_later_ones_wait_no_more() {
-    let lock = RangeLock::new();
-    let held = lock.read(0..10);
-    let short = Patience::lasting(Duration::from_millis(5));
-    let error = lock.acquire(0..1, Access::Write, &short).unwrap_err();
-    assert!(error.to_string().contains("still in use after 5ms"));
-    let cancellation = Cancellation::new();
-    std::thread::scope(|scope| {
-        let patience = Patience::endless().unless(&cancellation);
-        let lock = &lock;
-        let writer = scope.spawn(move || lock.acquire(0..10, Access::Write, &patience).err());
-        await_arrivals(lock, 2);
-        let reader = scope.spawn(|| drop(lock.read(0..10)));
-        await_arrivals(lock, 3);
-        assert!(!reader.is_finished());
-        cancellation.cancel();
-        assert_eq!(writer.join().unwrap(), Some(GaveUp::Cancelled));
-        reader.join().unwrap();
-    });
-    drop(held);
-    assert!(lock.arrivals.lock().is_empty());
 }
 
 #[test]
