@@ -1,4 +1,4 @@
-//! Rows about timers: the cost of adding, cancelling and firing with many pending timers.
+//! Rows about timers: the cost of adding and cancelling with many pending timers.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use refrain_timer::{Expired, TimerId, TimerSystem};
+use refrain_timer::{TimerId, TimerSystem};
 use tokio::time::Sleep;
 
 use super::random::Random;
@@ -20,13 +20,7 @@ const MEASURED: usize = 100_000;
 const LATEST_NS: u64 = 60_000_000_000;
 
 pub fn rows() -> Vec<Row> {
-    vec![
-        insert(),
-        cancel(Order::Added),
-        cancel(Order::Random),
-        batch(),
-        fire(),
-    ]
+    vec![insert(), cancel(Order::Added), cancel(Order::Random)]
 }
 
 fn ns_each(start: Instant, count: usize) -> f64 {
@@ -61,7 +55,7 @@ fn insert() -> Row {
         }
         ns_each(start, MEASURED)
     })
-    .with("tokio", || tokio_timers(|_, insert_ns, _| insert_ns))
+    .with("tokio", || tokio_timers(|insert_ns, _| insert_ns))
 }
 
 enum Order {
@@ -108,79 +102,11 @@ fn cancel(order: Order) -> Row {
             ns_each(start, MEASURED)
         });
     }
-    row.with("tokio", || tokio_timers(|_, _, cancel_ns| cancel_ns))
+    row.with("tokio", || tokio_timers(|_, cancel_ns| cancel_ns))
 }
 
-fn batch() -> Row {
-    Row::new(
-        "timer-batch",
-        "100,000 timers added and cancelled",
-        "ms",
-        Target::AtMost(20.0),
-    )
-    .with("refrain", || {
-        let system = TimerSystem::new(1, ());
-        let deadlines = deadlines(MEASURED);
-        let start = Instant::now();
-        let add = |&deadline_ns: &u64| system.add(0, deadline_ns, 0u64);
-        let ids: Vec<TimerId> = deadlines.iter().map(add).collect();
-        for id in ids {
-            black_box(system.cancel(id));
-        }
-        start.elapsed().as_secs_f64() * 1e3
-    })
-    .with("refrain, as two transactions", || {
-        let system = TimerSystem::new(1, ());
-        let deadlines = deadlines(MEASURED);
-        let start = Instant::now();
-        let mut addition = system.transaction();
-        for &deadline_ns in &deadlines {
-            addition.add(0, deadline_ns, 0u64);
-        }
-        let ids = addition.commit(0, |_| Ok::<(), ()>(())).map(|c| c.ids);
-        let mut cancellation = system.transaction();
-        for id in ids.unwrap_or_default() {
-            cancellation.cancel(id);
-        }
-        black_box(cancellation.commit(0, |_| Ok::<(), ()>(())).is_ok());
-        start.elapsed().as_secs_f64() * 1e3
-    })
-    .with("tokio", || tokio_timers(|total_ns, _, _| total_ns / 1e6))
-}
-
-fn fire() -> Row {
-    Row::new(
-        "timer-fire",
-        "100,000 timers added and fired",
-        "ms",
-        Target::AtMost(20.0),
-    )
-    .with("refrain, all due at once", || added_and_fired(1))
-    .with("refrain, in 1,000 calls", || added_and_fired(1000))
-}
-
-fn added_and_fired(calls: u64) -> f64 {
-    let system = TimerSystem::new(1, ());
-    let deadlines = deadlines(MEASURED);
-    let fired = std::cell::Cell::new(0u64);
-    let start = Instant::now();
-    for (payload, &deadline_ns) in (0..).zip(&deadlines) {
-        system.add(0, deadline_ns, payload);
-    }
-    let sink = |_: usize, event: Expired<u64>| {
-        fired.set(fired.get() + black_box(event.payload) / u64::MAX + 1)
-    };
-    for call in 1..=calls {
-        system.expire(0, LATEST_NS / calls * call, &sink);
-    }
-    let elapsed = start.elapsed();
-    assert_eq!(fired.get(), MEASURED as u64);
-    elapsed.as_secs_f64() * 1e3
-}
-
-/// Registers and drops 100,000 sleeps. Passes the whole time and both parts per timer to `choose`,
-/// in nanoseconds.
-fn tokio_timers(choose: impl Fn(f64, f64, f64) -> f64) -> f64 {
+/// Registers and drops 100,000 sleeps. Passes the times per timer to `choose`, in nanoseconds.
+fn tokio_timers(choose: impl Fn(f64, f64) -> f64) -> f64 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_time()
@@ -205,5 +131,5 @@ fn tokio_timers(choose: impl Fn(f64, f64, f64) -> f64) -> f64 {
     let middle = Instant::now();
     drop(sleeps);
     let cancel_ns = ns_each(middle, MEASURED);
-    choose(start.elapsed().as_nanos() as f64, insert_ns, cancel_ns)
+    choose(insert_ns, cancel_ns)
 }
