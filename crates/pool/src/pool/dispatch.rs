@@ -10,7 +10,6 @@ use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 
 use super::state::context::WorkerContext;
-use super::state::current::with_current;
 use super::state::domain::{Domain, Flow};
 use super::state::requests::PREEMPT;
 use super::state::turn_limit::TurnLimit;
@@ -79,7 +78,7 @@ impl Domain {
             Placement::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu, number),
             Placement::Preempt(cpu) => {
                 if let Some(worker) = self.workers.get(cpu.index()) {
-                    worker.requests.request(PREEMPT, self.now_ns());
+                    worker.requests.set(PREEMPT);
                     self.nudge(cpu);
                 }
             }
@@ -141,28 +140,20 @@ impl Domain {
     pub(crate) fn wake(self: &Arc<Self>, cpu: CpuId, flow: u32) {
         trace::instant(EventKind::Wake, flow, || cpu.index() as u64);
         let mut claimed = Some(cpu);
-        let mut took_call = false;
         while let Some(cpu) = claimed {
             let Some(worker) = self.workers.get(cpu.index()) else {
                 break;
             };
             if worker.thread() != 0 {
-                took_call = worker.sleeper.wake();
+                worker.sleeper.wake();
                 break;
             }
-            took_call = true;
             if self.start_worker(cpu) {
                 break;
             }
             // The system refuses a thread: take another worker, if there is one.
             claimed = self.idle.claim_any(&CpuMask::ALL);
         }
-        with_current(|worker| {
-            if let Some(worker) = worker {
-                worker.status.counters.wakes.add(1);
-                worker.status.counters.wake_calls.add(u64::from(took_call));
-            }
-        });
     }
 }
 

@@ -21,28 +21,18 @@ pub(crate) fn current_owner_id() -> LockOwnerId {
 }
 
 /// Waits for a lock that `owner` holds, by calling `wait`, after passing the caller's priority to
-/// the owner. Counts the wait.
+/// the owner.
 pub(crate) fn wait_for_owner<R>(owner: LockOwnerId, wait: impl FnOnce() -> R) -> R {
     with_current(|worker| {
-        let Some(worker) = worker else {
-            return wait();
-        };
-        let counters = &worker.status.counters;
-        if let Some(owner) = owner.worker() {
+        if let (Some(worker), Some(owner)) = (worker, owner.worker()) {
             owner.inherit(worker.status.running());
             let thread = owner.thread();
-            let is_raised = worker.domain.kernel_class() != KernelClass::Idle
-                && kernel::is_idle_class(thread)
-                && kernel::set_class(thread, KernelClass::Normal);
-            counters.raised.add(u64::from(is_raised));
+            if worker.domain.kernel_class() != KernelClass::Idle && kernel::is_idle_class(thread) {
+                kernel::set_class(thread, KernelClass::Normal);
+            }
             owner.requests.set(INHERITED);
         }
-        let start_ns = worker.domain.now_ns();
-        let result = wait();
-        let waited_ns = worker.domain.now_ns().saturating_sub(start_ns);
-        counters.lock_waits.add(1);
-        counters.lock_wait_ns.add(waited_ns);
-        result
+        wait()
     })
 }
 

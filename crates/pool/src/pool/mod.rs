@@ -32,7 +32,6 @@ pub(crate) mod inheritance;
 pub(crate) mod job;
 #[cfg(all(test, loom))]
 mod models;
-mod profile;
 pub(crate) mod state;
 pub(crate) mod tenants;
 #[cfg(all(test, not(loom)))]
@@ -45,7 +44,6 @@ pub(crate) mod worker_pool;
 
 pub use crate::histogram::{Histogram, TimeHistogram};
 pub use job::{JobError, JobHandle, Step};
-pub use profile::{Profile, WorkerProfile};
 pub use state::current::current_worker;
 pub use state::domain::{Flow, TimerJob, TimerWaker};
 pub use worker::aside::aside;

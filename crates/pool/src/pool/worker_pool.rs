@@ -7,11 +7,9 @@ use refrain_policy::topology::{Machine, Topology};
 use refrain_policy::{Class, Entity, Policy, Scheme};
 use refrain_timer::{TimerId, TimerSystem};
 
-use super::profile::Profile;
 use super::state::current::with_current;
 use super::state::domain::{Domain, DomainPlan, Flow, TimerJob, TimerWaker};
 use super::state::flow_group::FlowGroup;
-use super::state::requests::MEASURE;
 use super::tenants::Tenants;
 use super::worker;
 use crate::error::Error;
@@ -32,9 +30,6 @@ pub struct Options {
     /// Whether each worker stays on the processors behind its last-level cache, if the topology has
     /// several caches. Its CPUs must then be those of this machine.
     pub binds_workers: bool,
-    /// Whether the gaps between checkpoints and the processor time are measured. Each checkpoint
-    /// then reads the clock.
-    pub measures_gaps: bool,
 }
 
 /// The longest spin that [`SpinPolicy`](refrain_policy::SpinPolicy) allows.
@@ -48,7 +43,6 @@ impl Options {
             policy: Scheme::default(),
             spin: SPIN_DEFAULT,
             binds_workers: false,
-            measures_gaps: false,
         }
     }
 
@@ -204,12 +198,6 @@ impl Pool {
         &self.normal.timers
     }
 
-    /// The counters of all workers so far.
-    pub fn profile(&self) -> Profile {
-        let domains = [Some(&self.normal), self.idle.get()];
-        Profile::from_domains(domains.into_iter().flatten())
-    }
-
     fn domain(&self, class: Class) -> &Arc<Domain> {
         match class {
             Class::Idle => self.idle_domain(),
@@ -234,7 +222,7 @@ impl Pool {
 }
 
 fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -> Arc<Domain> {
-    let domain = Domain::new(DomainPlan {
+    Domain::new(DomainPlan {
         name,
         topology: options.topology.clone(),
         binds_workers: options.binds_workers,
@@ -242,13 +230,7 @@ fn new_domain(options: &Options, name: &'static str, settings: ThreadSettings) -
         settings,
         spin_ns: u64::try_from(options.spin.as_nanos()).unwrap_or(u64::MAX),
         run_worker: worker::run_loop::run,
-    });
-    if options.measures_gaps {
-        for worker in &domain.workers {
-            worker.requests.set(MEASURE);
-        }
-    }
-    domain
+    })
 }
 
 impl Drop for Pool {

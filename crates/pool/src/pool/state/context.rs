@@ -51,8 +51,6 @@ pub(crate) struct WorkerContext {
     pub(crate) watches: Cell<bool>,
     /// Whether its thread has requested short slices from the kernel.
     pub(crate) has_short_slice: Cell<bool>,
-    /// When it last passed a checkpoint or began a job; only updated while gaps are measured.
-    pub(crate) passed_ns: Cell<u64>,
     pub(crate) spin_policy: RefCell<SpinPolicy>,
     /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
@@ -76,7 +74,6 @@ impl WorkerContext {
             was_idle: Cell::new(false),
             watches: Cell::new(false),
             has_short_slice: Cell::new(false),
-            passed_ns: Cell::new(0),
             spin_policy: RefCell::default(),
             uncharged: RefCell::new(None),
             counted: RefCell::new(None),

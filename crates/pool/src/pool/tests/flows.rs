@@ -180,9 +180,6 @@ fn a_more_urgent_flow_runs_on_top_at_a_checkpoint() {
     let above = foreground.spawn(move || has_run.store(true, SeqCst));
     assert_eq!(above.wait(), Ok(()));
     assert_eq!(below.wait(), Ok(()));
-    let profile = pool.profile().sum();
-    assert_eq!(profile.nested, 1);
-    assert_eq!(profile.responses.count(), 1);
 }
 
 #[test]
@@ -207,7 +204,6 @@ fn a_less_urgent_flow_does_not_run_on_top() {
     above.wait().unwrap();
     below.wait().unwrap();
     assert_eq!(*order.lock().unwrap(), ["urgent", "normal"]);
-    assert_eq!(pool.profile().sum().nested, 0);
 }
 
 #[test]

@@ -89,7 +89,6 @@ fn a_holder_inherits_the_priority_of_a_waiting_job_until_it_releases_the_lock() 
             .unwrap();
         assert_eq!(holding.join().unwrap(), Ok(true));
     });
-    assert_eq!(pool.profile().sum().lock_waits, 1);
 }
 
 #[cfg(target_os = "linux")]
@@ -125,5 +124,4 @@ fn a_holder_of_the_idle_class_leaves_it_while_a_job_waits() {
         eventually(|| held.load(SeqCst));
         waiter.run(|| drop(lock.lock())).unwrap();
     });
-    assert_eq!(pool.profile().sum().raised, 1);
 }

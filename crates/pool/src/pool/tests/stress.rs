@@ -13,7 +13,6 @@ fn options(random: &mut Rng) -> Options {
     let workers = 1 + random.below(5) as usize;
     let mut options = Options::with_workers(workers);
     options.spin = Duration::from_micros([0, 1, 50][random.below(3) as usize]);
-    options.measures_gaps = random.below(2) == 0;
     let mut policy = Bfs {
         sharing: [Sharing::Cpu, Sharing::Cache, Sharing::All][random.below(3) as usize],
         interactive: [

@@ -54,7 +54,6 @@ impl WorkerContext {
         if let Some(used) = used {
             stages::add_help(&used);
         }
-        self.passed_ns.set(self.read_clock());
         match (outcome, work) {
             (Some(Ok(result)), _) => result,
             (Some(Err(panic)), _) => resume_unwind(panic),

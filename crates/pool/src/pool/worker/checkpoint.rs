@@ -3,7 +3,7 @@
 use crate::held_locks::locks_held;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
-use crate::pool::state::requests::{INHERITED, MEASURE, PREEMPT};
+use crate::pool::state::requests::{INHERITED, PREEMPT};
 use crate::stages;
 
 /// How many jobs can be on top of one another on a stack. Each is more urgent than the one below,
@@ -46,14 +46,8 @@ impl WorkerContext {
     /// The slow path of a checkpoint: fires timers, and runs more urgent flows on top of this one.
     #[cold]
     pub(super) fn handle_requests(&self) -> Pace {
-        let bits = self.status.requests.bits();
         let now_ns = self.read_clock();
-        if bits & MEASURE != 0 {
-            self.status
-                .gaps
-                .add(now_ns.saturating_sub(self.passed_ns.replace(now_ns)));
-        }
-        if bits & INHERITED != 0 && locks_held() == 0 {
+        if self.status.requests.bits() & INHERITED != 0 && locks_held() == 0 {
             self.end_inheritance();
         }
         // A job that holds a lock continues: a job on top of it could need the same lock, and would
@@ -66,7 +60,7 @@ impl WorkerContext {
         if self.status.requests.bits() & PREEMPT == 0 && !is_slice_over {
             return Pace::Continue;
         }
-        self.acknowledge(PREEMPT, now_ns);
+        self.status.requests.clear(PREEMPT);
         self.run_more_urgent(now_ns);
         if is_slice_over {
             self.look_ns.set(u64::MAX); // Once for each slice is enough.
@@ -85,7 +79,6 @@ impl WorkerContext {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
-            self.status.counters.nested.add(1);
             let below = stages::set_aside();
             self.run(flow);
             drop(below);
@@ -99,7 +92,6 @@ impl WorkerContext {
             self.look_ns.set(frame.slice_end_ns);
             drop(frame);
             now_ns = end_ns;
-            self.passed_ns.set(now_ns);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::idle::WakeReason;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current;
 use crate::pool::state::domain::Domain;
-use crate::pool::state::requests::{MEASURE, PREEMPT};
+use crate::pool::state::requests::PREEMPT;
 use crate::thread::kernel;
 
 pub(crate) fn run(domain: Arc<Domain>, cpu: CpuId) {
@@ -49,7 +49,6 @@ impl WorkerContext {
     /// Waits for work; `../state/idle_set.rs` explains the steps.
     fn idle(&self) {
         let (domain, sleeper) = (&self.domain, &self.status.sleeper);
-        self.count_cpu_time();
         self.charge_all();
         self.begin_idling();
         sleeper.prepare_to_sleep();
@@ -60,9 +59,8 @@ impl WorkerContext {
             let limits = self.spin_limits();
             let traced_from_ns = trace::begin();
             let reason = sleeper.sleep(limits, self.sleep_until(), || domain.now_ns());
-            let is_parked = reason == WakeReason::Parked;
-            self.status.counters.parks.add(is_parked.into());
             if let Some(start_ns) = traced_from_ns {
+                let is_parked = reason == WakeReason::Parked;
                 trace::span(EventKind::Idle, "", start_ns, is_parked.into());
             }
             if reason != WakeReason::TimedOut {
@@ -91,14 +89,6 @@ impl WorkerContext {
         SpinLimits {
             spin_ns: limits.spin_ns.min(spin_ns_max),
             light_ns: limits.light_ns.min(spin_ns_max),
-        }
-    }
-
-    fn count_cpu_time(&self) {
-        if self.status.requests.bits() & MEASURE != 0
-            && let Some(time_ns) = kernel::thread_cpu_ns()
-        {
-            self.status.counters.cpu_ns.set(time_ns);
         }
     }
 }

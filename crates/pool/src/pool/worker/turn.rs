@@ -50,7 +50,6 @@ impl WorkerContext {
         let slice_end_ns = now_ns.saturating_add(slice_ns);
         self.status.publish(key);
         self.look_ns.set(slice_end_ns);
-        self.passed_ns.set(now_ns);
         let mut frame = self.frame.borrow_mut();
         frame.flow = Some(flow);
         frame.key = key;
@@ -82,13 +81,10 @@ impl WorkerContext {
 
     /// Runs the jobs of the flow until it has none, its slice is over or it is preempted.
     fn run_jobs(&self, first: Option<JobBody>) {
-        let counters = &self.status.counters;
-        counters.runs.add(1);
         let traced = trace::begin().map(|start_ns| (start_ns, self.flow_number()));
         let mut next = first;
         let stop = loop {
             let unfinished = next.take().and_then(|body| self.run_body(body));
-            counters.jobs.add(1);
             match self.after_job(unfinished) {
                 AfterJob::Next(body) => next = Some(body),
                 AfterJob::Ended(stop) => break stop,
@@ -144,13 +140,11 @@ impl WorkerContext {
         let Some(reason) = self.reason_to_stop(&state) else {
             let next = state.mailbox.pop_front();
             drop(state);
-            self.passed_ns.set(view.now_ns);
             self.frame.borrow_mut().flow = Some(flow);
             return next.map_or(AfterJob::Ended(Stop::Blocked), AfterJob::Next);
         };
         self.end_inheritance();
         let own_ns = self.frame.borrow().own_ns(view.now_ns);
-        self.status.counters.busy_ns.add(own_ns);
         // Only the last of its workers puts a parallel flow to sleep.
         let why = if state.turns > 1 { Stop::Yielded } else { reason };
         let charge = domain
@@ -234,19 +228,11 @@ impl WorkerContext {
         }
         let requests = &self.status.requests;
         if requests.bits() & PREEMPT != 0 {
-            self.acknowledge(PREEMPT, now_ns);
+            requests.clear(PREEMPT);
             if self.domain.is_preceded(frame.key) {
                 return Some(Stop::Preempted);
             }
         }
         None
-    }
-
-    pub(super) fn acknowledge(&self, bits: u32, now_ns: u64) {
-        if let Some(requested_ns) = self.status.requests.acknowledge(bits) {
-            self.status
-                .responses
-                .add(now_ns.saturating_sub(requested_ns));
-        }
     }
 }
