@@ -4,7 +4,6 @@ use crate::accounting::{Charge, Grant};
 use crate::bfs::Bfs;
 use crate::decision::{Placement, Stop};
 use crate::entity::Entity;
-use crate::fifo::Fifo;
 use crate::key::{Key, Rank};
 use crate::ledger::Ledger;
 use crate::policy::Policy;
@@ -19,8 +18,6 @@ pub enum Scheme {
     Bfs(Bfs),
     /// Interactivity estimated from run and sleep times.
     Ule(Ule),
-    /// First come, first served.
-    Fifo(Fifo),
 }
 
 impl Default for Scheme {
@@ -40,7 +37,6 @@ macro_rules! delegate {
         match $self {
             Scheme::Bfs($policy) => $call,
             Scheme::Ule($policy) => $call,
-            Scheme::Fifo($policy) => $call,
         }
     };
 }

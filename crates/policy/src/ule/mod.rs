@@ -17,9 +17,8 @@ use crate::affinity::is_allowed_here;
 use crate::class::{Class, TenantId};
 use crate::decision::{Placement, Stop};
 use crate::entity::{Entity, History};
-use crate::fifo::{plain_charge, plain_grant, plain_ledger};
 use crate::key::{DEADLINE_STEP_NS, Key, Rank};
-use crate::ledger::Ledger;
+use crate::ledger::{ISO_LIMIT_PERMILLE, ISO_WINDOW_NS, Ledger, LedgerRules};
 use crate::policy::Policy;
 use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 use crate::view::View;
@@ -97,7 +96,12 @@ impl Ule {
 
 impl Policy for Ule {
     fn ledger(&self, cpus: usize) -> Ledger {
-        plain_ledger(cpus)
+        Ledger::new(LedgerRules {
+            cpus,
+            tenant_lag_ns: 0,
+            iso_limit_permille: ISO_LIMIT_PERMILLE,
+            iso_window_ns: ISO_WINDOW_NS,
+        })
     }
 
     fn sharing(&self) -> Sharing {
@@ -162,7 +166,13 @@ impl Policy for Ule {
 
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
         entity.last_cpu = cpu;
-        plain_grant(entity, self.slice_now_ns(cpu, view))
+        Grant {
+            slice_ns: self.slice_now_ns(cpu, view),
+            start_ns: 0,
+            class: entity.class,
+            tenant: TenantId::default(),
+            tenant_time_ns: 0,
+        }
     }
 
     fn stop(
@@ -177,6 +187,13 @@ impl Policy for Ule {
         // Only voluntary sleep counts; 0 means that the flow does not sleep.
         entity.history.asleep_since_ns =
             if why == Stop::Blocked { view.now_ns().max(1) } else { 0 };
-        plain_charge(entity, ran_ns, view)
+        Charge {
+            class: entity.class,
+            tenant: TenantId::default(),
+            ran_ns,
+            tenant_time_ns: 0,
+            now_ns: view.now_ns(),
+            running_change: 0,
+        }
     }
 }

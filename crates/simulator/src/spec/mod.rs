@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! machine 2c4t                          # as topology specs: 8-way, 2n4c8t, 4c8t+8c8t@512
-//! policy  bfs interval=6ms base=now     # bfs, ule, fifo
+//! policy  bfs interval=6ms base=now     # bfs, ule
 //! costs   park=8us~60us switch=300ns    # or: costs none
 //! seed    7
 //! run     10s

@@ -2,8 +2,8 @@
 
 use refrain_policy::topology::{CpuId, CpuMask, Locality, Sharing, Topology, parse_list};
 use refrain_policy::{
-    Base, Bfs, Class, Entity, Fifo, Interactive, Latency, Nice, PreferredStripe, Scheme,
-    TENANTS_MAX, TenantId, Tenants, Ule,
+    Base, Bfs, Class, Entity, Interactive, Latency, Nice, PreferredStripe, Scheme, TENANTS_MAX,
+    TenantId, Tenants, Ule,
 };
 
 use super::experiment::Experiment;
@@ -74,7 +74,6 @@ fn value<T>(name: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Re
 
 fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<Scheme, String> {
     match name {
-        "fifo" => Ok(Scheme::Fifo(Fifo)),
         "ule" => {
             let mut ule = Ule::default();
             for word in words {
@@ -95,9 +94,7 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
             }
             Ok(Scheme::Bfs(bfs))
         }
-        _ => Err(format!(
-            "unknown policy '{name}'; expected bfs, ule or fifo"
-        )),
+        _ => Err(format!("unknown policy '{name}'; expected bfs or ule")),
     }
 }
 
