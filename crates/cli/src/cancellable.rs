@@ -2,32 +2,27 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use refrain_pool::suspend_until_readable;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use refrain_pool::{Cancellation, suspend_until_readable};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::session::Session;
-
-/// Time between two checks of the flag: short enough to feel immediate.
-const CHECK_INTERVAL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
 
 /// A file that is read only when data is available, until the session is cancelled.
 ///
 /// A thread blocked in `read` on a silent pipe cannot be cancelled: the system delivers signals to
 /// any thread, and the standard library repeats an interrupted read. This reader waits in `poll`
-/// instead and checks the flag at intervals. Regular files are always ready.
+/// instead, also for the descriptor that a signal makes readable. Regular files are always ready.
 ///
 /// In a job that can be suspended, others run while it waits, and the engine checks the flag.
 #[derive(Debug)]
 pub struct CancellableReader {
     file: File,
-    cancelled: Arc<AtomicBool>,
+    cancellation: Cancellation,
+    end: Option<Arc<UnixStream>>,
 }
 
 impl CancellableReader {
@@ -35,7 +30,8 @@ impl CancellableReader {
     pub fn new(file: File, session: &Session) -> CancellableReader {
         CancellableReader {
             file,
-            cancelled: session.shared_cancel_flag(),
+            cancellation: session.cancellation().clone(),
+            end: session.end_descriptor(),
         }
     }
 
@@ -45,14 +41,18 @@ impl CancellableReader {
             return Ok(());
         }
         loop {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancellation.is_cancelled() {
                 // Not `Interrupted`, on which callers retry.
                 return Err(io::Error::other("cancelled while waiting for input"));
             }
-            let mut files = [PollFd::new(&self.file, PollFlags::IN)];
-            match poll(&mut files, Some(&CHECK_INTERVAL)) {
-                Ok(0) | Err(Errno::INTR) => {}
+            let mut files: Vec<_> = [PollFd::new(&self.file, PollFlags::IN)]
+                .into_iter()
+                .chain(self.end.iter().map(|end| PollFd::new(end, PollFlags::IN)))
+                .collect();
+            match poll(&mut files, None) {
+                Ok(_) if files[0].revents().is_empty() => {}
                 Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use refrain::Timestamp;
 use refrain::storage::{AtomicFile, FileSource, OutputOptions, Overwrite, Sink, Source};
+use refrain_pool::Cancellation;
 use refrain_storage::{ConfinedDirectory, Durability, create_output, descriptor_output};
 #[cfg(target_os = "linux")]
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -121,9 +122,17 @@ pub fn peek(
 }
 
 /// A source at a path or URL. Fetched data that does not fit into memory is kept in a file in
-/// `temporary`.
-pub fn file_or_url(path: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
-    if urls::is_url(path) { remote::source(path, temporary) } else { source(path) }
+/// `temporary`. Once `cancellation` is cancelled, no request to a server is repeated.
+pub fn file_or_url(
+    path: &Path,
+    temporary: Option<&Path>,
+    cancellation: &Cancellation,
+) -> Result<Arc<dyn Source>> {
+    if urls::is_url(path) {
+        remote::source(path, temporary, cancellation)
+    } else {
+        source(path)
+    }
 }
 
 /// A file that can be read at any offset.

@@ -1,18 +1,16 @@
 //! A program that runs until asked to end: readiness, the background, and the end.
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::report::Report;
-use crate::session::{self, Session};
+use crate::session::Session;
 use crate::standard::TextOutput;
 use crate::text::printable;
 
@@ -74,7 +72,6 @@ fn start_behind() -> io::Result<Exit> {
 ///
 /// # Errors
 /// `Io` if standard output is closed.
-/// `Io` if standard output is closed.
 pub fn announce(line: &str) -> Result<()> {
     let written = TextOutput.write_all(format!("{}\n", printable(line)).as_bytes());
     written.map_err(|error| Failure::Io {
@@ -120,65 +117,19 @@ fn leave_terminal() {
     }
 }
 
-/// Waits for the end of a service.
-pub struct Waiter {
-    signals: UnixStream,
+/// Waits until a signal asks the program to end, or `idle_time` says that it was unused for as long
+/// as `idle_exit`.
+pub fn wait_for_end(
+    session: &Session,
     idle_exit: Option<Duration>,
-}
-
-impl Waiter {
-    /// From now on signals wake [`Waiter::wait`].
-    ///
-    /// # Errors
-    /// `Io` if the system refuses it.
-    pub fn new(idle_exit: Option<Duration>) -> Result<Waiter> {
-        let register = || {
-            let (ours, theirs) = UnixStream::pair()?;
-            for signal in session::signals() {
-                signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
-            }
-            Ok(ours)
-        };
-        let signals = register().map_err(|error| Failure::Io {
-            file: String::new(),
-            action: "wait for signals",
-            error,
-        })?;
-        Ok(Waiter { signals, idle_exit })
-    }
-
-    /// Waits until a signal asks the program to end, or `idle_time` says that it was unused for
-    /// long enough.
-    pub fn wait(&mut self, session: &Session, idle_time: &dyn Fn() -> Duration) {
-        while !session.is_cancelled() {
-            let left = match self.idle_exit {
-                None => None,
-                Some(limit) => match limit.checked_sub(idle_time()) {
-                    Some(Duration::ZERO) | None => return,
-                    left => left,
-                },
-            };
-            let timeout = left.map(|left| Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            });
-            let mut descriptors = [PollFd::new(&self.signals, PollFlags::IN)];
-            if poll(&mut descriptors, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
-                // The bytes only mean that there was a signal.
-                let _ = self.signals.read(&mut [0; 16]);
-            }
-        }
-    }
-}
-
-/// Waits until `is_done`, up to the limit.
-pub fn wait_until(limit: Duration, is_done: &dyn Fn() -> bool) -> bool {
-    let start = Instant::now();
-    while !is_done() {
-        if start.elapsed() >= limit {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    true
+    idle_time: &dyn Fn() -> Duration,
+) {
+    let signal = session.cancellation().event();
+    let Some(limit) = idle_exit else {
+        return signal.wait();
+    };
+    while let Some(left) = limit.checked_sub(idle_time())
+        && !left.is_zero()
+        && !signal.wait_for(left)
+    {}
 }

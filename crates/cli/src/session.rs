@@ -1,16 +1,19 @@
 //! One run of the program: its name, and the signal that asked it to end.
 
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use refrain_pool::{SignalDelivery, start_detached};
+use refrain_pool::{Cancellation, Lock, SignalDelivery, start_detached};
 use refrain_storage::remove_leftovers;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::backend;
+use signal_hook::iterator::exfiltrator::SignalOnly;
+use signal_hook::{flag, low_level};
 
 use crate::exit::Exit;
 use crate::inherited::{is_ignored, remember_children};
@@ -30,8 +33,9 @@ pub fn signals() -> impl Iterator<Item = i32> {
 /// The time for an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The time between checks for a second signal.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Some programs, such as `timeout`, signal the process and then its group. What comes within this
+/// time after the first signal is the same request.
+const SAME_REQUEST: Duration = Duration::from_millis(100);
 
 /// What verbs may need to know about the run.
 #[derive(Debug)]
@@ -40,12 +44,42 @@ pub struct Session {
     pub program: &'static str,
     /// Files that the run writes besides its outputs: profiles and traces.
     pub own_outputs: Vec<PathBuf>,
-    cancelled: Arc<AtomicBool>,
+    cancellation: Cancellation,
+    bell: Arc<Bell>,
     /// The latest signal; 0 for none.
     signal: Arc<AtomicUsize>,
     /// Whether a signal ends the process at once, because there is nothing to clean up yet.
     ends_at_once: Arc<AtomicBool>,
     ending: SignalEnding,
+}
+
+/// Becomes readable when a signal asks the run to end. Made for the first who needs it: descriptors
+/// may be few.
+#[derive(Debug, Default)]
+struct Bell(Lock<Option<Sockets>>);
+
+/// Two connected sockets: the first becomes readable when something is written to the second.
+#[derive(Debug)]
+struct Sockets(Arc<UnixStream>, UnixStream);
+
+impl Bell {
+    /// Who gets the socket has to look afterwards whether there was a signal. `None` if the system
+    /// refuses it.
+    fn socket(&self) -> Option<Arc<UnixStream>> {
+        let mut sockets = self.0.lock();
+        if sockets.is_none() {
+            let (ours, theirs) = UnixStream::pair().ok()?;
+            *sockets = Some(Sockets(Arc::new(ours), theirs));
+        }
+        sockets.as_ref().map(|Sockets(ours, _)| Arc::clone(ours))
+    }
+
+    fn ring(&self) {
+        if let Some(Sockets(_, theirs)) = &*self.0.lock() {
+            // Nobody reads, so it rings forever. Its buffer has room for a byte.
+            let _ = (&*theirs).write(b"!");
+        }
+    }
 }
 
 /// The message and exit code of a run ended by a signal.
@@ -109,7 +143,7 @@ impl Session {
     }
 
     fn prepare(program: &'static str, ending: SignalEnding) -> Session {
-        let cancelled = Arc::new(AtomicBool::new(false));
+        let cancellation = Cancellation::new();
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
         remember_children();
@@ -122,12 +156,13 @@ impl Session {
             let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
             let value = usize::try_from(number).unwrap_or_default();
             let _ = flag::register_usize(number, Arc::clone(&signal), value);
-            let _ = flag::register(number, Arc::clone(&cancelled));
+            let _ = flag::register(number, cancellation.flag());
         }
         Session {
             program,
             own_outputs: Vec::new(),
-            cancelled,
+            cancellation,
+            bell: Arc::default(),
             signal,
             ends_at_once,
             ending,
@@ -137,43 +172,80 @@ impl Session {
     /// From now on the first signal requests an orderly end.
     pub fn require_orderly_end(&self) {
         if self.ends_at_once.swap(false, Ordering::Relaxed) {
-            enforce_end(self.program, self.ending);
+            self.enforce_end();
         }
     }
 
     /// Calls `work` on a separate thread when a signal asks the run to end, or at once if one has.
     pub fn at_signal(&self, work: impl FnOnce() + Send + 'static) {
-        let cancelled = Arc::clone(&self.cancelled);
-        let wait = move |mut signals: Signals| {
-            // Registered before this check, so that no signal is missed in between.
-            if cancelled.load(Ordering::Relaxed) || signals.forever().next().is_some() {
-                work();
-            }
-        };
-        if let Ok(signals) = Signals::new(signals()) {
-            start_detached("at-signal", SignalDelivery::All, move || wait(signals));
-        }
+        let cancellation = self.cancellation.clone();
+        start_detached("at-signal", SignalDelivery::OwnFaults, move || {
+            cancellation.event().wait();
+            work();
+        });
     }
 
-    /// The flag, for owners that outlive this borrow.
-    pub fn shared_cancel_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.cancelled)
+    /// What is cancelled when a signal asks the run to end.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    /// A socket that becomes readable when a signal asks the run to end, for those who wait for
+    /// other descriptors, too. If there was a signal before, only the flag says so. `None` if the
+    /// system refuses it.
+    pub fn end_descriptor(&self) -> Option<Arc<UnixStream>> {
+        self.bell.socket()
     }
 
     /// The flag that the engine checks.
     pub fn cancel_flag(&self) -> &AtomicBool {
-        &self.cancelled
+        self.cancellation.event().flag()
+    }
+
+    /// The flag, for owners that outlive this borrow.
+    pub fn shared_cancel_flag(&self) -> Arc<AtomicBool> {
+        self.cancellation.flag()
     }
 
     /// Whether a signal asked the run to end.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.cancellation.is_cancelled()
     }
 
     /// The exit code if a signal asked the run to end.
     pub fn signal_exit(&self) -> Option<Exit> {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
         self.is_cancelled().then(|| Exit::from_signal(signal))
+    }
+
+    /// Wakes those who wait, once there is a signal. Ends the process if it has not ended within
+    /// [`GRACE`] from then, or at the second signal, and removes unpublished output.
+    ///
+    /// Not by a timer of the pool: what does not end may be the pool.
+    fn enforce_end(&self) {
+        let (program, ending) = (self.program, self.ending);
+        let (cancellation, bell) = (self.cancellation.clone(), Arc::clone(&self.bell));
+        let signal = Arc::clone(&self.signal);
+        let wait = move |mut signals: Signals| {
+            // One may have come before these were registered.
+            while !cancellation.is_cancelled() && !signals.wait(None) {}
+            let first = Instant::now();
+            let signal = i32::try_from(signal.load(Ordering::Relaxed)).unwrap_or_default();
+            cancellation.cancel();
+            bell.ring();
+            while let Some(left) = GRACE.checked_sub(first.elapsed()) {
+                if signals.wait(Some(left)) && first.elapsed() > SAME_REQUEST {
+                    break;
+                }
+            }
+            remove_leftovers();
+            ending.report(program, signal);
+            low_level::exit(ending.code(signal).into());
+        };
+        // If this fails, only the orderly end remains.
+        if let Ok(signals) = Signals::new() {
+            start_detached("signals", SignalDelivery::All, move || wait(signals));
+        }
     }
 
     /// Reports in lrzip's words that a signal ended the run. Returns the exit code.
@@ -185,28 +257,25 @@ impl Session {
     }
 }
 
-/// Ends the process if it has not ended within [`GRACE`] after a signal, or at the second signal,
-/// and removes unpublished output.
-fn enforce_end(program: &'static str, ending: SignalEnding) {
-    let wait = move |mut signals: Signals| {
-        let Some(signal) = signals.forever().next() else {
-            return;
-        };
-        let first = Instant::now();
-        while first.elapsed() < GRACE {
-            thread::sleep(CHECK_INTERVAL);
-            // Some programs, such as `timeout`, signal the process and then its group: that is a
-            // single request.
-            if signals.pending().next().is_some() && first.elapsed() > CHECK_INTERVAL * 2 {
-                break;
-            }
-        }
-        remove_leftovers();
-        ending.report(program, signal);
-        signal_hook::low_level::exit(ending.code(signal).into());
-    };
-    // If this fails, only the orderly end remains.
-    if let Ok(signals) = Signals::new(signals()) {
-        start_detached("signals", SignalDelivery::All, move || wait(signals));
+/// The signals that ask the program to end.
+struct Signals(backend::SignalDelivery<UnixStream, SignalOnly>);
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let signals = backend::SignalDelivery::with_pipe(ours, theirs, SignalOnly, signals())?;
+        Ok(Signals(signals))
+    }
+
+    /// Waits for a signal, for this time at most. Returns whether there was one.
+    fn wait(&mut self, time_max: Option<Duration>) -> bool {
+        let timeout = time_max.map(|time| Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let mut descriptors = [PollFd::new(self.0.get_read(), PollFlags::IN)];
+        // Interrupted by the signal itself, it leaves the signal pending.
+        let _ = poll(&mut descriptors, timeout.as_ref());
+        self.0.pending().next().is_some()
     }
 }

@@ -1,15 +1,17 @@
 //! A flag that asks work to stop early.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+
+use crate::event::Event;
 
 /// Asks work to stop early. Clones share one flag; once set it stays set.
 ///
 /// The code that does the work checks the flag between its steps (a block, a segment) and returns
-/// its own error.
+/// its own error. What waits for a time, waits for [`Cancellation::event`].
 #[derive(Debug, Clone, Default)]
 pub struct Cancellation {
-    flag: Arc<AtomicBool>,
+    event: Arc<Event>,
 }
 
 impl Cancellation {
@@ -18,27 +20,31 @@ impl Cancellation {
         Self::default()
     }
 
-    /// Sets the flag of all clones. Safe to call from a signal handler: it only stores to an
-    /// atomic.
+    /// Sets the flag of all clones, and wakes those who wait for it.
     pub fn cancel(&self) {
-        self.flag.store(true, Ordering::Relaxed);
+        self.event.happen();
     }
 
     /// Whether [`Cancellation::cancel`] has been called.
-    // Relaxed: no other data depends on the flag, and a load that is a few nanoseconds late only
-    // delays the stop.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
+        self.event.has_happened()
     }
 
-    /// The shared flag, for signal handlers that set it themselves.
+    /// Happens when [`Cancellation::cancel`] is called.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The shared flag, for signal handlers that set it themselves; see [`Event::flag`].
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.flag)
+        Arc::clone(self.event.flag())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]

@@ -4,9 +4,9 @@
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
-//! [`Cancellation`], [`Lock`], [`Permits`] and [`OnceValue`], locks over [ranges](range_lock),
-//! coroutines, the buffers [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`]
-//! of a program use.
+//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Permits`] and
+//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
+//! [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
 //! their inputs.
@@ -40,6 +40,7 @@ pub mod coroutine;
 pub mod crew;
 mod crew_events;
 mod error;
+mod event;
 mod executor;
 mod held_locks;
 mod histogram;
@@ -66,6 +67,7 @@ pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
 pub use cancel::Cancellation;
 pub use crew::{Crew, crew};
 pub use error::{Error, JobPanicked};
+pub use event::Event;
 pub use executor::{ExternalThreads, enter_background, in_background, install, install_on};
 pub use lane::Lane;
 pub use lock::Lock;

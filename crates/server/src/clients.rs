@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_pool::Lock;
+use refrain_pool::{Event, Lock};
 use refrain_sync::clock::RealClock;
 
 use crate::share::Share;
@@ -28,6 +28,8 @@ struct State {
     clients_max: usize,
     clock: RealClock,
     connected: Lock<Connected>,
+    /// Happens when the server is stopping and has no clients.
+    all_left: Event,
 }
 
 #[derive(Default)]
@@ -47,6 +49,7 @@ impl Clients {
             clients_max,
             clock: RealClock::new(),
             connected: Lock::default(),
+            all_left: Event::new(),
         }))
     }
 
@@ -101,6 +104,13 @@ impl Clients {
         for socket in connected.sockets.values() {
             socket.shutdown(Shutdown::Read);
         }
+        self.0.tell_if_all_left(&connected);
+    }
+
+    /// After [`Clients::stop`]: waits until there are no clients, for `time_max` at most. Returns
+    /// whether there are none.
+    pub fn wait_until_none(&self, time_max: Duration) -> bool {
+        self.0.all_left.wait_for(time_max)
     }
 
     /// Whether [`Clients::stop`] was called.
@@ -112,6 +122,14 @@ impl Clients {
     pub fn disconnect(&self) {
         for socket in self.0.connected.lock().sockets.values() {
             socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl State {
+    fn tell_if_all_left(&self, connected: &Connected) {
+        if connected.is_stopping && connected.sockets.is_empty() {
+            self.all_left.happen();
         }
     }
 }
@@ -148,6 +166,7 @@ impl Drop for Client {
         let mut connected = state.connected.lock();
         connected.sockets.remove(&self.number);
         connected.idle_since_ns = state.clock.now_ns();
+        state.tell_if_all_left(&connected);
     }
 }
 
@@ -174,6 +193,7 @@ mod tests {
         assert_eq!((clients.count(), clients.count_since_start()), (1, 2));
         clients.stop();
         assert!(connect().0.is_none(), "the server stops");
+        assert!(!clients.wait_until_none(Duration::ZERO));
         let second = second.unwrap();
         let mut buffer = [0; 1];
         assert_eq!((&**second.socket()).read(&mut buffer).unwrap(), 0);
@@ -182,5 +202,6 @@ mod tests {
         drop(second);
         assert_eq!(of_second.read(&mut buffer).unwrap(), 0);
         assert_eq!(clients.count(), 0);
+        assert!(clients.wait_until_none(Duration::from_secs(3600)));
     }
 }

@@ -205,7 +205,7 @@ impl Listener {
                         self.address()
                     ));
                     // Descriptors may become available when a client leaves.
-                    rest();
+                    rest(stop);
                     continue;
                 }
             };
@@ -263,13 +263,13 @@ fn is_of_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Waits a moment.
-fn rest() {
+/// Waits a moment, or until the listener has to stop.
+fn rest(stop: &UnixStream) {
     let a_little = rustix::event::Timespec {
         tv_sec: 0,
         tv_nsec: 100_000_000,
     };
-    let _ = poll(&mut [], Some(&a_little));
+    let _ = poll(&mut [PollFd::new(stop, PollFlags::IN)], Some(&a_little));
 }
 
 /// Removes a socket that no server listens on.

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use refrain::Layout;
 use refrain_pool::pool::Pool;
-use refrain_pool::{SignalDelivery, in_background, start_detached};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use refrain_pool::{Event, SignalDelivery, in_background, start_detached};
 
 use crate::error::{Error, Result};
 use crate::service::Service;
@@ -31,7 +29,7 @@ const ROUND_REST: Duration = Duration::from_secs(24 * 60 * 60);
 /// again a day after it has ended.
 pub struct Scrub {
     progress: Arc<Progress>,
-    _keep: UnixStream,
+    stop: Arc<Event>,
 }
 
 #[derive(Default)]
@@ -52,30 +50,34 @@ impl Scrub {
 
     fn with_rate(service: &Service, bytes_per_second: u64) -> Result<Scrub> {
         service.archive().layout().frame_after(0)?;
-        let failed = |error| Error::system("cannot check the archive in the background", error);
-        let (keep, stop) = UnixStream::pair().map_err(failed)?;
+        let stop = Arc::<Event>::default();
         let progress = Arc::<Progress>::default();
         let mut check = Check {
             service: service.clone(),
             progress: Arc::clone(&progress),
             bytes_per_second,
-            stop,
+            stop: Arc::clone(&stop),
             reported: BTreeSet::new(),
         };
         let run = move || in_background(|| check.run());
         if start_detached("scrub", SignalDelivery::OwnFaults, run) {
-            Ok(Scrub {
-                progress,
-                _keep: keep,
-            })
+            Ok(Scrub { progress, stop })
         } else {
-            Err(failed(std::io::ErrorKind::OutOfMemory.into()))
+            let error = std::io::ErrorKind::OutOfMemory.into();
+            let what = "cannot check the archive in the background";
+            Err(Error::system(what, error))
         }
     }
 
     /// What is checked so far.
     pub fn metrics(&self) -> Arc<dyn MetricSource> {
         Arc::clone(&self.progress) as _
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.stop.happen();
     }
 }
 
@@ -110,8 +112,8 @@ struct Check {
     service: Service,
     progress: Arc<Progress>,
     bytes_per_second: u64,
-    /// Its other end is closed when the check has to stop.
-    stop: UnixStream,
+    /// Happens when the check has to stop.
+    stop: Arc<Event>,
     /// Where damage was reported.
     reported: BTreeSet<u64>,
 }
@@ -165,15 +167,7 @@ impl Check {
 
     /// Waits this long. `None`: the check has to stop.
     fn rest(&self, time: Duration) -> Option<()> {
-        let timeout = Timespec {
-            tv_sec: time.as_secs() as i64,
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        let mut descriptors = [PollFd::new(&self.stop, PollFlags::IN)];
-        match poll(&mut descriptors, Some(&timeout)) {
-            Ok(0) | Err(_) => Some(()),
-            Ok(_) => None,
-        }
+        (!self.stop.wait_for(time)).then_some(())
     }
 }
 

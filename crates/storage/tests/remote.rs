@@ -281,6 +281,38 @@ fn a_deadline_holds() {
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
+/// The server asks for a wait that the deadline allows but no test would survive.
+const LONG_WAIT: &str = "Retry-After: 3000";
+
+fn patient(options: RemoteOptions) -> RemoteOptions {
+    RemoteOptions {
+        deadline: Duration::from_secs(3600),
+        ..options
+    }
+}
+
+#[test]
+fn a_wait_before_a_repetition_can_be_cancelled() {
+    let (server, url) = server_with(&content(1 << 20));
+    let options = patient(options());
+    let source = open_with(&url, &options).unwrap();
+    server.fault_always(Some(Fault::Status(503, LONG_WAIT.into(), String::new())));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read(&source, 300_000, 10));
+        while server.request_count() < 2 {
+            std::thread::yield_now();
+        }
+        options.cancellation.cancel();
+        let failed = reading.join().unwrap();
+        let parts = ["status 503", "; cancelled before the next attempt"];
+        assert_error(failed, io::ErrorKind::Other, &parts);
+    });
+    assert_eq!(
+        (server.request_count(), source.statistics().repetitions),
+        (2, 0)
+    );
+}
+
 #[test]
 fn a_replaced_object_is_an_error_forever() {
     let stale = io::ErrorKind::StaleNetworkFileHandle;

@@ -80,6 +80,17 @@ const RULES: &[Rule] = &[
         instead: "take a refrain_sync::clock::Clock as an argument",
     },
     Rule {
+        name: "only the runtime, and the lab that measures it, let threads sleep for a time",
+        words: &[
+            "thread::sleep",
+            "thread::park_timeout",
+            "recv_timeout",
+            "wait_timeout",
+        ],
+        applies: |name| !USES_THE_SYSTEM.contains(&name) && name != "lab",
+        instead: "use Pool::after, or refrain_pool::Event::wait_for, which can end early",
+    },
+    Rule {
         name: "only the command line reads the environment",
         words: &[
             "env::var",
@@ -157,11 +168,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "crates/cli/src/main.rs",
         "std::sync::mpsc",
         "the first thread waits for the one that has a larger stack, before there is a pool",
-    ),
-    (
-        "crates/cli/src/report/progress_line.rs",
-        "std::sync::mpsc",
-        "the thread that follows the clock waits until time passes or the work ends",
     ),
 ];
 
@@ -298,9 +304,7 @@ fn without_unit_tests(code: &str) -> String {
     let mut lines = code.lines().peekable();
     while let Some(line) = lines.next() {
         let opens_tests = (line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test,"))
-            && lines
-                .peek()
-                .is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'));
+            && lines.peek().is_some_and(|next| is_module_start(next));
         if opens_tests {
             break;
         }
@@ -308,6 +312,11 @@ fn without_unit_tests(code: &str) -> String {
         remaining.push('\n');
     }
     remaining
+}
+
+fn is_module_start(line: &str) -> bool {
+    let line = line.strip_prefix("pub(super) ").unwrap_or(line);
+    line.starts_with("mod ") && line.ends_with('{')
 }
 
 fn without_comments_and_literals(source: &str) -> String {

@@ -16,14 +16,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::storage::{Location, RemoteOptions, RemoteSource, Source};
+use refrain_pool::Cancellation;
 
 use self::store::Surroundings;
 use crate::failure::{Failure, Result};
 use crate::paths::label;
 use crate::urls;
 
-/// The source at a URL. Data that does not fit into memory is kept in a file in `temporary`.
-pub fn source(url: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
+/// The source at a URL. Data that does not fit into memory is kept in a file in `temporary`. Once
+/// `cancellation` is cancelled, no request is repeated.
+pub fn source(
+    url: &Path,
+    temporary: Option<&Path>,
+    cancellation: &Cancellation,
+) -> Result<Arc<dyn Source>> {
     let surroundings = Surroundings::from_process();
     let refuse = |error: std::io::Error| Failure::usage(label(url), error.to_string());
     let location = match urls::bucket_and_key(url) {
@@ -36,6 +42,7 @@ pub fn source(url: &Path, temporary: Option<&Path>) -> Result<Arc<dyn Source>> {
     let options = RemoteOptions {
         certificates: certificates::load(&surroundings)?,
         temporary: temporary.map(Path::to_path_buf),
+        cancellation: cancellation.clone(),
         ..RemoteOptions::default()
     };
     let source = RemoteSource::open(location.map_err(refuse)?, &options);

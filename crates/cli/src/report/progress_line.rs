@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use refrain::Progress;
-use refrain_pool::{SignalDelivery, start_detached};
+use refrain_policy::{Class, Entity, Latency};
+use refrain_pool::pool::{Flow, Pool};
 
 use super::line_text::{Pace, line_text};
 use super::position::{Position, Total};
@@ -29,15 +29,16 @@ const COLUMNS_DEFAULT: usize = 80;
 
 /// The progress line of one item of work. Draws nothing unless standard error is a terminal.
 ///
-/// It is drawn by whichever thread reports progress, and by one thread that follows the clock. Both
-/// hold the lock of standard error while they draw, as does whoever removes the line.
+/// It is drawn by whichever thread reports progress, and by a timer of the pool. Both hold the lock
+/// of standard error while they draw, as does whoever removes the line.
 #[derive(Debug)]
 pub struct ProgressLine {
     label: String,
     started: Instant,
     is_enabled: bool,
-    /// Whether the clock draws it: from the beginning of the work to its end.
-    is_live: AtomicBool,
+    /// Odd while a timer draws it, from the beginning of the work to its end: how often the line
+    /// was begun or ended.
+    life: AtomicU64,
     is_drawn: AtomicBool,
     last_drawn_milliseconds: AtomicU64,
     latest: Latest,
@@ -131,7 +132,7 @@ impl ProgressLine {
             label: printable(label),
             started: Instant::now(),
             is_enabled: is_enabled && takes_escapes(&io::stderr()),
-            is_live: AtomicBool::new(false),
+            life: AtomicU64::new(0),
             is_drawn: AtomicBool::new(false),
             last_drawn_milliseconds: AtomicU64::new(0),
             latest: Latest::default(),
@@ -168,10 +169,17 @@ impl ProgressLine {
         let _ = self.estimate.set(estimate.clone());
     }
 
-    /// Also lets the clock draw the line, until it is erased.
+    /// Also draws the line as time passes, until it is erased.
     pub fn follow_clock(self: &Arc<Self>) {
-        if self.is_enabled && !self.is_live.swap(true, Ordering::Relaxed) {
-            Clock::follow(self);
+        let life = self.life.load(Ordering::Relaxed) + 1;
+        if !self.is_enabled || is_live(life - 1) {
+            return;
+        }
+        self.life.store(life, Ordering::Relaxed);
+        // Without a pool, the line is drawn only when something was done.
+        if let Ok(pool) = Pool::of_process() {
+            let flow = pool.flow(Entity::new(Class::Normal).with_latency(Latency::Sensitive));
+            draw_later(Arc::downgrade(self), life, pool, flow);
         }
     }
 
@@ -206,7 +214,7 @@ impl ProgressLine {
     fn write(&self, elapsed: Duration, is_by_clock: bool) {
         let mut stderr = io::stderr().lock();
         // It may have been erased while waiting for the lock.
-        if is_by_clock && !self.is_live.load(Ordering::Relaxed) {
+        if is_by_clock && !is_live(self.life.load(Ordering::Relaxed)) {
             return;
         }
         self.is_drawn.store(true, Ordering::Relaxed);
@@ -226,11 +234,12 @@ impl ProgressLine {
         bytes.filter(|bytes| *bytes > 0)
     }
 
-    /// Removes the line from the terminal. The clock no longer draws it.
+    /// Removes the line from the terminal. As time passes it is no longer drawn.
     pub fn erase(&self) {
         if self.is_enabled {
             let mut stderr = io::stderr().lock();
-            self.is_live.store(false, Ordering::Relaxed);
+            let life = self.life.load(Ordering::Relaxed);
+            self.life.store(life + life % 2, Ordering::Relaxed);
             self.remove(&mut stderr);
         }
     }
@@ -249,38 +258,22 @@ impl ProgressLine {
     }
 }
 
-/// The thread that draws lines as time passes: one per process, started with the first line.
-struct Clock;
+fn is_live(life: u64) -> bool {
+    !life.is_multiple_of(2)
+}
 
-impl Clock {
-    /// Makes `line` the one that is drawn.
-    fn follow(line: &Arc<ProgressLine>) {
-        static LINES: OnceLock<Sender<Weak<ProgressLine>>> = OnceLock::new();
-        let lines = LINES.get_or_init(|| {
-            let (sender, receiver) = channel::<Weak<ProgressLine>>();
-            // Without the thread, the line is drawn only when something was done.
-            start_detached("progress", SignalDelivery::OwnFaults, move || {
-                let mut latest = Weak::new();
-                loop {
-                    match receiver.recv_timeout(TICK) {
-                        Ok(line) => latest = line,
-                        Err(RecvTimeoutError::Timeout) => Clock::tick(&latest),
-                        Err(RecvTimeoutError::Disconnected) => return,
-                    }
-                }
-            });
-            sender
-        });
-        let _ = lines.send(Arc::downgrade(line));
-    }
-
-    fn tick(line: &Weak<ProgressLine>) {
-        if let Some(line) = line.upgrade()
-            && line.is_live.load(Ordering::Relaxed)
+/// Lets a timer of the pool draw the line, again and again while it is live: since it was live for
+/// the time with this number.
+fn draw_later(line: Weak<ProgressLine>, life: u64, pool: &'static Pool, flow: Flow) {
+    let again = flow.clone();
+    pool.after(TICK, &flow, move || {
+        if let Some(drawn) = line.upgrade()
+            && drawn.life.load(Ordering::Relaxed) == life
         {
-            line.draw_if_older(STANDSTILL);
+            drawn.draw_if_older(STANDSTILL);
+            draw_later(line, life, pool, again);
         }
-    }
+    });
 }
 
 /// The width of the terminal on standard error.

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use refrain::{Archive, ReadControl};
-use refrain_pool::{SignalDelivery, start_detached};
+use refrain_pool::{Lock, SignalDelivery, start_detached};
 use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::trace::{Recorder, Trace, replay};
 use refrain_server::{Address, BlockSource, Clients, FileOfArchive, Listener, Service};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
 
 use super::input::open_for_service;
@@ -32,9 +33,6 @@ use crate::text::shell_word;
 
 /// The clients of the socket: QEMU, and the program that creates the overlay.
 const CLIENTS_MAX: usize = 8;
-
-/// The time between checks on the guest.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The suffix that turns an image's name into its trace's.
 const TRACE_SUFFIX: &[u8] = b".trace";
@@ -387,19 +385,21 @@ fn spawn(command: &[OsString]) -> Result<Child> {
 
 /// Waits for the guest. A signal that ends this program ends the guest.
 fn wait(mut guest: Child, session: &Session) -> io::Result<ExitStatus> {
-    let mut is_told = false;
-    loop {
-        if let Some(status) = guest.try_wait()? {
-            return Ok(status);
+    let process = Pid::from_child(&guest);
+    let has_ended = Arc::new(Lock::new(false));
+    let ends = Arc::clone(&has_ended);
+    session.at_signal(move || {
+        let has_ended = ends.lock();
+        if !*has_ended {
+            // It may be ending already.
+            let _ = kill_process(process, Signal::TERM);
         }
-        if session.is_cancelled() && !is_told {
-            is_told = true;
-            let process = rustix::process::Pid::from_child(&guest);
-            // It may have ended already.
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-        }
-        std::thread::sleep(CHECK_INTERVAL);
-    }
+    });
+    // Its number remains in use until it is collected, so nothing else is killed.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(Errno::INTR) = waitid(WaitId::Pid(process), options) {}
+    *has_ended.lock() = true;
+    guest.wait()
 }
 
 /// Whether a command succeeded.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
+use refrain_pool::Cancellation;
 
 use super::recognize::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
@@ -17,11 +18,12 @@ use crate::session::Session;
 use crate::units::bytes_text;
 
 /// The bytes of an input, opened once: what a URL leads to must not change between two steps.
-fn source_of(input: &SeekableInput) -> Result<Arc<dyn Source>> {
+fn source_of(input: &SeekableInput, cancellation: &Cancellation) -> Result<Arc<dyn Source>> {
     if let Some(source) = input.opened.get() {
         return Ok(Arc::clone(source));
     }
-    let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
+    let temporary = input.temporary.as_deref();
+    let source = files::file_or_url(&input.open_path, temporary, cancellation)?;
     if input.password_option.is_some() {
         check_encrypted(&input.label, input.password_option, &first_bytes(&*source)?)?;
     }
@@ -36,7 +38,8 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(Input, V
         check_encrypted(&input.label, input.password_option, &first)?;
         return Ok((Input::Stream(stream), first));
     }
-    let source = files::file_or_url(&input.open_path, input.temporary.as_deref())?;
+    let temporary = input.temporary.as_deref();
+    let source = files::file_or_url(&input.open_path, temporary, session.cancellation())?;
     let first = first_bytes(&*source)?;
     check_encrypted(&input.label, input.password_option, &first)?;
     Ok((Input::Source(source), first))
@@ -67,7 +70,7 @@ pub fn open_archive(
     session: &Session,
 ) -> Result<Archive> {
     let how = if opening.scan { Opening::Scan } else { Opening::Index };
-    open_until(input, how, options, meter, session.shared_cancel_flag())
+    open_until(input, how, options, meter, session.cancellation())
 }
 
 /// Opens an archive to read parts of it, even if its index is damaged.
@@ -79,7 +82,7 @@ pub fn open_to_read(
     session: &Session,
 ) -> Result<Archive> {
     let how = if opening.scan { Opening::Scan } else { Opening::Any };
-    open_until(input, how, options, meter, session.shared_cancel_flag())
+    open_until(input, how, options, meter, session.cancellation())
 }
 
 /// Opens an archive that is read until all clients have their replies, even after a signal, and
@@ -92,7 +95,7 @@ pub fn open_for_service(
     report: &Report,
 ) -> Result<Archive> {
     let how = if opening.scan { Opening::Scan } else { Opening::Checked };
-    let archive = open_until(input, how, options, meter, Arc::default())?;
+    let archive = open_until(input, how, options, meter, &Cancellation::new())?;
     for line in place_lines(&input.label, &archive.damaged_places()) {
         report.remark(&line);
     }
@@ -141,15 +144,15 @@ fn with_remedy(mut error: refrain::Error, is_by_index: bool) -> refrain::Error {
     error
 }
 
-/// Opens an archive whose reads fail once the flag is set.
+/// Opens an archive whose reads fail once `cancellation` is cancelled.
 fn open_until(
     input: &SeekableInput,
     how: Opening,
     options: &ReadOptions,
     meter: &Meter,
-    cancelled: Arc<AtomicBool>,
+    cancellation: &Cancellation,
 ) -> Result<Archive> {
-    let source = source_of(input)?;
+    let source = source_of(input, cancellation)?;
     let first = first_bytes(&*source)?;
     let dialect = match how {
         Opening::Scan => scannable(&input.label, &first)?,
@@ -166,7 +169,7 @@ fn open_until(
         line: meter.line(),
         bytes_total,
         bytes_done: AtomicU64::new(0),
-        cancelled,
+        cancellation: cancellation.clone(),
     });
     let archive = how
         .open(watched, options)
@@ -204,7 +207,7 @@ struct WatchedSource {
     line: Arc<ProgressLine>,
     bytes_total: Option<u64>,
     bytes_done: AtomicU64,
-    cancelled: Arc<AtomicBool>,
+    cancellation: Cancellation,
 }
 
 impl Source for WatchedSource {
@@ -213,7 +216,7 @@ impl Source for WatchedSource {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancelled.load(Ordering::Relaxed) {
+        if self.cancellation.is_cancelled() {
             return Err(io::Error::other("cancelled"));
         }
         let count = self.inner.read_at(offset, buffer)?;

@@ -23,7 +23,7 @@ use crate::text::quoted;
 /// Runs the verb.
 pub fn run(args: &ListArgs, session: &Session) -> Exit {
     let mut report = Report::new("list", &args.report, session, DataTo::Lines);
-    match plan(args) {
+    match plan(args, session) {
         Err(failure) => report.add(Err(failure)),
         Ok((plan, selection)) => report.each(plan.archives, |archive, report| {
             list(&archive?, args, &plan.options, &selection, report)
@@ -32,10 +32,15 @@ pub fn run(args: &ListArgs, session: &Session) -> Exit {
     report.finish()
 }
 
-fn plan(args: &ListArgs) -> Result<(InspectPlan, ListSelection)> {
+fn plan(args: &ListArgs, session: &Session) -> Result<(InspectPlan, ListSelection)> {
     check_list(args)?;
     let options = args.password.with(args.resources.read_options());
-    let Operands { archives, paths } = operands::resolve(&args.operands, &args.patterns, &options)?;
+    let Operands { archives, paths } = operands::resolve(
+        &args.operands,
+        &args.patterns,
+        &options,
+        session.cancellation(),
+    )?;
     let selection = ListSelection::load(&args.selection, paths)?;
     Ok((
         InspectPlan::new(options, &archives, &args.password),

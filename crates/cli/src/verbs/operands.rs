@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use refrain::{Archive, Dialect, ReadOptions};
+use refrain_pool::Cancellation;
 
 use super::entries;
 use super::recognize::PREFIX_BYTES;
@@ -45,12 +46,13 @@ pub fn resolve(
     operands: &[PathBuf],
     after_dashes: &[PathBuf],
     options: &ReadOptions,
+    cancellation: &Cancellation,
 ) -> Result<Operands> {
     if operands.is_empty() && !after_dashes.is_empty() {
-        return resolve(after_dashes, &[], options);
+        return resolve(after_dashes, &[], options, cancellation);
     }
     match (operands, after_dashes) {
-        (_, []) => sort_out(operands, options),
+        (_, []) => sort_out(operands, options, cancellation),
         ([archive], paths) => Ok(Operands {
             archives: vec![archive.clone()],
             paths: paths.iter().map(|path| bytes(path)).collect(),
@@ -62,13 +64,18 @@ pub fn resolve(
     }
 }
 
-fn sort_out(operands: &[PathBuf], options: &ReadOptions) -> Result<Operands> {
+fn sort_out(
+    operands: &[PathBuf],
+    options: &ReadOptions,
+    cancellation: &Cancellation,
+) -> Result<Operands> {
     let Some((first, others)) = operands.split_first() else {
         return Ok(Operands::default());
     };
     let first_archive = FirstArchive {
         path: first,
         options,
+        cancellation,
         opened: OnceCell::new(),
     };
     let mut archives = vec![first.clone()];
@@ -131,6 +138,7 @@ fn begins_like_an_archive(path: &Path) -> bool {
 struct FirstArchive<'a> {
     path: &'a Path,
     options: &'a ReadOptions,
+    cancellation: &'a Cancellation,
     opened: OnceCell<Option<Archive>>,
 }
 
@@ -146,7 +154,8 @@ impl FirstArchive<'_> {
 
     /// Opens a native archive; lrzip archives have no directories.
     fn open(&self) -> Option<Archive> {
-        let source = files::file_or_url(self.path, self.options.temporary.as_deref()).ok()?;
+        let temporary = self.options.temporary.as_deref();
+        let source = files::file_or_url(self.path, temporary, self.cancellation).ok()?;
         match Dialect::from_source(&*source) {
             Ok(Dialect::Native) => Archive::open(source, self.options).ok(),
             _ => None,

@@ -24,7 +24,7 @@ use crate::names;
 use crate::paths;
 use crate::plan::{ServePlan, check_serve};
 use crate::report::{DataTo, Outcome, Report};
-use crate::service::{self, Waiter, wait_until};
+use crate::service;
 use crate::session::Session;
 use crate::text::printable;
 
@@ -64,18 +64,17 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
         messages::tell(program, text)
     });
     let scrub = start_scrub(args.scrub, &service)?;
-    let mut waiter = Waiter::new(args.service.idle_exit)?;
     let clients = Clients::new(args.clients.max(1));
     let memory_bytes = plan.options.memory_bytes;
     let addresses = listeners.addresses();
     let signals = listeners.start(args, &service, memory_bytes, &clients, scrub.as_ref())?;
     meter.erase();
     service::announce(&format!("{label}: ready at {}", addresses.join(", ")))?;
-    waiter.wait(session, &|| clients.idle_time());
+    service::wait_for_end(session, args.service.idle_exit, &|| clients.idle_time());
     service::notify("STOPPING=1");
     drop(signals);
     clients.stop();
-    let is_clean = wait_until(GRACE, &|| clients.count() == 0);
+    let is_clean = clients.wait_until_none(GRACE);
     clients.disconnect();
     let json = json!({
         "file": label,

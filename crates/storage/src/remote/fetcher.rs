@@ -6,10 +6,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use refrain_pool::Lock;
+use refrain_pool::{Cancellation, Event, Lock};
 use refrain_sync::clock::{Clock, RealClock};
 
 use super::identity::Identity;
+use super::options::RemoteOptions;
 use super::origin::OriginServer;
 use super::request_failure::{Remedy, RequestFailure};
 use super::retry::{RetryBudget, delay_before, spread};
@@ -30,6 +31,9 @@ pub(super) struct Fetcher {
     origin: OriginServer,
     deadline: Duration,
     attempts_max: u32,
+    cancellation: Cancellation,
+    /// Happens when nobody reads the object any more.
+    abandoned: Event,
     clock: RealClock,
     budget: Lock<RetryBudget>,
     identity: OnceLock<Identity>,
@@ -57,11 +61,13 @@ struct Attempts {
 }
 
 impl Fetcher {
-    pub(super) fn new(origin: OriginServer, deadline: Duration, attempts_max: u32) -> Fetcher {
+    pub(super) fn new(origin: OriginServer, options: &RemoteOptions) -> Fetcher {
         Fetcher {
             origin,
-            deadline,
-            attempts_max: attempts_max.max(1),
+            deadline: options.deadline,
+            attempts_max: options.attempts_max.max(1),
+            cancellation: options.cancellation.clone(),
+            abandoned: Event::new(),
             clock: RealClock::new(),
             budget: Lock::new(RetryBudget::new()),
             identity: OnceLock::new(),
@@ -75,6 +81,11 @@ impl Fetcher {
 
     pub(super) fn name(&self) -> &str {
         self.origin.name()
+    }
+
+    /// From now on no request is repeated.
+    pub(super) fn abandon(&self) {
+        self.abandoned.happen();
     }
 
     /// The length of the object, known after the first response.
@@ -157,7 +168,7 @@ impl Fetcher {
     /// Waits until it is time to repeat a request.
     ///
     /// # Errors
-    /// The failure, if the request is not repeated.
+    /// The failure, if the request is not repeated; also when the wait was cancelled.
     fn prepare_repetition(
         &self,
         attempts: &Attempts,
@@ -178,8 +189,12 @@ impl Fetcher {
         if attempts.fruitless >= self.attempts_max || !has_time || !self.budget.lock().spend() {
             return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
         }
+        let ends = [self.cancellation.event(), &self.abandoned];
+        if Event::wait_for_any(&ends, delay) {
+            let text = format!("{text}; cancelled before the next attempt");
+            return Err(attempts.failure(self, io::ErrorKind::Other, &text));
+        }
         self.repetitions.fetch_add(1, Relaxed);
-        std::thread::sleep(delay);
         Ok(())
     }
 

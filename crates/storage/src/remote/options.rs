@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use refrain_pool::Cancellation;
+
 /// Options for reading a remote object.
 #[derive(Debug, Clone)]
 pub struct RemoteOptions {
@@ -25,6 +27,8 @@ pub struct RemoteOptions {
     pub requests_max: usize,
     /// Certificates (PEM) of the authorities to trust. If empty, `https` is refused.
     pub certificates: Vec<u8>,
+    /// Once it is cancelled, no request is repeated, and the reads that wait to do so fail.
+    pub cancellation: Cancellation,
 }
 
 impl Default for RemoteOptions {
@@ -38,6 +42,7 @@ impl Default for RemoteOptions {
             temporary: None,
             requests_max: 8,
             certificates: Vec::new(),
+            cancellation: Cancellation::new(),
         }
     }
 }

@@ -44,7 +44,16 @@ const WINDOW_BYTES_MAX: u64 = 16 << 20;
 /// also those that follow, on separate threads. Clones share everything.
 #[derive(Clone)]
 pub struct RemoteSource {
-    shared: Arc<Shared>,
+    handle: Arc<Handle>,
+}
+
+/// What all clones of a source share. The threads that fetch for them do not hold it.
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.fetcher.abandon();
+    }
 }
 
 struct Shared {
@@ -88,7 +97,7 @@ impl RemoteSource {
                 text: error.to_string(),
             })
         })?;
-        let fetcher = Fetcher::new(origin, options.deadline, options.attempts_max);
+        let fetcher = Fetcher::new(origin, options);
         let first = fetcher.fetch(0..HEAD_BYTES).map_err(refused)?;
         let length_bytes = fetcher.length_bytes().unwrap_or_default();
         let mut runs = Runs::new(
@@ -96,30 +105,31 @@ impl RemoteSource {
             options.cache_bytes.max(TAIL_PAGES * PAGE_BYTES),
         );
         runs.add_fetched(0, first);
-        Ok(RemoteSource {
-            shared: Arc::new(Shared {
-                fetcher,
-                length_bytes,
-                window_bytes_max: WINDOW_BYTES_MAX.min(options.cache_bytes / 2),
-                requests_max: options.requests_max.max(1),
-                state: Lock::new(State {
-                    runs,
-                    streams: Streams::default(),
-                }),
-                spill: Spill::new(options.temporary.clone(), length_bytes),
-                helpers: AtomicUsize::new(0),
+        let shared = Shared {
+            fetcher,
+            length_bytes,
+            window_bytes_max: WINDOW_BYTES_MAX.min(options.cache_bytes / 2),
+            requests_max: options.requests_max.max(1),
+            state: Lock::new(State {
+                runs,
+                streams: Streams::default(),
             }),
+            spill: Spill::new(options.temporary.clone(), length_bytes),
+            helpers: AtomicUsize::new(0),
+        };
+        Ok(RemoteSource {
+            handle: Arc::new(Handle(Arc::new(shared))),
         })
     }
 
     /// The name of the object in messages.
     pub fn name(&self) -> &str {
-        self.shared.fetcher.name()
+        self.handle.0.fetcher.name()
     }
 
     /// What the server was asked for so far.
     pub fn statistics(&self) -> RemoteStatistics {
-        self.shared.fetcher.statistics()
+        self.handle.0.fetcher.statistics()
     }
 }
 
@@ -131,11 +141,11 @@ impl fmt::Debug for RemoteSource {
 
 impl Source for RemoteSource {
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.shared.length_bytes)
+        Ok(self.handle.0.length_bytes)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let shared = &self.shared;
+        let shared = &self.handle.0;
         let left = shared.length_bytes.saturating_sub(offset);
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let mut done = 0;
@@ -332,4 +342,40 @@ fn pieces(range: Range<u64>, piece_bytes: u64) -> impl Iterator<Item = Range<u64
     range
         .step_by(step)
         .map(move |start| start..end.min(start.saturating_add(piece_bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use refrain_testkit::http_server::{Fault, HttpServer, Object};
+
+    use super::*;
+
+    #[test]
+    fn no_thread_waits_for_a_source_that_is_dropped() {
+        let server = HttpServer::start().unwrap();
+        server.put("/x", Object::new(vec![1; 10 << 16], "\"a\""));
+        let options = RemoteOptions {
+            deadline: Duration::from_secs(3600),
+            ..RemoteOptions::default()
+        };
+        let location = Location::http(&server.url("/x")).unwrap();
+        let source = RemoteSource::open(location, &options).unwrap();
+        let wait = Fault::Status(503, "Retry-After: 3000".into(), String::new());
+        server.fault_always(Some(wait));
+        let shared = Arc::downgrade(&source.handle.0);
+        let range = 4 * PAGE_BYTES..5 * PAGE_BYTES;
+        let mut state = source.handle.0.state.lock();
+        let run = state.runs.add(range, RequestOrigin::Ahead);
+        drop(state);
+        source.handle.0.start_helper(&run);
+        while server.request_count() < 2 {
+            std::thread::yield_now();
+        }
+        drop(source);
+        while shared.strong_count() > 0 {
+            std::thread::yield_now();
+        }
+    }
 }

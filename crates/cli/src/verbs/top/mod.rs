@@ -9,8 +9,6 @@ mod client;
 mod table;
 
 use std::io;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use client::Client;
 
@@ -22,9 +20,6 @@ use crate::report::{clear_screen, print};
 use crate::session::Session;
 use crate::standard;
 use crate::text::json_text;
-
-/// How often a waiting run checks for a signal.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn run(args: &TopArgs, session: &Session) -> Exit {
@@ -67,12 +62,8 @@ fn top(args: &TopArgs, session: &Session) -> Result<()> {
         if args.once {
             return if args.reset { client.reset() } else { Ok(()) };
         }
-        let shown = Instant::now();
-        while shown.elapsed() < args.interval {
-            if session.is_cancelled() {
-                return Ok(());
-            }
-            thread::sleep(CHECK_INTERVAL.min(args.interval));
+        if session.cancellation().event().wait_for(args.interval) {
+            return Ok(());
         }
     }
 }
