@@ -1,5 +1,5 @@
-//! What an idle worker does for others, as a worker between two jobs does: it fires timers that are
-//! late.
+//! What an idle worker does for others, as a busy one does at checkpoints and between two jobs: it
+//! fires timers that are late.
 //!
 //! One does it for all, the *watcher*: the idle worker with the highest number, which is the last
 //! to be woken for work. When it falls asleep it decides when to look and publishes that time. Who

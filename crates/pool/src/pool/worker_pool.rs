@@ -181,8 +181,8 @@ impl Pool {
     ///
     /// The calling worker fires it: at its next checkpoint or between two jobs, or from its sleep.
     /// For other threads an idle worker does, or else the first. If a worker computes without
-    /// checkpoints, its timers are late by as much, unless another worker is idle. The flow then
-    /// runs by the policy; if it is more urgent, on top of a job that passes a checkpoint.
+    /// checkpoints, its timers are late by as much, unless another is idle or passes some. The flow
+    /// then runs by the policy; if it is more urgent, on top of a job that passes a checkpoint.
     pub fn after(
         &self,
         delay: Duration,

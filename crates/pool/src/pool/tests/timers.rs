@@ -78,6 +78,31 @@ fn an_idle_worker_fires_the_late_timer_of_a_busy_one() {
     }
 }
 
+/// One worker has a timer and passes no checkpoint, the other passes some and never ends its job.
+#[test]
+fn a_busy_worker_fires_the_late_timer_of_another_at_a_checkpoint() {
+    let pool = Arc::new(pool(2));
+    let (flow, inner) = (urgent(&pool), Arc::clone(&pool));
+    let [has_begun, has_fired] = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
+    let (begins, fired) = (Arc::clone(&has_begun), Arc::clone(&has_fired));
+    let passing = normal(&pool).spawn(move || {
+        begins.store(1, SeqCst);
+        eventually(|| {
+            checkpoint();
+            fired.load(SeqCst) == 1
+        });
+    });
+    let silent = normal(&pool).spawn(move || {
+        eventually(|| has_begun.load(SeqCst) == 1);
+        let fires = Arc::clone(&has_fired);
+        inner.after(Duration::from_millis(1), &flow, move || {
+            fires.store(1, SeqCst);
+        });
+        eventually(|| has_fired.load(SeqCst) == 1);
+    });
+    assert_eq!((passing.wait(), silent.wait()), (Ok(()), Ok(())));
+}
+
 #[test]
 fn a_timer_of_a_worker_without_a_thread_starts_it() {
     let pool = pool(3);

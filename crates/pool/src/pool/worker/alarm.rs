@@ -23,7 +23,8 @@ impl WorkerContext {
     /// Whether time has come to look: one reading of the clock, and a comparison.
     #[inline]
     pub(super) fn is_alarm_due(&self) -> bool {
-        self.read_clock() >= self.own_timer_ns().min(self.look_ns.get())
+        let others_ns = self.look_ns.get().min(self.others_ns.get());
+        self.read_clock() >= self.own_timer_ns().min(others_ns)
     }
 
     /// Fires the timers of this worker that are due. While the caller holds a lock it may hold
@@ -39,15 +40,15 @@ impl WorkerContext {
         }
     }
 
-    /// Fires timers of others that are late: between two jobs and while idle, not more often than
-    /// one can become late.
+    /// Fires timers of others that are late: at checkpoints, between two jobs and while idle, not
+    /// more often than one can become late.
     #[inline]
     pub(super) fn fire_late_timers(&self, now_ns: u64) {
         if now_ns < self.others_ns.get() {
             return;
         }
         self.others_ns.set(now_ns.saturating_add(LATE_NS));
-        if self.domain.fire_late_timers(self.cpu, now_ns) {
+        if locks_held() == 0 && self.domain.fire_late_timers(self.cpu, now_ns) {
             self.status.requests.set(PREEMPT);
         }
     }

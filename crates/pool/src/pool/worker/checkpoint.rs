@@ -50,6 +50,7 @@ impl WorkerContext {
         if self.status.requests.bits() & INHERITED != 0 && locks_held() == 0 {
             self.end_inheritance();
         }
+        self.fire_late_timers(now_ns);
         // A job that holds a lock continues: a job on top of it could need the same lock, and would
         // wait forever.
         if locks_held() > 0 {
