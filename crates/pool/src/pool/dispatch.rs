@@ -9,10 +9,9 @@ use refrain_policy::{Key, Placement, Policy, Rank};
 use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 
-use super::state::context::WorkerContext;
+use super::state::context::{Frame, WorkerContext};
 use super::state::domain::{Domain, Flow};
 use super::state::requests::PREEMPT;
-use super::state::turn_limit::TurnLimit;
 use super::state::view::View;
 
 impl Domain {
@@ -27,22 +26,21 @@ impl Domain {
         waiting.any(|key| self.policy.rank(key, &view) < limit)
     }
 
-    /// Takes the next flow for a worker. If `before` is the key of a running flow, only one that
-    /// precedes it. `counted` is the limit of which the worker already has a turn.
+    /// Takes the next flow for a worker. If it runs one, only a flow that may run on top of it.
     pub(crate) fn take(
         &self,
         cpu: CpuId,
-        before: Option<Key>,
-        counted: Option<&TurnLimit>,
+        running: Option<&Frame>,
         view: &View<'_>,
     ) -> Option<Flow> {
         let mut tried = CpuMask::EMPTY;
         let rank = |key| self.policy.rank(key, view);
-        let limit = before.map_or(Rank::LAST, rank);
+        let limit = running.map_or(Rank::LAST, |frame| rank(frame.key));
+        let running = running.and_then(|frame| frame.flow.as_ref());
         while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
             let found = queue.take(rank, limit, |flow| {
-                flow.is_allowed(&self.policy, view, cpu) && flow.try_begin_turn(counted)
+                flow.is_allowed(&self.policy, view, cpu) && flow.try_begin_turn(running)
             });
             if found.is_some() {
                 self.trace_length();
@@ -158,10 +156,11 @@ impl Domain {
 }
 
 impl WorkerContext {
-    pub(crate) fn take(&self, before: Option<Key>) -> Option<Flow> {
+    /// Takes the next flow, which precedes the running one if there is one.
+    pub(crate) fn take_next(&self) -> Option<Flow> {
         let view = self.domain.view_at(self.last_ns());
-        let running = self.flow();
-        let counted = running.as_ref().and_then(|flow| flow.shared.group.limit());
-        self.domain.take(self.cpu, before, counted, &view)
+        let frame = self.frame.borrow();
+        let running = frame.flow.is_some().then_some(&*frame);
+        self.domain.take(self.cpu, running, &view)
     }
 }

@@ -41,8 +41,8 @@ pub(crate) struct WorkerContext {
     pub(crate) owner_id: LockOwnerId,
     pub(crate) frame: RefCell<Frame>,
     pub(crate) depth: Cell<u32>,
-    /// When the slice of the running flow ends, or when to look again whether others wait.
-    pub(crate) look_ns: Cell<u64>,
+    /// When the slice of the running flow ends.
+    pub(crate) slice_end_ns: Cell<u64>,
     /// When to look next for late timers of others.
     pub(crate) others_ns: Cell<u64>,
     /// Whether it has been idle since it ran a flow.
@@ -69,7 +69,7 @@ impl WorkerContext {
             cpu,
             frame: RefCell::default(),
             depth: Cell::new(0),
-            look_ns: Cell::new(u64::MAX),
+            slice_end_ns: Cell::new(u64::MAX),
             others_ns: Cell::new(0),
             was_idle: Cell::new(false),
             watches: Cell::new(false),

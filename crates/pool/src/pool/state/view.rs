@@ -1,5 +1,7 @@
 //! The pool as the policy sees it: everything is read from atomics, without a lock.
 
+use std::sync::Arc;
+
 use refrain_policy::topology::{CpuId, CpuMask, StripeId, Topology};
 use refrain_policy::{Key, Ledger, Policy};
 
@@ -27,13 +29,17 @@ impl Flow {
         policy.may_take(&self.shared.state.lock().entity, cpu, view)
     }
 
-    /// Counts a turn of a parallel flow, unless it runs on top of a turn of `counted`. Returns
-    /// false if the limit of its group is reached.
-    pub(crate) fn try_begin_turn(&self, counted: Option<&TurnLimit>) -> bool {
-        let limit = self.shared.group.limit();
-        limit.is_none_or(|limit| {
-            counted.is_some_and(|counted| std::ptr::eq(limit, counted)) || limit.try_begin()
-        })
+    /// Counts a turn of a parallel flow; returns false if the limit of its group is reached. On top
+    /// of a flow of its own group it is not counted again, and runs only if its nice value is
+    /// lower: otherwise the jobs of one run would pile up on a worker, each with its memory.
+    pub(crate) fn try_begin_turn(&self, running: Option<&Flow>) -> bool {
+        let group = &self.shared.group;
+        match running {
+            Some(running) if Arc::ptr_eq(group, &running.shared.group) => {
+                self.entity().nice < running.entity().nice
+            }
+            _ => group.limit().is_none_or(TurnLimit::try_begin),
+        }
     }
 }
 

@@ -243,6 +243,42 @@ fn steps_of_two_flows_alternate() {
 }
 
 #[test]
+fn a_long_job_pays_for_its_slices_and_lets_an_equal_flow_run_on_top() {
+    let pool = pool(1);
+    let other_ran = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&other_ran);
+    let long = normal(&pool).spawn(move || {
+        eventually(|| {
+            checkpoint();
+            seen.load(SeqCst)
+        });
+    });
+    let other = normal(&pool).spawn(move || other_ran.store(true, SeqCst));
+    assert_eq!((long.wait(), other.wait()), (Ok(()), Ok(())));
+}
+
+#[test]
+fn jobs_of_a_group_do_not_run_on_top_of_one_another_when_slices_end() {
+    let pool = pool(1);
+    let [flow] = pool.parallel_flows([Entity::new(Class::Normal)], 1);
+    let running = Arc::new(AtomicBool::new(false));
+    let handles = [(); 3].map(|()| {
+        let running = Arc::clone(&running);
+        flow.spawn(move || {
+            assert!(!running.swap(true, SeqCst), "on top of another one");
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_millis(20) {
+                checkpoint();
+            }
+            running.store(false, SeqCst);
+        })
+    });
+    for handle in handles {
+        assert_eq!(handle.wait(), Ok(()));
+    }
+}
+
+#[test]
 fn a_checkpoint_returns_yield_when_the_slice_is_over() {
     let pool = pool(1);
     let flow = normal(&pool);

@@ -75,7 +75,7 @@ fn a_holder_inherits_the_priority_of_a_waiting_job_until_it_releases_the_lock() 
                 // comes after the release is handled at the next checkpoint.
                 eventually(|| {
                     checkpoint();
-                    running() == own
+                    running().class() == own.class()
                 });
                 waits.load(SeqCst)
             })

@@ -11,8 +11,6 @@ use crate::pool::state::requests::PREEMPT;
 use crate::pool::watch::LATE_NS;
 use crate::thread::kernel;
 
-/// The distance of looks for waiting flows after the end of a slice.
-const LOOK_NS: u64 = 500_000;
 /// The slice that a worker with timers, or with a call on a spare thread, requests from the kernel:
 /// short enough to run before computing threads when it wakes.
 const SLICE_NS: u64 = 100_000;
@@ -23,7 +21,7 @@ impl WorkerContext {
     /// Whether time has come to look: one reading of the clock, and a comparison.
     #[inline]
     pub(super) fn is_alarm_due(&self) -> bool {
-        let others_ns = self.look_ns.get().min(self.others_ns.get());
+        let others_ns = self.slice_end_ns.get().min(self.others_ns.get());
         self.read_clock() >= self.own_timer_ns().min(others_ns)
     }
 
@@ -51,15 +49,6 @@ impl WorkerContext {
         if locks_held() == 0 && self.domain.fire_late_timers(self.cpu, now_ns) {
             self.status.requests.set(PREEMPT);
         }
-    }
-
-    /// Whether the flow that runs should make room: its slice is over and others wait.
-    pub(super) fn is_slice_over(&self, now_ns: u64) -> bool {
-        if now_ns < self.look_ns.get() {
-            return false;
-        }
-        self.look_ns.set(now_ns.saturating_add(LOOK_NS));
-        self.domain.has_waiting()
     }
 
     /// Before the worker enters the idle ones: from then on it may be taken for the watcher.

@@ -57,26 +57,24 @@ impl WorkerContext {
             return Pace::Continue;
         }
         self.fire_own_timers(now_ns);
-        let is_slice_over = self.is_slice_over(now_ns);
+        let is_slice_over = now_ns >= self.slice_end_ns.get();
         if self.status.requests.bits() & PREEMPT == 0 && !is_slice_over {
             return Pace::Continue;
         }
         self.status.requests.clear(PREEMPT);
-        self.run_more_urgent(now_ns);
         if is_slice_over {
-            self.look_ns.set(u64::MAX); // Once for each slice is enough.
-            return Pace::Yield;
+            self.renew_slice(now_ns);
         }
-        Pace::Continue
+        self.run_more_urgent(now_ns);
+        if is_slice_over { Pace::Yield } else { Pace::Continue }
     }
 
     fn run_more_urgent(&self, mut now_ns: u64) {
         if self.is_between_flows() {
             return;
         }
-        let key = self.frame.borrow().key;
         while self.depth.get() < NESTING_MAX {
-            let Some(flow) = self.take(Some(key)) else {
+            let Some(flow) = self.take_next() else {
                 return;
             };
             self.depth.set(self.depth.get() + 1);
@@ -90,7 +88,7 @@ impl WorkerContext {
             frame.nested_ns = frame.nested_ns.saturating_add(nested_ns);
             // Nested flows do not use up this flow's slice.
             frame.slice_end_ns = frame.slice_end_ns.saturating_add(nested_ns);
-            self.look_ns.set(frame.slice_end_ns);
+            self.slice_end_ns.set(frame.slice_end_ns);
             drop(frame);
             now_ns = end_ns;
         }

@@ -36,7 +36,7 @@ impl WorkerContext {
                 if self.has_request() {
                     self.status.requests.clear(PREEMPT);
                 }
-                if let Some(flow) = self.take(None) {
+                if let Some(flow) = self.take_next() {
                     self.hand_on_watch();
                     self.run(flow);
                 } else {
@@ -54,7 +54,7 @@ impl WorkerContext {
         sleeper.prepare_to_sleep();
         domain.idle.insert(self.cpu);
         let view = domain.view_at(self.last_ns());
-        let found = domain.take(self.cpu, None, None, &view);
+        let found = domain.take(self.cpu, None, &view);
         if found.is_none() && !domain.is_closing() {
             let limits = self.spin_limits();
             let traced_from_ns = trace::begin();

@@ -31,7 +31,7 @@ impl WorkerContext {
         // A separate case, because setting nothing aside costs as much as setting a flow aside.
         if self.is_between_flows() {
             self.run_flow(flow);
-            self.look_ns.set(u64::MAX);
+            self.slice_end_ns.set(u64::MAX);
             return self.status.publish(Key::NONE);
         }
         let below = self.frame.take();
@@ -41,7 +41,7 @@ impl WorkerContext {
         self.run_flow(flow);
         self.counted.replace(counted);
         self.status.publish(below.key);
-        self.look_ns.set(below.slice_end_ns);
+        self.slice_end_ns.set(below.slice_end_ns);
         self.frame.replace(below);
     }
 
@@ -49,7 +49,7 @@ impl WorkerContext {
         let now_ns = self.last_ns();
         let slice_end_ns = now_ns.saturating_add(slice_ns);
         self.status.publish(key);
-        self.look_ns.set(slice_end_ns);
+        self.slice_end_ns.set(slice_end_ns);
         let mut frame = self.frame.borrow_mut();
         frame.flow = Some(flow);
         frame.key = key;
@@ -77,6 +77,31 @@ impl WorkerContext {
         domain.ledger.dispatched(&grant);
         self.begin(flow, key, grant.slice_ns);
         self.run_jobs(first);
+    }
+
+    /// Ends a slice in the middle of a job: the flow pays for it as if it stopped here, and goes on
+    /// with a new slice and a later deadline.
+    pub(super) fn renew_slice(&self, now_ns: u64) {
+        let mut frame = self.frame.borrow_mut();
+        let Some(flow) = frame.flow.clone() else {
+            return;
+        };
+        let domain = &self.domain;
+        let view = domain.view_at(now_ns);
+        let mut state = flow.shared.state.lock();
+        let (entity, ran_ns) = (&mut state.entity, frame.own_ns(now_ns));
+        let policy = &domain.policy;
+        self.charge(&policy.stop(entity, self.cpu, ran_ns, Stop::Expired, &view));
+        self.charge_all();
+        let grant = policy.run(entity, self.cpu, &view);
+        frame.key = policy.key(entity, &view);
+        drop(state);
+        domain.ledger.dispatched(&grant);
+        frame.slice_end_ns = now_ns.saturating_add(grant.slice_ns);
+        frame.started_ns = now_ns;
+        frame.nested_ns = 0;
+        self.status.publish(frame.key);
+        self.slice_end_ns.set(frame.slice_end_ns);
     }
 
     /// Runs the jobs of the flow until it has none, its slice is over or it is preempted.
