@@ -18,7 +18,7 @@ use crate::executor::{Executor, ExternalThreads, current_executor};
 use crate::input_lane::InputLane;
 use crate::lane::Lane;
 use crate::pool::borrowed::{BorrowedJobs, with_borrowed_jobs};
-use crate::pool::job::{JobBody, Step};
+use crate::pool::job::JobBody;
 use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
 use crate::pool::worker_pool::{Options, Pool};
@@ -140,37 +140,28 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
         let body = self.compute_body(lane, job);
         match self.compute.get_or_init(|| self.select_compute()) {
             Compute::Flows(flows) => flows[lane as usize].submit_body(body),
-            Compute::ExternalThreads(threads) => spawn(&**threads, body),
+            Compute::ExternalThreads(threads) => threads.spawn(body),
             Compute::Caller(lanes) => lanes.borrow_mut()[lane as usize].push_back(body),
         }
     }
 
     fn compute_body(&self, lane: Lane, job: impl FnOnce() -> E + Send + 'env) -> JobBody {
         let events = Arc::clone(&self.events);
-        let mut job = Some(job);
         self.borrowed.without_lifetime(Box::new(move || {
             // Threads of another pool have jobs that cannot be taken back.
-            if let Some(job) = job.take()
-                && !events.is_closed()
-            {
+            if !events.is_closed() {
                 events.count_started();
                 events.deliver_computed(run(lane, job));
             }
-            Step::Done
         }))
     }
 
     /// Queues a job that may be suspended.
     fn submit_input(&self, job: impl FnOnce() -> E + Send + 'env) {
         let events = Arc::clone(&self.events);
-        let mut job = Some(job);
-        let body = self.borrowed.without_lifetime(Box::new(move || {
-            if let Some(job) = job.take() {
-                events.deliver(Ok(job()));
-            }
-            Step::Done
-        }));
-        self.input.push(body);
+        let body = move || events.deliver(Ok(job()));
+        self.input
+            .push(self.borrowed.without_lifetime(Box::new(body)));
         self.start_input_thread();
     }
 
@@ -180,13 +171,8 @@ impl<'env, E: Send + 'env> Crew<'_, 'env, E> {
             return;
         }
         let input = Arc::clone(&self.input);
-        let mut serve = self.borrowed.without_lifetime(Box::new(move || {
-            input.serve();
-            Step::Done
-        }));
-        let body = move || {
-            serve();
-        };
+        let serve = move || input.serve();
+        let body = self.borrowed.without_lifetime(Box::new(serve));
         let settings = ThreadSettings::from_process(kernel::current_class());
         *thread = match start(&settings, "input", body) {
             Ok(handle) => InputThread::Running(handle),
@@ -201,12 +187,6 @@ fn current_class() -> Class {
         KernelClass::Normal => Class::Normal,
         KernelClass::Idle => Class::Idle,
     }
-}
-
-fn spawn(threads: &dyn ExternalThreads, mut body: JobBody) {
-    threads.spawn(Box::new(move || {
-        body();
-    }));
 }
 
 impl<E> Crew<'_, '_, E> {
@@ -327,7 +307,7 @@ impl<E> Crew<'_, '_, E> {
             _ => None,
         };
         match job {
-            Some(mut job) => {
+            Some(job) => {
                 job();
                 true
             }

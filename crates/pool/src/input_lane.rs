@@ -122,9 +122,9 @@ impl<E> InputLane<E> {
     }
 
     /// Runs a job that blocks where it waits.
-    fn run_blocking(&self, mut job: JobBody) {
+    fn run_blocking(&self, job: JobBody) {
         // AssertUnwindSafe: see `crew_events::run`.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(&mut job)) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(job)) {
             let panicked = JobPanicked::new(Lane::Input, &*payload);
             self.events.deliver(Err(panicked));
         }

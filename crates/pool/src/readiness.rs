@@ -100,7 +100,7 @@ impl SuspendedJobs {
         let body = move |yielder: &crate::coroutine::Yielder<'_>| {
             let job = inside.lock().take();
             run_as_current(yielder, STACK_SIZE, || {
-                if let Some(mut job) = job {
+                if let Some(job) = job {
                     job();
                 }
             });

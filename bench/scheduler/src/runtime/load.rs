@@ -1,5 +1,5 @@
-//! Full load for rows that measure something else beside it: 8 endless jobs per worker, which yield
-//! after each 1 ms.
+//! Full load for rows that measure something else beside it: 8 flows per worker, each of which
+//! always has a job of 1 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use refrain_policy::{Class, Entity};
-use refrain_pool::pool::{Options, Pool, Step, checkpoint};
+use refrain_pool::pool::{Flow, Options, Pool, checkpoint};
 
 pub const WORKERS: usize = 2;
 const JOBS_PER_WORKER: usize = 8;
@@ -43,20 +43,27 @@ impl Loaded {
         let stop = Arc::new(AtomicBool::new(false));
         let class = if has_checkpoints { Class::Normal } else { Class::Idle };
         for _ in 0..JOBS_PER_WORKER * WORKERS {
-            let stop = Arc::clone(&stop);
-            pool.flow(Entity::new(class)).submit_steps(move || {
-                job(|| {
-                    if has_checkpoints {
-                        checkpoint();
-                    }
-                });
-                if stop.load(Ordering::Relaxed) { Step::Done } else { Step::Again }
-            });
+            let flow = pool.flow(Entity::new(class));
+            submit(flow, has_checkpoints, Arc::clone(&stop));
         }
         // Wait until deadlines have spread as they do under load.
         std::thread::sleep(Duration::from_millis(50));
         Ok(Loaded { pool, stop })
     }
+}
+
+/// Submits a job that submits the next one, until `stop`.
+fn submit(flow: Flow, has_checkpoints: bool, stop: Arc<AtomicBool>) {
+    flow.clone().submit(move || {
+        job(|| {
+            if has_checkpoints {
+                checkpoint();
+            }
+        });
+        if !stop.load(Ordering::Relaxed) {
+            submit(flow, has_checkpoints, stop);
+        }
+    });
 }
 
 impl Drop for Loaded {

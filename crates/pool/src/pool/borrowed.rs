@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use refrain_sync::{Condvar, Mutex, lock, wait};
 
-use super::job::{JobBody, Step};
+use super::job::JobBody;
 
-pub(crate) type BorrowingBody<'env> = Box<dyn FnMut() -> Step + Send + 'env>;
+pub(crate) type BorrowingBody<'env> = Box<dyn FnOnce() + Send + 'env>;
 
 #[derive(Default)]
 struct Outstanding {
@@ -52,8 +52,10 @@ struct CountedBody {
 }
 
 impl CountedBody {
-    fn call(&mut self) -> Step {
-        (self.body)()
+    fn call(self) {
+        // The token outlives what the closure had captured, also while this unwinds.
+        let CountedBody { body, _token } = self;
+        body();
     }
 }
 
@@ -87,7 +89,7 @@ impl<'env> BorrowedJobs<'env> {
         // `with_borrowed_jobs`, which returns only when all tokens are dropped, so the closure is
         // gone before `'env` can end.
         let body: JobBody = unsafe { std::mem::transmute::<BorrowingBody<'env>, JobBody>(job) };
-        let mut counted = CountedBody {
+        let counted = CountedBody {
             body,
             _token: token,
         };
@@ -120,10 +122,9 @@ mod tests {
                 with_borrowed_jobs(|borrowed| {
                     for index in 0..8 {
                         let sum = &sum;
-                        let mut job = borrowed.without_lifetime(Box::new(move || {
+                        let job = borrowed.without_lifetime(Box::new(move || {
                             std::thread::sleep(std::time::Duration::from_millis(2));
                             sum.fetch_add(1, Ordering::Relaxed);
-                            Step::Done
                         }));
                         if index % 2 == 0 {
                             std::thread::spawn(move || {

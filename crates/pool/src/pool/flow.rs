@@ -5,7 +5,7 @@ use refrain_policy::{Entity, Policy};
 use refrain_trace::EventKind;
 
 use super::borrowed::with_borrowed_jobs;
-use super::job::{self, JobBody, JobError, JobHandle, Promise, Step, catch};
+use super::job::{self, JobBody, JobError, JobHandle, Promise, catch};
 use super::state::current::with_current;
 use super::state::domain::Flow;
 use crate::trace;
@@ -13,13 +13,7 @@ use crate::trace;
 impl Flow {
     /// Queues `job`. If it panics, the flow stores the panic: see [`Flow::take_panic`].
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        self.submit_body(job::body_of(job));
-    }
-
-    /// Queues a job that runs in steps: between two of them the flow can be preempted. If it
-    /// panics, the flow stores the panic.
-    pub fn submit_steps(&self, steps: impl FnMut() -> Step + Send + 'static) {
-        self.submit_body(Box::new(steps));
+        self.submit_body(Box::new(job));
     }
 
     /// Queues `job` and returns a handle for its result. To cancel a job that has started, pass it
@@ -44,13 +38,8 @@ impl Flow {
         }
         with_borrowed_jobs(|borrowed| {
             let (promise, handle) = Promise::new();
-            let mut job = Some((job, promise));
-            self.submit_body(borrowed.without_lifetime(Box::new(move || {
-                if let Some((job, promise)) = job.take() {
-                    promise.complete(catch(job));
-                }
-                Step::Done
-            })));
+            let body = Box::new(move || promise.complete(catch(job)));
+            self.submit_body(borrowed.without_lifetime(body));
             handle.wait()
         })
     }

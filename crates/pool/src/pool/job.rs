@@ -7,17 +7,8 @@ use std::sync::Arc;
 
 use refrain_sync::{Condvar, Mutex, lock, wait};
 
-/// The result of one step of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// The job has more steps. It is called again in this or the next turn of its flow.
-    Again,
-    /// The job has ended.
-    Done,
-}
-
-/// A job without a lifetime, as flows store it. Called until it returns [`Step::Done`].
-pub(crate) type JobBody = Box<dyn FnMut() -> Step + Send + 'static>;
+/// A job without a lifetime, as flows store it.
+pub(crate) type JobBody = Box<dyn FnOnce() + Send + 'static>;
 
 /// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,28 +134,11 @@ impl<T> fmt::Debug for JobHandle<T> {
     }
 }
 
-pub(crate) fn body_of(job: impl FnOnce() + Send + 'static) -> JobBody {
-    let mut job = Some(job);
-    Box::new(move || {
-        if let Some(job) = job.take() {
-            job();
-        }
-        Step::Done
-    })
-}
-
 pub(crate) fn once<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> (JobBody, JobHandle<T>) {
     let (promise, handle) = Promise::new();
-    let mut job = Some((job, promise));
-    let body = move || {
-        if let Some((job, promise)) = job.take() {
-            promise.complete(catch(job));
-        }
-        Step::Done
-    };
-    (Box::new(body), handle)
+    (Box::new(move || promise.complete(catch(job))), handle)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -173,14 +147,13 @@ mod tests {
 
     #[test]
     fn every_kind_of_end_reaches_the_handle() {
-        let (mut body, handle) = once(|| 3);
+        let (body, handle) = once(|| 3);
         assert!(!handle.is_done());
-        assert_eq!(body(), Step::Done);
-        assert_eq!(body(), Step::Done, "another call does nothing");
+        body();
         assert_eq!(handle.wait(), Ok(3));
 
-        let (mut body, handle) = once(|| -> u8 { panic!("number {}", 7) });
-        assert_eq!(body(), Step::Done);
+        let (body, handle) = once(|| -> u8 { panic!("number {}", 7) });
+        body();
         assert_eq!(handle.wait(), Err(JobError::Panicked("number 7".into())));
 
         let (body, handle) = once(|| 3);
@@ -191,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_waiting_thread_is_woken() {
-        let (mut body, handle) = once(|| "done");
+        let (body, handle) = once(|| "done");
         let waiter = std::thread::spawn(|| handle.wait());
         std::thread::sleep(std::time::Duration::from_millis(5));
         body();

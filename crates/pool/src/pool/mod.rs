@@ -43,9 +43,9 @@ mod worker;
 pub(crate) mod worker_pool;
 
 pub use crate::histogram::{Histogram, TimeHistogram};
-pub use job::{JobError, JobHandle, Step};
+pub use job::{JobError, JobHandle};
 pub use state::current::current_worker;
 pub use state::domain::{Flow, TimerJob, TimerWaker};
 pub use worker::aside::aside;
-pub use worker::checkpoint::{Pace, checkpoint};
+pub use worker::checkpoint::checkpoint;
 pub use worker_pool::{Options, Pool};

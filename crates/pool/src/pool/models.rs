@@ -12,7 +12,7 @@ use refrain_policy::topology::{CpuId, CpuMask};
 use refrain_sync::fence;
 
 use super::borrowed::with_borrowed_jobs;
-use super::job::{self, Step};
+use super::job;
 use super::state::idle_set::IdleSet;
 use super::state::requests::{PREEMPT, Requests};
 use super::state::turn_limit::TurnLimit;
@@ -286,14 +286,13 @@ fn borrowed_jobs_are_dropped_before_their_borrows_end() {
         let ran = Arc::new(AtomicUsize::new(0));
         with_borrowed_jobs(|borrowed| {
             let counts = Arc::clone(&ran);
-            let mut job = borrowed.without_lifetime(Box::new(move || {
+            let job = borrowed.without_lifetime(Box::new(move || {
                 counts.fetch_add(1, Ordering::Relaxed);
-                Step::Done
             }));
             thread::spawn(move || {
                 job();
             });
-            drop(borrowed.without_lifetime(Box::new(|| Step::Done)));
+            drop(borrowed.without_lifetime(Box::new(|| ())));
         });
         // Relaxed: the end of the call orders it.
         assert_eq!(ran.load(Ordering::Relaxed), 1);
@@ -304,7 +303,7 @@ fn borrowed_jobs_are_dropped_before_their_borrows_end() {
 fn a_thread_that_waits_for_a_job_is_woken_at_its_end() {
     for is_dropped in [false, true] {
         loom::model(move || {
-            let (mut body, handle) = job::once(|| 5);
+            let (body, handle) = job::once(|| 5);
             let worker = thread::spawn(move || {
                 if !is_dropped {
                     body();

@@ -8,7 +8,6 @@ use std::time::Duration;
 use refrain_policy::topology::CpuId;
 use refrain_timer::{Expired, NEVER_NS, Notify, TimerId, deadline_after};
 
-use super::job;
 use super::state::domain::{Domain, Flow, TimerJob, TimerWaker};
 use crate::held_locks;
 
@@ -17,7 +16,7 @@ impl TimerJob {
     pub fn new(flow: &Flow, job: impl FnOnce() + Send + 'static) -> TimerJob {
         TimerJob {
             flow: flow.clone(),
-            body: job::body_of(job),
+            body: Box::new(job),
         }
     }
 }

@@ -44,7 +44,7 @@ fn a_panic_reaches_its_handle_and_ends_no_worker() {
     let flow = normal(&pool);
     let handle = flow.spawn(|| -> u32 { panic!("spawned") });
     flow.submit(|| panic!("submitted {}", 1));
-    flow.submit_steps(|| panic!("only the first is stored"));
+    flow.submit(|| panic!("only the first is stored"));
     assert_eq!(flow.run(|| 7), Ok(7));
     assert_eq!(handle.wait(), Err(JobError::Panicked("spawned".into())));
     let stored = Some(JobError::Panicked("submitted 1".into()));
@@ -68,9 +68,8 @@ fn a_panic_while_a_job_is_dropped_ends_no_worker() {
     let pool = pool(1);
     let flow = normal(&pool);
     let bomb = Bomb;
-    flow.submit_steps(move || {
+    flow.submit(move || {
         let _moved_in = &bomb;
-        Step::Done
     });
     assert_eq!(flow.run(|| 7), Ok(7));
     assert_eq!(
@@ -207,31 +206,25 @@ fn a_less_urgent_flow_does_not_run_on_top() {
 }
 
 #[test]
-fn steps_of_two_flows_alternate() {
+fn jobs_of_two_busy_flows_alternate() {
     let pool = pool(1);
     let switches = Arc::new(Mutex::new(Vec::new()));
     let handles: Vec<_> = (0..2)
-        .map(|name| {
-            let (promise, handle) = job::Promise::new();
-            let (mut left, mut promise) = (400, Some(promise));
-            let switches = Arc::clone(&switches);
-            normal(&pool).submit_steps(move || {
-                let start = std::time::Instant::now();
-                while start.elapsed() < Duration::from_micros(100) {}
-                let mut switches = switches.lock().unwrap();
-                if switches.last() != Some(&name) {
-                    switches.push(name);
-                }
-                left -= 1;
-                if left > 0 {
-                    return Step::Again;
-                }
-                if let Some(promise) = promise.take() {
-                    promise.complete(Ok(()));
-                }
-                Step::Done
-            });
-            handle
+        .flat_map(|name| {
+            let flow = normal(&pool);
+            let switches = &switches;
+            let submit = move |_| {
+                let switches = Arc::clone(switches);
+                flow.spawn(move || {
+                    let start = std::time::Instant::now();
+                    while start.elapsed() < Duration::from_micros(100) {}
+                    let mut switches = switches.lock().unwrap();
+                    if switches.last() != Some(&name) {
+                        switches.push(name);
+                    }
+                })
+            };
+            (0..400).map(submit).collect::<Vec<_>>()
         })
         .collect();
     handles
@@ -242,68 +235,21 @@ fn steps_of_two_flows_alternate() {
     assert!(turns >= 8, "{turns}");
 }
 
-#[test]
-fn a_long_job_pays_for_its_slices_and_lets_an_equal_flow_run_on_top() {
-    let pool = pool(1);
-    let other_ran = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&other_ran);
-    let long = normal(&pool).spawn(move || {
-        eventually(|| {
-            checkpoint();
-            seen.load(SeqCst)
-        });
-    });
-    let other = normal(&pool).spawn(move || other_ran.store(true, SeqCst));
-    assert_eq!((long.wait(), other.wait()), (Ok(()), Ok(())));
-}
-
-#[test]
-fn jobs_of_a_group_do_not_run_on_top_of_one_another_when_slices_end() {
-    let pool = pool(1);
-    let [flow] = pool.parallel_flows([Entity::new(Class::Normal)], 1);
-    let running = Arc::new(AtomicBool::new(false));
-    let handles = [(); 3].map(|()| {
-        let running = Arc::clone(&running);
-        flow.spawn(move || {
-            assert!(!running.swap(true, SeqCst), "on top of another one");
-            let start = std::time::Instant::now();
-            while start.elapsed() < Duration::from_millis(20) {
-                checkpoint();
-            }
-            running.store(false, SeqCst);
-        })
-    });
-    for handle in handles {
-        assert_eq!(handle.wait(), Ok(()));
-    }
-}
-
-#[test]
-fn a_checkpoint_returns_yield_when_the_slice_is_over() {
-    let pool = pool(1);
-    let flow = normal(&pool);
-    let yielding = flow.spawn(|| eventually(|| checkpoint() == Pace::Yield));
-    let other = normal(&pool).spawn(|| 2);
-    assert_eq!(yielding.wait(), Ok(()));
-    assert_eq!(other.wait(), Ok(2));
-    assert_eq!(
-        checkpoint(),
-        Pace::Continue,
-        "outside of a pool it has no effect"
-    );
-}
-
-/// Makes a flow that computes in steps of 50 µs until `done`, and adds up its time in `time_ns`.
-/// The time counts, not the steps: a step that the kernel interrupts takes longer, and the policy
-/// charges that time.
+/// Makes a flow that computes in jobs of 50 µs until `done`, and adds up its time in `time_ns`. The
+/// time counts, not the jobs: one that the kernel interrupts takes longer, and the policy charges
+/// that time.
 fn compute(pool: &Pool, entity: Entity, done: &Arc<AtomicBool>, time_ns: &Arc<AtomicU64>) {
-    let (done, time_ns) = (Arc::clone(done), Arc::clone(time_ns));
-    pool.flow(entity).submit_steps(move || {
-        let start = std::time::Instant::now();
-        while start.elapsed() < Duration::from_micros(50) {}
-        time_ns.fetch_add(start.elapsed().as_nanos() as u64, SeqCst);
-        if done.load(SeqCst) { Step::Done } else { Step::Again }
-    });
+    fn submit(flow: Flow, done: Arc<AtomicBool>, time_ns: Arc<AtomicU64>) {
+        flow.clone().submit(move || {
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_micros(50) {}
+            time_ns.fetch_add(start.elapsed().as_nanos() as u64, SeqCst);
+            if !done.load(SeqCst) {
+                submit(flow, done, time_ns);
+            }
+        });
+    }
+    submit(pool.flow(entity), Arc::clone(done), Arc::clone(time_ns));
 }
 
 /// The share of the first of two groups of flows that compete for one worker, over 400 ms of their

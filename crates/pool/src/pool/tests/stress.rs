@@ -69,19 +69,8 @@ fn submit(run: &Arc<StressRun>, random: &mut Rng) {
     }
     let flow = &run.flows[random.below(run.flows.len() as u64) as usize];
     let (seed, next) = (random.any(), Arc::clone(run));
-    match random.below(3) {
-        0 => {
-            let mut left = 3;
-            flow.submit_steps(move || {
-                left -= 1;
-                if left > 0 {
-                    return Step::Again;
-                }
-                job(&next, seed);
-                Step::Done
-            });
-        }
-        1 => drop(flow.spawn(move || job(&next, seed))),
+    match random.below(2) {
+        0 => drop(flow.spawn(move || job(&next, seed))),
         _ => flow.submit(move || job(&next, seed)),
     }
 }

@@ -9,7 +9,6 @@ use refrain_sync::fence;
 
 use crate::held_locks::locks_held;
 use crate::pool::borrowed::with_borrowed_jobs;
-use crate::pool::job::Step;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
 use crate::pool::state::requests::PREEMPT;
@@ -43,7 +42,6 @@ impl WorkerContext {
             if let Some(work) = work.take() {
                 used = stage.run(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
             }
-            Step::Done
         });
         with_borrowed_jobs(|borrowed| {
             let body = borrowed.without_lifetime(call);

@@ -10,42 +10,30 @@ use crate::stages;
 /// so a depth of `n` takes `n` degrees of urgency; the bound limits the size of the stack.
 const NESTING_MAX: u32 = 8;
 
-/// The result of a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// The job continues.
-    Continue,
-    /// The flow's slice is over and other flows are queued: a job that runs in steps should end
-    /// this one. Returned once per slice.
-    Yield,
-}
-
 /// Runs flows that are more urgent than the calling job's, on top of it. Costs a few loads and a
 /// reading of the processor's counter (10 ns) when there are none and no timer is due.
 ///
 /// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or [`Permits`](crate::Permits).
 /// Outside a pool a checkpoint does nothing.
 #[inline]
-pub fn checkpoint() -> Pace {
-    with_current(|worker| worker.map_or(Pace::Continue, WorkerContext::pass_checkpoint))
+pub fn checkpoint() {
+    with_current(|worker| worker.into_iter().for_each(WorkerContext::pass_checkpoint));
 }
 
 impl WorkerContext {
     #[inline(always)]
-    pub(super) fn pass_checkpoint(&self) -> Pace {
+    pub(super) fn pass_checkpoint(&self) {
         if locks_held() == 0 {
             stages::pass_checkpoint();
         }
         if self.has_request() || self.is_alarm_due() {
-            self.handle_requests()
-        } else {
-            Pace::Continue
+            self.handle_requests();
         }
     }
 
     /// The slow path of a checkpoint: fires timers, and runs more urgent flows on top of this one.
     #[cold]
-    pub(super) fn handle_requests(&self) -> Pace {
+    pub(super) fn handle_requests(&self) {
         let now_ns = self.read_clock();
         if self.status.requests.bits() & INHERITED != 0 && locks_held() == 0 {
             self.end_inheritance();
@@ -54,19 +42,18 @@ impl WorkerContext {
         // A job that holds a lock continues: a job on top of it could need the same lock, and would
         // wait forever.
         if locks_held() > 0 {
-            return Pace::Continue;
+            return;
         }
         self.fire_own_timers(now_ns);
         let is_slice_over = now_ns >= self.slice_end_ns.get();
         if self.status.requests.bits() & PREEMPT == 0 && !is_slice_over {
-            return Pace::Continue;
+            return;
         }
         self.status.requests.clear(PREEMPT);
         if is_slice_over {
             self.renew_slice(now_ns);
         }
         self.run_more_urgent(now_ns);
-        if is_slice_over { Pace::Yield } else { Pace::Continue }
     }
 
     fn run_more_urgent(&self, mut now_ns: u64) {

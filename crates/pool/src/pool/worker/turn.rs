@@ -8,7 +8,7 @@ use refrain_policy::{Charge, Key, Placement, Policy, Stop, View as _};
 use refrain_sync::ShortGuard;
 use refrain_trace::TurnEnd;
 
-use crate::pool::job::{JobBody, JobError, Step, catch};
+use crate::pool::job::{JobBody, catch};
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::domain::{Flow, FlowState};
 use crate::pool::state::requests::PREEMPT;
@@ -109,8 +109,10 @@ impl WorkerContext {
         let traced = trace::begin().map(|start_ns| (start_ns, self.flow_number()));
         let mut next = first;
         let stop = loop {
-            let unfinished = next.take().and_then(|body| self.run_body(body));
-            match self.after_job(unfinished) {
+            if let Some(body) = next.take() {
+                self.run_body(body);
+            }
+            match self.after_job() {
                 AfterJob::Next(body) => next = Some(body),
                 AfterJob::Ended(stop) => break stop,
             }
@@ -135,22 +137,17 @@ impl WorkerContext {
         }
     }
 
-    fn run_body(&self, mut body: JobBody) -> Option<JobBody> {
-        // The drop of the job also runs foreign code, so its panic is caught with the call's.
-        let ran = catch(move || match body() {
-            Step::Again => Some(body),
-            Step::Done => None,
-        });
-        ran.unwrap_or_else(|panic: JobError| {
-            if let Some(flow) = self.flow() {
-                flow.shared.state.lock().panic.get_or_insert(panic);
-            }
-            None
-        })
+    fn run_body(&self, body: JobBody) {
+        // The drop of what the job captured also runs foreign code, and belongs to the call.
+        if let Err(panic) = catch(body)
+            && let Some(flow) = self.flow()
+        {
+            flow.shared.state.lock().panic.get_or_insert(panic);
+        }
     }
 
     /// Between two jobs of a flow: returns the next one, or ends the turn.
-    fn after_job(&self, unfinished: Option<JobBody>) -> AfterJob {
+    fn after_job(&self) -> AfterJob {
         let domain = &self.domain;
         let view = domain.view_at(self.read_clock());
         self.fire_own_timers(view.now_ns);
@@ -159,9 +156,6 @@ impl WorkerContext {
             return AfterJob::Ended(Stop::Blocked);
         };
         let mut state = flow.shared.state.lock();
-        if let Some(body) = unfinished {
-            state.mailbox.push_front(body);
-        }
         let Some(reason) = self.reason_to_stop(&state) else {
             let next = state.mailbox.pop_front();
             drop(state);
