@@ -1,6 +1,6 @@
 //! What orders flows before their deadlines: the class, and the tenant that pays.
 
-pub(crate) const TENANT_BITS: u32 = 6;
+pub(crate) const TENANT_BITS: u32 = 8;
 
 /// The number of tenants.
 pub const TENANTS_MAX: usize = 1 << TENANT_BITS;

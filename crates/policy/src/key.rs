@@ -8,8 +8,8 @@ use crate::class::{Class, TENANT_BITS, TENANTS_MAX, TenantId};
 /// | bits | content |
 /// |---|---|
 /// | 63–62 | class: isochronous before normal before idle; 3 is [`Key::NONE`] only |
-/// | 61–6 | virtual deadline in units of 64 ns |
-/// | 5–0 | tenant |
+/// | 61–8 | virtual deadline in units of 256 ns |
+/// | 7–0 | tenant |
 ///
 /// A worker or a stripe can therefore publish its key in one atomic word that others read without a
 /// lock. Packing the whole order into one `u64` is MuQSS's idea (0.210); its key has no tenant. The

@@ -14,6 +14,7 @@ use refrain_policy::{Class, Entity};
 
 use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
+use crate::pool::tenants::Seat;
 use crate::pool::worker_pool::Pool;
 use crate::thread::settings;
 use crate::thread::start::start_idle_scoped;
@@ -33,8 +34,9 @@ pub(crate) enum Executor {
     Pool {
         pool: Arc<Pool>,
         entity: Entity,
-        /// Of a [`PoolShare`](crate::PoolShare): where [`compute`](crate::compute) runs.
-        flow: Option<Flow>,
+        /// Of a [`PoolShare`](crate::PoolShare): where [`compute`](crate::compute) runs, and for
+        /// whom.
+        share: Option<(Flow, Arc<Seat>)>,
     },
     ExternalThreads(Arc<dyn ExternalThreads>),
 }
@@ -65,10 +67,11 @@ impl Drop for Restore {
     }
 }
 
-/// The flow in which the work of this thread computes, if it is another than the thread.
-pub(crate) fn current_flow() -> Option<Flow> {
+/// The flow in which the work of this thread computes, if it is another than the thread, and the
+/// user for whom.
+pub(crate) fn current_share() -> Option<(Flow, Arc<Seat>)> {
     EXECUTOR.with_borrow(|executor| match executor {
-        Some(Executor::Pool { flow, .. }) => flow.clone(),
+        Some(Executor::Pool { share, .. }) => share.clone(),
         _ => None,
     })
 }
@@ -108,7 +111,7 @@ pub fn install<R: Send>(pool: &Arc<Pool>, entity: Entity, work: impl FnOnce() ->
     let executor = Executor::Pool {
         pool: Arc::clone(pool),
         entity,
-        flow: None,
+        share: None,
     };
     match entity.class {
         Class::Idle => in_background(|| with_executor(executor, work)),

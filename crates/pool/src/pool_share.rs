@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use refrain_policy::Entity;
 
-use crate::executor::{Executor, current_flow, with_executor};
+use crate::executor::{Executor, current_share, with_executor};
 use crate::pool::job::JobError;
 use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
@@ -24,7 +24,7 @@ pub struct PoolShare {
     pool: Arc<Pool>,
     entity: Entity,
     flow: Flow,
-    _seat: Arc<Seat>,
+    seat: Arc<Seat>,
 }
 
 impl PoolShare {
@@ -39,7 +39,7 @@ impl PoolShare {
             pool: Arc::clone(pool),
             entity,
             flow,
-            _seat: Arc::new(seat),
+            seat: Arc::new(seat),
         }
     }
 
@@ -66,7 +66,7 @@ impl PoolShare {
         let executor = Executor::Pool {
             pool: Arc::clone(&self.pool),
             entity: self.entity,
-            flow: Some(self.flow.clone()),
+            share: Some((self.flow.clone(), Arc::clone(&self.seat))),
         };
         with_executor(executor, work)
     }
@@ -87,10 +87,13 @@ impl std::fmt::Debug for PoolShare {
 ///
 /// The caller must not hold a lock that a job of the pool may wait for.
 pub fn compute<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    let Some(flow) = current_flow() else {
+    let Some((flow, seat)) = current_share() else {
         return work();
     };
-    match flow.run(work) {
+    seat.begin_work();
+    let outcome = flow.run(work);
+    seat.end_work();
+    match outcome {
         Ok(result) => result,
         Err(JobError::Panicked(message)) => resume_unwind(Box::new(message)),
         Err(JobError::Cancelled) => {

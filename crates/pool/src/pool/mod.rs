@@ -44,6 +44,7 @@ pub(crate) mod worker_pool;
 
 pub use crate::histogram::{Histogram, TimeHistogram};
 pub use job::{JobError, JobHandle};
+pub use refrain_timer::TimerId;
 pub use state::current::current_worker;
 pub use state::domain::{Flow, TimerJob, TimerWaker};
 pub use worker::aside::aside;

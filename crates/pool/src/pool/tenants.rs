@@ -2,9 +2,10 @@
 //!
 //! Tenants get equal shares of the processors, whatever the number of their flows. There are fewer
 //! tenants than a server may have users, so users may have to share one; its weight is then the
-//! number of its users, and each user still gets an equal share.
+//! number of those that have something to do, and each of them still gets an equal share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use refrain_policy::{TENANTS_MAX, TenantId, WEIGHT_DEFAULT};
 use refrain_sync::plain::Mutex;
@@ -16,6 +17,8 @@ pub(crate) struct Tenants {
     domain: Arc<Domain>,
     /// The number of users of each tenant. The first tenant is everything that has no other.
     users: Mutex<[u32; TENANTS_MAX]>,
+    /// How many of them have something to do.
+    busy: [AtomicU32; TENANTS_MAX],
 }
 
 impl Tenants {
@@ -23,14 +26,15 @@ impl Tenants {
         Arc::new(Tenants {
             domain: Arc::clone(domain),
             users: Mutex::new([0; TENANTS_MAX]),
+            busy: std::array::from_fn(|_| AtomicU32::new(0)),
         })
     }
 
-    /// Changes the number of a tenant's users, and its weight.
-    fn change(&self, users: &mut [u32; TENANTS_MAX], tenant: TenantId, by: i32) {
-        let count = &mut users[tenant.index()];
-        *count = count.saturating_add_signed(by);
-        let weight = WEIGHT_DEFAULT.saturating_mul((*count).max(1));
+    /// Sets the weight of a tenant. It may be that of a moment ago, until the number of its busy
+    /// users changes again.
+    fn weigh(&self, tenant: TenantId) {
+        let busy = self.busy[tenant.index()].load(Ordering::Relaxed);
+        let weight = WEIGHT_DEFAULT.saturating_mul(busy.max(1));
         self.domain.ledger.set_weight(tenant, weight);
     }
 }
@@ -39,6 +43,8 @@ impl Tenants {
 pub(crate) struct Seat {
     tenants: Arc<Tenants>,
     tenant: TenantId,
+    /// The number of its threads that wait for jobs.
+    busy: AtomicU32,
 }
 
 impl Seat {
@@ -47,10 +53,26 @@ impl Seat {
         let mut users = tenants.users.lock();
         let index = (1..TENANTS_MAX).min_by_key(|index| users[*index]);
         let tenant = TenantId::new(index.unwrap_or_default());
-        tenants.change(&mut users, tenant, 1);
+        users[tenant.index()] += 1;
         Seat {
             tenants: Arc::clone(tenants),
             tenant,
+            busy: AtomicU32::new(0),
+        }
+    }
+
+    /// The user has something to do, until as many calls of [`Seat::end_work`].
+    pub(crate) fn begin_work(&self) {
+        if self.busy.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.tenants.busy[self.tenant.index()].fetch_add(1, Ordering::Relaxed);
+            self.tenants.weigh(self.tenant);
+        }
+    }
+
+    pub(crate) fn end_work(&self) {
+        if self.busy.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.tenants.busy[self.tenant.index()].fetch_sub(1, Ordering::Relaxed);
+            self.tenants.weigh(self.tenant);
         }
     }
 
@@ -61,7 +83,6 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut users = self.tenants.users.lock();
-        self.tenants.change(&mut users, self.tenant, -1);
+        self.tenants.users.lock()[self.tenant.index()] -= 1;
     }
 }

@@ -11,6 +11,7 @@ use super::domain::{Domain, Flow};
 use super::flow_group::FlowGroup;
 use super::lock_owner::LockOwnerId;
 use super::worker_status::WorkerStatus;
+use crate::thread::kernel;
 
 /// The flow that a worker runs, one frame per nesting depth. Written in place, field by field:
 /// otherwise byte-sized fields would be read as part of a vector before the processor has put them
@@ -23,6 +24,9 @@ pub(crate) struct Frame {
     pub(crate) slice_end_ns: u64,
     pub(crate) started_ns: u64,
     pub(crate) nested_ns: u64,
+    /// The processor time counted for it so far: before it was set aside, and of calls on spare
+    /// threads.
+    pub(crate) used_ns: u64,
 }
 
 impl Frame {
@@ -52,6 +56,8 @@ pub(crate) struct WorkerContext {
     /// Whether its thread has requested short slices from the kernel.
     pub(crate) has_short_slice: Cell<bool>,
     pub(crate) spin_policy: RefCell<SpinPolicy>,
+    /// The processor time of its thread that has been counted.
+    pub(crate) counted_ns: Cell<u64>,
     /// Time of its flows that is not charged yet.
     pub(crate) uncharged: RefCell<Option<Charge>>,
     /// The group whose limit has counted the turn below the running one.
@@ -75,6 +81,7 @@ impl WorkerContext {
             watches: Cell::new(false),
             has_short_slice: Cell::new(false),
             spin_policy: RefCell::default(),
+            counted_ns: Cell::new(0),
             uncharged: RefCell::new(None),
             counted: RefCell::new(None),
             clock: TickClock::default(),
@@ -93,6 +100,14 @@ impl WorkerContext {
     #[inline(always)]
     pub(crate) fn has_request(&self) -> bool {
         self.status.requests.bits() != 0
+    }
+
+    /// The processor time of this thread since the last call; `u64::MAX` where the system does not
+    /// count it.
+    pub(crate) fn count_processor_time(&self) -> u64 {
+        kernel::thread_cpu_ns().map_or(u64::MAX, |now_ns| {
+            now_ns.saturating_sub(self.counted_ns.replace(now_ns))
+        })
     }
 
     pub(crate) fn is_between_flows(&self) -> bool {

@@ -10,6 +10,7 @@ mod aside;
 mod flows;
 mod locks;
 mod stress;
+mod tenants;
 #[cfg(target_os = "linux")]
 mod thread_state;
 mod timers;

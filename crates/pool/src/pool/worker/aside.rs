@@ -13,6 +13,7 @@ use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
 use crate::pool::state::requests::PREEMPT;
 use crate::stages::{self, LentStage};
+use crate::thread::kernel;
 
 /// Calls `work`, which takes a millisecond or more and passes no checkpoint: the code of a library.
 ///
@@ -37,11 +38,14 @@ impl WorkerContext {
         self.pass_checkpoint();
         let stage = LentStage::of_this_thread();
         let mut work = Some(work);
-        let (mut outcome, mut used) = (None, None);
+        let (mut outcome, mut used, mut used_ns) = (None, None, 0);
         let call = Box::new(|| {
+            let before_ns = kernel::thread_cpu_ns().unwrap_or_default();
             if let Some(work) = work.take() {
                 used = stage.run(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
             }
+            let after_ns = kernel::thread_cpu_ns().unwrap_or_default();
+            used_ns += after_ns.saturating_sub(before_ns);
         });
         with_borrowed_jobs(|borrowed| {
             let body = borrowed.without_lifetime(call);
@@ -52,6 +56,7 @@ impl WorkerContext {
         if let Some(used) = used {
             stages::add_help(&used);
         }
+        self.frame.borrow_mut().used_ns += used_ns;
         match (outcome, work) {
             (Some(Ok(result)), _) => result,
             (Some(Err(panic)), _) => resume_unwind(panic),
