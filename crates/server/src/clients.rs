@@ -8,6 +8,7 @@ use std::time::Duration;
 use refrain_pool::{Event, Lock};
 use refrain_sync::clock::RealClock;
 
+use crate::client_rules::{ClientRule, latency_of};
 use crate::share::Share;
 use crate::socket::Socket;
 
@@ -26,6 +27,7 @@ pub struct Clients(Arc<State>);
 
 struct State {
     clients_max: usize,
+    rules: Vec<ClientRule>,
     clock: RealClock,
     connected: Lock<Connected>,
     /// Happens when the server is stopping and has no clients.
@@ -45,8 +47,14 @@ struct Connected {
 impl Clients {
     /// For at most `clients_max` clients at once.
     pub fn new(clients_max: usize) -> Clients {
+        Clients::with_rules(clients_max, vec![])
+    }
+
+    /// The same, with the latency class of the first rule for each client.
+    pub fn with_rules(clients_max: usize, rules: Vec<ClientRule>) -> Clients {
         Clients(Arc::new(State {
             clients_max,
+            rules,
             clock: RealClock::new(),
             connected: Lock::default(),
             all_left: Event::new(),
@@ -57,6 +65,7 @@ impl Clients {
     /// is closed.
     pub fn add(&self, socket: Socket) -> Option<Client> {
         let socket = Arc::new(socket);
+        let share = Share::new(latency_of(&self.0.rules, &socket, None));
         let mut connected = self.0.connected.lock();
         if connected.is_stopping || connected.sockets.len() >= self.0.clients_max {
             return None;
@@ -68,7 +77,7 @@ impl Clients {
             clients: self.clone(),
             number,
             socket,
-            share: Share::of_client(),
+            share,
         })
     }
 
@@ -146,6 +155,15 @@ impl Client {
     /// The client's connection.
     pub fn socket(&self) -> &Arc<Socket> {
         &self.socket
+    }
+
+    /// The client has taken this export.
+    pub(crate) fn take_export(&mut self, name: &[u8]) {
+        let rules = &self.clients.0.rules;
+        let latency = latency_of(rules, &self.socket, Some(name));
+        if latency != latency_of(rules, &self.socket, None) {
+            self.share = Share::new(latency);
+        }
     }
 
     /// The client's part of the machine.

@@ -8,8 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod block_source;
+mod client_rules;
 mod clients;
 mod error;
+#[cfg(any(test, feature = "property"))]
+mod fixture;
 pub mod fuse;
 pub mod http;
 mod listener;
@@ -26,6 +29,7 @@ pub mod trace;
 pub mod tree;
 
 pub use block_source::{BlockSource, FileOfArchive};
+pub use client_rules::ClientRule;
 pub use clients::{Client, Clients, Handler};
 pub use error::{Error, Result};
 pub use listener::{Address, Listener, StopSignal};

@@ -1,16 +1,16 @@
-//! Connections whose clients are silent: one thread waits for all of them.
+//! Connections whose clients are silent: one thread waits for all of them, and timers of the pool
+//! end those whose time is over.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io;
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use refrain_policy::{Class, Entity};
+use refrain_pool::pool::{Flow, Pool, TimerId};
 use refrain_pool::{Lock, SignalDelivery, start_detached};
-use refrain_sync::clock::RealClock;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use crate::socket::Socket;
 use crate::threads::run_on_thread;
@@ -20,9 +20,6 @@ pub(crate) const SILENCE: Duration = Duration::from_millis(100);
 
 /// How many events are taken at once.
 const EVENTS_MAX: usize = 64;
-
-/// The number of the descriptor that wakes the thread.
-const BELL: u64 = 0;
 
 /// Goes on with a connection. `true`: something can be received, or the connection has ended;
 /// `false`: its time is over.
@@ -47,132 +44,86 @@ fn resume_on_thread(resume: Resume, is_readable: bool) {
 
 /// The parked connections of the process. `None` if the system refuses what is needed: then
 /// connections keep their threads.
-fn lot() -> Option<&'static Arc<Lot>> {
-    static LOT: OnceLock<Option<Arc<Lot>>> = OnceLock::new();
-    let start = || {
-        let lot = Arc::new(Lot::new().ok()?);
-        let run = Arc::clone(&lot);
-        start_detached("parking", SignalDelivery::OwnFaults, move || run.run()).then_some(lot)
-    };
-    LOT.get_or_init(start).as_ref()
+fn lot() -> Option<&'static Lot> {
+    static LOT: OnceLock<Option<Lot>> = OnceLock::new();
+    static IS_RUNNING: OnceLock<bool> = OnceLock::new();
+    let lot = LOT.get_or_init(Lot::new).as_ref()?;
+    let start = || start_detached("parking", SignalDelivery::OwnFaults, || lot.run());
+    IS_RUNNING.get_or_init(start).then_some(lot)
 }
 
 struct Lot {
     epoll: OwnedFd,
-    /// Written to when the thread has to wake earlier than it knows.
-    bell: OwnedFd,
-    clock: RealClock,
+    pool: &'static Arc<Pool>,
+    /// Where time limits end.
+    flow: Flow,
     waiting: Lock<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
     parked: HashMap<u64, Parked>,
-    /// The times in nanoseconds at which connections end, with their numbers.
-    deadlines: BTreeSet<(u64, u64)>,
     latest: u64,
 }
 
 struct Parked {
     socket: Arc<Socket>,
-    deadline_ns: Option<u64>,
+    limit: Option<TimerId>,
     resume: Resume,
 }
 
 impl Lot {
-    fn new() -> io::Result<Lot> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        Ok(Lot {
-            epoll,
-            bell,
-            clock: RealClock::new(),
+    /// `None` if the system refuses what is needed.
+    fn new() -> Option<Lot> {
+        let pool = Pool::of_process().ok()?;
+        Some(Lot {
+            epoll: epoll::create(CreateFlags::CLOEXEC).ok()?,
+            pool,
+            flow: pool.flow(Entity::new(Class::Normal)),
             waiting: Lock::default(),
         })
     }
 
-    fn park(&self, socket: &Arc<Socket>, time_max: Option<Duration>, resume: Resume) {
-        let after = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let deadline_ns = time_max.map(|time| self.clock.now_ns().saturating_add(after(time)));
+    fn park(&'static self, socket: &Arc<Socket>, time_max: Option<Duration>, resume: Resume) {
+        let mut waiting = self.waiting.lock();
+        waiting.latest += 1;
+        let number = waiting.latest;
+        let end = move || self.resume(number, false);
         let parked = Parked {
             socket: Arc::clone(socket),
-            deadline_ns,
+            limit: time_max.map(|time| self.pool.after(time, &self.flow, end)),
             resume,
         };
-        let (number, is_first) = self.waiting.lock().add(parked);
+        waiting.parked.insert(number, parked);
+        drop(waiting);
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ONESHOT;
-        let added = epoll::add(&self.epoll, socket, EventData::new_u64(number), flags);
-        if added.is_err() {
+        if epoll::add(&self.epoll, socket, EventData::new_u64(number), flags).is_err() {
             self.resume(number, true);
-        } else if is_first {
-            // Fails only if it is ringing already.
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         }
     }
 
     fn run(&self) {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
-            let timeout = self.time_left();
             // An error is a signal at most; the events are still there.
-            let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref());
+            let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), None);
             for event in events.drain(..) {
-                match event.data.u64() {
-                    BELL => _ = rustix::io::read(&self.bell, &mut [0; 8]),
-                    number => self.resume(number, true),
-                }
-            }
-            let overdue = self.waiting.lock().overdue(self.clock.now_ns());
-            for number in overdue {
-                self.resume(number, false);
+                self.resume(event.data.u64(), true);
             }
         }
-    }
-
-    /// The time until the first deadline.
-    fn time_left(&self) -> Option<Timespec> {
-        let (first_ns, _) = *self.waiting.lock().deadlines.first()?;
-        let left = Duration::from_nanos(first_ns.saturating_sub(self.clock.now_ns()));
-        Some(Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        })
     }
 
     fn resume(&self, number: u64, is_readable: bool) {
-        let Some(parked) = self.waiting.lock().take(number) else {
+        let Some(parked) = self.waiting.lock().parked.remove(&number) else {
             return;
         };
+        if let Some(limit) = parked.limit {
+            // It has fired if its time is over.
+            let _ = self.pool.timers().cancel(limit);
+        }
         // Fails only if it was never added.
         let _ = epoll::delete(&self.epoll, &parked.socket);
         resume_on_thread(parked.resume, is_readable);
-    }
-}
-
-impl Waiting {
-    /// Returns the number of the connection, and whether its deadline is the first.
-    fn add(&mut self, parked: Parked) -> (u64, bool) {
-        self.latest += 1;
-        let number = self.latest;
-        let deadline = parked.deadline_ns.map(|at_ns| (at_ns, number));
-        self.deadlines.extend(deadline);
-        self.parked.insert(number, parked);
-        let is_first = deadline.is_some() && self.deadlines.first() == deadline.as_ref();
-        (number, is_first)
-    }
-
-    fn take(&mut self, number: u64) -> Option<Parked> {
-        let parked = self.parked.remove(&number)?;
-        if let Some(at_ns) = parked.deadline_ns {
-            self.deadlines.remove(&(at_ns, number));
-        }
-        Some(parked)
-    }
-
-    fn overdue(&self, now_ns: u64) -> Vec<u64> {
-        let past = self.deadlines.range(..=(now_ns, u64::MAX));
-        past.map(|(_, number)| *number).collect()
     }
 }
 

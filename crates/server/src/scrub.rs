@@ -181,13 +181,10 @@ fn next_frame(layout: Layout<'_>, at: u64) -> refrain::Result<Option<Range<u64>>
 
 #[cfg(test)]
 mod tests {
-    use refrain::storage::{MemorySink, MemorySource};
-    use refrain::{
-        Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress,
-    };
     use refrain_pool::Lock;
 
     use super::*;
+    use crate::fixture::{archive_of, open};
 
     /// Checks an archive, changed after it was opened, once. Returns what was reported, and the
     /// numbers.
@@ -195,28 +192,12 @@ mod tests {
         let content: Vec<u8> = (0..300_000_u32)
             .flat_map(|number| number.wrapping_mul(number).to_le_bytes())
             .collect();
-        let member = MemberInput {
-            name: "a".into(),
-            mode: None,
-            modified: None,
-            content: Content::Source(Arc::new(MemorySource::new(content))),
-        };
-        let mut sink = MemorySink::new();
-        let output = sink.output();
-        compress(
-            vec![member],
-            &mut sink,
-            &CompressOptions::default(),
-            &Unwatched,
-        )
-        .unwrap();
-        let mut bytes = output.published().unwrap();
+        let mut bytes = archive_of("a", content).unwrap();
         if damage {
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
         }
-        let source = Arc::new(MemorySource::new(bytes));
-        let archive = Archive::open(source, &ReadOptions::default()).unwrap();
+        let archive = open(bytes).unwrap();
         let lines = Arc::new(Lock::new(vec![]));
         let told = Arc::clone(&lines);
         let reporter = Arc::new(move |line: &str| told.lock().push(line.to_owned()));

@@ -20,7 +20,8 @@ impl Share {
         Share::new(Latency::Insensitive)
     }
 
-    fn new(latency: Latency) -> Share {
+    /// Of this latency class.
+    pub(crate) fn new(latency: Latency) -> Share {
         let entity = Entity::new(Class::Normal).with_latency(latency);
         let pool = Pool::of_process().ok();
         Share(pool.map(|pool| PoolShare::new(pool, entity)))

@@ -1,7 +1,7 @@
 //! A connected socket of any kind, used by several threads at once.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -23,6 +23,14 @@ impl Socket {
         // Merely slower if the system refuses.
         let _ = stream.set_nodelay(true);
         Socket::Tcp(stream)
+    }
+
+    /// The address of the other side; `None` for a Unix socket, and if the client has left.
+    pub(crate) fn peer_address(&self) -> Option<IpAddr> {
+        match self {
+            Socket::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
+            Socket::Unix(_) => None,
+        }
     }
 
     /// Shuts down sending, receiving or both: threads that wait for it wake up.

@@ -19,6 +19,7 @@ use refrain_pool::Lock;
 
 use crate::block_source::BlockSource;
 use crate::error::Error;
+use crate::share::Share;
 
 /// The first line of a trace.
 const HEAD: &str = "refrain trace 1";
@@ -175,7 +176,8 @@ impl BlockSource for Recording {
 const REPLAYED_BYTES: u64 = 1 << 20;
 
 /// Prefetches the ranges of a trace in order, until all are in memory, `bytes_max` bytes were
-/// prefetched, or `control` cancels it.
+/// prefetched, or `control` cancels it. Waits for the source on this thread; decodes in the pool of
+/// the process, after what clients wait for.
 ///
 /// # Errors
 /// As [`BlockSource::prefetch`]; `Refused` for a trace of another source.
@@ -192,6 +194,7 @@ pub fn replay(
             source.size_bytes()
         )));
     }
+    let share = Share::of_readahead();
     let mut left_bytes = bytes_max;
     for range in &trace.ranges {
         let mut at = range.start;
@@ -201,7 +204,7 @@ pub fn replay(
                 return Ok(());
             };
             left_bytes = left;
-            source.prefetch(at..stop, control)?;
+            share.install(|| source.prefetch(at..stop, control))?;
             at = stop;
         }
     }

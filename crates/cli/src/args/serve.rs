@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use refrain_server::Address;
+use refrain_server::{Address, ClientRule};
 
 use super::opening::OpeningArgs;
 use super::password::PasswordArgs;
@@ -45,6 +45,11 @@ pub struct ServeArgs {
     /// Maximum number of clients; more are refused
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
+    /// The latency class of some clients (default: 2), from 0 (insensitive) to 3 (exquisitely
+    /// sensitive), and who they are: an IP address, a network such as 10.0.0.0/8, unix, or
+    /// export:NAME (NBD). May be repeated; the first rule for a client counts
+    #[arg(long, value_name = "CLASS=WHO", value_parser = client_rule)]
+    pub client_latency: Vec<ClientRule>,
     /// Check the archive in the background, while nothing else is to be done: read everything once
     /// a day and report what is damaged
     #[arg(long)]
@@ -85,6 +90,10 @@ service when the requests that were received are answered.";
 
 pub fn address(text: &str) -> Result<Address, String> {
     Address::parse(text).map_err(|error| error.to_string())
+}
+
+fn client_rule(text: &str) -> Result<ClientRule, String> {
+    ClientRule::parse(text).map_err(|error| error.to_string())
 }
 
 /// A number with a unit: seconds, minutes or hours.

@@ -385,6 +385,11 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain serve {file} --nbd unix:s --host-name x"]),
     ),
     ("serve", "clients", Idle(BOUND)),
+    (
+        "serve",
+        "client_latency",
+        Refused(&["refrain serve {file} --http unix:s --client-latency 0=export:x"]),
+    ),
     ("*", "scrub", Acts),
     ("*", "daemon", Acts),
     ("serve", "idle_exit", Acts),

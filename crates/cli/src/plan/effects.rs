@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use refrain_server::ClientRule;
+
 use crate::args::{
     CompressArgs, DecompressArgs, ListArgs, OutputArgs, OwnerArgs, ServeArgs, WalkArgs,
 };
@@ -233,9 +235,14 @@ pub fn check_serve(args: &ServeArgs, serves_nbd: bool, serves_http: bool) -> Res
         let why = "concerns HTTP clients: add --http ADDRESS, or leave it out";
         return refused("--host-name", why);
     }
+    let rules = &args.client_latency;
     let given = [
         (args.tls_certificate.is_some(), "--tls-certificate"),
         (args.export.is_some(), "--export"),
+        (
+            rules.iter().any(ClientRule::names_export),
+            "--client-latency CLASS=export:NAME",
+        ),
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         Some((_, option)) if !serves_nbd => refused(

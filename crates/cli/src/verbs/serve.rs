@@ -64,7 +64,7 @@ fn serve(args: &ServeArgs, plan: &ServePlan, report: &Report) -> Result<Outcome>
         messages::tell(program, text)
     });
     let scrub = start_scrub(args.scrub, &service)?;
-    let clients = Clients::new(args.clients.max(1));
+    let clients = Clients::with_rules(args.clients.max(1), args.client_latency.clone());
     let memory_bytes = plan.options.memory_bytes;
     let addresses = listeners.addresses();
     let signals = listeners.start(args, &service, memory_bytes, &clients, scrub.as_ref())?;

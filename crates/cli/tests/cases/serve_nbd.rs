@@ -121,16 +121,37 @@ fn take_export(case: &Case) -> UnixStream {
 }
 
 /// Reads the first kilobyte, and more of the request only after a while.
-fn read_slowly(mut stream: &UnixStream) -> Vec<u8> {
+fn read_slowly(mut to_server: impl Write, mut from_server: impl Read) -> Vec<u8> {
     let mut request = [0; 28];
     request[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
     request[24..].copy_from_slice(&1024_u32.to_be_bytes());
-    stream.write_all(&request[..5]).unwrap();
+    to_server.write_all(&request[..5]).unwrap();
+    to_server.flush().unwrap();
     std::thread::sleep(Duration::from_millis(250));
-    stream.write_all(&request[5..]).unwrap();
+    to_server.write_all(&request[5..]).unwrap();
+    to_server.flush().unwrap();
     let mut reply = [0; 16 + 1024];
-    stream.read_exact(&mut reply).unwrap();
+    from_server.read_exact(&mut reply).unwrap();
     reply[16..].to_vec()
+}
+
+/// Waits until no thread of the service works for a client.
+fn wait_for_silence(service: &Service) {
+    let tasks = format!("/proc/{}/task", service.0.id());
+    let is_of_client = |task: &fs::DirEntry| {
+        // It may have ended.
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "client")
+    };
+    let threads = || {
+        let tasks = fs::read_dir(&tasks).unwrap();
+        tasks.flatten().filter(is_of_client).count()
+    };
+    let start = Instant::now();
+    while threads() > 0 {
+        let left = threads();
+        assert!(start.elapsed() < Duration::from_secs(30), "{left} threads");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -144,19 +165,9 @@ fn silent_clients_hold_no_thread_and_are_answered_when_they_speak() {
     );
     let silent: Vec<UnixStream> = (0..100).map(|_| take_export(&case)).collect();
     let mut browser = UnixStream::connect(case.path("h")).unwrap();
-    let tasks = format!("/proc/{}/task", service.0.id());
-    let threads = || fs::read_dir(&tasks).unwrap().count();
-    let start = Instant::now();
-    while threads() > 20 {
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{} threads",
-            threads()
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for_silence(&service);
     for stream in [&silent[0], &silent[99], &silent[0]] {
-        assert!(read_slowly(stream) == image()[..1024]);
+        assert!(read_slowly(stream, stream) == image()[..1024]);
     }
     for _ in 0..2 {
         let request = b"GET /disk.img HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-9\r\n\r\n";
@@ -251,6 +262,8 @@ fn addresses_that_cannot_be_had_are_refused() {
     let text = case.fails("serve a.rfn", 1);
     assert!(text.contains("--nbd"), "{text}");
     case.fails("serve a.rfn --nbd nowhere", 1);
+    let text = case.fails("serve a.rfn --nbd unix:s --client-latency 2=10.0.0.0/33", 1);
+    assert!(text.contains("names no address"), "{text}");
     case.fails("serve a.rfn --nbd unix:missing/s", 6);
     case.fails("serve disk.img --nbd unix:s", 2);
     case.fails("serve absent.rfn --nbd unix:s", 6);
@@ -261,16 +274,20 @@ fn addresses_that_cannot_be_had_are_refused() {
     drop(service);
 }
 
+fn make_certificate(case: &Case) {
+    let new = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost";
+    let arguments: Vec<&str> = new.split(' ').collect();
+    fs::create_dir(case.path("pki")).unwrap();
+    let files = ["-keyout", "key.pem", "-out", "pki/ca-cert.pem"];
+    client(case, "openssl", &[&arguments[..], &files[..]].concat());
+}
+
 #[test]
 fn clients_need_tls_where_it_is_asked_for() {
     let case = Case::new();
     case.write("disk.img", &image());
     case.ok("compress disk.img -o a.rfn");
-    let new = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost";
-    let arguments: Vec<&str> = new.split(' ').collect();
-    fs::create_dir(case.path("pki")).unwrap();
-    let files = ["-keyout", "key.pem", "-out", "pki/ca-cert.pem"];
-    client(&case, "openssl", &[&arguments[..], &files[..]].concat());
+    make_certificate(&case);
     let line = "serve a.rfn --nbd unix:s --tls-certificate pki/ca-cert.pem --tls-key key.pem";
     let service = Service::start(&case, line);
     let plain = Command::new("nbdinfo")

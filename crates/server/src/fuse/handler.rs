@@ -74,6 +74,8 @@ pub(super) struct Handler {
     pub reports: Reports,
     /// The kernel is one client.
     pub share: Share,
+    /// For files that are stored ahead.
+    pub readahead: Share,
 }
 
 impl Handler {
@@ -84,9 +86,18 @@ impl Handler {
         work: impl FnOnce() -> Result<T>,
         bytes: impl FnOnce(&T) -> u64,
     ) -> Result<T> {
+        self.share.install(|| self.measured(operation, work, bytes))
+    }
+
+    fn measured<T>(
+        &self,
+        operation: Operation,
+        work: impl FnOnce() -> Result<T>,
+        bytes: impl FnOnce(&T) -> u64,
+    ) -> Result<T> {
         let statistics = self.service.statistics();
         let started_ns = statistics.now_ns();
-        let done = self.share.install(work);
+        let done = work();
         let outcome = match &done {
             Ok(value) => Outcome::Bytes(bytes(value)),
             Err(_) => Outcome::Failed,
@@ -197,7 +208,8 @@ impl Handler {
                 Stored::Yes => length_bytes as u64,
                 Stored::FileIsUnknown => 0,
             };
-            self.counted(Operation::FuseStore, store, stored_bytes)
+            self.readahead
+                .install(|| self.measured(Operation::FuseStore, store, stored_bytes))
         })
     }
 

@@ -71,6 +71,7 @@ impl Mount {
             files_ahead: FilesAhead::new(options.threads),
             spinner: Spinner::new(),
             share: Share::of_client(),
+            readahead: Share::of_readahead(),
         };
         let page_cache = Arc::clone(&handler.page_cache);
         let session = Session::new(handler, &directory, &config(options));

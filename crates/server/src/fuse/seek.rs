@@ -93,9 +93,7 @@ mod tests {
     fn the_zeros_of_a_member_are_holes() {
         use std::sync::Arc;
 
-        use refrain::storage::{MemorySink, MemorySource};
-        use refrain::{Archive, CompressOptions, Content, MemberInput, Unwatched, compress};
-
+        use crate::fixture::{archive_of, open};
         use crate::tree::TreeOptions;
 
         let mut image = b"no zeros here".repeat(1000);
@@ -103,23 +101,7 @@ mod tests {
         image.extend_from_slice(&[7; 5000]);
         image.resize(200_000, 0);
         let size_bytes = image.len() as u64;
-        let member = MemberInput {
-            name: "disk".into(),
-            mode: None,
-            modified: None,
-            content: Content::Source(Arc::new(MemorySource::new(image))),
-        };
-        let mut sink = MemorySink::new();
-        let output = sink.output();
-        compress(
-            vec![member],
-            &mut sink,
-            &CompressOptions::default(),
-            &Unwatched,
-        )
-        .unwrap();
-        let source = Arc::new(MemorySource::new(output.published().unwrap()));
-        let archive = Archive::open(source, &refrain::ReadOptions::default()).unwrap();
+        let archive = open(archive_of("disk", image).unwrap()).unwrap();
         let tree = Tree::open(Arc::new(archive), &TreeOptions::default()).unwrap();
         let find = |offset, whence| seek_member(&tree, 0, size_bytes, offset, whence).unwrap();
         assert_eq!(find(0, SEEK_DATA), Some(0));

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use refrain::storage::Sink;
 use refrain::{Archive, ContentCheck, Entry, Result, Unwatched};
+use refrain_pool::compute;
 use refrain_storage::in_zero_pieces;
 
 use super::connection::{ClientWriter, Connection};
@@ -134,7 +135,7 @@ impl Transfer<'_> {
             }
             offset += count as u64;
             if let Some(check) = &mut check {
-                check.update(&buffer[..count])?;
+                compute(|| check.update(&buffer[..count]))?;
             }
             if offset == self.range.end
                 && let Some(check) = check.take()

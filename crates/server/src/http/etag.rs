@@ -1,6 +1,7 @@
 //! Entity tags from content hashes: equal tags mean equal bytes, in any archive.
 
 use refrain::{Archive, DigestAlgorithm, DigestHasher, Entry, Member, Result};
+use refrain_pool::compute;
 
 /// How many bytes of a hash a tag contains.
 const TAG_BYTES: usize = 16;
@@ -57,7 +58,7 @@ pub(super) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
 /// A BLAKE3 hash in hexadecimal digits.
 pub(super) fn hash_of(bytes: &[u8]) -> String {
     let mut hasher = DigestHasher::new(DigestAlgorithm::Blake3);
-    hasher.update(bytes);
+    compute(|| hasher.update(bytes));
     hasher.finish().to_string()
 }
 

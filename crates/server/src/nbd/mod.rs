@@ -118,10 +118,11 @@ impl NbdHandler {
 
     fn connection(
         &self,
-        client: Client,
+        mut client: Client,
         channel: Arc<dyn Channel>,
         agreed: Agreed,
     ) -> io::Result<Option<Arc<Connection>>> {
+        client.take_export(&agreed.name);
         channel.set_receive_timeout(Some(SILENCE))?;
         let shared = Arc::clone(&self.shared);
         Ok(Some(Connection::new(shared, client, channel, agreed)))

@@ -15,6 +15,8 @@ const OPTION_BYTES_MAX: u32 = 64 << 10;
 
 /// What a client has agreed on.
 pub(super) struct Agreed {
+    /// The name of the export.
+    pub name: Vec<u8>,
     pub source: Arc<dyn BlockSource>,
     /// Whether replies are structured.
     pub is_structured: bool,
@@ -162,6 +164,7 @@ impl Negotiation<'_> {
 
     fn agreed(&self, name: &[u8], source: Arc<dyn BlockSource>) -> Agreed {
         Agreed {
+            name: name.to_vec(),
             source,
             is_structured: self.is_structured,
             has_context: self.context_of.as_deref() == Some(name),

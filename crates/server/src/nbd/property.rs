@@ -4,8 +4,6 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use refrain::storage::{MemorySink, MemorySource};
-use refrain::{Archive, CompressOptions, Content, MemberInput, ReadOptions, Unwatched, compress};
 use refrain_pool::{Lock, Permits};
 
 use super::channel::Channel;
@@ -13,6 +11,7 @@ use super::connection::{Connection, Shared};
 use super::exports::Exports;
 use super::negotiation::{Ended, Negotiation};
 use crate::clients::Clients;
+use crate::fixture::{archive_of, open};
 use crate::service::Service;
 use crate::socket::Socket;
 
@@ -54,18 +53,7 @@ fn exports() -> Option<&'static Exports> {
     let make = || {
         let mut content = b"some content, and a hole".repeat(400);
         content.resize(100_000, 0);
-        let member = MemberInput {
-            name: "disk".into(),
-            mode: None,
-            modified: None,
-            content: Content::Source(Arc::new(MemorySource::new(content))),
-        };
-        let mut sink = MemorySink::new();
-        let output = sink.output();
-        let options = CompressOptions::default();
-        compress(vec![member], &mut sink, &options, &Unwatched).ok()?;
-        let source = Arc::new(MemorySource::new(output.published()?));
-        let archive = Archive::open(source, &ReadOptions::default()).ok()?;
+        let archive = open(archive_of("disk", content).ok()?).ok()?;
         Exports::new(Service::new(archive, Arc::new(|_: &str| {}))).ok()
     };
     EXPORTS.get_or_init(make).as_ref()
