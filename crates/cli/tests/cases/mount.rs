@@ -334,15 +334,54 @@ fn others_are_let_in_only_where_that_is_asked_for_and_permitted() {
             "the mask is not the group's permission"
         );
     }
-    // With fusermount3 the mount does not outlive its server.
-    kill_process(mounted.id(), Signal::KILL).unwrap();
-    for _ in 0..100 {
-        if fs::metadata(case.path("mnt")).is_ok() && !is_mounted(&case) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(mounted.unmount(), "");
+}
+
+#[test]
+fn a_killed_server_leaves_its_directory_free() {
+    if !can_mount() {
+        return;
     }
-    panic!("the mount of a killed server is still there");
+    let case = Case::new();
+    case.write("tree/file", b"content");
+    case.ok("compress -q tree");
+    for line in ["mount tree.rfn", "mount tree.rfn --allow-other"] {
+        let mounted = Mounted::new(&case, line);
+        // The kernel has what was read in its cache, and the mount is in use.
+        let in_use = File::open(case.path("mnt/tree/file")).unwrap();
+        assert_eq!(case.read("mnt/tree/file"), b"content");
+        // What ends a whole service or terminal is not for the process that frees the directory.
+        let watcher = watcher(&mounted);
+        assert!(soon(|| ignores(watcher, Signal::TERM)));
+        kill_process(watcher, Signal::TERM).unwrap();
+        kill_process(mounted.id(), Signal::KILL).unwrap();
+        let is_free = || fs::metadata(case.path("mnt")).is_ok() && !is_mounted(&case);
+        assert!(soon(is_free), "{line}: the mount is still there");
+        drop(in_use);
+    }
+}
+
+/// The process that frees the directory of a killed server: its only child.
+fn watcher(mounted: &Mounted) -> Pid {
+    let id = mounted.id().as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    Pid::from_raw(children.trim().parse().unwrap()).unwrap()
+}
+
+/// Whether a process ignores a signal.
+fn ignores(process: Pid, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    ignored >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// Whether a condition comes true within seconds.
+fn soon(condition: impl Fn() -> bool) -> bool {
+    (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        condition()
+    })
 }
 
 /// The pages of a file that can be read, compared with what they should be.
@@ -488,7 +527,8 @@ fn a_mount_point_that_cannot_be_used_is_explained() {
     let mut mounted = Mounted::new(&case, "mount docs.rfn");
     let message = case.fails("mount docs.rfn mnt", 1);
     assert!(message.contains("already mounted on mnt"), "{message}");
-    // What a killed server leaves behind.
+    // What a killed server leaves behind, if the process that frees the directory is killed too.
+    kill_process(watcher(&mounted), Signal::KILL).unwrap();
     let child = mounted.child.as_mut().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

@@ -14,12 +14,14 @@ mod files_ahead;
 mod handler;
 mod mount;
 mod mount_point;
+mod mounts;
 mod options;
 mod page_cache;
 mod read_ahead;
 mod reports;
 mod seek;
 mod spin;
+mod watcher;
 
 pub use mount::{Mount, Unmounter};
 pub use options::MountOptions;

@@ -12,22 +12,17 @@ use super::buffers::Buffers;
 use super::files_ahead::FilesAhead;
 use super::handler::Handler;
 use super::mount_point;
+use super::mounts;
 use super::options::MountOptions;
 use super::page_cache::PageCache;
 use super::read_ahead;
 use super::reports::Reports;
 use super::spin::Spinner;
+use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::share::Share;
 use crate::tree::Tree;
-
-/// Programs that unmount the directory if this process is killed.
-const HELPERS: [&str; 3] = [
-    "/usr/bin/fusermount3",
-    "/bin/fusermount3",
-    "/usr/local/bin/fusermount3",
-];
 
 /// The file system's type in the system's list: `fuse.refrain`.
 const SUBTYPE: &str = "refrain";
@@ -35,6 +30,7 @@ const SUBTYPE: &str = "refrain";
 /// A mounted archive. Dropping it unmounts.
 pub struct Mount {
     session: Session<Handler>,
+    _watcher: Option<Watcher>,
     unmounter: Unmounter,
     hidden_members: u64,
 }
@@ -79,7 +75,12 @@ impl Mount {
             let what = format!("cannot mount on {}", directory.display());
             Error::system(what, error)
         })?;
-        read_ahead::widen(&directory);
+        let device = mounts::device_on(&directory);
+        if let Some(device) = &device {
+            read_ahead::widen(device);
+        }
+        // Without a shell, a killed server leaves its mount behind.
+        let watcher = device.and_then(|device| Watcher::start(&directory, &device).ok());
         // Without the cache, programs merely wait longer.
         let _ = page_cache.get_or_try_init(|| PageCache::for_device(&session));
         let unmounter = Unmounter {
@@ -88,6 +89,7 @@ impl Mount {
         };
         Ok(Mount {
             session,
+            _watcher: watcher,
             unmounter,
             hidden_members,
         })
@@ -143,10 +145,6 @@ fn config(options: &MountOptions) -> Config {
     if options.allow_other {
         config.acl = SessionACL::All;
         config.mount_options.push(MountOption::DefaultPermissions);
-        // The helper does not offer this for a mount private to the user.
-        if HELPERS.iter().any(|helper| Path::new(helper).exists()) {
-            config.mount_options.push(MountOption::AutoUnmount);
-        }
     }
     let extra = options.extra.iter().cloned().map(MountOption::CUSTOM);
     config.mount_options.extend(extra);
