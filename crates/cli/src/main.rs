@@ -43,6 +43,7 @@
 mod allocation;
 mod args;
 mod cancellable;
+mod child;
 mod disk_image;
 mod entry_paths;
 mod exit;
@@ -56,6 +57,7 @@ mod machine;
 mod memory_limit;
 mod messages;
 mod names;
+mod overlay;
 mod password;
 mod paths;
 mod plan;

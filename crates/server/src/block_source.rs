@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use refrain::{Archive, Entry, EntryKind, MemberKind, Place, ReadControl, Result, Run};
 
+use crate::etag;
 use crate::service::Service;
 
 /// Immutable bytes at offsets, served to many clients at once.
@@ -82,6 +83,20 @@ impl FileOfArchive {
             entry: None,
             size_bytes: found.content_bytes,
         }))
+    }
+
+    /// What tells this content from any other, as HTTP's entity tags do: a text with part of a
+    /// hash, the same in any archive that stores the member with the same bytes. `None` if the
+    /// archive has no hash of it.
+    ///
+    /// # Errors
+    /// As [`Archive::member`].
+    pub fn content_tag(&self) -> Result<Option<String>> {
+        let member = self.service.archive().member(self.member)?;
+        Ok(match &self.entry {
+            Some(entry) => etag::of_entry(&member, entry),
+            None => etag::of_content(&member),
+        })
     }
 
     fn place(&self) -> Place<'_> {

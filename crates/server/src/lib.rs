@@ -11,6 +11,7 @@ mod block_source;
 mod client_rules;
 mod clients;
 mod error;
+mod etag;
 #[cfg(any(test, feature = "property"))]
 mod fixture;
 pub mod fuse;

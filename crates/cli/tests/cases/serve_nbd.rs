@@ -396,6 +396,87 @@ fn boot_prints_its_commands_and_tells_how_the_guest_ended() {
     );
 }
 
+#[test]
+fn an_overlay_lies_on_the_image_that_it_was_made_for_and_on_no_other() {
+    let case = Case::new();
+    let original = image();
+    case.write("disk.img", &original);
+    case.ok("compress disk.img -o a.rfn");
+    let mut other = original.clone();
+    other[5_000_000] ^= 1;
+    case.write("disk.img", &other);
+    case.ok("compress disk.img -o b.rfn");
+    let qemu = pretended_qemu(&case, "exit 0");
+    let boot = |archive: &str| format!("boot {archive} --overlay o.qcow2 --qemu {qemu}");
+    case.ok(&boot("a.rfn"));
+    // A guest writes, and QEMU writes the header anew.
+    let base = r#"json:{"driver":"raw","file":{"driver":"null-co","size":8388608}}"#;
+    let rebase = ["rebase", "-u", "-b", base, "-F", "raw", "o.qcow2"];
+    client(&case, "qemu-img", &rebase);
+    let write = ["-f", "qcow2", "-c", "write -P 7 0 65536", "o.qcow2"];
+    client(&case, "qemu-io", &write);
+    let text = case.fails(&boot("b.rfn"), 2);
+    assert!(
+        text.contains("o.qcow2: this overlay lies on another image"),
+        "{text}"
+    );
+    case.fails(&format!("{} --print", boot("b.rfn")), 2);
+    case.fails(&format!("{} --image-format qcow2", boot("a.rfn")), 2);
+    // The same image in another archive is the same.
+    case.ok("compress -1 disk.img -o b1.rfn");
+    case.fails(&boot("b1.rfn"), 2);
+    case.write("disk.img", &original);
+    case.ok("compress -1 disk.img -o a1.rfn");
+    assert_eq!(case.ok(&boot("a1.rfn")).stderr, b"");
+    // Whoever else made an overlay has recorded nothing.
+    client(
+        &case,
+        "qemu-img",
+        &["create", "-q", "-f", "qcow2", "o.qcow2", "8M"],
+    );
+    let said = String::from_utf8(case.ok(&boot("a.rfn")).stderr).unwrap();
+    assert!(
+        said.contains("nothing tells whether this overlay"),
+        "{said}"
+    );
+    case.write("o.qcow2", b"a text");
+    assert!(case.fails(&boot("a.rfn"), 2).contains("not an overlay"));
+}
+
+#[test]
+fn a_killed_boot_takes_its_guest_and_its_overlay_with_it() {
+    let case = Case::new();
+    case.write("disk.img", &image());
+    case.ok("compress disk.img -o a.rfn");
+    fs::create_dir(case.path("space")).unwrap();
+    let qemu = pretended_qemu(&case, "echo $$ > new\nmv new pid\nexec sleep 1000");
+    for option in ["--temporary space", "--overlay kept.qcow2"] {
+        let line = format!("boot a.rfn --qemu {qemu} {option}");
+        let mut boot = case.command(REFRAIN, &line).spawn().unwrap();
+        wait_until(|| case.exists("pid"));
+        let guest = String::from_utf8(case.read("pid")).unwrap();
+        boot.kill().unwrap();
+        boot.wait().unwrap();
+        let state = format!("/proc/{}/stat", guest.trim());
+        wait_until(|| fs::read_to_string(&state).map_or(true, |stat| stat.contains(") Z ")));
+        assert_eq!(fs::read_dir(case.path("space")).unwrap().count(), 0);
+        fs::remove_file(case.path("pid")).unwrap();
+    }
+    assert!(case.exists("kept.qcow2"));
+    case.fails(&format!("boot a.rfn --qemu {qemu} --temporary none"), 1);
+}
+
+/// Waits until a condition comes true, which must be within seconds.
+fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("it does not come true");
+}
+
 /// Runs what `boot --print` has printed.
 fn run_printed(case: &Case, printed: &[u8]) {
     case.write("commands", printed);

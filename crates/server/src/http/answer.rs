@@ -11,7 +11,8 @@ use super::head::Method;
 use super::response::Status;
 use super::route::{Resource, route};
 use super::target::parse_target;
-use super::{directories, etag, internal};
+use super::{directories, internal};
+use crate::etag;
 use crate::statistics::Operation;
 use crate::tree::FileContent;
 

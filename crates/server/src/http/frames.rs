@@ -10,11 +10,11 @@ use serde_json::json;
 use super::conditions::Validators;
 use super::connection::Connection;
 use super::content::Content;
-use super::etag::hash_of;
 use super::exchange::{ContentResponse, Exchange, Served};
 use super::page::PageError;
 use super::response::Status;
 use super::target::{Target, number};
+use crate::etag::hash_of;
 use crate::statistics::Operation;
 
 /// The default number of frames in a list: each is read.

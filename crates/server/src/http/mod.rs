@@ -19,7 +19,7 @@
 //! `frames`, `metrics`, `internal`
 //! everything below `/.refrain/`
 //!
-//! `etag`, `content_type`
+//! `content_type`
 //! what a response says about its bytes
 //!
 //! HTTP/1.1 with one thread for each connection that is not idle: it waits for its client and for
@@ -32,7 +32,6 @@ mod content;
 mod content_type;
 mod date;
 mod directories;
-mod etag;
 mod exchange;
 mod frames;
 mod handler;

@@ -1,11 +1,14 @@
 //! `refrain boot`: a virtual machine from a disk image in an archive.
 
-use std::ffi::{OsStr, OsString};
+mod overlay;
+mod print;
+
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +22,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
 
+use self::overlay::Scratch;
 use super::input::open_for_service;
 use super::serve::reporter;
 use crate::args::BootArgs;
+use crate::child::ends_with_this_thread;
 use crate::disk_image::{IMAGE_HEAD_BYTES, ImageFormat};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -29,7 +34,6 @@ use crate::files;
 use crate::plan::{BootPlan, Guest};
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
-use crate::text::shell_word;
 
 /// The clients of the socket: QEMU, and the program that creates the overlay.
 const CLIENTS_MAX: usize = 8;
@@ -65,7 +69,14 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
     let socket = args.socket.clone();
     let socket = socket.unwrap_or_else(|| directory.path().join("image.sock"));
     let format = checked_format(args, &image, label)?;
-    let overlay = args.overlay.clone();
+    let origin = origin_of(&image, format, label)?;
+    if let Some(overlay) = &args.overlay {
+        overlay::check(overlay, origin.as_deref(), report)?;
+    }
+    let is_discarded = args.overlay.is_none() && !args.print;
+    let scratch = is_discarded.then(|| Scratch::new(args.resources.temporary.as_deref()));
+    let scratch = scratch.transpose()?;
+    let overlay = scratch.as_ref().map(Scratch::path).or(args.overlay.clone());
     let guest = Guest {
         qemu: &args.qemu,
         socket: &socket,
@@ -77,7 +88,7 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
         // The first of the printed lines creates it, perhaps before this process ends.
         let path = directory.path().to_owned();
         drop(directory);
-        return print(args, &guest, &name, (&path, label));
+        return print::print(args, &guest, &name, (&path, label));
     }
     let trace = find_trace(args, &service, &name)?;
     run_guest(
@@ -89,9 +100,17 @@ fn boot(args: &BootArgs, plan: &BootPlan, report: &Report) -> Result<Outcome> {
             name,
             image,
             guest,
+            origin,
             trace,
         },
     )
+}
+
+/// What is recorded in overlays of the image: its format and content, if the archive has a hash.
+fn origin_of(image: &FileOfArchive, format: ImageFormat, label: &str) -> Result<Option<Vec<u8>>> {
+    let tag = image.content_tag();
+    let tag = tag.map_err(|error| Failure::engine(label, error))?;
+    Ok(tag.map(|tag| format!("{} {tag}", format.name()).into_bytes()))
 }
 
 /// The image's format, if QEMU opens no other file for it.
@@ -126,6 +145,7 @@ struct Machine<'a> {
     name: Vec<u8>,
     image: FileOfArchive,
     guest: Guest<'a>,
+    origin: Option<Vec<u8>>,
     trace: Option<Trace>,
 }
 
@@ -140,6 +160,7 @@ fn run_guest(
         name,
         image,
         guest,
+        origin,
         trace,
     } = machine;
     let recorder = args.record.is_some().then(Recorder::new);
@@ -159,12 +180,19 @@ fn run_guest(
     if let Some(trace) = trace {
         start_replay(trace, image, memory_bytes / 2, &has_ended, &service);
     }
-    if !guest.overlay.exists() {
-        let status = spawn(&guest.make_overlay())?.wait();
+    // If this program is killed, the guest has no disk left. QEMU completes an overlay that is kept
+    // when it is told to end.
+    let is_kept = args.overlay.is_some();
+    let death = if is_kept { Signal::TERM } else { Signal::KILL };
+    if !is_kept || !guest.overlay.exists() {
+        let status = spawn(&guest.make_overlay(), death)?.wait();
         check(&guest.make_overlay(), status)?;
+        if let Some(origin) = &origin {
+            overlay::record(&guest.overlay, origin)?;
+        }
     }
     let command = guest.run();
-    let ended = wait(spawn(&command)?, report.session());
+    let ended = wait(spawn(&command, death)?, report.session());
     has_ended.store(true, Ordering::Relaxed);
     clients.stop();
     // What the guest has read is useful even if it ended badly.
@@ -216,104 +244,6 @@ fn find_image(service: &Service, name: &[u8], label: &str) -> Result<FileOfArchi
         let text = format!("holds no file {:?}", String::from_utf8_lossy(name));
         Failure::usage(label, text)
     })
-}
-
-/// How long the service of printed commands waits for QEMU.
-const PRINTED_IDLE: &str = "1m";
-
-/// Prints the commands for a shell, in order. The service ends by itself.
-fn print(
-    args: &BootArgs,
-    guest: &Guest,
-    name: &[u8],
-    (directory, label): (&Path, &str),
-) -> Result<Outcome> {
-    let mut commands = vec![serve_command(args, guest, name)];
-    if !guest.overlay.exists() {
-        commands.push(guest.make_overlay());
-    }
-    commands.push(guest.run());
-    let needs_directory = args.socket.is_none() || args.overlay.is_none();
-    if needs_directory {
-        let of = |words: &[&str]| {
-            let words = words.iter().map(OsString::from);
-            words.chain([directory.into()]).collect::<Vec<_>>()
-        };
-        commands.insert(0, of(&["mkdir", "-m", "700"]));
-        commands.push(of(&["rm", "-r"]));
-    }
-    let lines: Result<Vec<String>> = commands.iter().map(|words| shell_line(words)).collect();
-    let lines = lines?;
-    if !args.report.json {
-        let mut stdout = files::stdout_sink()?;
-        let text = format!("{}\n", lines.join("\n"));
-        stdout
-            .write_all(text.as_bytes())
-            .map_err(Failure::Storage)?;
-        files::publish(stdout.as_mut(), Path::new("standard output"))?;
-    }
-    Ok(Outcome::complete(
-        String::new(),
-        json!({ "file": label, "commands": lines }),
-    ))
-}
-
-/// The service that the guest reads from, opened like this archive.
-fn serve_command(args: &BootArgs, guest: &Guest, name: &[u8]) -> Vec<OsString> {
-    let mut words: Vec<OsString> = ["refrain", "serve"].map(OsString::from).to_vec();
-    let mut address = OsString::from("unix:");
-    address.push(guest.socket);
-    // With an equals sign, no value is taken for an option, whatever it starts with.
-    let mut option = |name: &str, value: Option<OsString>| {
-        words.extend(value.map(|value| {
-            let mut word = OsString::from(name);
-            word.push("=");
-            word.push(value);
-            word
-        }));
-    };
-    option("--nbd", Some(address));
-    option("--export", Some(OsStr::from_bytes(name).to_owned()));
-    option("--idle-exit", Some(PRINTED_IDLE.into()));
-    let number = |number: String| Some(OsString::from(number));
-    option(
-        "--password-file",
-        args.password.password_file.clone().map(Into::into),
-    );
-    option(
-        "--password-fd",
-        args.password
-            .password_fd
-            .and_then(|fd| number(fd.to_string())),
-    );
-    let memory = args
-        .resources
-        .memory
-        .and_then(|size| number(size.bytes.to_string()));
-    option("--memory", memory);
-    let content = args
-        .limits
-        .content_max
-        .and_then(|size| number(size.bytes.to_string()));
-    option("--content-max", content);
-    if args.limits.work_max != refrain::WORK_MAX_DEFAULT {
-        option("--work-max", number(args.limits.work_max.to_string()));
-    }
-    words.push("--daemon".into());
-    words.extend(args.opening.scan.then(|| "--scan".into()));
-    words.extend(["--".into(), args.archive.clone().into()]);
-    words
-}
-
-fn shell_line(command: &[OsString]) -> Result<String> {
-    let word = |word: &OsString| {
-        shell_word(word).ok_or_else(|| {
-            let text = "no word of a shell ends with a line break: the command cannot be printed";
-            Failure::usage(word.to_string_lossy(), text)
-        })
-    };
-    let words: Result<Vec<String>> = command.iter().map(word).collect();
-    Ok(words?.join(" "))
 }
 
 /// The given trace, or the one in the archive.
@@ -370,17 +300,18 @@ fn start_replay(
     let _ = start_detached("replay", SignalDelivery::OwnFaults, run);
 }
 
-fn spawn(command: &[OsString]) -> Result<Child> {
-    let mut words = command.iter();
+/// Starts a command, which gets a signal when this program is killed.
+fn spawn(words: &[OsString], death: Signal) -> Result<Child> {
+    let mut words = words.iter();
     let program = words.next().cloned().unwrap_or_default();
-    Command::new(&program)
-        .args(words)
-        .spawn()
-        .map_err(|error| Failure::Io {
-            file: PathBuf::from(program).display().to_string(),
-            action: "start",
-            error,
-        })
+    let mut command = Command::new(&program);
+    command.args(words);
+    ends_with_this_thread(&mut command, death);
+    command.spawn().map_err(|error| Failure::Io {
+        file: PathBuf::from(program).display().to_string(),
+        action: "start",
+        error,
+    })
 }
 
 /// Waits for the guest. A signal that ends this program ends the guest.

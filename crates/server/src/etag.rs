@@ -7,7 +7,7 @@ use refrain_pool::compute;
 const TAG_BYTES: usize = 16;
 
 /// The tag of a member's content; `None` if the archive has no digest of it.
-pub(super) fn of_content(member: &Member) -> Option<String> {
+pub(crate) fn of_content(member: &Member) -> Option<String> {
     if member.blake3 != [0; 32] {
         return Some(tag(&member.blake3));
     }
@@ -20,7 +20,7 @@ pub(super) fn of_content(member: &Member) -> Option<String> {
 
 /// The tag of a directory or tar member as a tar stream, which is determined by its entries and
 /// content; `None` if a hash is lost.
-pub(super) fn of_tar_stream(
+pub(crate) fn of_tar_stream(
     archive: &Archive,
     number: usize,
     member: &Member,
@@ -39,7 +39,7 @@ pub(super) fn of_tar_stream(
 }
 
 /// The tag of an entry's data: the hash of the content that it is part of, and its range.
-pub(super) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
+pub(crate) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
     if member.blake3 == [0; 32] {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn of_entry(member: &Member, entry: &Entry) -> Option<String> {
 }
 
 /// A BLAKE3 hash in hexadecimal digits.
-pub(super) fn hash_of(bytes: &[u8]) -> String {
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
     let mut hasher = DigestHasher::new(DigestAlgorithm::Blake3);
     compute(|| hasher.update(bytes));
     hasher.finish().to_string()
