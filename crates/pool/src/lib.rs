@@ -4,8 +4,8 @@
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
-//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Permits`] and
-//! [`OnceValue`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
+//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Permits`], [`OnceValue`]
+//! and [`OnceCache`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
 //! [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
@@ -49,6 +49,7 @@ mod input_lane;
 mod lane;
 pub mod lock;
 pub mod once;
+mod once_cache;
 pub mod permits;
 pub mod pool;
 mod pool_share;
@@ -72,6 +73,7 @@ pub use executor::{ExternalThreads, enter_background, in_background, install, in
 pub use lane::Lane;
 pub use lock::Lock;
 pub use once::OnceValue;
+pub use once_cache::OnceCache;
 pub use permits::Permits;
 pub use pool_share::{PoolShare, compute};
 pub use processors::processors;

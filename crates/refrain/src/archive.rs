@@ -23,6 +23,7 @@ use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::range_read::{RangeRead, within};
 use crate::read::read_control::ReadControl;
+use crate::read::serving_memory::ServingMemory;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
@@ -60,6 +61,7 @@ pub struct Archive {
     pub(crate) source: Arc<dyn Source>,
     threads: usize,
     pub(crate) memory_bytes: u64,
+    pub(crate) memory: Box<ServingMemory>,
     content_limit: ContentLimit,
     /// Whether a scan found its frames.
     is_scanned: bool,
@@ -100,6 +102,7 @@ impl Archive {
             source,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
+            memory: Box::new(ServingMemory::new(options.memory_bytes)),
             content_limit,
             is_scanned: false,
         }
@@ -122,8 +125,13 @@ impl Archive {
     /// Gives decoded blocks and maps of extents most of the memory, for a caller that serves the
     /// archive to many: they read anywhere, and a map is as expensive to decode as a block.
     pub fn use_memory_for_serving(&self) {
-        let memory_bytes = self.memory_bytes;
-        (self.opened).set_cache_bytes(memory_bytes / 8 * 5, memory_bytes / 8);
+        self.memory.serve(&*self.opened);
+    }
+
+    /// Takes memory that the caller uses for itself from that for decoded blocks: it was `before`
+    /// bytes, and is `now`. Callers begin with 0.
+    pub fn reserve_memory(&self, before: u64, now: u64) {
+        self.memory.reserve(&*self.opened, before, now);
     }
 
     /// Opens the remains of a damaged archive without its index: reads all of it once and uses
@@ -260,8 +268,8 @@ impl Archive {
     /// stream, an entry's data with its holes as zeros. Returns the number of bytes read, less than
     /// the length of `buffer` only at the end.
     ///
-    /// A read of a directory's tar stream goes through all entries before `offset`: read much of it
-    /// at once, or use [`Archive::write_member`].
+    /// The first read of a directory's tar stream at a high offset goes through all entries before
+    /// it. Later ones know where they are.
     ///
     /// # Errors
     /// `Usage` if there is no such member, or the entry is another member's; `Damaged`,
@@ -307,7 +315,7 @@ impl Archive {
         let length_bytes = entry.map_or(stated.content_bytes, |entry| entry.size_bytes);
         let range = within(range, length_bytes, entry)?;
         let written_bytes = range.end - range.start;
-        // Each read of a directory's tar stream goes through all entries before it.
+        // A whole tar stream is compared with its hashes.
         if entry.is_none() && has_entries(&stated) && written_bytes == length_bytes {
             self.write_member(member, sink, watch)?;
             return Ok(written_bytes);

@@ -8,12 +8,14 @@ use crate::archive::Archive;
 use crate::error::Result;
 use crate::read::read_control::ReadControl;
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::entry_memory::EntryMemory;
 
 /// The list of entries of a directory or tar member.
 ///
 /// Its methods fail as [`Archive::read_at`] does.
 pub struct EntryList<'a> {
     tree: Box<dyn TreeContent + 'a>,
+    memory: &'a EntryMemory,
 }
 
 impl Archive {
@@ -23,7 +25,10 @@ impl Archive {
     /// As [`Archive::read_at`]; `Usage` for a member without entries.
     pub fn entry_list(&self, member: usize) -> Result<EntryList<'_>> {
         let tree = self.tree_with_entries(member, &ReadControl::default())?;
-        Ok(EntryList { tree })
+        Ok(EntryList {
+            tree,
+            memory: &self.memory.entries,
+        })
     }
 }
 
@@ -39,9 +44,11 @@ impl EntryList<'_> {
         self.tree.is_sorted()
     }
 
-    /// The entries of one frame, which may include [`EntryKind::Raw`](crate::EntryKind::Raw) ones.
-    pub fn frame(&self, frame: usize) -> Result<Vec<Entry>> {
-        Ok(self.tree.entries_of(frame)?.into_vec())
+    /// Calls `work` with the entries of one frame, which may include
+    /// [`EntryKind::Raw`](crate::EntryKind::Raw) ones. A frame takes much memory, so they should
+    /// not outlive it; frames beyond the archive's memory wait.
+    pub fn with_frame<R>(&self, frame: usize, work: impl FnOnce(Vec<Entry>) -> R) -> Result<R> {
+        (self.memory).with_frame(&*self.tree, frame, |entries| work(entries.into_vec()))
     }
 
     /// The frames that may have the entry with this path or, in a directory without it, the first

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::entry_data::read_entry;
-use crate::read::tree::view::read_view;
+use crate::read::tree::view_range::ViewReader;
 
 pub use crate::read::read_control::{BeforeWaiting, Deadline, ReadControl, Run};
 
@@ -34,7 +34,17 @@ impl Archive {
         let tree = self.tree_with_entries(member, control)?;
         match entry {
             Some(entry) => read_entry(&*tree, entry, offset, buffer),
-            None => read_view(&*tree, offset, buffer),
+            None => {
+                let view = ViewReader {
+                    content: &*tree,
+                    member,
+                    frames: &self.memory.views,
+                    memory: &self.memory.entries,
+                };
+                let read = view.read(offset, buffer);
+                self.memory.balance(&*self.opened);
+                read
+            }
         }
     }
 

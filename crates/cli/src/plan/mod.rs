@@ -38,6 +38,6 @@ pub use compress::{
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use effects::{check_list, check_owners, check_password, check_scan, check_serve};
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
-pub use mount::MountPlan;
+pub use mount::{MountPlan, tree_options};
 pub use output::writes_stdout;
 pub use read::{CatPlan, InspectPlan, ServePlan, TestPlan};

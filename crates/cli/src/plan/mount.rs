@@ -13,8 +13,23 @@ use crate::names;
 
 /// The memory for entries in compact form, in bytes: enough for a quarter of a million.
 const FRAME_BYTES_MAX: u64 = 32 << 20;
-/// Tables of paths may take 1/8 of the memory budget, and entries at most as much.
+/// Tables of paths and entries may each take 1/8 of the memory budget.
 const TREE_SHARE: u64 = 8;
+/// With a small budget tables may take 1/4 of it, up to this many bytes: enough for a million
+/// paths.
+const SMALL_TABLE_BYTES: u64 = 64 << 20;
+
+/// The memory for members and entries, of a budget of `memory_bytes`. `unnamed` is the name of a
+/// member without one.
+pub fn tree_options(memory_bytes: u64, unnamed: Vec<u8>) -> TreeOptions {
+    let share_bytes = memory_bytes / TREE_SHARE;
+    let table_bytes = (2 * share_bytes).min(SMALL_TABLE_BYTES);
+    TreeOptions {
+        frame_bytes: share_bytes.min(FRAME_BYTES_MAX) as usize,
+        table_bytes: table_bytes.max(share_bytes) as usize,
+        unnamed,
+    }
+}
 
 /// An archive to mount.
 #[derive(Debug)]
@@ -31,16 +46,9 @@ impl MountPlan {
     /// # Errors
     /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &MountArgs) -> Result<MountPlan> {
-        let mut options = args.password.with(args.resources.read_options());
+        let options = args.password.with(args.resources.read_options());
         let archive = SeekableInput::new(&args.archive, &options, &args.password)?;
-        let table_bytes = options.memory_bytes / TREE_SHARE;
-        let frame_bytes = table_bytes.min(FRAME_BYTES_MAX);
-        options.memory_bytes -= table_bytes + frame_bytes;
-        let tree = TreeOptions {
-            frame_bytes: frame_bytes as usize,
-            table_bytes: table_bytes as usize,
-            unnamed: names::of_member(&archive.path, b""),
-        };
+        let tree = tree_options(options.memory_bytes, names::of_member(&archive.path, b""));
         Ok(MountPlan {
             mount: MountOptions {
                 tree,

@@ -22,7 +22,7 @@ use crate::inherited_sockets::{self, InheritedSocket};
 use crate::messages;
 use crate::names;
 use crate::paths;
-use crate::plan::{ServePlan, check_serve};
+use crate::plan::{ServePlan, check_serve, tree_options};
 use crate::report::{DataTo, Outcome, Report};
 use crate::service;
 use crate::session::Session;
@@ -31,8 +31,10 @@ use crate::text::printable;
 /// How long clients may take to receive pending replies after a signal.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How much content the HTTP handler decodes at once for each client: all clients together take a
-/// sixteenth of the memory.
+/// Answers that are being sent may take 1/16 of the memory.
+const ANSWER_SHARE: u64 = 16;
+
+/// How much content the HTTP handler decodes at once for each client.
 const HTTP_CHUNK_BYTES_MIN: u64 = 64 << 10;
 const HTTP_CHUNK_BYTES_MAX: u64 = 1 << 20;
 
@@ -228,12 +230,14 @@ pub fn http_settings(
             },
         ]
     };
-    let share_bytes = memory_bytes / 16 / clients_max.max(1) as u64;
-    let chunk_bytes = share_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
+    let answer_bytes = memory_bytes / ANSWER_SHARE;
+    let chunk_bytes = answer_bytes / clients_max.max(1) as u64;
+    let chunk_bytes = chunk_bytes.clamp(HTTP_CHUNK_BYTES_MIN, HTTP_CHUNK_BYTES_MAX);
     HttpSettings {
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
         archive_name: archive_name(archive),
-        unnamed_member: names::of_member(archive, b""),
+        tree: tree_options(memory_bytes, names::of_member(archive, b"")),
+        answer_bytes,
         metrics: [Arc::new(metrics) as Arc<dyn MetricSource>]
             .into_iter()
             .chain(scrub.map(Scrub::metrics))

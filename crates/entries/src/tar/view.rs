@@ -52,7 +52,7 @@ impl fmt::Display for ViewError {
 impl std::error::Error for ViewError {}
 
 /// Makes a tar stream of entries, which are passed one by one in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TarView {
     /// Only for the recorded view.
     predictor: Option<Predictor>,

@@ -7,13 +7,13 @@ use super::classes::Classes;
 use super::entry::{check_own_fields, entry_bytes};
 use super::header::EntriesHeader;
 use super::model::{Model, Reference, add_nanoseconds, shared_prefix, shared_suffix};
-use super::pack::first_path;
+use super::pack::{PackedEntries, first_path};
 use super::section::{Column, ColumnReaders};
 use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
 use crate::bytes::{add_difference, unzigzag};
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
-use crate::limits::{ENTRIES_PER_FRAME_MAX, Limits, PATH_BYTES_MAX};
+use crate::limits::{ENTRIES_PER_FRAME_MAX, ENTRY_BYTES_PER_FRAME_MAX, Limits, PATH_BYTES_MAX};
 
 /// Unpacks the decoded section `raw` of the frame with this (checked) header.
 ///
@@ -45,6 +45,17 @@ pub fn unpack_entries_within(
             value: header.first_path.len() as u64,
             rule: "equal to those of the first entry's path",
         })
+    }
+}
+
+impl PackedEntries {
+    /// The entries.
+    ///
+    /// # Errors
+    /// A section that [`pack_entries`](super::pack_entries) did not make.
+    pub fn unpack(&self) -> Result<Vec<Entry>> {
+        let bytes_max = ENTRY_BYTES_PER_FRAME_MAX as u64;
+        unpack_section(self.entry_count, &self.raw, bytes_max, |_| ())
     }
 }
 

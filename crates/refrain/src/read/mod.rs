@@ -17,6 +17,7 @@ pub(crate) mod opened_archive;
 pub(crate) mod range_read;
 pub(crate) mod read_control;
 pub(crate) mod read_statistics;
+pub(crate) mod serving_memory;
 pub(crate) mod store_reader;
 mod store_remains;
 pub(crate) mod tree;

@@ -24,6 +24,7 @@
 //! | `sparse` | holes of single files |
 //! | `temporary` | temporary files change no content |
 //! | `trees` | directories and tar streams |
+//! | `view_ranges` | ranges of their tar streams |
 //! | `whole` | small archives |
 //!
 //! Tests that count the heap (`bounds`, `damage`, `memory`) or run themselves again (`killed`) are
@@ -55,4 +56,5 @@ mod second_reader;
 mod sparse;
 mod temporary;
 mod trees;
+mod view_ranges;
 mod whole;

@@ -3,20 +3,13 @@
 use std::io;
 use std::ops::Range;
 
-use refrain::storage::Sink;
-use refrain::{Archive, ContentCheck, Entry, Result, Unwatched};
+use refrain::{Archive, ContentCheck, Entry, Result};
 use refrain_pool::compute;
-use refrain_storage::in_zero_pieces;
 
 use super::connection::{ClientWriter, Connection};
-use super::tar_permits::TarPermit;
 
 /// The size of the first piece: short, so that the first byte comes soon.
 const FIRST_BYTES: usize = 64 << 10;
-
-/// Each read of a directory's tar stream goes through all entries before it, so more is read at
-/// once: this many times as much as for other content.
-const TAR_READ_FACTOR: usize = 4;
 
 /// Bytes to serve.
 #[derive(Debug, Clone)]
@@ -88,8 +81,6 @@ pub(super) struct Transfer<'a> {
     pub head: Vec<u8>,
     /// How many bytes are read at once.
     pub chunk_bytes: usize,
-    /// Permission to decode a whole tar stream with many threads, which takes more memory.
-    pub threads: Option<TarPermit<'a>>,
 }
 
 impl Transfer<'_> {
@@ -100,29 +91,9 @@ impl Transfer<'_> {
         client: &mut ClientWriter<'_, impl Connection>,
     ) -> std::result::Result<(), SendError> {
         let is_whole = self.range == (0..self.length_bytes);
-        match self.content {
-            Content::TarStream(member) if is_whole && self.threads.is_some() => {
-                self.stream_tar(*member, client)
-            }
-            _ => self.in_pieces(is_whole, client),
-        }
-    }
-
-    fn in_pieces(
-        &mut self,
-        is_whole: bool,
-        client: &mut ClientWriter<'_, impl Connection>,
-    ) -> std::result::Result<(), SendError> {
         let mut check = is_whole.then(|| self.content.check(self.archive)).flatten();
-        let (first_bytes, next_bytes) = match self.content {
-            Content::TarStream(_) => {
-                let bytes = self.chunk_bytes.saturating_mul(TAR_READ_FACTOR);
-                (bytes, bytes)
-            }
-            _ => (FIRST_BYTES.min(self.chunk_bytes), self.chunk_bytes),
-        };
         let mut buffer = Vec::new();
-        let mut wanted = first_bytes;
+        let mut wanted = FIRST_BYTES.min(self.chunk_bytes);
         let mut offset = self.range.start;
         while offset < self.range.end {
             let left = usize::try_from(self.range.end - offset).unwrap_or(usize::MAX);
@@ -145,7 +116,7 @@ impl Transfer<'_> {
             }
             self.send(&buffer[..count], client)?;
             // Longer pieces decode several blocks in parallel.
-            wanted = (wanted * 4).min(next_bytes);
+            wanted = (wanted * 4).min(self.chunk_bytes);
         }
         self.send(&[], client)?;
         Ok(())
@@ -168,49 +139,5 @@ impl Transfer<'_> {
             bytes = &bytes[with_head..];
         }
         client.write_body(bytes)
-    }
-
-    /// Sends a whole tar stream, decoded by many threads.
-    fn stream_tar<C: Connection>(
-        &mut self,
-        member: usize,
-        client: &mut ClientWriter<'_, C>,
-    ) -> std::result::Result<(), SendError> {
-        let archive = self.archive;
-        let mut sink = ClientSink {
-            transfer: self,
-            client,
-            has_gone: false,
-        };
-        // A failed write ends it.
-        let written = archive.write_member(member, &mut sink, &Unwatched);
-        match (written, sink.has_gone) {
-            (_, true) => Err(SendError::Client),
-            (Ok(_), false) => Ok(()),
-            (Err(error), false) => Err(error.into()),
-        }
-    }
-}
-
-/// A client as the target of a whole member.
-struct ClientSink<'s, 'a, 'c, C> {
-    transfer: &'s mut Transfer<'a>,
-    client: &'s mut ClientWriter<'c, C>,
-    has_gone: bool,
-}
-
-impl<C: Connection> Sink for ClientSink<'_, '_, '_, C> {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent = self.transfer.send(bytes, self.client);
-        self.has_gone |= sent.is_err();
-        sent
-    }
-
-    fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
-        in_zero_pieces(length_bytes, |piece| self.write_all(piece))
-    }
-
-    fn publish(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

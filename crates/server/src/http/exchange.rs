@@ -112,6 +112,16 @@ impl<C: Connection> Exchange<'_, '_, C> {
         }
     }
 
+    /// Responds that other answers use the memory.
+    pub(super) fn busy(&mut self, operation: Operation) -> Served {
+        let text = "the memory for answers is in use";
+        let fields = [("Retry-After", "1"), ("Cache-Control", "no-store")];
+        Served {
+            operation,
+            ..self.text(Status(503), text, &fields)
+        }
+    }
+
     /// Sends a page produced by `write`.
     pub(super) fn page(
         &mut self,
@@ -222,19 +232,23 @@ impl<C: Connection> Exchange<'_, '_, C> {
         if let Err(error) = archive.check_content_limit(range.end - range.start) {
             return self.failed(operation, &error.into());
         }
-        let is_whole = !range.is_empty() && range == (0..response.length_bytes);
-        let threads = match response.content {
-            Content::TarStream(_) if is_whole => self.shared.tar_permits.try_take(),
-            _ => None,
+        let chunk_bytes = self.shared.settings.chunk_bytes.max(1);
+        let held_bytes = match response.content {
+            // Held before they were read.
+            Content::Bytes(_) => 0,
+            _ => (range.end - range.start).min(chunk_bytes as u64),
+        };
+        let shared = self.shared;
+        let Some(_held) = shared.answer_memory.try_take(held_bytes) else {
+            return self.busy(operation);
         };
         let mut transfer = Transfer {
             archive,
             content: response.content,
             length_bytes: response.length_bytes,
             range,
-            threads,
             head: head.into_bytes(),
-            chunk_bytes: self.shared.settings.chunk_bytes.max(1),
+            chunk_bytes,
         };
         let sent = transfer.run(self.client);
         let is_untouched = !transfer.head.is_empty();

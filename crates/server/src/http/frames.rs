@@ -5,7 +5,7 @@
 //! the address unique to these bytes.
 
 use refrain::RawFrame;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::conditions::Validators;
 use super::connection::Connection;
@@ -36,19 +36,10 @@ pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &T
         page.put(format_args!("{{\"frames\":["))?;
         let mut listed = 0;
         while let Some(offset) = next.filter(|_| listed < count) {
-            let frame = archive.layout().frame_at(offset)?;
-            let hash = hash_of(&frame.bytes);
-            let row = json!({
-                "number": frame.sequence,
-                "kind": frame.kind,
-                "offset": offset,
-                "bytes": frame.bytes.len(),
-                "hash": hash,
-                "url": format!("/.refrain/frames/{offset}-{hash}"),
-            });
+            let (row, end) = row_of(&archive.layout().frame_at(offset)?);
             let comma = if listed > 0 { "," } else { "" };
             page.put(format_args!("{comma}\n{row}"))?;
-            next = archive.layout().frame_after(frame.end())?;
+            next = archive.layout().frame_after(end)?;
             listed += 1;
         }
         let next = json!(next);
@@ -57,13 +48,32 @@ pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &T
     })
 }
 
+/// The row of a frame in a list, and where the frame ends.
+fn row_of(frame: &RawFrame) -> (Value, u64) {
+    let (offset, hash) = (frame.archive_offset, hash_of(&frame.bytes));
+    let row = json!({
+        "number": frame.sequence,
+        "kind": frame.kind,
+        "offset": offset,
+        "bytes": frame.bytes.len(),
+        "hash": hash,
+        "url": format!("/.refrain/frames/{offset}-{hash}"),
+    });
+    (row, frame.end())
+}
+
 pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u8]) -> Served {
     let Some((offset, wanted)) = parse_name(name) else {
         let text = "a frame is named OFFSET-HASH, see /.refrain/frames";
         return missing(exchange, text);
     };
-    let found = exchange.shared.service.archive().layout().frame_at(offset);
-    let RawFrame { bytes, .. } = match found {
+    let shared = exchange.shared;
+    let layout = shared.service.archive().layout();
+    let held_bytes = layout.frame_end(offset).map_or(0, |end| end - offset);
+    let Some(_held) = shared.answer_memory.try_take(held_bytes) else {
+        return exchange.busy(Operation::HttpFrame);
+    };
+    let RawFrame { bytes, .. } = match layout.frame_at(offset) {
         Ok(frame) => frame,
         Err(error) if error.kind == refrain::ErrorKind::Damaged => {
             return missing(exchange, &format!("there is no frame: {error}"));

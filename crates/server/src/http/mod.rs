@@ -26,6 +26,7 @@
 //! the archive, and all share the decoding. httparse implements the grammar of heads.
 
 mod answer;
+mod answer_memory;
 mod conditions;
 mod connection;
 mod content;
@@ -47,7 +48,6 @@ mod response;
 mod route;
 mod settings;
 mod shared;
-mod tar_permits;
 mod target;
 
 #[cfg(any(test, feature = "property"))]

@@ -42,6 +42,9 @@ pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
     if let Some(page) = internal::page_of(path) {
         return Ok(Resource::Internal(page));
     }
+    if let Some(tar_stream) = tar_stream(shared, target)? {
+        return Ok(tar_stream);
+    }
     let found = match walk(&shared.tree, path) {
         Ok(found) => found,
         // A dangling hard link.
@@ -148,6 +151,18 @@ fn query_of(target: &Target) -> String {
     }
 }
 
+/// The tar stream that a path names: a member that was one has it under its own name, others on
+/// request. It is sent without a table of the member's paths.
+fn tar_stream(shared: &Shared, target: &Target) -> Result<Option<Resource>> {
+    let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
+    let is_wanted = |member: &Member| {
+        let has_slash = target.path.ends_with(b"/");
+        parameter(&target.query, b"tar").is_some() || (member.kind == MemberKind::Tar && !has_slash)
+    };
+    let member = directory_member(shared, name)?.filter(|(_, member)| is_wanted(member));
+    Ok(member.map(|(number, member)| Resource::TarStream(number, Box::new(member))))
+}
+
 fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     let tree = &shared.tree;
     let has_slash = target.path.ends_with(b"/") || target.path.is_empty();
@@ -163,23 +178,12 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
         return Ok(Resource::Special);
     }
     let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
-    let member = directory_member(shared, name)?;
-    match member {
-        // A member that was a tar stream is served as one under its name.
-        Some((number, member))
-            if parameter(&target.query, b"tar").is_some()
-                || (member.kind == MemberKind::Tar && !has_slash) =>
-        {
-            Ok(Resource::TarStream(number, Box::new(member)))
-        }
-        _ if !has_slash => {
-            let location = format!("{}/{}", link_to(&target.path), query_of(target));
-            Ok(Resource::Redirect(Status(301), location))
-        }
-        _ => {
-            let tar_above = tar_above(shared, name)?;
-            Ok(Resource::Directory { node, tar_above })
-        }
+    if has_slash {
+        let tar_above = tar_above(shared, name)?;
+        Ok(Resource::Directory { node, tar_above })
+    } else {
+        let location = format!("{}/{}", link_to(&target.path), query_of(target));
+        Ok(Resource::Redirect(Status(301), location))
     }
 }
 
@@ -201,7 +205,7 @@ fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
 pub(super) fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
     let archive = shared.service.archive();
     let mut found = if name.is_empty() { None } else { archive.find_member(name)? };
-    if found.is_none() && name == shared.settings.unnamed_member {
+    if found.is_none() && name == shared.settings.tree.unnamed {
         found = archive.find_member(b"")?;
     }
     let Some(number) = found else {

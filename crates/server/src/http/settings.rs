@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::statistics::MetricSource;
+use crate::tree::TreeOptions;
 
 /// Settings of an HTTP handler.
 #[derive(Clone)]
 pub struct HttpSettings {
     /// The name of the archive, for people.
     pub archive_name: String,
-    /// The name of a member that has none in the archive.
-    pub unnamed_member: Vec<u8>,
+    /// The members and entries, and the memory for them.
+    pub tree: TreeOptions,
     /// How long a request's head may take from its first byte to its last.
     pub head_timeout: Duration,
     /// How long a connection may be idle.
@@ -21,6 +22,8 @@ pub struct HttpSettings {
     pub write_timeout: Duration,
     /// How much content is decoded at once for a response, in bytes of memory per connection.
     pub chunk_bytes: usize,
+    /// The memory for the responses being sent, in bytes. Requests beyond it are refused.
+    pub answer_bytes: u64,
     /// How long caches may keep content, in seconds. Frames, whose address contains their hash, may
     /// be kept for a year.
     pub max_age_seconds: u64,
@@ -37,11 +40,12 @@ impl Default for HttpSettings {
     fn default() -> Self {
         HttpSettings {
             archive_name: "archive".to_owned(),
-            unnamed_member: b"content".to_vec(),
+            tree: TreeOptions::default(),
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             chunk_bytes: 1 << 20,
+            answer_bytes: 64 << 20,
             max_age_seconds: 86_400,
             host_names: vec![],
             resets_from_anywhere: false,
@@ -54,14 +58,12 @@ impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpSettings")
             .field("archive_name", &self.archive_name)
-            .field(
-                "unnamed_member",
-                &String::from_utf8_lossy(&self.unnamed_member),
-            )
+            .field("tree", &self.tree)
             .field("head_timeout", &self.head_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("write_timeout", &self.write_timeout)
             .field("chunk_bytes", &self.chunk_bytes)
+            .field("answer_bytes", &self.answer_bytes)
             .field("max_age_seconds", &self.max_age_seconds)
             .field("host_names", &self.host_names)
             .field("resets_from_anywhere", &self.resets_from_anywhere)

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refrain_sync::clock::RealClock;
 
+use super::answer_memory::AnswerMemory;
 use super::settings::HttpSettings;
-use super::tar_permits::TarPermits;
 use crate::error::Result;
 use crate::service::Service;
 use crate::statistics::Metric;
-use crate::tree::{Tree, TreeOptions};
+use crate::tree::Tree;
 
 /// State shared by all connections of a handler.
 pub(super) struct Shared {
@@ -20,27 +20,23 @@ pub(super) struct Shared {
     pub clock: RealClock,
     pub is_stopping: AtomicBool,
     pub in_flight: AtomicU64,
-    pub tar_permits: TarPermits,
+    pub answer_memory: AnswerMemory,
 }
 
 impl Shared {
     /// # Errors
     /// If the archive's index cannot be read.
     pub(super) fn new(service: Service, settings: HttpSettings) -> Result<Shared> {
-        let options = TreeOptions {
-            unnamed: settings.unnamed_member.clone(),
-            ..TreeOptions::default()
-        };
-        let tree = Tree::open(service.archive().clone(), &options)?;
+        let tree = Tree::open(service.archive().clone(), &settings.tree)?;
         tree.report_to(service.reporter());
         Ok(Shared {
+            answer_memory: AnswerMemory::new(settings.answer_bytes),
             service,
             tree,
             settings,
             clock: RealClock::new(),
             is_stopping: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
-            tar_permits: TarPermits::default(),
         })
     }
 

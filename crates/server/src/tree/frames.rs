@@ -1,11 +1,11 @@
 //! Frames of entries: a cache of packed ones, and the list of a member with ascending frames.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain::directory::compare_paths;
 use refrain::{Archive, Entry, EntryList, ErrorKind};
-use refrain_pool::{Lock, OnceValue};
+use refrain_pool::{Lock, OnceCache};
 
 use super::frame::EntryFrame;
 use super::paths::{Page, PathList};
@@ -13,39 +13,23 @@ use super::position::Position;
 use crate::error::Result;
 use crate::service::Reporter;
 
-/// A member and the number of a frame in its list.
-type Key = (usize, usize);
-
-/// The most recently used packed frames, within a memory limit. Threads that need the same frame
-/// wait for the one that decodes it.
+/// The most recently used packed frames, within a memory limit.
 pub(super) struct FrameCache {
     archive: Arc<Archive>,
-    bytes_max: usize,
-    held: Lock<Held>,
+    /// By member and number of the frame in its list.
+    frames: OnceCache<(usize, usize), EntryFrame>,
+    /// The memory of the frames, as the archive knows it, in bytes.
+    reserved_bytes: AtomicU64,
     /// Receives reports of damaged frames.
     reporter: Lock<Option<Arc<Reporter>>>,
-}
-
-#[derive(Default)]
-struct Held {
-    slots: BTreeMap<Key, CachedFrame>,
-    bytes: usize,
-    clock: u64,
-}
-
-struct CachedFrame {
-    frame: Arc<OnceValue<Arc<EntryFrame>>>,
-    /// The memory of the frame; 0 while it is being decoded.
-    bytes: usize,
-    used: u64,
 }
 
 impl FrameCache {
     pub(super) fn new(archive: Arc<Archive>, bytes_max: usize) -> FrameCache {
         FrameCache {
             archive,
-            bytes_max,
-            held: Lock::default(),
+            frames: OnceCache::new(bytes_max),
+            reserved_bytes: AtomicU64::new(0),
             reporter: Lock::default(),
         }
     }
@@ -64,26 +48,29 @@ impl FrameCache {
     /// # Errors
     /// If the archive cannot be read.
     pub(super) fn get(&self, member: usize, frame: usize) -> Result<Arc<EntryFrame>> {
-        let key = (member, frame);
-        let cell = self.held.lock().cell(key);
-        if let Some(found) = cell.get() {
-            return Ok(Arc::clone(found));
-        }
-        let decode = || {
-            let entries = match self.archive.entry_list(member)?.frame(frame) {
+        let found = self.frames.get_or_try_init((member, frame), || {
+            let list = self.archive.entry_list(member)?;
+            let packed = match list.with_frame(frame, EntryFrame::pack) {
                 Err(error) if error.kind == ErrorKind::Damaged => {
                     self.report(&error);
-                    Vec::new()
+                    EntryFrame::default()
                 }
-                entries => entries?,
+                packed => packed?,
             };
-            Ok::<_, crate::error::Error>(Arc::new(EntryFrame::pack(entries)))
-        };
-        let found = Arc::clone(cell.get_or_try_init(decode)?);
-        let mut held = self.held.lock();
-        held.decoded(key, found.memory_bytes());
-        held.evict(key, self.bytes_max);
+            let memory_bytes = packed.memory_bytes();
+            Ok::<_, crate::error::Error>((packed, memory_bytes))
+        })?;
+        self.reserve();
         Ok(found)
+    }
+
+    /// Takes the memory of the frames from the archive's.
+    fn reserve(&self) {
+        let now = self.frames.memory_bytes() as u64;
+        let before = self.reserved_bytes.swap(now, Ordering::Relaxed);
+        if before != now {
+            self.archive.reserve_memory(before, now);
+        }
     }
 
     fn report(&self, error: &refrain::Error) {
@@ -95,59 +82,19 @@ impl FrameCache {
 
     /// Whether a frame can be used without decoding it.
     pub(super) fn has(&self, member: usize, frame: usize) -> bool {
-        let held = self.held.lock();
-        let slot = held.slots.get(&(member, frame));
-        slot.is_some_and(|slot| slot.frame.get().is_some())
+        self.frames.has((member, frame))
     }
 }
 
-/// The entries of a frame; empty if it is damaged.
-pub(super) fn intact_entries(list: &EntryList<'_>, frame: usize) -> Result<Vec<Entry>> {
-    match list.frame(frame) {
-        Err(error) if error.kind == ErrorKind::Damaged => Ok(Vec::new()),
-        entries => Ok(entries?),
-    }
-}
-
-impl Held {
-    fn cell(&mut self, key: Key) -> Arc<OnceValue<Arc<EntryFrame>>> {
-        self.clock += 1;
-        let slot = self.slots.entry(key).or_insert_with(|| CachedFrame {
-            frame: Arc::default(),
-            bytes: 0,
-            used: 0,
-        });
-        slot.used = self.clock;
-        Arc::clone(&slot.frame)
-    }
-
-    fn decoded(&mut self, key: Key, bytes: usize) {
-        // Several threads may have waited for it; the first counts.
-        if let Some(slot) = self.slots.get_mut(&key).filter(|slot| slot.bytes == 0) {
-            slot.bytes = bytes;
-            self.bytes += bytes;
-        }
-    }
-
-    /// Removes the least recently used frames, except `keep`.
-    fn evict(&mut self, keep: Key, bytes_max: usize) {
-        while self.bytes > bytes_max {
-            let mut others = self
-                .slots
-                .iter()
-                .filter(|(key, slot)| **key != keep && slot.bytes > 0);
-            let Some(oldest) = others.next().map(|first| {
-                others.fold(first, |oldest, each| {
-                    if each.1.used < oldest.1.used { each } else { oldest }
-                })
-            }) else {
-                return;
-            };
-            let key = *oldest.0;
-            if let Some(slot) = self.slots.remove(&key) {
-                self.bytes -= slot.bytes;
-            }
-        }
+/// Calls `work` with the entries of a frame; with none if it is damaged.
+pub(super) fn with_intact_entries<R>(
+    list: &EntryList<'_>,
+    frame: usize,
+    mut work: impl FnMut(Vec<Entry>) -> Result<R>,
+) -> Result<R> {
+    match list.with_frame(frame, &mut work) {
+        Err(error) if error.kind == ErrorKind::Damaged => work(Vec::new()),
+        worked => worked?,
     }
 }
 

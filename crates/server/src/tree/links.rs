@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use refrain::{Archive, EntryKind, Error, ErrorKind};
 
-use super::frames::intact_entries;
+use super::frames::with_intact_entries;
 use super::paths::is_safe;
 use super::spelling::normal_form;
 use crate::error::Result;
@@ -34,14 +34,17 @@ impl LinkCounts {
         let rows_max = memory_bytes_max / size_of::<(u64, u32)>();
         let list = archive.entry_list(member)?;
         for frame in 0..list.frame_count()? {
-            for entry in intact_entries(&list, frame)? {
-                has_attributes |= !entry.attributes.is_empty();
-                if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
-                    && normal_form(&entry.path).is_some_and(|path| is_safe(&path))
-                {
-                    targets.push((hash(&normal_form(target).unwrap_or_default()), 1));
+            with_intact_entries(&list, frame, |entries| {
+                for entry in entries {
+                    has_attributes |= !entry.attributes.is_empty();
+                    if let (EntryKind::Hardlink, Some(target)) = (entry.kind, &entry.link_target)
+                        && normal_form(&entry.path).is_some_and(|path| is_safe(&path))
+                    {
+                        targets.push((hash(&normal_form(target).unwrap_or_default()), 1));
+                    }
                 }
-            }
+                Ok(())
+            })?;
             if targets.len() > rows_max {
                 targets = add_up(targets);
             }

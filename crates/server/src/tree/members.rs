@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use refrain::{Archive, EntryKind, Member, MemberKind};
 use refrain_pool::OnceValue;
 
-use super::frames::intact_entries;
+use super::frames::with_intact_entries;
 use super::links::LinkCounts;
 use super::node::MemberPages;
 use super::options::TreeOptions;
@@ -131,6 +131,7 @@ impl Members {
             let reduce = |left: usize| Some(left.saturating_sub(taken));
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = self.table_bytes_left.fetch_update(set, fetch, reduce);
+            archive.reserve_memory(0, taken as u64);
             Ok(Arc::new(table))
         })
     }
@@ -173,15 +174,15 @@ fn table_of(
     let mut builder = TableBuilder::new(memory_bytes_max);
     let entry_list = archive.entry_list(member)?;
     for frame in 0..list.frame_count {
-        let entries = intact_entries(&entry_list, frame)?;
-        for (row, entry) in entries.iter().enumerate() {
-            if entry.kind == EntryKind::Raw {
-                continue;
+        with_intact_entries(&entry_list, frame, |entries| {
+            let rows = entries.iter().enumerate();
+            for (row, entry) in rows.filter(|(_, entry)| entry.kind != EntryKind::Raw) {
+                if let Some(path) = normal_form(&entry.path) {
+                    builder.add(&path, Position::new(frame, row).number())?;
+                }
             }
-            if let Some(path) = normal_form(&entry.path) {
-                builder.add(&path, Position::new(frame, row).number())?;
-            }
-        }
+            Ok(())
+        })?;
     }
     // In a tar stream the last entry with a path wins.
     Ok(builder.finish(Winner::Last))

@@ -79,8 +79,11 @@ impl TableBuilder {
     /// Of several rows with one path, one is kept.
     pub(super) fn finish(self, winner: Winner) -> PathTable {
         let PathTable {
-            paths, mut rows, ..
+            mut paths,
+            mut rows,
+            ..
         } = self.table;
+        paths.shrink_to_fit();
         let added = rows.len();
         let path = |row: &PathRow| row.path(&paths);
         // Stable: rows with the same path stay in order.

@@ -2,6 +2,7 @@
 
 use super::support::{Server, archive, disk};
 use refrain_server::http::HttpSettings;
+use refrain_server::tree::TreeOptions;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
@@ -243,7 +244,10 @@ fn an_archive_of_an_unnamed_stream_has_a_name() {
     let options = refrain::CompressOptions::default();
     refrain::compress(vec![member], &mut sink, &options, &refrain::Unwatched).unwrap();
     let settings = HttpSettings {
-        unnamed_member: b"stream".to_vec(),
+        tree: TreeOptions {
+            unnamed: b"stream".to_vec(),
+            ..TreeOptions::default()
+        },
         ..HttpSettings::default()
     };
     let server = Server::with(output.published().unwrap(), settings);

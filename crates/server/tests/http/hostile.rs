@@ -222,3 +222,23 @@ fn many_clients_at_once_get_the_same_bytes() {
     drop(server);
     assert_eq!(handler.requests_in_flight(), 0);
 }
+
+#[test]
+fn answers_beyond_their_memory_are_refused_until_it_is_free() {
+    let settings = HttpSettings {
+        answer_bytes: 1,
+        ..HttpSettings::default()
+    };
+    let server = Server::with(archive(), settings);
+    let mut stalled = server.connect();
+    // More than the buffers of sockets hold.
+    let request = "GET /disk.img HTTP/1.1\r\nHost: test\r\n\r\n";
+    stalled.send(request.repeat(100).as_bytes());
+    let answers = || (0..100_000).map(|_| server.get("/disk.img", "Range: bytes=0-99\r\n"));
+    let refused = answers().find(|answer| answer.status == 503).unwrap();
+    assert_eq!(refused.field("Retry-After"), Some("1"));
+    assert_eq!(server.get("/tree/", "").status, 200, "pages need none");
+    drop(stalled);
+    let answered = answers().find(|answer| answer.status == 206).unwrap();
+    assert!(answered.body == disk()[..100]);
+}

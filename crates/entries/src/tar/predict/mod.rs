@@ -44,7 +44,7 @@ enum LongPath {
 }
 
 /// A header that carries an extended one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Carrier {
     record: Record,
     /// How its name follows from the entry's path; `None` for a fixed name.
@@ -63,7 +63,7 @@ enum Followed {
     Group,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Predictor {
     mains: [Option<Box<Record>>; CLASSES],
     last_class: usize,

@@ -148,7 +148,7 @@ struct Other {
     is_modified: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PaxStyle {
     order: Vec<RecordPlace>,
     /// Keys that occur even if the plain header can hold the value.

@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use refrain_entries::Entry;
-use refrain_format::MemberKind;
+use refrain_format::{IndexSlice, MemberKind};
 use refrain_protect::HASH_BYTES;
 
 use crate::damage::{DamagedPart, DamagedPlace, in_member};
@@ -146,6 +146,16 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
         }
         let number = self.frames.start.saturating_add(frame as u64);
         Ok(self.archive.index.entries_frame(number)?.entry_count)
+    }
+
+    fn decoded_count(&self, frame: usize) -> Result<u64> {
+        let Some(slices) = &self.slices else {
+            return self.stated_count(frame);
+        };
+        let index = &self.archive.index;
+        let row = index.slice(slices.start.saturating_add(frame as u64))?;
+        let count = |row: IndexSlice| Ok(index.entries_frame(row.frame)?.entry_count);
+        row.map_or(Ok(0), count)
     }
 
     fn entry_frames(&self) -> Result<usize> {

@@ -36,6 +36,11 @@ pub(crate) trait TreeContent: Sync {
         Ok(0)
     }
 
+    /// The number of entries that are decoded to read those of a frame: of a slice, more.
+    fn decoded_count(&self, frame: usize) -> Result<u64> {
+        self.stated_count(frame)
+    }
+
     /// The number of parts in which the entries come: Entries frames or, if a tree's frames are not
     /// in path order, slices of them that are. Both are called frames here.
     fn entry_frames(&self) -> Result<usize>;

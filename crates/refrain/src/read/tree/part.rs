@@ -9,6 +9,7 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::content_limit::ContentMeter;
 use crate::read::store_reader::Depth;
 use crate::read::tree::content::TreeContent;
+use crate::read::tree::view_frames::malformed;
 
 /// The maximum content bytes read at once.
 const READ_BYTES: u64 = 4 << 20;
@@ -77,8 +78,7 @@ struct PartWriter<'a> {
 
 impl PartWriter<'_> {
     fn add(&mut self, entry: &Entry) -> Result<()> {
-        let item = self.view.entry(entry);
-        let item = item.map_err(|error| Error::damaged(error.to_string()))?;
+        let item = self.view.entry(entry).map_err(malformed)?;
         self.bytes(&item.header)?;
         let (mut offset, end) = (item.content.start, item.content.end);
         let mut buffer = vec![0; end.saturating_sub(offset).min(READ_BYTES) as usize];

@@ -17,6 +17,7 @@ use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::parallel::{Work, run_in_order};
 use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 use crate::read::tree::recovery::{Recovery, goes_on};
+use crate::read::tree::view_frames::{malformed, view_of};
 
 /// How much of the view one job produces.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -70,7 +71,7 @@ impl<'a> ViewPlanner<'a> {
     pub(crate) fn new(content: &'a dyn TreeContent) -> ViewPlanner<'a> {
         ViewPlanner {
             content,
-            view: if content.is_recorded() { TarView::recorded() } else { TarView::canonical() },
+            view: view_of(content),
             next_frame: 0,
             entries: FrameEntries::default(),
             entries_done: 0,
@@ -102,10 +103,7 @@ impl<'a> ViewPlanner<'a> {
     /// Adds the next entry, or reads more entries.
     fn advance(&mut self) -> Result<()> {
         if let Some(entry) = self.entries.get(self.entries_done) {
-            let item = self
-                .view
-                .entry(entry)
-                .map_err(|error| Error::damaged(error.to_string()))?;
+            let item = self.view.entry(entry).map_err(malformed)?;
             self.entries_done += 1;
             self.push(item);
             return Ok(());
@@ -372,45 +370,4 @@ fn content_of(parts: &[Part]) -> Range<u64> {
         }
     }
     whole.unwrap_or(0..0)
-}
-
-/// Reads a range of the tar view, starting at `offset`. Returns the number of bytes.
-pub(crate) fn read_view(
-    content: &dyn TreeContent,
-    offset: u64,
-    buffer: &mut [u8],
-) -> Result<usize> {
-    let mut planner = ViewPlanner::new(content);
-    let (mut at, mut done) = (0_u64, 0);
-    while done < buffer.len() {
-        if planner.parts.is_empty() {
-            if planner.is_ended {
-                break;
-            }
-            planner.advance()?;
-            continue;
-        }
-        let Some(part) = planner.parts.pop_front() else {
-            break;
-        };
-        let (start, end) = (at, at + part.length_bytes());
-        at = end;
-        let wanted = offset + done as u64;
-        if end <= wanted {
-            continue;
-        }
-        let inside = wanted - start;
-        let count = ((end - wanted) as usize).min(buffer.len() - done);
-        let target = &mut buffer[done..done + count];
-        match part {
-            Part::Bytes(bytes) => {
-                let from = inside as usize;
-                target.copy_from_slice(&bytes[from..from + count]);
-            }
-            Part::Content(range) => content.read(range.start + inside, target, Depth::Whole)?,
-            Part::Zeros(_) => target.fill(0),
-        }
-        done += count;
-    }
-    Ok(done)
 }
