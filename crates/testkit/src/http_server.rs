@@ -47,8 +47,16 @@ pub enum Fault {
     LongBody,
     /// Sends another range of the same length.
     WrongRange,
-    /// States another length of the object.
-    WrongTotal,
+    /// States this length of the object.
+    Total(u64),
+    /// Sends the range with status 200.
+    PartAsWhole,
+    /// Sends these bytes before the response.
+    Before(String),
+    /// Adds these lines, each with its end, to the head.
+    Fields(String),
+    /// Sends this many bytes of the body at once, with this pause after them.
+    Drip(usize, Duration),
     /// States another ETag.
     OtherTag,
     /// Sends everything, with status 200.
@@ -212,8 +220,20 @@ impl HttpServer {
             Some(Fault::ShortBody) => (Duration::ZERO, false, response.body.len() / 2),
             _ => (Duration::ZERO, true, response.body.len()),
         };
+        if let Some(Fault::Before(bytes)) = &fault {
+            stream.write_all(bytes.as_bytes())?;
+        }
         stream.write_all(response.head.as_bytes())?;
-        stream.write_all(response.body.get(..part).unwrap_or_default())?;
+        let body = response.body.get(..part).unwrap_or_default();
+        match fault {
+            Some(Fault::Drip(count, pause)) => {
+                for piece in body.chunks(count.max(1)) {
+                    stream.write_all(piece)?;
+                    thread::sleep(pause);
+                }
+            }
+            _ => stream.write_all(body)?,
+        }
         stream.flush()?;
         thread::sleep(pause);
         Ok(keeps)
@@ -282,8 +302,10 @@ fn respond(state: &State, request: &Request, fault: Option<&Fault>) -> Response 
     let _ = etag.map(|etag| write!(headers, "ETag: {etag}\r\n"));
     let date = object.last_modified.as_deref();
     let _ = date.map(|date| write!(headers, "Last-Modified: {date}\r\n"));
-    if fault == Some(&Fault::Encoded) {
-        headers.push_str("Content-Encoding: gzip\r\n");
+    match fault {
+        Some(Fault::Encoded) => headers.push_str("Content-Encoding: gzip\r\n"),
+        Some(Fault::Fields(lines)) => headers.push_str(lines),
+        _ => {}
     }
     let refuses = |name: &str, current: Option<&str>| {
         let wanted = request.headers.get(name).map(String::as_str);
@@ -309,12 +331,16 @@ fn respond(state: &State, request: &Request, fault: Option<&Fault>) -> Response 
         Some(Fault::WrongRange) => range = range.start.saturating_sub(1)..range.end - 1,
         _ => {}
     }
-    let stated = if fault == Some(&Fault::WrongTotal) { total + 1 } else { total };
+    let stated = match fault {
+        Some(Fault::Total(stated)) => *stated,
+        _ => total,
+    };
     let last = range.end - 1;
     headers.push_str(&format!(
         "Content-Range: bytes {}-{last}/{stated}\r\n",
         range.start
     ));
     let body = object.bytes.get(range.start as usize..range.end as usize);
-    Response::new(206, &headers, body.unwrap_or_default())
+    let status = if fault == Some(&Fault::PartAsWhole) { 200 } else { 206 };
+    Response::new(status, &headers, body.unwrap_or_default())
 }

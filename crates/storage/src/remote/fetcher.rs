@@ -10,6 +10,7 @@ use refrain_pool::{Cancellation, Event, Lock};
 use refrain_sync::clock::{Clock, RealClock};
 
 use super::identity::Identity;
+use super::link::Link;
 use super::options::RemoteOptions;
 use super::origin::OriginServer;
 use super::request_failure::{Remedy, RequestFailure};
@@ -42,8 +43,7 @@ pub(super) struct Fetcher {
     requests: AtomicU64,
     repetitions: AtomicU64,
     received_bytes: AtomicU64,
-    /// Bytes per second of recent requests.
-    rate: AtomicU64,
+    link: Link,
 }
 
 /// A failed fetch, which several readers may report.
@@ -55,8 +55,10 @@ pub(super) struct FetchFailure {
 
 struct Attempts {
     started: Duration,
+    /// When the last fruitful attempt ended, or the first began.
+    last_progress: Duration,
     count: u32,
-    /// Consecutive attempts without a byte.
+    /// Consecutive attempts without progress.
     fruitless: u32,
 }
 
@@ -75,7 +77,7 @@ impl Fetcher {
             requests: AtomicU64::new(0),
             repetitions: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
-            rate: AtomicU64::new(0),
+            link: Link::new(options),
         }
     }
 
@@ -101,9 +103,8 @@ impl Fetcher {
         }
     }
 
-    /// Bytes per second of recent requests; `None` before the first.
-    pub(super) fn rate(&self) -> Option<u64> {
-        Some(self.rate.load(Relaxed)).filter(|rate| *rate > 0)
+    pub(super) fn link(&self) -> &Link {
+        &self.link
     }
 
     /// Fails if the object was replaced.
@@ -119,8 +120,10 @@ impl Fetcher {
 
     /// Fetches `range`, or the part of it that the object has.
     pub(super) fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, FetchFailure> {
+        let now = self.clock.now();
         let mut attempts = Attempts {
-            started: self.clock.now(),
+            started: now,
+            last_progress: now,
             count: 0,
             fruitless: 0,
         };
@@ -134,30 +137,26 @@ impl Fetcher {
             if start >= end && (attempts.count > 0 || self.length_bytes().is_some()) {
                 return Ok(bytes);
             }
-            let left = attempts.time_left(self);
-            if left.is_zero() {
-                let text = "no time is left".to_owned();
-                return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
-            }
             let before = bytes.len();
-            let began = self.clock.now();
+            let slot = self.link.enter();
             attempts.count += 1;
             self.requests.fetch_add(1, Relaxed);
             let received = self
                 .origin
-                .receive(&(start..end), &self.identity, left, &mut bytes);
+                .receive(&(start..end), &self.identity, &slot, &mut bytes);
             let count = (bytes.len() - before) as u64;
             self.received_bytes.fetch_add(count, Relaxed);
+            if received.is_ok() || slot.is_progress(count) {
+                attempts.fruitless = 0;
+                attempts.last_progress = self.clock.now();
+            }
+            if received.is_ok() {
+                slot.note_complete(count);
+            }
+            drop(slot);
             match received {
-                Ok(_) => {
-                    self.note_rate(count, self.clock.now().saturating_sub(began));
-                    self.budget.lock().earn();
-                    attempts.fruitless = 0;
-                }
+                Ok(_) => self.budget.lock().earn(),
                 Err(failure) => {
-                    if count > 0 {
-                        attempts.fruitless = 0;
-                    }
                     attempts.fruitless += 1;
                     self.prepare_repetition(&attempts, failure)?;
                 }
@@ -187,6 +186,13 @@ impl Fetcher {
         let delay = delay_before(attempts.fruitless.saturating_sub(1), asked, random);
         let has_time = delay < attempts.time_left(self);
         if attempts.fruitless >= self.attempts_max || !has_time || !self.budget.lock().spend() {
+            let text = match asked {
+                Some(asked) if !has_time => {
+                    let seconds = asked.as_secs();
+                    format!("{text}; the server asks to be left alone for {seconds} s")
+                }
+                _ => text,
+            };
             return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
         }
         let ends = [self.cancellation.event(), &self.abandoned];
@@ -197,22 +203,11 @@ impl Fetcher {
         self.repetitions.fetch_add(1, Relaxed);
         Ok(())
     }
-
-    fn note_rate(&self, count: u64, took: Duration) {
-        // Short responses measure only latency.
-        if count < 64 << 10 {
-            return;
-        }
-        let now = (count as f64 / took.as_secs_f64().max(1e-6)) as u64;
-        let before = self.rate.load(Relaxed);
-        let rate = if before == 0 { now } else { before / 4 * 3 + now / 4 };
-        self.rate.store(rate.max(1), Relaxed);
-    }
 }
 
 impl Attempts {
     fn time_left(&self, fetcher: &Fetcher) -> Duration {
-        let passed = fetcher.clock.now().saturating_sub(self.started);
+        let passed = fetcher.clock.now().saturating_sub(self.last_progress);
         fetcher.deadline.saturating_sub(passed)
     }
 

@@ -32,6 +32,10 @@ pub(super) fn check(
 ) -> Result<Head, RequestFailure> {
     match status {
         StatusCode::PARTIAL_CONTENT => check_part(headers, range, pinned),
+        // Some servers send a part with this status.
+        StatusCode::OK if headers.contains_key("content-range") => {
+            check_part(headers, range, pinned)
+        }
         StatusCode::OK => check_whole(headers, range, pinned),
         StatusCode::RANGE_NOT_SATISFIABLE => check_unsatisfiable(headers, range, pinned),
         StatusCode::PRECONDITION_FAILED => {
@@ -75,6 +79,7 @@ fn check_part(
         let text = "the server does not state the length of the object";
         return Err(RequestFailure::permanent(io::ErrorKind::Unsupported, text));
     };
+    check_length(total_bytes)?;
     let identity = Identity::new(headers, total_bytes);
     check_identity(&identity, pinned)?;
     if bytes.start != range.start || bytes.end > range.end {
@@ -99,6 +104,7 @@ fn check_whole(
     check_encoding(headers)?;
     let total_bytes = length(headers);
     if let Some(total_bytes) = total_bytes {
+        check_length(total_bytes)?;
         let identity = Identity::new(headers, total_bytes);
         check_identity(&identity, pinned)?;
         if range.start == 0 && total_bytes <= range.end {
@@ -154,18 +160,36 @@ fn check_identity(now: &Identity, pinned: Option<&Identity>) -> Result<(), Reque
     }
 }
 
+/// No file is longer than 2^63-1 bytes, and offsets computed from such a length would overflow.
+fn check_length(total_bytes: u64) -> Result<(), RequestFailure> {
+    if i64::try_from(total_bytes).is_ok() {
+        return Ok(());
+    }
+    let text = format!("the server states an impossible length of {total_bytes} bytes");
+    Err(RequestFailure::permanent(io::ErrorKind::InvalidData, text))
+}
+
 /// Ranges of an encoded body are ranges of other bytes.
 fn check_encoding(headers: &HeaderMap) -> Result<(), RequestFailure> {
-    match text(headers, "content-encoding") {
-        None | Some("" | "identity") => Ok(()),
-        Some(encoding) => {
+    for value in headers.get_all("content-encoding") {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        if !value.split(',').all(is_plain_coding) {
             let text = format!(
-                "the server sends the object encoded (Content-Encoding: {encoding}), although it \
-                 was asked not to"
+                "the server sends the object encoded (Content-Encoding: {value}), although it was \
+                 asked not to"
             );
-            Err(RequestFailure::permanent(io::ErrorKind::Unsupported, text))
+            return Err(RequestFailure::permanent(io::ErrorKind::Unsupported, text));
         }
     }
+    Ok(())
+}
+
+/// Whether bytes in this coding are the object's. `aws-chunked` is how an upload was sent: some
+/// stores keep it by mistake.
+fn is_plain_coding(coding: &str) -> bool {
+    let coding = coding.trim();
+    let is = |name: &str| coding.eq_ignore_ascii_case(name);
+    is("") || is("identity") || is("aws-chunked")
 }
 
 fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
@@ -175,7 +199,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
         text.push_str(&format!(" (the bucket is in region {region})"));
     }
     match status.as_u16() {
-        408 | 425 | 429 | 500 | 502..=504 => RequestFailure {
+        408 | 425 | 429 | 500 | 502..=504 | 506..=599 => RequestFailure {
             remedy: Remedy::Repeat(retry_after(headers)),
             text,
         },
@@ -187,8 +211,9 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
 
 /// The delay that the server asks for, in seconds. The other form, a date, is rare and ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = text(headers, "retry-after")?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let seconds = text(headers, "retry-after")?.trim();
+    let is_number = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(seconds.parse().unwrap_or(u64::MAX)))
 }
 
 fn length(headers: &HeaderMap) -> Option<u64> {
@@ -290,6 +315,18 @@ mod tests {
     }
 
     #[test]
+    fn a_part_with_the_status_of_the_whole_is_a_part() {
+        let right = [
+            ("content-range", "bytes 10-19/99"),
+            ("content-length", "10"),
+        ];
+        assert_eq!(checked(200, &right, None), Ok(10));
+        let wrong = [("content-range", "bytes 0-98/99"), ("content-length", "99")];
+        let text = checked(200, &wrong, None).unwrap_err().text;
+        assert!(text.contains("wrong range"), "{text}");
+    }
+
+    #[test]
     fn an_empty_object_is_no_failure() {
         let range = ("content-range", "bytes */0");
         assert_eq!(checked(416, &[range], None), Ok(0));
@@ -314,6 +351,11 @@ mod tests {
         assert_eq!(remedy(500, &[]), Remedy::Repeat(None));
         let asked = Some(Duration::from_secs(3));
         assert_eq!(remedy(503, &[("retry-after", "3")]), Remedy::Repeat(asked));
+        let endless = [("retry-after", "99999999999999999999999")];
+        let asked = Some(Duration::from_secs(u64::MAX));
+        assert_eq!(remedy(503, &endless), Remedy::Repeat(asked));
+        let date = [("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")];
+        assert_eq!(remedy(503, &date), Remedy::Repeat(None));
         let region = checked(301, &[("x-amz-bucket-region", "eu-west-1")], None);
         let text = region.unwrap_err().text;
         assert!(

@@ -3,8 +3,8 @@
 //! A [`RemoteSource`] is a [`Source`](crate::Source) over an object on a server. The object stays
 //! the same while the source is open: the first response pins its ETag, modification time and
 //! length, and a replaced object is an error, never mixed bytes. Requests are whole pages, kept for
-//! a while and shared by all readers; sequential passes are read ahead. Reads block their thread,
-//! and have a deadline.
+//! a while and shared by all readers; sequential passes are read ahead. Reads block their thread as
+//! long as they make progress.
 //!
 //! | file | contents |
 //! |---|---|
@@ -14,9 +14,11 @@
 //! | `options` | [`RemoteOptions`]: deadlines, memory, certificates |
 //! | `identity` | what distinguishes an object from the one that replaces it |
 //! | `content_range` | the header Content-Range |
+//! | `response_head` | heads of responses as the HTTP client takes them |
 //! | `head` | what the head of a response says about the request |
 //! | `request_failure` | why a request failed, and whether to repeat it |
 //! | `origin` | one request: headers, redirections, the body |
+//! | `link` | how fast the server is, and how many requests it gets at once |
 //! | `retry` | how often and how late a request is repeated |
 //! | `fetcher` | one range, by as many requests as it takes |
 //! | `runs` | the pages that were fetched or are on their way |
@@ -29,10 +31,12 @@ mod content_range;
 mod fetcher;
 mod head;
 mod identity;
+mod link;
 mod location;
 mod options;
 mod origin;
 mod request_failure;
+mod response_head;
 mod retry;
 mod runs;
 mod signature;

@@ -3,19 +3,21 @@
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use refrain_pool::Lock;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body};
 use url::Url;
 
 use super::head::{self, Head};
 use super::identity::Identity;
+use super::link::Slot;
 use super::location::{Location, without_secrets};
 use super::options::RemoteOptions;
 use super::request_failure::{Remedy, RequestFailure};
+use super::response_head::HeadConnector;
 
 const REDIRECTIONS_MAX: usize = 5;
 
@@ -25,10 +27,8 @@ const FAILURE_BYTES_MAX: u64 = 4 << 10;
 pub(super) struct OriginServer {
     agent: Agent,
     location: Location,
-    stall: Duration,
-    connect: Duration,
     has_certificates: bool,
-    /// Where the last redirection led: later requests go there directly.
+    /// Where the last redirection led: later requests go there, until one fails.
     redirected: Lock<Option<Url>>,
 }
 
@@ -52,7 +52,7 @@ impl OriginServer {
             .root_certs(RootCerts::from(certificates))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .build();
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -63,13 +63,17 @@ impl OriginServer {
             // By default the client looks for one in the environment.
             .proxy(None)
             .tls_config(tls)
-            .build()
-            .new_agent();
+            .timeout_resolve(Some(options.connect))
+            .timeout_connect(Some(options.connect))
+            .timeout_recv_response(Some(options.stall))
+            .timeout_per_read(Some(options.stall))
+            .timeout_per_write(Some(options.stall))
+            .build();
+        let connector = HeadConnector::default();
+        let agent = Agent::with_parts(config, connector, DefaultResolver::default());
         Ok(OriginServer {
             agent,
             location,
-            stall: options.stall,
-            connect: options.connect,
             has_certificates,
             redirected: Lock::default(),
         })
@@ -86,50 +90,63 @@ impl OriginServer {
         &self,
         range: &Range<u64>,
         pinned: &OnceLock<Identity>,
-        time_left: Duration,
+        slot: &Slot<'_>,
         bytes: &mut Vec<u8>,
     ) -> Result<u64, RequestFailure> {
-        let mut response = self.respond(range, pinned.get(), time_left)?;
+        let shortcut = self.redirected.lock().clone();
+        let received = self.receive_from(shortcut.as_ref(), range, pinned, slot, bytes);
+        received.map_err(|mut failure| {
+            // Such addresses are often valid for minutes only, and servers of a group die.
+            *self.redirected.lock() = None;
+            if shortcut.is_some() && failure.remedy != Remedy::Replaced {
+                failure.remedy = Remedy::Repeat(None);
+                failure.text.push_str(", where an earlier redirection led");
+            }
+            failure
+        })
+    }
+
+    fn receive_from(
+        &self,
+        shortcut: Option<&Url>,
+        range: &Range<u64>,
+        pinned: &OnceLock<Identity>,
+        slot: &Slot<'_>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<u64, RequestFailure> {
+        let (mut response, target) = self.respond(shortcut, range, pinned.get())?;
         let (status, headers) = (response.status(), response.headers());
         let head = match head::check(status, headers, range, pinned.get()) {
             Ok(head) => head,
-            Err(failure) => return Err(self.explained(failure, &mut response)),
+            Err(failure) => return Err(self.explained(failure, &mut response, slot)),
         };
         // Another thread may have been first.
         let identity = pinned.get_or_init(|| head.identity.clone());
         if let Some(difference) = identity.difference(&head.identity) {
             return Err(RequestFailure::replaced(&difference));
         }
-        take_body(response.body_mut(), &head, status, bytes)?;
+        let body = slot.paced(response.body_mut().as_reader());
+        take_body(body, &head, status, bytes)?;
+        *self.redirected.lock() = target;
         Ok(head.body_bytes)
     }
 
-    /// The response after all redirections.
+    /// The response after all redirections, and where they led.
     fn respond(
         &self,
+        shortcut: Option<&Url>,
         range: &Range<u64>,
         pinned: Option<&Identity>,
-        time_left: Duration,
-    ) -> Result<Response<Body>, RequestFailure> {
-        let shortcut = self.redirected.lock().clone();
-        let mut url = shortcut.clone().unwrap_or_else(|| self.location.url());
+    ) -> Result<(Response<Body>, Option<Url>), RequestFailure> {
+        let mut target = shortcut.cloned();
         for _ in 0..=REDIRECTIONS_MAX {
-            let response = self.send(&url, range, pinned, time_left)?;
-            if let Some(target) = redirection(&url, &response)? {
-                *self.redirected.lock() = Some(target.clone());
-                url = target;
-                continue;
+            let url = target.clone().unwrap_or_else(|| self.location.url());
+            let response = self.send(&url, range, pinned)?;
+            match redirection(&url, &response)? {
+                Some(next) => target = Some(next),
+                None => return Ok((response, target)),
             }
-            let status = response.status().as_u16();
-            if shortcut.is_some() && matches!(status, 400 | 401 | 403 | 404 | 410) {
-                // Such addresses are often valid for minutes only.
-                *self.redirected.lock() = None;
-                let text = format!("status {status} where an earlier redirection led");
-                return Err(RequestFailure::repeat(text));
-            }
-            return Ok(response);
         }
-        *self.redirected.lock() = None;
         let text = format!("more than {REDIRECTIONS_MAX} redirections");
         Err(RequestFailure::permanent(io::ErrorKind::Other, text))
     }
@@ -139,7 +156,6 @@ impl OriginServer {
         url: &Url,
         range: &Range<u64>,
         pinned: Option<&Identity>,
-        time_left: Duration,
     ) -> Result<Response<Body>, RequestFailure> {
         if url.scheme() == "https" && !self.has_certificates {
             let text = "no certificates of authorities were found, so the server cannot be \
@@ -158,12 +174,6 @@ impl OriginServer {
         if let Some(value) = self.location.authorization_for(url) {
             request = request.header("Authorization", value);
         }
-        let request = request
-            .config()
-            .timeout_global(Some(time_left))
-            .timeout_connect(Some(self.connect.min(time_left)))
-            .timeout_per_read(Some(self.stall.min(time_left)))
-            .build();
         request
             .call()
             .map_err(|error| RequestFailure::from_client(&error))
@@ -174,11 +184,12 @@ impl OriginServer {
         &self,
         mut failure: RequestFailure,
         response: &mut Response<Body>,
+        slot: &Slot<'_>,
     ) -> RequestFailure {
         if let Remedy::None(kind) = failure.remedy
             && response.status() != StatusCode::OK
         {
-            if let Some(code) = error_code(response.body_mut()) {
+            if let Some(code) = error_code(slot.paced(response.body_mut().as_reader())) {
                 failure.text.push_str(&format!(", {code}"));
             }
             if kind == io::ErrorKind::PermissionDenied {
@@ -202,7 +213,8 @@ fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, Req
         let kind = io::ErrorKind::PermissionDenied;
         Err(RequestFailure::permanent(kind, text))
     };
-    let target = value.to_str().ok().and_then(|text| from.join(text).ok());
+    // Not all servers encode what is not ASCII.
+    let target = from.join(&String::from_utf8_lossy(value.as_bytes())).ok();
     let Some(mut target) = target.filter(|url| matches!(url.scheme(), "http" | "https")) else {
         return refused(
             "the server redirects to something other than an http or https URL".to_owned(),
@@ -221,7 +233,7 @@ fn redirection(from: &Url, response: &Response<Body>) -> Result<Option<Url>, Req
 }
 
 fn take_body(
-    body: &mut Body,
+    body: impl Read,
     head: &Head,
     status: StatusCode,
     bytes: &mut Vec<u8>,
@@ -232,7 +244,7 @@ fn take_body(
     let before = bytes.len();
     // One more byte than announced reveals a longer body, and lets the client see the end, so that
     // it keeps the connection.
-    let mut reader = body.as_reader().take(head.body_bytes.saturating_add(1));
+    let mut reader = body.take(head.body_bytes.saturating_add(1));
     let received = reader.read_to_end(bytes);
     let count = (bytes.len() - before) as u64;
     if count > head.body_bytes {
@@ -252,10 +264,9 @@ fn take_body(
 }
 
 /// The code in the document that stores send with a refusal: `<Code>NoSuchKey</Code>`.
-fn error_code(body: &mut Body) -> Option<String> {
+fn error_code(body: impl Read) -> Option<String> {
     let mut text = Vec::new();
-    let mut reader = body.as_reader().take(FAILURE_BYTES_MAX);
-    reader.read_to_end(&mut text).ok()?;
+    body.take(FAILURE_BYTES_MAX).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text);
     let (_, rest) = text.split_once("<Code>")?;
     let (code, _) = rest.split_once("</Code>")?;

@@ -30,7 +30,7 @@ const TAIL_PAGES: u64 = 3;
 const REQUEST_BYTES_FIRST: u64 = 1 << 20;
 
 /// The limits of a request's size; within them a request takes about a second.
-const REQUEST_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(4 << 20);
+const REQUEST_BYTES: std::ops::RangeInclusive<u64> = (128 << 10)..=(4 << 20);
 
 /// How much of a large read is planned at once.
 const PART_BYTES: u64 = 16 << 20;
@@ -238,7 +238,9 @@ impl Shared {
         let mut ahead = Vec::new();
         // A few large requests instead of many small ones.
         if missing_bytes * 2 >= window.min(request_bytes) && missing_bytes > 0 {
-            let room = self.requests_max.saturating_sub(self.helpers.load(Relaxed));
+            let room = self
+                .helpers_max()
+                .saturating_sub(self.helpers.load(Relaxed));
             let pieces = missing
                 .into_iter()
                 .flat_map(|range| pieces(range, request_bytes));
@@ -299,9 +301,14 @@ impl Shared {
 
     /// The size of a request that takes about a second.
     fn request_bytes(&self) -> u64 {
-        let bytes = self.fetcher.rate().unwrap_or(REQUEST_BYTES_FIRST);
+        let rate = self.fetcher.link().range_rate();
+        let bytes = rate.unwrap_or(REQUEST_BYTES_FIRST);
         let bytes = bytes.clamp(*REQUEST_BYTES.start(), *REQUEST_BYTES.end());
         bytes / PAGE_BYTES * PAGE_BYTES
+    }
+
+    fn helpers_max(&self) -> usize {
+        self.requests_max.min(self.fetcher.link().ranges_max())
     }
 
     /// Fetches a run on a separate thread, unless there are too many. Then its first reader fetches
@@ -310,7 +317,7 @@ impl Shared {
         if run.origin == RequestOrigin::Spilled {
             return;
         }
-        if self.helpers.fetch_add(1, Relaxed) >= self.requests_max {
+        if self.helpers.fetch_add(1, Relaxed) >= self.helpers_max() {
             self.refuse_helper(run);
             return;
         }
