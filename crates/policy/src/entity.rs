@@ -165,6 +165,13 @@ impl Entity {
         }
     }
 
+    /// Whether this flow is more urgent by its properties, whatever the deadlines: of an earlier
+    /// class, or of the same one with a more sensitive latency class or a lower nice value.
+    pub fn is_more_urgent_than(&self, other: &Entity) -> bool {
+        self.class < other.class
+            || self.class == other.class && (self.latency > other.latency || self.nice < other.nice)
+    }
+
     /// The same entity with another nice value.
     #[must_use]
     pub const fn with_nice(mut self, nice: Nice) -> Entity {

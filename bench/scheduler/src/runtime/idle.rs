@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use refrain_policy::SpinPolicy;
+use refrain_policy::{SpinLimits, SpinPolicy};
 use refrain_pool::idle::{MachineLoad, Sleeper};
 
 use super::row::{Row, Target};
@@ -21,10 +21,11 @@ fn wake_ups() -> Row {
         "%",
         Target::AtMost(5.0),
     )
-    .with("refrain, adaptive", woken_share)
+    .with("refrain, adaptive", || woken_share(true))
+    .with("refrain, parks at once", || woken_share(false))
 }
 
-fn woken_share() -> f64 {
+fn woken_share(is_adaptive: bool) -> f64 {
     let (sleeper, has_ended) = (Sleeper::default(), AtomicBool::new(false));
     let (load, start) = (MachineLoad::default(), Instant::now());
     let used_ns = std::thread::scope(|scope| {
@@ -39,7 +40,11 @@ fn woken_share() -> f64 {
                     return thread_cpu_ns() - before_ns;
                 }
                 let has_processor = !load.is_overcommitted(now_ns());
-                let limits = spin_policy.limits(now_ns(), has_processor);
+                let limits = if is_adaptive {
+                    spin_policy.limits(now_ns(), has_processor)
+                } else {
+                    SpinLimits::default()
+                };
                 sleeper.sleep(limits, u64::MAX, now_ns);
                 spin_policy.record_wake(now_ns());
             }

@@ -72,25 +72,97 @@ impl Drop for Loaded {
     }
 }
 
-/// The same load on tokio: each job yields every 50 µs, which is tokio's form of a checkpoint.
-pub fn load_tokio(runtime: &tokio::runtime::Runtime) {
-    for _ in 0..JOBS_PER_WORKER * WORKERS {
-        runtime.spawn(async {
-            loop {
-                for _ in 0..JOB.as_micros() / CHECK.as_micros() {
-                    spin(CHECK);
-                    tokio::task::yield_now().await;
-                }
-            }
-        });
-    }
-    std::thread::sleep(Duration::from_millis(50));
+/// How tokio is set up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tokio {
+    Default,
+    /// Looks for new tasks from outside and for timers before each task.
+    Tuned,
+    /// Two runtimes: that of the load has threads of nice value 19.
+    Two,
 }
 
-pub fn tokio_runtime(workers: usize) -> Option<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
-        .enable_time()
-        .build()
-        .ok()
+impl Tokio {
+    pub const ALL: [(&'static str, Tokio); 3] = [
+        ("tokio", Tokio::Default),
+        ("tokio, queue and event interval 1", Tokio::Tuned),
+        ("tokio, the load in a second runtime at nice 19", Tokio::Two),
+    ];
+}
+
+/// A runtime beside that load: each job yields every 50 µs, which is tokio's form of a checkpoint.
+pub struct LoadedTokio {
+    pub runtime: tokio::runtime::Runtime,
+    second: Option<tokio::runtime::Runtime>,
+}
+
+impl LoadedTokio {
+    pub fn new(tokio: Tokio) -> Option<LoadedTokio> {
+        let runtime = new_runtime(tokio == Tokio::Tuned, false)?;
+        let second = if tokio == Tokio::Two { Some(new_runtime(false, true)?) } else { None };
+        let loaded = second.as_ref().unwrap_or(&runtime);
+        for _ in 0..JOBS_PER_WORKER * WORKERS {
+            loaded.spawn(async {
+                loop {
+                    for _ in 0..JOB.as_micros() / CHECK.as_micros() {
+                        spin(CHECK);
+                        tokio::task::yield_now().await;
+                    }
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        Some(LoadedTokio { runtime, second })
+    }
+
+    pub fn end(self) {
+        self.runtime.shutdown_background();
+        if let Some(second) = self.second {
+            second.shutdown_background();
+        }
+    }
+}
+
+fn new_runtime(is_tuned: bool, is_nice: bool) -> Option<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(WORKERS).enable_time();
+    if is_tuned {
+        builder.global_queue_interval(1).event_interval(1);
+    }
+    if is_nice {
+        // On Linux the nice value is the thread's.
+        builder.on_thread_start(|| _ = rustix::process::nice(19));
+    }
+    builder.build().ok()
+}
+
+/// The load without checkpoints on rayon's threads, in the kernel's idle class.
+pub struct LoadedRayon {
+    _pool: rayon::ThreadPool,
+    stop: Arc<AtomicBool>,
+}
+
+impl LoadedRayon {
+    pub fn new() -> Option<LoadedRayon> {
+        let start = || rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build();
+        // Threads inherit the class of the thread that starts them.
+        let pool = refrain_pool::in_background(start).ok()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..WORKERS {
+            let stop = Arc::clone(&stop);
+            pool.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    job(|| ());
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        Some(LoadedRayon { _pool: pool, stop })
+    }
+}
+
+impl Drop for LoadedRayon {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Measurements of each contender
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Only the row of this name, or else the rows whose names begin with it
     #[arg(long, value_name = "NAME")]

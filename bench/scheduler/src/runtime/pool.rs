@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use refrain_policy::{Class, Entity};
 
-use super::load::{Loaded, WORKERS, load_tokio, tokio_runtime};
+use super::load::{Loaded, LoadedRayon, LoadedTokio, Tokio, WORKERS};
 use super::row::{Row, Target};
 
 /// The number of samples behind each 99th percentile.
@@ -34,7 +34,7 @@ fn urgent(has_checkpoints: bool) -> Row {
         (
             "urgent",
             "p99 from submission of an urgent job to its start, 16 busy jobs of 1 ms, checkpoints every 50 us",
-            100.0,
+            30.0,
         )
     } else {
         (
@@ -57,61 +57,78 @@ fn urgent(has_checkpoints: bool) -> Row {
         p99_us((0..SAMPLES).filter_map(sample).collect())
     });
     if !has_checkpoints {
-        return row;
+        return row.with("rayon under SCHED_IDLE, a second rayon pool", || {
+            let (Some(_loaded), Ok(pool)) = (
+                LoadedRayon::new(),
+                rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build(),
+            ) else {
+                return f64::NAN;
+            };
+            let sample = |sample| {
+                std::thread::sleep(pause(sample));
+                let (sender, receiver) = mpsc::channel();
+                let start = Instant::now();
+                pool.spawn(move || _ = sender.send(start.elapsed()));
+                receiver.recv().ok()
+            };
+            p99_us((0..SAMPLES).filter_map(sample).collect())
+        });
     }
-    row.with("tokio", || {
-        let Some(runtime) = tokio_runtime(WORKERS) else {
-            return f64::NAN;
-        };
-        load_tokio(&runtime);
-        let sample = |sample| {
-            std::thread::sleep(pause(sample));
-            let start = Instant::now();
-            let task = runtime.spawn(async move { start.elapsed() });
-            runtime.block_on(task).ok()
-        };
-        let p99 = p99_us((0..SAMPLES).filter_map(sample).collect());
-        runtime.shutdown_background();
-        p99
+    Tokio::ALL.into_iter().fold(row, |row, (name, tokio)| {
+        row.with(name, move || {
+            let Some(loaded) = LoadedTokio::new(tokio) else {
+                return f64::NAN;
+            };
+            let sample = |sample| {
+                std::thread::sleep(pause(sample));
+                let start = Instant::now();
+                let task = loaded.runtime.spawn(async move { start.elapsed() });
+                loaded.runtime.block_on(task).ok()
+            };
+            let p99 = p99_us((0..SAMPLES).filter_map(sample).collect());
+            loaded.end();
+            p99
+        })
     })
 }
 
 fn late() -> Row {
     let what = "p99 of how late a timer of 5 ms fires under that load";
-    Row::new("timer-late", what, "us", Target::AtMost(250.0))
-        .with("refrain", || {
-            let Ok(loaded) = Loaded::new(true) else {
+    let row = Row::new("timer-late", what, "us", Target::AtMost(100.0));
+    let row = row.with("refrain", || {
+        let Ok(loaded) = Loaded::new(true) else {
+            return f64::NAN;
+        };
+        let flow = loaded.pool.flow(Entity::new(Class::Iso));
+        let delay = Duration::from_millis(5);
+        let sample = |_| {
+            let (sender, receiver) = mpsc::channel();
+            let start = Instant::now();
+            loaded.pool.after(delay, &flow, move || {
+                // The receiver waits, so the send succeeds.
+                let _ = sender.send(start.elapsed());
+            });
+            receiver.recv().ok()?.checked_sub(delay)
+        };
+        p99_us((0..SAMPLES).filter_map(sample).collect())
+    });
+    Tokio::ALL.into_iter().fold(row, |row, (name, tokio)| {
+        row.with(name, move || {
+            let Some(loaded) = LoadedTokio::new(tokio) else {
                 return f64::NAN;
             };
-            let flow = loaded.pool.flow(Entity::new(Class::Iso));
             let delay = Duration::from_millis(5);
             let sample = |_| {
-                let (sender, receiver) = mpsc::channel();
-                let start = Instant::now();
-                loaded.pool.after(delay, &flow, move || {
-                    // The receiver waits, so the send succeeds.
-                    let _ = sender.send(start.elapsed());
-                });
-                receiver.recv().ok()?.checked_sub(delay)
-            };
-            p99_us((0..SAMPLES).filter_map(sample).collect())
-        })
-        .with("tokio", || {
-            let Some(runtime) = tokio_runtime(WORKERS) else {
-                return f64::NAN;
-            };
-            load_tokio(&runtime);
-            let delay = Duration::from_millis(5);
-            let sample = |_| {
-                let task = runtime.spawn(async move {
+                let task = loaded.runtime.spawn(async move {
                     let start = Instant::now();
                     tokio::time::sleep(delay).await;
                     start.elapsed()
                 });
-                runtime.block_on(task).ok()?.checked_sub(delay)
+                loaded.runtime.block_on(task).ok()?.checked_sub(delay)
             };
             let p99 = p99_us((0..SAMPLES).filter_map(sample).collect());
-            runtime.shutdown_background();
+            loaded.end();
             p99
         })
+    })
 }

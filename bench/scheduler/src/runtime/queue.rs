@@ -10,6 +10,7 @@ use crossbeam_skiplist::SkipMap;
 use parking_lot::Mutex;
 use refrain_policy::{Class, Key, Rank, TenantId};
 use refrain_pool::run_queue::RunQueue;
+use refrain_sync::ShortLock;
 
 use super::random::Random;
 use super::row::{Row, Target};
@@ -36,7 +37,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
-    Row::new(id, what, "ns", Target::AtMost(90.0))
+    Row::new(id, what, "ns", Target::AtMost(45.0))
         .with("refrain", move || {
             let queue = Arc::new(RunQueue::default());
             fill(|deadline, _| _ = queue.push(key_at(deadline), deadline));
@@ -52,6 +53,21 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
             let queue = Arc::new(Mutex::new((BinaryHeap::new(), 0u64)));
             // Equal keys leave in the order of arrival, as in Refrain's queue.
             let push = |queue: &Mutex<Counted>, key, value| {
+                let mut held = queue.lock();
+                held.1 += 1;
+                let sequence = held.1;
+                held.0.push(Reverse((key, sequence, value)));
+            };
+            fill(|key, value| push(&queue, key, value));
+            pairs(threads, move |next_key| {
+                let popped = queue.lock().0.pop();
+                let Reverse((key, _, value)) = popped.unwrap_or_default();
+                push(&queue, next_key(key), value);
+            })
+        })
+        .with("binary heap + our lock, two calls", move || {
+            let queue = Arc::new(ShortLock::new((BinaryHeap::new(), 0u64)));
+            let push = |queue: &ShortLock<Counted>, key, value| {
                 let mut held = queue.lock();
                 held.1 += 1;
                 let sequence = held.1;

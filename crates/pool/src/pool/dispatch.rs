@@ -5,14 +5,26 @@ use refrain_trace::EventKind;
 use std::sync::Arc;
 
 use refrain_policy::topology::{CpuId, CpuMask};
-use refrain_policy::{Key, Placement, Policy, Rank};
+use refrain_policy::{Key, Placement, Policy, Rank, View as _};
 use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 
-use super::state::context::{Frame, WorkerContext};
+use super::state::context::WorkerContext;
 use super::state::domain::{Domain, Flow};
 use super::state::requests::PREEMPT;
 use super::state::view::View;
+
+/// A job of so many slices is long: others of the same urgency do not wait for its end.
+const SLICES_OF_LONG_JOB: u32 = 2;
+/// Up to which depth they run on top of long jobs. The rest of the depth is for more urgent flows.
+const DEPTH_OF_LONG_JOBS_MAX: u32 = 4;
+
+/// What a worker runs, when it looks for what may run on top.
+pub(crate) struct Running<'a> {
+    flow: &'a Flow,
+    key: Key,
+    is_long: bool,
+}
 
 impl Domain {
     pub(crate) fn is_preceded(&self, running: Key) -> bool {
@@ -30,17 +42,21 @@ impl Domain {
     pub(crate) fn take(
         &self,
         cpu: CpuId,
-        running: Option<&Frame>,
+        running: Option<&Running<'_>>,
         view: &View<'_>,
     ) -> Option<Flow> {
         let mut tried = CpuMask::EMPTY;
         let rank = |key| self.policy.rank(key, view);
-        let limit = running.map_or(Rank::LAST, |frame| rank(frame.key));
-        let running = running.and_then(|frame| frame.flow.as_ref());
+        let limit = running.map_or(Rank::LAST, |running| rank(running.key));
+        let may_run_on_top = |flow: &Flow| {
+            running.is_none_or(|running| flow.may_run_on_top(running.flow, running.is_long))
+        };
         while let Some(stripe) = self.policy.pick(cpu, &tried, view) {
             let queue = self.stripes.get(stripe.index())?;
             let found = queue.take(rank, limit, |flow| {
-                flow.is_allowed(&self.policy, view, cpu) && flow.try_begin_turn(running)
+                flow.is_allowed(&self.policy, view, cpu)
+                    && may_run_on_top(flow)
+                    && flow.try_begin_turn(running.map(|running| running.flow))
             });
             if found.is_some() {
                 self.trace_length();
@@ -75,9 +91,9 @@ impl Domain {
         match place {
             Placement::Idle(cpu) if self.idle.claim(cpu) => return self.wake(cpu, number),
             Placement::Preempt(cpu) => {
-                if let Some(worker) = self.workers.get(cpu.index()) {
-                    worker.requests.set(PREEMPT);
-                    self.nudge(cpu);
+                self.preempt(cpu);
+                if let Some(second) = self.second_to_preempt(cpu, key, allowed, view) {
+                    self.preempt(second);
                 }
             }
             Placement::Idle(_) | Placement::Queue(_) => {}
@@ -86,6 +102,30 @@ impl Domain {
         if let Some(cpu) = self.idle.claim_any(allowed) {
             self.wake(cpu, number);
         }
+    }
+
+    fn preempt(&self, cpu: CpuId) {
+        if let Some(worker) = self.workers.get(cpu.index()) {
+            worker.requests.set(PREEMPT);
+            self.nudge(cpu);
+        }
+    }
+
+    /// The next worker that runs something later than `key`: whichever of two is first at a
+    /// checkpoint takes the flow.
+    fn second_to_preempt(
+        &self,
+        first: CpuId,
+        key: Key,
+        allowed: &CpuMask,
+        view: &View<'_>,
+    ) -> Option<CpuId> {
+        let rank = self.policy.rank(key, view);
+        let count = self.workers.len();
+        let others = (1..count).map(|step| CpuId::new((first.index() + step) % count));
+        others
+            .filter(|cpu| allowed.contains(*cpu))
+            .find(|&cpu| self.policy.rank(view.running(cpu), view) > rank)
     }
 
     #[inline(always)]
@@ -160,7 +200,12 @@ impl WorkerContext {
     pub(crate) fn take_next(&self) -> Option<Flow> {
         let view = self.domain.view_at(self.last_ns());
         let frame = self.frame.borrow();
-        let running = frame.flow.is_some().then_some(&*frame);
-        self.domain.take(self.cpu, running, &view)
+        let running = frame.flow.as_ref().map(|flow| Running {
+            flow,
+            key: frame.key,
+            is_long: frame.slices_of_job >= SLICES_OF_LONG_JOB
+                && self.depth.get() < DEPTH_OF_LONG_JOBS_MAX,
+        });
+        self.domain.take(self.cpu, running.as_ref(), &view)
     }
 }

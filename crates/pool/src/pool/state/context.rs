@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     /// The processor time counted for it so far: before it was set aside, and of calls on spare
     /// threads.
     pub(crate) used_ns: u64,
+    /// The slices that ended during its running job.
+    pub(crate) slices_of_job: u32,
 }
 
 impl Frame {

@@ -30,16 +30,20 @@ impl Flow {
     }
 
     /// Counts a turn of a parallel flow; returns false if the limit of its group is reached. On top
-    /// of a flow of its own group it is not counted again, and runs only if its nice value is
-    /// lower: otherwise the jobs of one run would pile up on a worker, each with its memory.
+    /// of a flow of its own group it is not counted again.
     pub(crate) fn try_begin_turn(&self, running: Option<&Flow>) -> bool {
         let group = &self.shared.group;
-        match running {
-            Some(running) if Arc::ptr_eq(group, &running.shared.group) => {
-                self.entity().nice < running.entity().nice
-            }
-            _ => group.limit().is_none_or(TurnLimit::try_begin),
-        }
+        running.is_some_and(|running| Arc::ptr_eq(group, &running.shared.group))
+            || group.limit().is_none_or(TurnLimit::try_begin)
+    }
+
+    /// Whether this flow, which precedes `running`, may run on top of it. Flows that are not more
+    /// urgent by their properties only do on top of long jobs of other groups: otherwise jobs that
+    /// end soon would pile up on a worker for nothing, and those of one run with the memory of
+    /// each.
+    pub(crate) fn may_run_on_top(&self, running: &Flow, is_long: bool) -> bool {
+        let is_other = || !Arc::ptr_eq(&self.shared.group, &running.shared.group);
+        is_long && is_other() || self.entity().is_more_urgent_than(&running.entity())
     }
 }
 

@@ -63,6 +63,7 @@ impl WorkerContext {
         frame.started_ns = now_ns;
         frame.nested_ns = 0;
         frame.used_ns = 0;
+        frame.slices_of_job = 0;
     }
 
     /// The processor time of a turn that took `own_ns`, at most that.
@@ -117,6 +118,7 @@ impl WorkerContext {
         frame.started_ns = now_ns;
         frame.nested_ns = 0;
         frame.used_ns = 0;
+        frame.slices_of_job = frame.slices_of_job.saturating_add(1);
         self.status.publish(frame.key);
         self.slice_end_ns.set(frame.slice_end_ns);
     }
@@ -176,7 +178,10 @@ impl WorkerContext {
         let Some(reason) = self.reason_to_stop(&state) else {
             let next = state.mailbox.pop_front();
             drop(state);
-            self.frame.borrow_mut().flow = Some(flow);
+            let mut frame = self.frame.borrow_mut();
+            frame.flow = Some(flow);
+            frame.slices_of_job = 0;
+            drop(frame);
             return next.map_or(AfterJob::Ended(Stop::Blocked), AfterJob::Next);
         };
         self.end_inheritance();
