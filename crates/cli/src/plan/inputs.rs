@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use refrain::ReadOptions;
 use refrain::storage::Source;
+use refrain_server::SourceWaits;
 
 use crate::args::PasswordArgs;
 use crate::failure::{Failure, Result};
@@ -112,6 +113,8 @@ pub struct SeekableInput {
     pub password_option: Option<&'static str>,
     /// The opened source, so that it is opened once.
     pub opened: OnceCell<Arc<dyn Source>>,
+    /// How long reads of the archive take, once it is opened.
+    pub waits: Arc<SourceWaits>,
 }
 
 impl SeekableInput {
@@ -138,6 +141,7 @@ impl SeekableInput {
             temporary: options.temporary.clone(),
             password_option: password.given(),
             opened: OnceCell::new(),
+            waits: Arc::default(),
         };
         if urls::is_url(path) {
             return Ok(input);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain::storage::Source;
 use refrain::{Archive, Dialect, ErrorKind, Input, Progress, ReadOptions};
 use refrain_pool::Cancellation;
+use refrain_server::SourceWaits;
 
 use super::recognize::{self, PREFIX_BYTES};
 use crate::args::OpeningArgs;
@@ -169,6 +170,7 @@ fn open_until(
         line: meter.line(),
         bytes_total,
         bytes_done: AtomicU64::new(0),
+        waits: Arc::clone(&input.waits),
         cancellation: cancellation.clone(),
     });
     let archive = how
@@ -207,6 +209,7 @@ struct WatchedSource {
     line: Arc<ProgressLine>,
     bytes_total: Option<u64>,
     bytes_done: AtomicU64,
+    waits: Arc<SourceWaits>,
     cancellation: Cancellation,
 }
 
@@ -219,7 +222,7 @@ impl Source for WatchedSource {
         if self.cancellation.is_cancelled() {
             return Err(io::Error::other("cancelled"));
         }
-        let count = self.inner.read_at(offset, buffer)?;
+        let count = self.waits.during(|| self.inner.read_at(offset, buffer))?;
         if !self.is_opening.load(Ordering::Relaxed) {
             return Ok(count);
         }

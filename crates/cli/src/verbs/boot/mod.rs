@@ -17,7 +17,9 @@ use refrain::{Archive, ReadControl};
 use refrain_pool::{Lock, SignalDelivery, start_detached};
 use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::trace::{Recorder, Trace, replay};
-use refrain_server::{Address, BlockSource, Clients, FileOfArchive, Listener, Service};
+use refrain_server::{
+    Address, BlockSource, Clients, FileOfArchive, Listener, Service, SourceWaits,
+};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
@@ -178,7 +180,14 @@ fn run_guest(
     let _signal = listener.start(handler, clients.clone(), service.reporter())?;
     let has_ended = Arc::new(AtomicBool::new(false));
     if let Some(trace) = trace {
-        start_replay(trace, image, memory_bytes / 2, &has_ended, &service);
+        let waits = Arc::clone(&plan.archive.waits);
+        start_replay(
+            trace,
+            (image, waits),
+            memory_bytes / 2,
+            &has_ended,
+            &service,
+        );
     }
     // If this program is killed, the guest has no disk left. QEMU completes an overlay that is kept
     // when it is told to end.
@@ -279,7 +288,7 @@ fn find_trace(args: &BootArgs, service: &Service, name: &[u8]) -> Result<Option<
 /// Prefetches alongside the guest.
 fn start_replay(
     trace: Trace,
-    image: FileOfArchive,
+    (image, waits): (FileOfArchive, Arc<SourceWaits>),
     bytes_max: u64,
     has_ended: &Arc<AtomicBool>,
     service: &Service,
@@ -290,7 +299,7 @@ fn start_replay(
     };
     let service = service.clone();
     let run = move || {
-        if let Err(error) = replay(&trace, &image, bytes_max, &control)
+        if let Err(error) = replay(&trace, &image, &waits, bytes_max, &control)
             && !control.is_cancelled()
         {
             service.report(&format!("reading ahead by the trace has ended: {error}"));
