@@ -6,6 +6,9 @@ use crate::read::opened_archive::OpenedArchive;
 use crate::read::tree::entry_memory::EntryMemory;
 use crate::read::tree::view_frames::ViewFrames;
 
+/// What a program takes without any archive, in bytes: its code, and threads.
+const PROCESS_BYTES: u64 = 12 << 20;
+
 /// The memory for entries, and what is left of the budget for decoded blocks.
 pub(crate) struct ServingMemory {
     /// The reader's budget, in bytes.
@@ -59,7 +62,7 @@ impl ServingMemory {
     }
 
     fn set_cache_bytes(&self, opened: &dyn OpenedArchive, taken_bytes: u64) {
-        let cache_bytes = self.memory_bytes / 8 * 5;
+        let cache_bytes = (self.memory_bytes / 8 * 5).saturating_sub(PROCESS_BYTES);
         // Some blocks always fit: without them every read would decode.
         let left_bytes = cache_bytes.saturating_sub(taken_bytes);
         let least_bytes = self.memory_bytes / 8;

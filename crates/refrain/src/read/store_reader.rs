@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::Limits;
+use refrain_pool::permits::AcquiredPermits;
+use refrain_pool::pool::current_worker;
 use refrain_pool::stages::stage;
 use refrain_pool::{Permits, compute};
 
@@ -70,10 +72,19 @@ pub(crate) struct DecodeResources {
     pub workspaces: Workspaces,
     /// Limits the memory used by codecs at once, in bytes.
     pub codec_memory: Permits,
+    /// Limits the memory of frames that wait to be decoded, in bytes.
+    frame_memory: Permits,
     pub(super) cache: CacheShards,
 }
 
 impl DecodeResources {
+    /// Waits until there is memory to read the frame of a block, which is then decoded. Jobs of a
+    /// pool do not wait, since readers that have memory wait for them; there are few.
+    pub(crate) fn hold_frame(&self, location: &BlockLocation) -> Option<AcquiredPermits<'_>> {
+        let is_job = current_worker().is_some();
+        (!is_job).then(|| self.frame_memory.acquire(location.frame_bytes))
+    }
+
     /// The buffer of an evicted block for this one, or an empty one.
     pub(crate) fn take_spare_buffer(&self, block: u64) -> Vec<u8> {
         self.cache.take_spare_buffer(block)
@@ -84,6 +95,9 @@ impl DecodeResources {
         self.cache.note_decoding(codec_bytes, is_slow);
     }
 }
+
+/// Frames that wait to be decoded may take 1/16 of a reader's memory.
+const FRAMES_SHARE: u64 = 16;
 
 /// The share of a memory budget reserved for codecs, in bytes.
 pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
@@ -131,6 +145,7 @@ impl StoreReader {
                 limits,
                 workspaces: Workspaces::default(),
                 codec_memory: Permits::new(codecs.bytes_max),
+                frame_memory: Permits::new(memory_bytes / FRAMES_SHARE),
                 cache: CacheShards::new(cache_bytes_max, block_bytes_max, codecs),
             },
             decoded_pages: DecodedPages::default(),

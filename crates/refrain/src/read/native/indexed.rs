@@ -107,9 +107,11 @@ impl BlockDecoder for IndexedBlocks {
         meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
         // Even if it was damaged before: a network may deliver the right bytes the next time.
+        let held = resources.hold_frame(location);
         let payload = self.payload(location);
         let decoded = payload
             .and_then(|payload| decode_block_frame(&payload, location, wanted, resources, meter));
+        drop(held);
         match decoded {
             Err(error) if error.kind == ErrorKind::Damaged => {
                 self.damaged.add(location.frame_offset);

@@ -19,8 +19,11 @@ use crate::read::tree::read_hash::{ReadEntries, ReadHash};
 use crate::read::tree::recovery::{Recovery, goes_on};
 use crate::read::tree::view_frames::{malformed, view_of};
 
-/// How much of the view one job produces.
-const CHUNK_BYTES: u64 = 4 << 20;
+/// How much of the view one job produces: 1/64 of the memory within these limits, in bytes. Some
+/// chunks for each thread are in memory.
+const CHUNK_SHARE: u64 = 64;
+const CHUNK_BYTES_MIN: u64 = 256 << 10;
+const CHUNK_BYTES_MAX: u64 = 4 << 20;
 
 /// A part of the view.
 enum Part {
@@ -49,6 +52,7 @@ impl Part {
 /// Cuts a tree's view into chunks, entry by entry.
 pub(crate) struct ViewPlanner<'a> {
     content: &'a dyn TreeContent,
+    chunk_bytes: u64,
     view: TarView,
     next_frame: usize,
     /// The rest of the latest frame. Headers are made on demand: those of a whole frame may take
@@ -68,9 +72,12 @@ pub(crate) struct ViewPlanner<'a> {
 }
 
 impl<'a> ViewPlanner<'a> {
-    pub(crate) fn new(content: &'a dyn TreeContent) -> ViewPlanner<'a> {
+    /// `memory_bytes` is the reader's budget.
+    pub(crate) fn new(content: &'a dyn TreeContent, memory_bytes: u64) -> ViewPlanner<'a> {
+        let chunk_bytes = memory_bytes / CHUNK_SHARE;
         ViewPlanner {
             content,
+            chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
             view: view_of(content),
             next_frame: 0,
             entries: FrameEntries::default(),
@@ -132,10 +139,10 @@ impl<'a> ViewPlanner<'a> {
 
     /// The parts of the next chunk; empty at the end.
     fn next_chunk(&mut self) -> Result<Vec<Part>> {
-        while !self.is_ended && self.parts_bytes < CHUNK_BYTES {
+        while !self.is_ended && self.parts_bytes < self.chunk_bytes {
             self.advance()?;
         }
-        let (mut chunk, mut left) = (vec![], CHUNK_BYTES);
+        let (mut chunk, mut left) = (vec![], self.chunk_bytes);
         while left > 0
             && let Some(part) = self.parts.pop_front()
         {
@@ -246,7 +253,7 @@ pub(crate) fn write_view(
     watch: &dyn Watch,
 ) -> Result<bool> {
     output.meter.check(output.total_bytes)?;
-    let mut planner = ViewPlanner::new(content);
+    let mut planner = ViewPlanner::new(content, output.memory_bytes);
     planner.recovery = output.recovery.filter(|recovery| recovery.keep_broken);
     planner.lost = content.lost_entries();
     planner.is_incomplete = !planner.lost.is_none();
