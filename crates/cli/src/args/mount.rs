@@ -1,5 +1,6 @@
 //! The arguments of `refrain mount`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -22,6 +23,9 @@ pub struct MountArgs {
     /// The directory to mount it on
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub directory: PathBuf,
+    /// Show this directory or tar member, MEMBER or MEMBER/PATH, in DIR itself, and nothing else
+    #[arg(long, value_name = "PATH")]
+    pub root: Option<OsString>,
     /// Allow access by other users, within the permissions of the files (unless you are root, this
     /// needs user_allow_other in /etc/fuse.conf)
     #[arg(long)]

@@ -420,6 +420,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("boot", "socket", Acts),
     ("boot", "arguments", Acts),
     ("mount", "directory", Acts),
+    ("mount", "root", Acts),
     ("mount", "allow_other", Acts),
     ("mount", "owner", Acts),
     ("mount", "options", Acts),

@@ -1,5 +1,6 @@
 //! `refrain mount`: an archive and the directory to mount it on.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use refrain::ReadOptions;
@@ -52,6 +53,10 @@ impl MountPlan {
         Ok(MountPlan {
             mount: MountOptions {
                 tree,
+                root: args
+                    .root
+                    .as_ref()
+                    .map_or(vec![], |path| path.as_bytes().to_vec()),
                 source_name: archive.label.clone(),
                 allow_other: args.allow_other,
                 owner: args.owner.map(|owner| (owner.user, owner.group)),

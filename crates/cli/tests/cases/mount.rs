@@ -338,6 +338,40 @@ fn others_are_let_in_only_where_that_is_asked_for_and_permitted() {
 }
 
 #[test]
+fn one_directory_of_an_archive_can_be_mounted_itself() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    create_tree(&case);
+    case.ok("compress -q tree");
+    let names = |directory: &str| {
+        let listed = fs::read_dir(case.path(directory)).unwrap();
+        let names = listed.map(|entry| entry.unwrap().file_name());
+        names.collect::<BTreeSet<_>>()
+    };
+    for (line, from) in [
+        ("mount tree.rfn --root tree", "tree"),
+        ("mount tree.rfn --root=tree/dir/", "tree/dir"),
+    ] {
+        let mounted = Mounted::new(&case, line);
+        assert_eq!(names("mnt"), names(from));
+        let of = |path: &str| {
+            let found = fs::metadata(case.path(path)).unwrap();
+            (found.mode(), found.uid(), found.mtime())
+        };
+        assert_eq!(of("mnt"), of(from));
+        let inner = if from == "tree" { "dir/inner" } else { "inner" };
+        let read = |directory: &str| case.read(&format!("{directory}/{inner}"));
+        assert_eq!(read("mnt"), read(from));
+        assert_eq!(mounted.unmount(), "");
+    }
+    let text = case.fails("mount tree.rfn mnt --root tree/absent", 1);
+    assert!(text.contains("the archive has no"), "{text}");
+    case.fails("mount tree.rfn mnt --root tree/dir/inner", 1);
+}
+
+#[test]
 fn a_killed_server_leaves_its_directory_free() {
     if !can_mount() {
         return;

@@ -60,6 +60,8 @@ const CAPABILITIES: [InitFlags; 8] = [
 pub(super) struct Handler {
     pub service: Service,
     pub tree: Tree,
+    /// What is mounted: the root of the tree, or a directory in it.
+    pub root: NodeId,
     /// The owner of everything without an owner in the archive.
     pub owner: (u32, u32),
     /// The owner of everything.
@@ -111,6 +113,11 @@ impl Handler {
         let what = what();
         (self.reports).tell(format!("{what}: {error}"), &format!("{what}: {error}"));
         errno(error)
+    }
+
+    /// The node with a number that the kernel uses: its root is the mounted directory.
+    fn node(&self, number: INodeNo) -> NodeId {
+        if number == INodeNo::ROOT { self.root } else { NodeId(number.0) }
     }
 
     /// Reports that a range of a file cannot be read. Because of readahead, several ranges fail for
@@ -273,7 +280,7 @@ impl Filesystem for Handler {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let look_up = || {
-            let found = self.tree.lookup(NodeId(parent.0), name.as_bytes())?;
+            let found = self.tree.lookup(self.node(parent), name.as_bytes())?;
             found.map(|node| self.attributes(node)).transpose()
         };
         match self.counted(Operation::FuseLookup, look_up, |_| 0) {
@@ -282,7 +289,7 @@ impl Filesystem for Handler {
             Ok(None) => reply.entry(&FOREVER, &nothing(NodeId(0)), Generation(0)),
             Err(error) => {
                 let name = String::from_utf8_lossy(name.as_bytes());
-                let what = || format!("{}/{name}", self.shown(NodeId(parent.0)));
+                let what = || format!("{}/{name}", self.shown(self.node(parent)));
                 reply.error(self.failed(&error, what));
             }
         }
@@ -296,7 +303,7 @@ impl Filesystem for Handler {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let node = NodeId(node.0);
+        let node = self.node(node);
         let find = || self.attributes(node);
         match self.counted(Operation::FuseAttributes, find, |_| 0) {
             Ok(found) => reply.attr(&FOREVER, &found),
@@ -306,10 +313,10 @@ impl Filesystem for Handler {
     }
 
     fn readlink(&self, _request: &Request, node: INodeNo, reply: ReplyData) {
-        match self.with_entry(NodeId(node.0), |entry| entry.link_target) {
+        match self.with_entry(self.node(node), |entry| entry.link_target) {
             Ok(Some(Some(target))) => reply.data(&target),
             Ok(_) => reply.error(Errno::EINVAL),
-            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+            Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
     }
 
@@ -334,7 +341,7 @@ impl Filesystem for Handler {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let node = NodeId(node.0);
+        let node = self.node(node);
         self.buffers.with(size as usize, |buffer| {
             let read = || match self.tree.content(node)? {
                 Some(content) => self.tree.read_at(&content, offset, buffer),
@@ -367,15 +374,15 @@ impl Filesystem for Handler {
             is_end = false;
             reply.add(INodeNo(node.0), offset, file_type(kind), name)
         };
-        let list = || self.list(NodeId(node.0), offset, &mut add);
+        let list = || self.list(self.node(node), offset, &mut add);
         match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
             Ok(()) => {
                 if is_end {
-                    self.note_listed(NodeId(node.0), offset);
+                    self.note_listed(self.node(node), offset);
                 }
                 reply.ok();
             }
-            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+            Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
         self.wait_for_next();
     }
@@ -404,15 +411,15 @@ impl Filesystem for Handler {
             };
             reply.add(INodeNo(node.0), offset, name, &hold, &found, Generation(0))
         };
-        let list = || self.list(NodeId(node.0), offset, &mut add);
+        let list = || self.list(self.node(node), offset, &mut add);
         match self.counted(Operation::FuseReadDirectory, list, |()| 0) {
             Ok(()) => {
                 if is_end {
-                    self.note_listed(NodeId(node.0), offset);
+                    self.note_listed(self.node(node), offset);
                 }
                 reply.ok();
             }
-            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+            Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
         self.wait_for_next();
     }
@@ -441,10 +448,10 @@ impl Filesystem for Handler {
             let mut attributes = entry.attributes.into_iter();
             attributes.find(|each| each.name == wanted)
         };
-        match self.with_entry(NodeId(node.0), value) {
+        match self.with_entry(self.node(node), value) {
             Ok(Some(Some(found))) => self.send_attribute(size, &found.value, reply),
             Ok(_) => reply.error(Errno::ENODATA),
-            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+            Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
     }
 
@@ -453,9 +460,9 @@ impl Filesystem for Handler {
             let named = entry.attributes.into_iter();
             named.fold(vec![], |list, each| [&list[..], &each.name, b"\0"].concat())
         };
-        match self.with_entry(NodeId(node.0), names) {
+        match self.with_entry(self.node(node), names) {
             Ok(names) => self.send_attribute(size, &names.unwrap_or_default(), reply),
-            Err(error) => reply.error(self.failed(&error, || self.shown(NodeId(node.0)))),
+            Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
     }
 
@@ -473,7 +480,7 @@ impl Filesystem for Handler {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let node = NodeId(node.0);
+        let node = self.node(node);
         let find = |offset| {
             let size_bytes = self.tree.attributes(node)?.size_bytes;
             match self.tree.content(node)? {

@@ -22,7 +22,7 @@ use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::share::Share;
-use crate::tree::Tree;
+use crate::tree::{NodeId, Tree};
 
 /// The file system's type in the system's list: `fuse.refrain`.
 const SUBTYPE: &str = "refrain";
@@ -47,18 +47,22 @@ impl Mount {
     /// is called.
     ///
     /// # Errors
-    /// `Refused` if there is no device, or the directory is missing or in use; `System` if the
+    /// `Refused` if there is no device, the directory is missing or in use, or the archive has no
+    /// such directory; `System` if the
     /// system does not allow the mount; otherwise as [`Tree::open`].
     pub fn new(service: Service, directory: &Path, options: &MountOptions) -> Result<Mount> {
         let directory = mount_point::check(directory)?;
         mount_point::check_device()?;
         let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
         tree.report_to(service.reporter());
-        let hidden_members = tree.hidden_members();
+        let root = root_of(&tree, &options.root)?;
+        let is_all = options.root.is_empty();
+        let hidden_members = if is_all { tree.hidden_members() } else { 0 };
         let handler = Handler {
             reports: Reports::new(service.reporter()),
             service,
             tree,
+            root,
             owner: (geteuid().as_raw(), getegid().as_raw()),
             forced_owner: options.owner,
             is_shared: options.allow_other,
@@ -95,7 +99,8 @@ impl Mount {
         })
     }
 
-    /// The number of members that are not shown: see [`Tree::hidden_members`].
+    /// The number of members that are not shown: see [`Tree::hidden_members`]. 0 if one directory
+    /// is mounted.
     pub fn hidden_members(&self) -> u64 {
         self.hidden_members
     }
@@ -132,6 +137,16 @@ impl Unmounter {
             Error::system(what, error)
         })
     }
+}
+
+/// The directory of the tree that is to be mounted.
+fn root_of(tree: &Tree, path: &[u8]) -> Result<NodeId> {
+    let Some(root) = tree.resolve(path)? else {
+        let shown = String::from_utf8_lossy(path);
+        return Err(Error::Refused(format!("the archive has no {shown:?}")));
+    };
+    tree.children(root, 0, &mut |_| false)?;
+    Ok(root)
 }
 
 fn config(options: &MountOptions) -> Config {

@@ -7,6 +7,8 @@ use crate::tree::TreeOptions;
 pub struct MountOptions {
     /// What is shown, and the memory for it.
     pub tree: TreeOptions,
+    /// The directory of the tree to mount, as MEMBER or MEMBER/PATH; empty for all members.
+    pub root: Vec<u8>,
     /// The source in the system's list of mounts, such as the archive's name.
     pub source_name: String,
     /// Whether other users have access, within the permissions of the files. Otherwise only the
@@ -24,6 +26,7 @@ impl Default for MountOptions {
     fn default() -> Self {
         MountOptions {
             tree: TreeOptions::default(),
+            root: vec![],
             source_name: "refrain".into(),
             allow_other: false,
             owner: None,
