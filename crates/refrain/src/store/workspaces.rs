@@ -6,7 +6,7 @@ use refrain_pool::pool::{aside, checkpoint};
 
 /// Codecs let their workers run more urgent work.
 const HOST: Host = Host {
-    check_in: || _ = checkpoint(),
+    check_in: checkpoint,
     aside: |work| aside(work),
 };
 
