@@ -9,6 +9,8 @@ use refrain_pool::{Event, Lock};
 use refrain_sync::clock::RealClock;
 
 use crate::client_rules::{ClientRule, latency_of};
+use crate::reports::Refusals;
+use crate::service::Reporter;
 use crate::share::Share;
 use crate::socket::Socket;
 
@@ -19,6 +21,24 @@ pub trait Handler: Send + Sync + 'static {
     /// [`Clients::stop`], which shuts down the receiving side of the socket: a read returns no more
     /// bytes, and requests that have arrived are answered.
     fn serve(&self, client: Client);
+
+    /// Tells a client that there are too many, and ends its connection soon.
+    fn refuse(&self, client: Client);
+}
+
+/// How many refused clients are told at once. Others' connections end without a word.
+const REFUSED_MAX: usize = 16;
+
+/// What is done with someone who connects.
+pub(crate) enum Admission {
+    /// A client.
+    Served(Client),
+    /// There are too many.
+    Refused(Client),
+    /// There are too many, and too many who are being told.
+    Closed,
+    /// The server is stopping: the connection ends.
+    Stopping,
 }
 
 /// All clients of a server. Clones share them.
@@ -30,13 +50,19 @@ struct State {
     rules: Vec<ClientRule>,
     clock: RealClock,
     connected: Lock<Connected>,
+    refusals: Refusals,
     /// Happens when the server is stopping and has no clients.
     all_left: Event,
 }
 
 #[derive(Default)]
 struct Connected {
+    /// The connections of clients, and of those who are being refused.
     sockets: HashMap<u64, Arc<Socket>>,
+    /// How many of these are being refused.
+    refused: usize,
+    /// The number of the next connection.
+    next: u64,
     /// The number of clients so far.
     count: u64,
     is_stopping: bool,
@@ -57,6 +83,7 @@ impl Clients {
             rules,
             clock: RealClock::new(),
             connected: Lock::default(),
+            refusals: Refusals::new(),
             all_left: Event::new(),
         }))
     }
@@ -64,26 +91,63 @@ impl Clients {
     /// Counts a new client. `None` if there are too many or the server is stopping; the connection
     /// is closed.
     pub fn add(&self, socket: Socket) -> Option<Client> {
+        match self.admit(socket) {
+            Admission::Served(client) => Some(client),
+            Admission::Refused(_) | Admission::Closed | Admission::Stopping => None,
+        }
+    }
+
+    /// Counts a new client, unless there are too many or the server is stopping.
+    pub(crate) fn admit(&self, socket: Socket) -> Admission {
         let socket = Arc::new(socket);
         let share = Share::new(latency_of(&self.0.rules, &socket, None));
         let mut connected = self.0.connected.lock();
-        if connected.is_stopping || connected.sockets.len() >= self.0.clients_max {
-            return None;
+        if connected.is_stopping {
+            return Admission::Stopping;
         }
-        let number = connected.count;
-        connected.count += 1;
+        let is_refused = connected.served() >= self.0.clients_max;
+        if is_refused && connected.refused >= REFUSED_MAX {
+            return Admission::Closed;
+        }
+        let number = connected.next;
+        connected.next += 1;
         connected.sockets.insert(number, Arc::clone(&socket));
-        Some(Client {
+        let client = Client {
             clients: self.clone(),
             number,
             socket,
             share,
-        })
+            is_refused,
+        };
+        if is_refused {
+            connected.refused += 1;
+            Admission::Refused(client)
+        } else {
+            connected.count += 1;
+            Admission::Served(client)
+        }
+    }
+
+    /// Counts one that was refused because of `what`, and reports it at most once per minute.
+    pub(crate) fn count_refused(&self, reporter: &Reporter, what: &str) {
+        self.0.refusals.add(reporter, what);
+    }
+
+    /// The number of those who were refused since the start.
+    pub fn refused_since_start(&self) -> u64 {
+        self.0.refusals.count()
+    }
+
+    /// What those are told who are one too many.
+    pub(crate) fn refusal(&self) -> String {
+        let clients_max = self.0.clients_max;
+        let s = if clients_max == 1 { "" } else { "s" };
+        format!("the server has {clients_max} client{s} already, and takes no more")
     }
 
     /// The number of clients.
     pub fn count(&self) -> usize {
-        self.0.connected.lock().sockets.len()
+        self.0.connected.lock().served()
     }
 
     /// The number of clients since the start.
@@ -94,7 +158,7 @@ impl Clients {
     /// How long there has been no client.
     pub fn idle_time(&self) -> Duration {
         let connected = self.0.connected.lock();
-        if connected.sockets.is_empty() {
+        if connected.served() == 0 {
             let idle_ns = self
                 .0
                 .clock
@@ -135,6 +199,12 @@ impl Clients {
     }
 }
 
+impl Connected {
+    fn served(&self) -> usize {
+        self.sockets.len() - self.refused
+    }
+}
+
 impl State {
     fn tell_if_all_left(&self, connected: &Connected) {
         if connected.is_stopping && connected.sockets.is_empty() {
@@ -149,6 +219,7 @@ pub struct Client {
     number: u64,
     socket: Arc<Socket>,
     share: Share,
+    is_refused: bool,
 }
 
 impl Client {
@@ -183,14 +254,18 @@ impl Drop for Client {
         let state = &self.clients.0;
         let mut connected = state.connected.lock();
         connected.sockets.remove(&self.number);
-        connected.idle_since_ns = state.clock.now_ns();
+        if self.is_refused {
+            connected.refused -= 1;
+        } else {
+            connected.idle_since_ns = state.clock.now_ns();
+        }
         state.tell_if_all_left(&connected);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -215,11 +290,39 @@ mod tests {
         let second = second.unwrap();
         let mut buffer = [0; 1];
         assert_eq!((&**second.socket()).read(&mut buffer).unwrap(), 0);
-        second.socket().write_parts(b"!", b"").unwrap();
+        (&**second.socket()).write_all(b"!").unwrap();
         of_second.read_exact(&mut buffer).unwrap();
         drop(second);
         assert_eq!(of_second.read(&mut buffer).unwrap(), 0);
         assert_eq!(clients.count(), 0);
+        assert!(clients.wait_until_none(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn those_who_are_refused_are_no_clients_and_few_at_once() {
+        let clients = Clients::new(1);
+        let admit = || clients.admit(Socket::Unix(UnixStream::pair().unwrap().0));
+        let Admission::Served(served) = admit() else { unreachable!("the first") };
+        let mut refused: Vec<_> = (0..REFUSED_MAX).map(|_| admit()).collect();
+        assert!(
+            refused
+                .iter()
+                .all(|one| matches!(one, Admission::Refused(_)))
+        );
+        assert!(matches!(admit(), Admission::Closed));
+        assert_eq!((clients.count(), clients.count_since_start()), (1, 1));
+        refused.pop();
+        assert!(matches!(admit(), Admission::Refused(_)));
+        drop(served);
+        assert_eq!(clients.count(), 0);
+        assert!(matches!(admit(), Admission::Served(_)));
+        clients.stop();
+        assert!(matches!(admit(), Admission::Stopping));
+        assert!(
+            !clients.wait_until_none(Duration::ZERO),
+            "some are being told"
+        );
+        drop(refused);
         assert!(clients.wait_until_none(Duration::from_secs(3600)));
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod block_source;
+mod channel;
 mod client_rules;
 mod clients;
 mod error;
@@ -18,8 +19,10 @@ pub mod fuse;
 pub mod http;
 mod listener;
 pub mod nbd;
+mod pace;
 mod parking;
 pub mod readahead;
+mod reports;
 pub mod scrub;
 mod service;
 mod share;
@@ -27,6 +30,8 @@ mod socket;
 mod source_waits;
 pub mod statistics;
 mod threads;
+mod time_limit;
+mod tls;
 pub mod trace;
 pub mod tree;
 
@@ -39,3 +44,4 @@ pub use service::{Reporter, Service};
 pub use socket::Socket;
 pub use source_waits::SourceWaits;
 pub use statistics::{Operation, Outcome, Statistics};
+pub use tls::TlsSettings;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use refrain_pool::{SignalDelivery, start_detached};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::clients::{Clients, Handler};
+use crate::clients::{Admission, Clients, Handler};
 use crate::error::{Error, Result};
 use crate::service::Reporter;
 use crate::socket::Socket;
@@ -200,22 +200,28 @@ impl Listener {
                 Ok(socket) => socket,
                 Err(error) if is_of_one_client(&error) => continue,
                 Err(error) => {
-                    reporter(&format!(
-                        "cannot accept a client at {}: {error}",
-                        self.address()
-                    ));
+                    let address = self.address();
+                    let what = format!("cannot accept a client at {address}: {error}");
+                    clients.count_refused(reporter, &what);
                     // Descriptors may become available when a client leaves.
                     rest(stop);
                     continue;
                 }
             };
-            let Some(client) = clients.add(socket) else {
-                continue;
+            let admission = clients.admit(socket);
+            if matches!(admission, Admission::Refused(_) | Admission::Closed) {
+                let what = format!("a client was refused: {}", clients.refusal());
+                clients.count_refused(reporter, &what);
+            }
+            let own = Arc::clone(handler);
+            let is_running = match admission {
+                Admission::Served(client) => run_on_thread(move || own.serve(client)),
+                Admission::Refused(client) => run_on_thread(move || own.refuse(client)),
+                Admission::Closed | Admission::Stopping => true,
             };
-            let handler = Arc::clone(handler);
-            let serve = move || handler.serve(client);
-            if !run_on_thread(serve) {
-                reporter("a client was refused: the system allows no more threads");
+            if !is_running {
+                let what = "a client was refused: the system allows no more threads";
+                clients.count_refused(reporter, what);
             }
         }
     }
@@ -322,7 +328,12 @@ mod tests {
         fn serve(&self, client: Client) {
             let mut bytes = vec![];
             (&**client.socket()).read_to_end(&mut bytes).unwrap();
-            client.socket().write_parts(&bytes, b"").unwrap();
+            (&**client.socket()).write_all(&bytes).unwrap();
+        }
+
+        fn refuse(&self, client: Client) {
+            let text = client.clients().refusal();
+            (&**client.socket()).write_all(text.as_bytes()).unwrap();
         }
     }
 
@@ -346,16 +357,25 @@ mod tests {
         let listener = Listener::bind(&address).unwrap();
         assert_eq!(listener.address(), address.to_string());
         let clients = Clients::new(1);
+        let reported = Arc::new(refrain_pool::Lock::new(vec![]));
+        let own = Arc::clone(&reported);
+        let reporter = Arc::new(move |line: &str| own.lock().push(line.to_owned()));
         let signal = listener
-            .start(Arc::new(Echo), clients.clone(), Arc::new(|_: &str| {}))
+            .start(Arc::new(Echo), clients.clone(), reporter)
             .unwrap();
         let mut client = UnixStream::connect(&path).unwrap();
         client.write_all(b"hello").unwrap();
         while clients.count() == 0 {
             std::thread::yield_now();
         }
-        let mut refused = UnixStream::connect(&path).unwrap();
-        assert_eq!(refused.read(&mut [0; 1]).unwrap_or(0), 0);
+        for _ in 0..3 {
+            let mut refused = UnixStream::connect(&path).unwrap();
+            let mut text = String::new();
+            refused.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "the server has 1 client already, and takes no more");
+        }
+        assert_eq!(clients.refused_since_start(), 3);
+        assert_eq!(reported.lock().len(), 1, "{:?}", reported.lock());
         client.shutdown(std::net::Shutdown::Write).unwrap();
         let mut reply = String::new();
         client.read_to_string(&mut reply).unwrap();

@@ -7,6 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
+
+/// When the connection of a client that answers nothing ends.
+const VANISHED_TIME: Duration = Duration::from_secs(120);
+
+/// How often the kernel asks a client that was silent, in the last part of this time.
+const PROBES_MAX: u32 = 6;
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A connected stream socket.
 #[derive(Debug)]
@@ -18,10 +26,12 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// A TCP connection that sends small replies at once.
+    /// A TCP connection that sends small replies at once, and ends two minutes after its client has
+    /// vanished: without a word, as when a machine or a network fails.
     pub fn tcp(stream: TcpStream) -> Socket {
-        // Merely slower if the system refuses.
+        // Merely slower, or noticed later, if the system refuses.
         let _ = stream.set_nodelay(true);
+        let _ = notice_vanished(&stream);
         Socket::Tcp(stream)
     }
 
@@ -81,26 +91,17 @@ impl Socket {
             }
         }
     }
+}
 
-    /// Writes `head`, then `body`.
-    ///
-    /// # Errors
-    /// From the operating system; `TimedOut` or `WouldBlock` after the write timeout.
-    pub fn write_parts(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        let mut socket = self;
-        let mut parts = [IoSlice::new(head), IoSlice::new(body)];
-        let mut left = &mut parts[..];
-        IoSlice::advance_slices(&mut left, 0);
-        while !left.is_empty() {
-            match socket.write_vectored(left) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => IoSlice::advance_slices(&mut left, count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
+/// Lets the kernel ask a silent client whether it is there, and end a connection whose client
+/// acknowledges nothing.
+fn notice_vanished(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_tcp_keepidle(stream, VANISHED_TIME - PROBES_MAX * PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES_MAX)?;
+    let time_max_ms = VANISHED_TIME.as_millis() as u32;
+    sockopt::set_tcp_user_timeout(stream, time_max_ms)?;
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
 /// Whether an error means that a wait timed out.
@@ -151,27 +152,36 @@ impl Write for &Socket {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
-    fn parts_are_written_whole_and_a_client_that_stops_reading_is_noticed() {
+    fn what_a_client_has_sent_and_its_end_are_noticed() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let (ours, theirs) = (Socket::Unix(ours), Socket::Unix(theirs));
+        let (mut ours, theirs) = (&Socket::Unix(ours), Socket::Unix(theirs));
         let is_readable = || theirs.wait_readable(Some(Duration::ZERO)).unwrap();
         assert!(!is_readable());
-        ours.write_parts(b"head", b"body").unwrap();
-        ours.write_parts(b"", b"").unwrap();
-        ours.write_parts(b"", b"!").unwrap();
+        ours.write_all(b"!").unwrap();
         assert!(is_readable());
-        let mut read = [0; 9];
-        (&theirs).read_exact(&mut read).unwrap();
-        assert_eq!(&read, b"headbody!");
-        ours.set_write_timeout(Some(Duration::from_millis(10)))
-            .unwrap();
-        let error = ours.write_parts(b"", &vec![0; 64 << 20]).unwrap_err();
-        let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
-        assert!(kinds.contains(&error.kind()), "{error:?}");
+        (&theirs).read_exact(&mut [0]).unwrap();
+        assert!(!is_readable());
         ours.shutdown(Shutdown::Both);
         assert!(is_readable());
+    }
+
+    #[test]
+    fn the_kernel_watches_over_connections_of_the_network() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = Socket::tcp(listener.accept().unwrap().0);
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
+        let (idle, interval) = (
+            sockopt::tcp_keepidle(&socket),
+            sockopt::tcp_keepintvl(&socket),
+        );
+        let count = sockopt::tcp_keepcnt(&socket).unwrap();
+        assert_eq!(idle.unwrap() + count * interval.unwrap(), VANISHED_TIME);
+        assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 120_000);
     }
 }

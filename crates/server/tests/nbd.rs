@@ -9,7 +9,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -36,6 +36,8 @@ struct Server {
     handler: Arc<dyn Handler>,
     clients: Clients,
     image: Vec<u8>,
+    /// What the handler reported.
+    reported: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -64,9 +66,13 @@ impl Server {
         change(&mut bytes);
         let source = Arc::new(MemorySource::new(bytes));
         let archive = Archive::open(source, &ReadOptions::default()).unwrap();
-        let service = Service::new(archive, Arc::new(|_: &str| {}));
-        let exports = Exports::new(service).unwrap().with_readahead(2);
+        let reported = Arc::new(Mutex::new(vec![]));
+        let own = Arc::clone(&reported);
+        let reporter = Arc::new(move |line: &str| own.lock().unwrap().push(line.to_owned()));
+        let exports = Exports::new(Service::new(archive, reporter)).unwrap();
+        let exports = exports.with_readahead(2);
         Server {
+            reported,
             handler: Arc::new(NbdHandler::new(exports, 1 << 30, CLIENTS_MAX)),
             clients: Clients::new(CLIENTS_MAX),
             image,
@@ -340,7 +346,10 @@ fn options_that_cannot_be_had_are_refused_and_others_still_taken() {
     let mut several = name("");
     several.extend_from_slice(&[0, 0]);
     let wrong_count = [name("disk"), vec![0, 9, 0, 0]].concat();
-    let cases: [(u32, &[u8], u32); 8] = [
+    let mut long = name(&"é".repeat(2048));
+    long.extend_from_slice(&[0, 0]);
+    let cases: [(u32, &[u8], u32); 9] = [
+        (7, &long, ERROR | 6),
         (99, b"", ERROR | 1),
         (5, b"", ERROR | 1),
         (3, b"x", ERROR | 3),
@@ -354,6 +363,7 @@ fn options_that_cannot_be_had_are_refused_and_others_still_taken() {
         option(&mut client, number, data);
         let reply = option_reply(&mut client);
         assert_eq!((reply.0, reply.1), (number, kind), "{data:?}");
+        assert!(reply.2.len() <= 4096 && str::from_utf8(&reply.2).is_ok());
     }
     option(&mut client, 2, &[]);
     assert_eq!(option_reply(&mut client).1, 1);
@@ -370,7 +380,9 @@ fn damage_is_an_error_for_its_ranges_only() {
     });
     let mut client = server.go(true);
     let mut failed = 0;
-    for start in (0..server.image.len() - 4096).step_by(65_536) {
+    // Twice: what is damaged is reported once.
+    let starts = || (0..server.image.len() - 4096).step_by(65_536);
+    for start in starts().chain(starts()) {
         client
             .write_all(&request(0, 0, 1, start as u64, 4096))
             .unwrap();
@@ -388,7 +400,13 @@ fn damage_is_an_error_for_its_ranges_only() {
             }
         }
     }
-    assert!((1..12).contains(&failed), "{failed} of 36");
+    assert!((2..24).contains(&failed), "{failed} of 72");
+    let reported = server.reported.lock().unwrap();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].starts_with("disk: cannot be read"),
+        "{reported:?}"
+    );
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub struct MountArgs {
     /// the mounted directory for `refrain top`
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Option<Address>,
+    /// A name of this machine that HTTP clients may use for a loopback address. May be repeated
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub allow_host: Vec<String>,
     /// Check the archive in the background, while nothing else is to be done: read everything once
     /// a day and report what is damaged
     #[arg(long)]

@@ -26,7 +26,7 @@ pub struct ServeArgs {
     /// repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub http: Vec<Address>,
-    /// Require TLS from NBD clients: the server's certificate chain, in PEM
+    /// Require TLS from all clients: the server's certificate chain, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// The server's private key, in PEM
@@ -40,9 +40,13 @@ pub struct ServeArgs {
     pub export: Option<std::ffi::OsString>,
     /// A name of this machine that HTTP clients may use for a loopback service, in addition to
     /// localhost and its addresses; requests with other names are refused. May be repeated
-    #[arg(long, value_name = "NAME")]
-    pub host_name: Vec<String>,
-    /// Maximum number of clients; more are refused
+    #[arg(long, value_name = "NAME", alias = "host-name")]
+    pub allow_host: Vec<String>,
+    /// Disconnect clients that are silent for this time: 30s, 10m, 2h (default: 60s over HTTP,
+    /// never over NBD)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub client_idle: Option<Duration>,
+    /// Maximum number of clients; more are told that there are too many
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub clients: usize,
     /// The latency class of some clients (default: 2), from 0 (insensitive) to 3 (exquisitely

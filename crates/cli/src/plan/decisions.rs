@@ -362,7 +362,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     (
         "serve",
         "tls_certificate",
-        Refused(&["refrain serve {file} --http unix:s --tls-certificate {file} --tls-key {file}"]),
+        Refused(&["refrain serve {file} --http unix:s --tls-certificate {file}"]),
     ),
     (
         "serve",
@@ -381,9 +381,10 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ),
     (
         "serve",
-        "host_name",
-        Refused(&["refrain serve {file} --nbd unix:s --host-name x"]),
+        "allow_host",
+        Refused(&["refrain serve {file} --nbd unix:s --allow-host x"]),
     ),
+    ("serve", "client_idle", Acts),
     ("serve", "clients", Idle(BOUND)),
     (
         "serve",
@@ -424,6 +425,11 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("mount", "allow_other", Acts),
     ("mount", "owner", Acts),
     ("mount", "options", Acts),
+    (
+        "mount",
+        "allow_host",
+        Refused(&["refrain mount {file} {directory} --allow-host x"]),
+    ),
     // Digests.
     ("hash", "files", Acts),
     (

@@ -231,13 +231,12 @@ pub fn check_list(args: &ListArgs) -> Result<()> {
 /// # Errors
 /// `Usage`.
 pub fn check_serve(args: &ServeArgs, serves_nbd: bool, serves_http: bool) -> Result<()> {
-    if !args.host_name.is_empty() && !serves_http {
+    if !args.allow_host.is_empty() && !serves_http {
         let why = "concerns HTTP clients: add --http ADDRESS, or leave it out";
-        return refused("--host-name", why);
+        return refused("--allow-host", why);
     }
     let rules = &args.client_latency;
     let given = [
-        (args.tls_certificate.is_some(), "--tls-certificate"),
         (args.export.is_some(), "--export"),
         (
             rules.iter().any(ClientRule::names_export),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use refrain_server::fuse::Mount;
-use refrain_server::http::HttpHandler;
+use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::scrub::Scrub;
 use refrain_server::{Clients, Listener, Service, StopSignal};
 use serde_json::json;
@@ -95,6 +95,10 @@ fn listen(
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
     let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients, scrub);
+    let settings = HttpSettings {
+        host_names: args.allow_host.clone(),
+        ..settings
+    };
     let handler = HttpHandler::new(service.clone(), settings)?.at(&listener);
     let signal = listener.start(Arc::new(handler), clients, service.reporter())?;
     Ok(Some(signal))

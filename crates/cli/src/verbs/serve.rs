@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_server::http::{HttpHandler, HttpSettings};
-use refrain_server::nbd::{Exports, NbdHandler, TlsSettings};
+use refrain_server::nbd::{Exports, NbdHandler};
 use refrain_server::scrub::Scrub;
 use refrain_server::statistics::{Metric, MetricSource};
-use refrain_server::{Clients, Handler, Listener, Reporter, Service, StopSignal};
+use refrain_server::{Clients, Handler, Listener, Reporter, Service, StopSignal, TlsSettings};
 use serde_json::json;
 
 use super::damaged::Damaged;
@@ -159,16 +159,17 @@ impl Listeners {
         scrub: Option<&Scrub>,
     ) -> Result<Vec<StopSignal>> {
         let mut signals = vec![];
+        let tls = tls_settings(args)?;
         if !self.nbd.is_empty() {
             let exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
             let mut exports = exports.with_readahead(args.resources.thread_count());
             if let Some(name) = &args.export {
                 exports = exports.with_default(name.as_bytes().to_vec());
             }
-            let mut handler = NbdHandler::new(exports, memory_bytes, args.clients);
-            if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
-                let authorities = args.tls_client_authorities.as_deref();
-                handler = handler.with_tls(TlsSettings::read(certificate, key, authorities)?);
+            let handler = NbdHandler::new(exports, memory_bytes, args.clients);
+            let mut handler = handler.with_idle_limit(args.client_idle);
+            if let Some(tls) = &tls {
+                handler = handler.with_tls(tls.clone());
             }
             let handler: Arc<dyn Handler> = Arc::new(handler);
             for listener in self.nbd {
@@ -180,10 +181,14 @@ impl Listeners {
         if !self.http.is_empty() {
             let settings = http_settings(&args.archive, args.clients, memory_bytes, clients, scrub);
             let settings = HttpSettings {
-                host_names: args.host_name.clone(),
+                host_names: args.allow_host.clone(),
+                idle_timeout: args.client_idle.unwrap_or(settings.idle_timeout),
                 ..settings
             };
-            let handler = HttpHandler::new(service.clone(), settings)?;
+            let mut handler = HttpHandler::new(service.clone(), settings)?;
+            if let Some(tls) = tls {
+                handler = handler.with_tls(tls);
+            }
             for listener in self.http {
                 let handler = Arc::new(handler.at(&listener));
                 let signal = listener.start(handler, clients.clone(), service.reporter());
@@ -192,6 +197,15 @@ impl Listeners {
         }
         Ok(signals)
     }
+}
+
+/// What clients need for TLS, if it is required.
+fn tls_settings(args: &ServeArgs) -> Result<Option<TlsSettings>> {
+    let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) else {
+        return Ok(None);
+    };
+    let authorities = args.tls_client_authorities.as_deref();
+    Ok(Some(TlsSettings::read(certificate, key, authorities)?))
 }
 
 /// The name of an archive without its directory.
@@ -227,6 +241,11 @@ pub fn http_settings(
                 name: "clients_total",
                 help: "Clients that have connected.",
                 value: counted.count_since_start() as f64,
+            },
+            Metric {
+                name: "clients_refused_total",
+                help: "Clients that were refused because there were too many.",
+                value: counted.refused_since_start() as f64,
             },
         ]
     };

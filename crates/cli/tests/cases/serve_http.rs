@@ -110,7 +110,7 @@ fn a_loopback_address_answers_only_to_names_of_this_machine() {
     let case = Case::new();
     case.write("a", b"content of a\n");
     case.ok("compress a");
-    let line = "serve a.rfn --http 127.0.0.1:0 --host-name archive.example";
+    let line = "serve a.rfn --http 127.0.0.1:0 --allow-host archive.example";
     let (_service, address) = start(&case, line);
     let status = |url: &str, host: &str| {
         let output = Command::new("curl")
@@ -126,7 +126,7 @@ fn a_loopback_address_answers_only_to_names_of_this_machine() {
         assert_eq!(status(&url, "Host: evil.example"), "421", "{path}");
         let answer = String::from_utf8(case.read("answer")).unwrap();
         assert!(
-            answer.contains("--host-name") && !answer.contains("content of a"),
+            answer.contains("--allow-host") && !answer.contains("content of a"),
             "{answer}"
         );
     }

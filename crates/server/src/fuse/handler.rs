@@ -19,7 +19,6 @@ use super::convert::{errno, file_attributes, file_type};
 use super::files_ahead::{Ahead, FilesAhead};
 use super::page_cache::{PageCache, Stored};
 use super::read_ahead::READ_AHEAD_BYTES;
-use super::reports::Reports;
 use super::seek::{seek, seek_member};
 use super::spin::Spinner;
 use crate::error::{Error, Result};
@@ -73,7 +72,6 @@ pub(super) struct Handler {
     pub page_cache: Arc<OnceValue<PageCache>>,
     pub files_ahead: FilesAhead,
     pub spinner: Spinner,
-    pub reports: Reports,
     /// The kernel is one client.
     pub share: Share,
     /// For files that are stored ahead.
@@ -111,7 +109,8 @@ impl Handler {
     /// Reports a failure. Returns the error that the program sees.
     fn failed(&self, error: &Error, what: impl FnOnce() -> String) -> Errno {
         let what = what();
-        (self.reports).tell(format!("{what}: {error}"), &format!("{what}: {error}"));
+        let line = format!("{what}: {error}");
+        self.service.report_once(line.clone(), &line);
         errno(error)
     }
 
@@ -126,7 +125,8 @@ impl Handler {
         let path = self.shown(node);
         let (start, end) = (range.start, range.end);
         let message = format!("{path}: cannot be read between {start} and {end}: {error}");
-        self.reports.tell(format!("{path}: {error}"), &message);
+        self.service
+            .report_once(format!("{path}: {error}"), &message);
         errno(error)
     }
 

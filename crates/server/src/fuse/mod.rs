@@ -18,7 +18,6 @@ mod mounts;
 mod options;
 mod page_cache;
 mod read_ahead;
-mod reports;
 mod seek;
 mod spin;
 mod watcher;

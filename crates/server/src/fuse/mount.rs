@@ -16,7 +16,6 @@ use super::mounts;
 use super::options::MountOptions;
 use super::page_cache::PageCache;
 use super::read_ahead;
-use super::reports::Reports;
 use super::spin::Spinner;
 use super::watcher::Watcher;
 use crate::error::{Error, Result};
@@ -59,7 +58,6 @@ impl Mount {
         let is_all = options.root.is_empty();
         let hidden_members = if is_all { tree.hidden_members() } else { 0 };
         let handler = Handler {
-            reports: Reports::new(service.reporter()),
             service,
             tree,
             root,

@@ -3,7 +3,6 @@
 use refrain::{Entry, Member};
 
 use super::conditions::Validators;
-use super::connection::Connection;
 use super::content::Content;
 use super::content_type::content_type;
 use super::exchange::{ContentResponse, Exchange, Served};
@@ -16,11 +15,11 @@ use crate::etag;
 use crate::statistics::Operation;
 use crate::tree::FileContent;
 
-pub(super) fn answer<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
+pub(super) fn answer(exchange: &mut Exchange<'_, '_>) -> Served {
     exchange.run()
 }
 
-impl<C: Connection> Exchange<'_, '_, C> {
+impl Exchange<'_, '_> {
     fn run(&mut self) -> Served {
         let served = match self.head.method {
             Method::Unknown => self.text(Status(501), "the method is not known", &[]),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use refrain::{Archive, ContentCheck, Entry, Result};
 use refrain_pool::compute;
 
-use super::connection::{ClientWriter, Connection};
+use super::connection::ClientWriter;
 
 /// The size of the first piece: short, so that the first byte comes soon.
 const FIRST_BYTES: usize = 64 << 10;
@@ -88,7 +88,7 @@ impl Transfer<'_> {
     /// sent: nothing if `head` is not empty.
     pub(super) fn run(
         &mut self,
-        client: &mut ClientWriter<'_, impl Connection>,
+        client: &mut ClientWriter<'_>,
     ) -> std::result::Result<(), SendError> {
         let is_whole = self.range == (0..self.length_bytes);
         let mut check = is_whole.then(|| self.content.check(self.archive)).flatten();
@@ -123,11 +123,7 @@ impl Transfer<'_> {
     }
 
     /// Sends bytes, preceded by the head if that is unsent.
-    fn send(
-        &mut self,
-        bytes: &[u8],
-        client: &mut ClientWriter<'_, impl Connection>,
-    ) -> io::Result<()> {
+    fn send(&mut self, bytes: &[u8], client: &mut ClientWriter<'_>) -> io::Result<()> {
         let mut bytes = bytes;
         if !self.head.is_empty() {
             let mut head = std::mem::take(&mut self.head);

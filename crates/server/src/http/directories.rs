@@ -1,6 +1,5 @@
 //! Directory pages: the members, and the entries below them.
 
-use super::connection::Connection;
 use super::exchange::{Exchange, Served};
 use super::listing::{ListFormat, ListedName, Listing, Place};
 use super::page::PageError;
@@ -15,8 +14,8 @@ use refrain::EntryKind;
 const CACHE_CONTROL: &str = "public, max-age=60";
 
 /// Sends the page of a directory, whose path ends with a slash.
-pub(super) fn directory<C: Connection>(
-    exchange: &mut Exchange<'_, '_, C>,
+pub(super) fn directory(
+    exchange: &mut Exchange<'_, '_>,
     node: NodeId,
     path: &[u8],
     tar_above: Option<usize>,

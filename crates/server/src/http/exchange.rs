@@ -6,7 +6,7 @@ use refrain::ErrorKind;
 use refrain_page::printable_lines;
 
 use super::conditions::{Validators, Verdict, judge};
-use super::connection::{ClientWriter, Connection};
+use super::connection::ClientWriter;
 use super::content::{Content, SendError, Transfer};
 use super::head::{Method, RequestHead};
 use super::listing::CONTENT_SECURITY_POLICY;
@@ -15,7 +15,12 @@ use super::range::{Wanted, wanted};
 use super::response::{ResponseHead, Status};
 use super::shared::Shared;
 use crate::error::Error;
+use crate::service::cause_of;
 use crate::statistics::Operation;
+
+/// The status of those who may come again, and when, in seconds.
+pub(super) const UNAVAILABLE: Status = Status(503);
+const RETRY_AFTER: &str = "1";
 
 /// How a request was served.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +32,14 @@ pub(super) struct Served {
     pub is_kept_alive: bool,
 }
 
-pub(super) struct Exchange<'a, 'c, C> {
+pub(super) struct Exchange<'a, 'c> {
     pub shared: &'a Shared,
     pub head: &'a RequestHead,
     /// Whether the connection stays open, as far as client and handler want.
     pub keeps_alive: bool,
     /// Whether the client is on this machine.
     pub is_local: bool,
-    pub client: &'a mut ClientWriter<'c, C>,
+    pub client: &'a mut ClientWriter<'c>,
 }
 
 pub(super) struct ContentResponse<'a> {
@@ -48,12 +53,11 @@ pub(super) struct ContentResponse<'a> {
 }
 
 /// Sends a status with a text, and closes the connection.
-pub(super) fn refuse(
-    client: &mut ClientWriter<'_, impl Connection>,
-    status: Status,
-    text: &str,
-) -> io::Result<()> {
-    let head = ResponseHead::new(status, false);
+pub(super) fn refuse(client: &mut ClientWriter<'_>, status: Status, text: &str) -> io::Result<()> {
+    let mut head = ResponseHead::new(status, false);
+    if status == UNAVAILABLE {
+        head.add("Retry-After", RETRY_AFTER);
+    }
     client.write(&text_response(head, text, true))
 }
 
@@ -70,7 +74,7 @@ fn text_response(mut head: ResponseHead, text: &str, has_body: bool) -> Vec<u8> 
     bytes
 }
 
-impl<C: Connection> Exchange<'_, '_, C> {
+impl Exchange<'_, '_> {
     /// The head of a response, with the common fields.
     fn response(&self, status: Status) -> ResponseHead {
         ResponseHead::new(status, self.keeps_alive)
@@ -104,8 +108,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             Error::Archive(error) if error.kind == ErrorKind::Io => Status(502),
             _ => Status(500),
         };
-        let target = String::from_utf8_lossy(&self.head.target).into_owned();
-        self.shared.report(&format!("{target}: {error}"));
+        self.report(error, "");
         Served {
             operation,
             ..self.text(status, &error.to_string(), &[("Cache-Control", "no-store")])
@@ -115,10 +118,14 @@ impl<C: Connection> Exchange<'_, '_, C> {
     /// Responds that other answers use the memory.
     pub(super) fn busy(&mut self, operation: Operation) -> Served {
         let text = "the memory for answers is in use";
-        let fields = [("Retry-After", "1"), ("Cache-Control", "no-store")];
+        let line = format!("a request was refused: {text} (--memory)");
+        self.shared
+            .refusals
+            .add(&*self.shared.service.reporter(), &line);
+        let fields = [("Retry-After", RETRY_AFTER), ("Cache-Control", "no-store")];
         Served {
             operation,
-            ..self.text(Status(503), text, &fields)
+            ..self.text(UNAVAILABLE, text, &fields)
         }
     }
 
@@ -127,7 +134,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
         &mut self,
         content_type: &str,
         cache_control: &str,
-        write: impl FnOnce(&mut PageWriter<'_, '_, C>) -> Result<(), PageError>,
+        write: impl FnOnce(&mut PageWriter<'_, '_>) -> Result<(), PageError>,
     ) -> Served {
         let body = match (self.head.method, self.head.minor_version) {
             (Method::Head, _) => PageBody::Absent,
@@ -169,10 +176,21 @@ impl<C: Connection> Exchange<'_, '_, C> {
     }
 
     /// Records that a response was cut short.
-    fn broken(&self, error: &dyn std::fmt::Display) {
+    fn broken(&self, error: &Error) {
+        self.report(error, "the response ended early: ");
+    }
+
+    /// Reports a failure, once for each cause and path: clients repeat what failed, and ask for
+    /// many ranges of one block.
+    fn report(&self, error: &Error, what: &str) {
         let target = String::from_utf8_lossy(&self.head.target);
-        self.shared
-            .report(&format!("{target}: the response ended early: {error}"));
+        let path = target.split('?').next().unwrap_or_default();
+        let line = format!("http: {path}: {what}{error}");
+        let cause = match error {
+            Error::Archive(error) => cause_of(error),
+            other => other.to_string(),
+        };
+        (self.shared.service).report_once(format!("{path}: {cause}"), &line);
     }
 
     pub(super) fn content(&mut self, response: &ContentResponse<'_>) -> Served {
@@ -262,7 +280,7 @@ impl<C: Connection> Exchange<'_, '_, C> {
             Err(SendError::Client) => served(false, false),
             Err(SendError::Archive(error)) if is_untouched => self.failed(operation, &error.into()),
             Err(SendError::Archive(error)) => {
-                self.broken(&error);
+                self.broken(&error.into());
                 served(true, false)
             }
         }

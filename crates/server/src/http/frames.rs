@@ -8,7 +8,6 @@ use refrain::RawFrame;
 use serde_json::{Value, json};
 
 use super::conditions::Validators;
-use super::connection::Connection;
 use super::content::Content;
 use super::exchange::{ContentResponse, Exchange, Served};
 use super::page::PageError;
@@ -27,7 +26,7 @@ const MAX_AGE_SECONDS: u64 = 365 * 86_400;
 const TAG_DIGITS: usize = 32;
 
 /// Lists the frames starting at an offset.
-pub(super) fn list<C: Connection>(exchange: &mut Exchange<'_, '_, C>, target: &Target) -> Served {
+pub(super) fn list(exchange: &mut Exchange<'_, '_>, target: &Target) -> Served {
     let from = number(&target.query, b"from").unwrap_or(0);
     let count = number(&target.query, b"count").unwrap_or(COUNT_DEFAULT);
     let archive = exchange.shared.service.archive().clone();
@@ -62,7 +61,7 @@ fn row_of(frame: &RawFrame) -> (Value, u64) {
     (row, frame.end())
 }
 
-pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u8]) -> Served {
+pub(super) fn frame(exchange: &mut Exchange<'_, '_>, name: &[u8]) -> Served {
     let Some((offset, wanted)) = parse_name(name) else {
         let text = "a frame is named OFFSET-HASH, see /.refrain/frames";
         return missing(exchange, text);
@@ -111,7 +110,7 @@ pub(super) fn frame<C: Connection>(exchange: &mut Exchange<'_, '_, C>, name: &[u
     })
 }
 
-fn missing<C: Connection>(exchange: &mut Exchange<'_, '_, C>, text: &str) -> Served {
+fn missing(exchange: &mut Exchange<'_, '_>, text: &str) -> Served {
     Served {
         operation: Operation::HttpFrame,
         ..exchange.text(Status(404), text, &[])

@@ -1,5 +1,6 @@
 //! The HTTP handler: serves a connection from its first to its last request.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use refrain_sync::clock::Clock;
 
 use super::answer::answer;
-use super::connection::{ClientConnection, ClientWriter, Connection};
-use super::exchange::{Exchange, Served, refuse};
+use super::connection::{ClientWriter, Connection};
+use super::exchange::{Exchange, Served, UNAVAILABLE, refuse};
 use super::head::{HeadError, RequestBody, RequestHead};
 use super::host::{REFUSED, is_local_name};
 use super::reader::{NoRequest, RequestReader};
@@ -21,6 +22,8 @@ use crate::listener::Listener;
 use crate::parking::{SILENCE, park};
 use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
+use crate::time_limit::TimeLimit;
+use crate::tls::TlsSettings;
 
 /// The longest request body that is read and discarded, in bytes. No resource takes one.
 const BODY_BYTES_MAX: u64 = 64 << 10;
@@ -28,9 +31,12 @@ const BODY_BYTES_MAX: u64 = 64 << 10;
 /// How long a refused client may keep sending. Closing at once could lose the response.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long a client that is refused may take to notice.
+const REFUSAL_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// A connection between two requests.
-struct Session<C> {
-    connection: C,
+struct Session {
+    connection: Connection,
     reader: RequestReader,
     /// When the client was last answered, or connected.
     idle_since: Duration,
@@ -42,6 +48,7 @@ pub struct HttpHandler {
     shared: Arc<Shared>,
     /// Whether requests must use a name of this machine.
     is_loopback: bool,
+    tls: Option<TlsSettings>,
 }
 
 impl HttpHandler {
@@ -53,6 +60,7 @@ impl HttpHandler {
         Ok(HttpHandler {
             shared: Arc::new(Shared::new(service, settings)?),
             is_loopback: false,
+            tls: None,
         })
     }
 
@@ -62,13 +70,17 @@ impl HttpHandler {
         HttpHandler {
             shared: Arc::clone(&self.shared),
             is_loopback: listener.is_loopback(),
+            tls: self.tls.clone(),
         }
     }
 
-    /// Ends each connection after its present response. Those of [`HttpHandler::serve_connection`]
-    /// that are idle end within a moment, others by [`Clients::stop`](crate::Clients::stop).
-    pub fn stop(&self) {
-        self.shared.is_stopping.store(true, Ordering::Relaxed);
+    /// Requires TLS.
+    #[must_use]
+    pub fn with_tls(self, settings: TlsSettings) -> HttpHandler {
+        HttpHandler {
+            tls: Some(settings),
+            ..self
+        }
     }
 
     /// The number of requests being answered.
@@ -76,22 +88,18 @@ impl HttpHandler {
         self.shared.requests_in_flight()
     }
 
-    /// Answers the requests of a connection until the client closes it or is silent for long, a
-    /// request asks to close it or is malformed, or the handler stops. Blocks, so each connection
-    /// needs its own thread.
-    pub fn serve_connection(&self, connection: impl Connection) {
-        let Some(mut session) = self.begin(connection) else {
-            return;
-        };
-        while self.serve_until_silence(&mut session) && !self.idle_time_left(&session).is_zero() {}
-    }
-
-    /// Prepares a connection. `None` if the client has left.
-    fn begin<C: Connection>(&self, connection: C) -> Option<Session<C>> {
+    /// Prepares a connection.
+    ///
+    /// # Errors
+    /// If the client has left, or TLS fails.
+    fn begin(&self, client: Client) -> io::Result<Session> {
         let settings = &self.shared.settings;
-        let write_wait = settings.write_timeout.max(Duration::from_millis(1));
-        connection.set_timeouts(SILENCE, write_wait).ok()?;
-        Some(Session {
+        let tls = self.tls.as_ref();
+        let limit = tls.map(|_| TimeLimit::start(client.socket(), settings.head_timeout));
+        let connection = Connection::begin(client, tls, settings.write_timeout)?;
+        drop(limit);
+        connection.set_receive_timeout(SILENCE)?;
+        Ok(Session {
             connection,
             reader: RequestReader::default(),
             idle_since: self.shared.clock.now(),
@@ -99,8 +107,8 @@ impl HttpHandler {
     }
 
     /// How long a client may be silent from now on.
-    fn idle_time_left(&self, session: &Session<impl Connection>) -> Duration {
-        if self.shared.is_stopping() || session.connection.is_stopping() {
+    fn idle_time_left(&self, session: &Session) -> Duration {
+        if session.connection.is_stopping() {
             return Duration::ZERO;
         }
         let idle = self.shared.clock.now().saturating_sub(session.idle_since);
@@ -109,7 +117,7 @@ impl HttpHandler {
 
     /// Answers requests. Returns `true` when the client is silent, `false` when the connection has
     /// ended.
-    fn serve_until_silence(&self, session: &mut Session<impl Connection>) -> bool {
+    fn serve_until_silence(&self, session: &mut Session) -> bool {
         let Session {
             connection,
             reader,
@@ -123,12 +131,12 @@ impl HttpHandler {
                 Err(NoRequest::Silence) => return true,
                 Err(NoRequest::Late) => {
                     let text = "the request did not end in time";
-                    self.refuse(connection, Status(408), text);
+                    self.refuse_request(connection, Status(408), text);
                     true
                 }
                 Err(NoRequest::Malformed(error)) => {
                     let (status, text) = describe(error);
-                    self.refuse(connection, status, text);
+                    self.refuse_request(connection, status, text);
                     true
                 }
             };
@@ -142,15 +150,15 @@ impl HttpHandler {
 
     /// Serves a client of a listener until the connection ends, without a thread while the client
     /// is silent.
-    fn go_on(&self, mut session: Session<ClientConnection>) {
-        let share = session.connection.0.share().clone();
+    fn go_on(&self, mut session: Session) {
+        let share = session.connection.client.share().clone();
         if !share.install(|| self.serve_until_silence(&mut session)) {
             return;
         }
         let left = self.idle_time_left(&session);
         if !left.is_zero() {
             let this = self.clone();
-            let socket = Arc::clone(session.connection.0.socket());
+            let socket = Arc::clone(session.connection.client.socket());
             park(&socket, Some(left), move |is_readable| {
                 if is_readable {
                     this.go_on(session);
@@ -164,7 +172,7 @@ impl HttpHandler {
         &self,
         head: &RequestHead,
         reader: &mut RequestReader,
-        connection: &mut impl Connection,
+        connection: &Connection,
     ) -> bool {
         let statistics = self.shared.service.statistics();
         let started_ns = statistics.now_ns();
@@ -178,13 +186,13 @@ impl HttpHandler {
             RequestBody::Length(_) | RequestBody::Coded => false,
         };
         if !has_no_body {
-            self.refuse(connection, Status(413), "no resource takes a body");
+            self.refuse_request(connection, Status(413), "no resource takes a body");
             return false;
         }
         self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let is_local = connection.is_local();
-        let is_stopping = self.shared.is_stopping();
-        let mut client = ClientWriter::new(connection, clock, self.shared.settings.write_timeout);
+        let is_stopping = connection.is_stopping();
+        let mut client = ClientWriter::new(connection);
         let mut exchange = Exchange {
             shared: &self.shared,
             head,
@@ -210,24 +218,19 @@ impl HttpHandler {
     }
 
     /// Answers an unusable request.
-    fn refuse(&self, connection: &mut impl Connection, status: Status, text: &str) {
+    fn refuse_request(&self, connection: &Connection, status: Status, text: &str) {
         let statistics = self.shared.service.statistics();
         let started_ns = statistics.now_ns();
-        let timeout = self.shared.settings.write_timeout;
-        let mut client = ClientWriter::new(connection, &self.shared.clock, timeout);
+        let mut client = ClientWriter::new(connection);
         // The connection ends in any case.
         let _ = refuse(&mut client, status, text);
         statistics.record(Operation::HttpPage, started_ns, Outcome::Failed);
     }
 
     /// Ends the connection so that the client can still receive the response.
-    fn linger(&self, reader: &mut RequestReader, connection: &mut impl Connection) {
-        if connection.shutdown_write().is_ok() {
-            let wait = if self.shared.is_stopping() || connection.is_stopping() {
-                Duration::ZERO
-            } else {
-                LINGER
-            };
+    fn linger(&self, reader: &mut RequestReader, connection: &Connection) {
+        if connection.finish().is_ok() {
+            let wait = if connection.is_stopping() { Duration::ZERO } else { LINGER };
             reader.skip_body(connection, BODY_BYTES_MAX, (&self.shared.clock, wait));
         }
     }
@@ -235,8 +238,24 @@ impl HttpHandler {
 
 impl Handler for HttpHandler {
     fn serve(&self, client: Client) {
-        if let Some(session) = self.begin(ClientConnection(client)) {
+        // Failures here concern only this client, whose connection ends.
+        if let Ok(session) = self.begin(client) {
             self.go_on(session);
+        }
+    }
+
+    fn refuse(&self, client: Client) {
+        // A client with TLS, or one that has not sent its request, needs a moment to be told.
+        let _limit = TimeLimit::start(client.socket(), REFUSAL_TIME_MAX);
+        let text = client.clients().refusal();
+        let Ok(mut session) = self.begin(client) else { return };
+        let (connection, reader) = (&session.connection, &mut session.reader);
+        let (clock, limit) = (&self.shared.clock, self.shared.settings.head_timeout);
+        if connection.set_receive_timeout(REFUSAL_TIME_MAX).is_ok()
+            && reader.next(connection, clock, limit).is_ok()
+        {
+            self.refuse_request(connection, UNAVAILABLE, &text);
+            self.linger(reader, connection);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::target::authority;
 
 /// The response to requests with another name.
 pub(super) const REFUSED: &str = "this service is for programs on this machine: its name must be localhost, an address of \
-     127.0.0.0/8 or [::1], or one that was given with --host-name";
+     127.0.0.0/8 or [::1], or one that was given with --allow-host";
 
 /// Whether a request to a loopback address uses a name of this machine, or one of `names`.
 pub(super) fn is_local_name(head: &RequestHead, names: &[String]) -> bool {

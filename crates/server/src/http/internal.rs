@@ -2,7 +2,6 @@
 
 use refrain_page::json_text;
 
-use super::connection::Connection;
 use super::exchange::{Exchange, Served};
 use super::response::Status;
 use super::target::Target;
@@ -52,11 +51,7 @@ pub(super) fn page_of(path: &[u8]) -> Option<Page> {
     })
 }
 
-pub(super) fn answer<C: Connection>(
-    exchange: &mut Exchange<'_, '_, C>,
-    page: Page,
-    target: &Target,
-) -> Served {
+pub(super) fn answer(exchange: &mut Exchange<'_, '_>, page: Page, target: &Target) -> Served {
     let statistics = exchange.shared.service.statistics().clone();
     match page {
         Page::Index => exchange.text(Status(200), INDEX, &[("Cache-Control", "no-cache")]),
@@ -84,7 +79,7 @@ pub(super) fn answer<C: Connection>(
 }
 
 /// Resets the statistics.
-pub(super) fn reset<C: Connection>(exchange: &mut Exchange<'_, '_, C>) -> Served {
+pub(super) fn reset(exchange: &mut Exchange<'_, '_>) -> Served {
     let may_reset = exchange.is_local && !exchange.head.has_origin;
     if !may_reset && !exchange.shared.settings.resets_from_anywhere {
         let text = "only programs on the server's machine may do this";

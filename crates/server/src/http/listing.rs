@@ -4,7 +4,6 @@ use refrain::Timestamp;
 use refrain_page::{BASE_STYLE, bytes_text, escaped, json_text, utc_text};
 use serde_json::json;
 
-use super::connection::Connection;
 use super::page::{PageError, PageWriter};
 use super::target::percent_encoded;
 
@@ -71,16 +70,16 @@ pub(super) struct Place<'a> {
     pub tar_above: Option<usize>,
 }
 
-pub(super) struct Listing<'p, 'a, 'c, C> {
-    page: &'p mut PageWriter<'a, 'c, C>,
+pub(super) struct Listing<'p, 'a, 'c> {
+    page: &'p mut PageWriter<'a, 'c>,
     format: ListFormat,
     rows: u64,
 }
 
-impl<'p, 'a, 'c, C: Connection> Listing<'p, 'a, 'c, C> {
+impl<'p, 'a, 'c> Listing<'p, 'a, 'c> {
     /// Begins a list.
     pub(super) fn begin(
-        page: &'p mut PageWriter<'a, 'c, C>,
+        page: &'p mut PageWriter<'a, 'c>,
         format: ListFormat,
         place: &Place<'_>,
     ) -> Result<Self, PageError> {

@@ -53,6 +53,5 @@ mod target;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 
-pub use connection::Connection;
 pub use handler::HttpHandler;
 pub use settings::HttpSettings;

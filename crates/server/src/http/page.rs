@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::connection::{ClientWriter, Connection};
+use super::connection::ClientWriter;
 use super::response::ResponseHead;
 use crate::error::Error;
 
@@ -46,17 +46,17 @@ pub(super) enum PageBody {
     Absent,
 }
 
-pub(super) struct PageWriter<'a, 'c, C> {
-    client: &'a mut ClientWriter<'c, C>,
+pub(super) struct PageWriter<'a, 'c> {
+    client: &'a mut ClientWriter<'c>,
     /// The head, until something is sent.
     head: Option<ResponseHead>,
     body: PageBody,
     buffer: Vec<u8>,
 }
 
-impl<'a, 'c, C: Connection> PageWriter<'a, 'c, C> {
+impl<'a, 'c> PageWriter<'a, 'c> {
     pub(super) fn new(
-        client: &'a mut ClientWriter<'c, C>,
+        client: &'a mut ClientWriter<'c>,
         head: ResponseHead,
         body: PageBody,
     ) -> Self {

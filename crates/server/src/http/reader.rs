@@ -33,7 +33,7 @@ impl RequestReader {
     /// Waits for a request. Its head may take `time_max` from its first byte to its last.
     pub(super) fn next(
         &mut self,
-        connection: &mut impl Connection,
+        connection: &Connection,
         clock: &RealClock,
         time_max: Duration,
     ) -> Result<RequestHead, NoRequest> {
@@ -66,12 +66,12 @@ impl RequestReader {
         }
     }
 
-    fn receive(&mut self, connection: &mut impl Connection) -> io::Result<usize> {
+    fn receive(&mut self, connection: &Connection) -> io::Result<usize> {
         let mut buffer = [0; READ_BYTES];
         let room = HEAD_BYTES_MAX
             .saturating_sub(self.received.len())
             .clamp(1, READ_BYTES);
-        let count = connection.read(&mut buffer[..room])?;
+        let count = connection.receive(&mut buffer[..room])?;
         self.received.extend_from_slice(&buffer[..count]);
         Ok(count)
     }
@@ -79,7 +79,7 @@ impl RequestReader {
     /// Reads and discards a request's body of `length_bytes`. Returns whether it arrived in time.
     pub(super) fn skip_body(
         &mut self,
-        connection: &mut impl Connection,
+        connection: &Connection,
         length_bytes: u64,
         (clock, limit): (&RealClock, Duration),
     ) -> bool {
@@ -91,7 +91,7 @@ impl RequestReader {
         let mut buffer = [0; READ_BYTES];
         while left > 0 {
             let room = left.min(READ_BYTES);
-            match connection.read(&mut buffer[..room]) {
+            match connection.receive(&mut buffer[..room]) {
                 Ok(0) => return false,
                 Ok(count) => left -= count,
                 Err(error) if is_timeout(&error) => {}

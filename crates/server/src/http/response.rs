@@ -25,6 +25,7 @@ impl Status {
             413 => "Content Too Large",
             414 => "URI Too Long",
             416 => "Range Not Satisfiable",
+            421 => "Misdirected Request",
             431 => "Request Header Fields Too Large",
             500 => "Internal Server Error",
             501 => "Not Implemented",

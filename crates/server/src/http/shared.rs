@@ -1,12 +1,13 @@
 //! State shared by all connections of a handler.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_sync::clock::RealClock;
 
 use super::answer_memory::AnswerMemory;
 use super::settings::HttpSettings;
 use crate::error::Result;
+use crate::reports::Refusals;
 use crate::service::Service;
 use crate::statistics::Metric;
 use crate::tree::Tree;
@@ -18,9 +19,10 @@ pub(super) struct Shared {
     pub tree: Tree,
     pub settings: HttpSettings,
     pub clock: RealClock,
-    pub is_stopping: AtomicBool,
     pub in_flight: AtomicU64,
     pub answer_memory: AnswerMemory,
+    /// Requests that were refused because answers use the memory.
+    pub refusals: Refusals,
 }
 
 impl Shared {
@@ -31,17 +33,13 @@ impl Shared {
         tree.report_to(service.reporter());
         Ok(Shared {
             answer_memory: AnswerMemory::new(settings.answer_bytes),
+            refusals: Refusals::new(),
             service,
             tree,
             settings,
             clock: RealClock::new(),
-            is_stopping: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
         })
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Relaxed)
     }
 
     pub(super) fn requests_in_flight(&self) -> u64 {
@@ -58,6 +56,11 @@ impl Shared {
                 "http_requests_in_flight",
                 "HTTP requests being answered.",
                 self.requests_in_flight(),
+            ),
+            (
+                "http_requests_refused_total",
+                "HTTP requests refused while the memory for answers was in use.",
+                self.refusals.count(),
             ),
             (
                 "cache_hits_total",
@@ -97,10 +100,5 @@ impl Shared {
             });
         }
         metrics
-    }
-
-    /// Reports a failure whose details no client sees.
-    pub(super) fn report(&self, text: &str) {
-        self.service.report(&format!("http: {text}"));
     }
 }

@@ -16,11 +16,11 @@ use refrain_pool::{Cancellation, Lock, Permits};
 use refrain_sync::{Condvar, Mutex, lock};
 
 use super::allocation::extents;
-use super::channel::Channel;
 use super::negotiation::Agreed;
 use super::protocol::*;
 use super::requests::{Received, Requests};
 use crate::block_source::BlockSource;
+use crate::channel::Channel;
 use crate::clients::Client;
 use crate::parking::{SILENCE, park};
 use crate::service::Service;
@@ -48,17 +48,19 @@ pub(super) struct Shared {
 /// A connection that serves an export.
 pub(super) struct Connection {
     shared: Arc<Shared>,
+    /// The name of the export, for reports.
+    name: String,
     source: Arc<dyn BlockSource>,
     is_structured: bool,
     has_context: bool,
     channel: Arc<dyn Channel>,
     /// Counts the client until the last thread has returned.
     client: Client,
+    /// How long the client may be silent.
+    idle_time_max: Option<Duration>,
     receiving: Mutex<Receiving>,
     /// Notified when the next request can be received, and when there are no more.
     may_receive: Condvar,
-    /// Held while a reply is sent.
-    sending: Lock<()>,
     /// Cancelled when the client has left: then nobody waits for its reads.
     left: Cancellation,
 }
@@ -105,9 +107,11 @@ impl Connection {
         client: Client,
         channel: Arc<dyn Channel>,
         agreed: Agreed,
+        idle_time_max: Option<Duration>,
     ) -> Arc<Connection> {
         Arc::new(Connection {
             shared,
+            name: String::from_utf8_lossy(&agreed.name).into_owned(),
             source: agreed.source,
             is_structured: agreed.is_structured,
             has_context: agreed.has_context,
@@ -120,7 +124,7 @@ impl Connection {
             may_receive: Condvar::new(),
             channel,
             client,
-            sending: Lock::new(()),
+            idle_time_max,
             left: Cancellation::new(),
         })
     }
@@ -176,7 +180,12 @@ impl Connection {
         if is_alone {
             // Counted as a thread of the connection until then.
             let this = Arc::clone(self);
-            park(self.client.socket(), None, move |_| this.run());
+            let resume = move |is_readable| {
+                if is_readable {
+                    this.run();
+                }
+            };
+            park(self.client.socket(), self.idle_time_max, resume);
         }
         is_alone
     }
@@ -196,13 +205,8 @@ impl Connection {
                 Received::Silence => return Ok(Stop::Silence(requests)),
                 Received::End => break,
             };
-            match request.command {
-                command::DISCONNECT => break,
-                command::WRITE if request.length_bytes > REQUEST_BYTES_MAX => {
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
-                command::WRITE => requests.skip(request.length_bytes)?,
-                _ => {}
+            if request.command == command::DISCONNECT {
+                break;
             }
             *turn.requests.lock() = Some(requests);
             if self.takes_time(&request) {
@@ -424,14 +428,8 @@ impl Connection {
         }
         let kind = chunk::BLOCK_STATUS;
         let head = chunk_head(chunk::DONE, kind, request.cookie, payload.len() as u32);
-        self.send(&head, &payload)?;
+        self.channel.send(&head, &payload)?;
         Ok(Outcome::Bytes(0))
-    }
-
-    /// Sends both parts completely, not interleaved with others.
-    fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        let _sending = self.sending.lock();
-        self.channel.send(head, body)
     }
 
     fn send_data(
@@ -442,18 +440,20 @@ impl Connection {
         is_last: bool,
     ) -> io::Result<()> {
         if !self.is_structured {
-            return self.send(&simple_reply(request.cookie, 0), bytes);
+            return self.channel.send(&simple_reply(request.cookie, 0), bytes);
         }
         let flags = if is_last { chunk::DONE } else { 0 };
         if bytes.is_empty() {
-            return self.send(&chunk_head(flags, chunk::NONE, request.cookie, 0), &[]);
+            return self
+                .channel
+                .send(&chunk_head(flags, chunk::NONE, request.cookie, 0), &[]);
         }
         let mut head = [0; 28];
         let payload_bytes = bytes.len() as u32 + 8;
         let chunk = chunk_head(flags, chunk::OFFSET_DATA, request.cookie, payload_bytes);
         head[..20].copy_from_slice(&chunk);
         head[20..].copy_from_slice(&offset.to_be_bytes());
-        self.send(&head, bytes)
+        self.channel.send(&head, bytes)
     }
 
     fn send_hole(
@@ -468,29 +468,29 @@ impl Connection {
         let mut body = [0; 12];
         body[..8].copy_from_slice(&offset.to_be_bytes());
         body[8..].copy_from_slice(&length_bytes.to_be_bytes());
-        self.send(&head, &body)
+        self.channel.send(&head, &body)
     }
 
     /// The reply to a request without data.
     fn reply_empty(&self, request: &Request) -> io::Result<()> {
         if self.is_structured {
-            self.send(
+            self.channel.send(
                 &chunk_head(chunk::DONE, chunk::NONE, request.cookie, 0),
                 &[],
             )
         } else {
-            self.send(&simple_reply(request.cookie, 0), &[])
+            self.channel.send(&simple_reply(request.cookie, 0), &[])
         }
     }
 
     fn fail(&self, request: &Request, error: u32, text: &str) -> io::Result<()> {
         if !self.is_structured {
-            return self.send(&simple_reply(request.cookie, error), &[]);
+            return self.channel.send(&simple_reply(request.cookie, error), &[]);
         }
         let payload = error_payload(error, text);
         let kind = chunk::ERROR;
         let head = chunk_head(chunk::DONE, kind, request.cookie, payload.len() as u32);
-        self.send(&head, &payload)
+        self.channel.send(&head, &payload)
     }
 
     /// Reports that a range is unreadable starting at `offset`, to the client and to the server's
@@ -507,28 +507,27 @@ impl Connection {
             _ => error_number::INPUT_OUTPUT,
         };
         if error.kind != ErrorKind::Cancelled {
-            self.shared.service.report(&format!(
-                "cannot read {} bytes at {} of an export: {error}",
-                request.length_bytes, request.offset
-            ));
+            let end = request.offset + u64::from(request.length_bytes);
+            let service = &self.shared.service;
+            service.report_unread(&self.name, request.offset..end, error);
         }
         if !self.is_structured {
-            self.send(&simple_reply(request.cookie, number), &[])?;
+            self.channel
+                .send(&simple_reply(request.cookie, number), &[])?;
             return Ok(Outcome::Failed);
         }
         let mut payload = error_payload(number, &error.to_string());
         payload.extend_from_slice(&offset.to_be_bytes());
         let kind = chunk::ERROR_OFFSET;
         let head = chunk_head(chunk::DONE, kind, request.cookie, payload.len() as u32);
-        self.send(&head, &payload)?;
+        self.channel.send(&head, &payload)?;
         Ok(Outcome::Failed)
     }
 }
 
 /// The number, the length of the text, and the text.
 fn error_payload(error: u32, text: &str) -> Vec<u8> {
-    let text = text.as_bytes();
-    let text = &text[..text.len().min(NAME_BYTES_MAX as usize)];
+    let text = shortened(text);
     let mut payload = error.to_be_bytes().to_vec();
     payload.extend_from_slice(&(text.len() as u16).to_be_bytes());
     payload.extend_from_slice(text);

@@ -5,7 +5,6 @@
 //! several connections per client, prefetch requests. Everything is read-only.
 
 mod allocation;
-mod channel;
 mod connection;
 mod exports;
 mod negotiation;
@@ -13,7 +12,6 @@ mod negotiation;
 pub mod property;
 mod protocol;
 mod requests;
-mod tls;
 
 use std::io;
 use std::sync::Arc;
@@ -21,20 +19,29 @@ use std::time::Duration;
 
 use refrain_pool::Permits;
 
-use self::channel::Channel;
 use self::connection::{Connection, Shared};
 use self::negotiation::{Agreed, Ended, Negotiation};
+use crate::channel::{Channel, PlainChannel};
 use crate::clients::{Client, Handler};
+use crate::pace::Pace;
 use crate::parking::SILENCE;
+use crate::socket::Socket;
+use crate::time_limit::TimeLimit;
+use crate::tls::TlsSettings;
 
 pub use self::exports::{Exports, Wrap};
-pub use self::tls::TlsSettings;
 
 /// How long a silent client may take for each step of the negotiation.
 const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may accept no byte of a reply.
-const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the whole negotiation may take, with that of TLS.
+const NEGOTIATION_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long a client that is refused may take to notice.
+const REFUSAL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long a client may take for 64 KiB of replies.
+const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 
 const THREADS_PER_CLIENT_MAX: u64 = 16;
 
@@ -49,6 +56,8 @@ pub struct NbdHandler {
     exports: Exports,
     shared: Arc<Shared>,
     tls: Option<TlsSettings>,
+    /// How long a client may be silent.
+    idle_time_max: Option<Duration>,
 }
 
 impl NbdHandler {
@@ -66,6 +75,7 @@ impl NbdHandler {
             exports,
             shared: Arc::new(shared),
             tls: None,
+            idle_time_max: None,
         }
     }
 
@@ -78,26 +88,44 @@ impl NbdHandler {
         }
     }
 
-    /// Lets a client negotiate; `None` if it has left.
-    fn negotiate(&self, client: Client) -> io::Result<Option<Arc<Connection>>> {
-        let socket = Arc::clone(client.socket());
-        socket.set_read_timeout(Some(NEGOTIATION_TIMEOUT))?;
-        socket.set_write_timeout(Some(SEND_TIMEOUT))?;
-        let channel: Arc<dyn Channel> = Arc::clone(&socket) as _;
-        let mut negotiation = self.negotiation(&*channel, self.tls.is_some());
+    /// Disconnects clients that are silent for this time. Without a limit, the kernel still ends
+    /// connections over the network whose clients have vanished.
+    #[must_use]
+    pub fn with_idle_limit(self, time_max: Option<Duration>) -> NbdHandler {
+        NbdHandler {
+            idle_time_max: time_max,
+            ..self
+        }
+    }
+
+    /// Lets a client negotiate. With `refusal`, it is told this and nothing else. `None` if it has
+    /// left.
+    fn negotiate(
+        &self,
+        socket: &Arc<Socket>,
+        refusal: Option<&str>,
+    ) -> io::Result<Option<(Arc<dyn Channel>, Agreed)>> {
+        let time_max = if refusal.is_some() { REFUSAL_TIME_MAX } else { NEGOTIATION_TIME_MAX };
+        let _limit = TimeLimit::start(socket, time_max);
+        let pace = Pace::new(SEND_TIME_MAX);
+        let channel: Arc<dyn Channel> = Arc::new(PlainChannel::new(Arc::clone(socket), pace)?);
+        channel.set_receive_timeout(Some(NEGOTIATION_TIMEOUT))?;
+        let mut negotiation = self.negotiation(&*channel, refusal);
+        negotiation.needs_tls = self.tls.is_some();
         if !negotiation.greet()? {
             return Ok(None);
         }
         let has_no_zeroes = negotiation.has_no_zeroes;
         match (negotiation.run()?, &self.tls) {
-            (Ended::Agreed(agreed), _) => self.connection(client, channel, agreed),
+            (Ended::Agreed(agreed), _) => Ok(Some((channel, agreed))),
             (Ended::StartTls, Some(tls)) => {
-                let channel: Arc<dyn Channel> = Arc::new(tls.accept(socket)?);
+                let pace = Pace::new(SEND_TIME_MAX);
+                let channel: Arc<dyn Channel> = Arc::new(tls.accept(Arc::clone(socket), pace)?);
                 // Everything agreed on before is void.
-                let mut negotiation = self.negotiation(&*channel, false);
+                let mut negotiation = self.negotiation(&*channel, refusal);
                 negotiation.has_no_zeroes = has_no_zeroes;
                 match negotiation.run()? {
-                    Ended::Agreed(agreed) => self.connection(client, channel, agreed),
+                    Ended::Agreed(agreed) => Ok(Some((channel, agreed))),
                     Ended::StartTls | Ended::Left => Ok(None),
                 }
             }
@@ -105,35 +133,49 @@ impl NbdHandler {
         }
     }
 
-    fn negotiation<'a>(&'a self, channel: &'a dyn Channel, needs_tls: bool) -> Negotiation<'a> {
+    fn negotiation<'a>(
+        &'a self,
+        channel: &'a dyn Channel,
+        refusal: Option<&'a str>,
+    ) -> Negotiation<'a> {
         Negotiation {
             channel,
             exports: &self.exports,
-            needs_tls,
+            refusal,
+            needs_tls: false,
             is_structured: false,
             context_of: None,
             has_no_zeroes: false,
         }
     }
 
-    fn connection(
-        &self,
-        mut client: Client,
-        channel: Arc<dyn Channel>,
-        agreed: Agreed,
-    ) -> io::Result<Option<Arc<Connection>>> {
+    fn connect(&self, mut client: Client) -> io::Result<Option<Arc<Connection>>> {
+        let Some((channel, agreed)) = self.negotiate(client.socket(), None)? else {
+            return Ok(None);
+        };
         client.take_export(&agreed.name);
         channel.set_receive_timeout(Some(SILENCE))?;
         let shared = Arc::clone(&self.shared);
-        Ok(Some(Connection::new(shared, client, channel, agreed)))
+        Ok(Some(Connection::new(
+            shared,
+            client,
+            channel,
+            agreed,
+            self.idle_time_max,
+        )))
     }
 }
 
 impl Handler for NbdHandler {
+    // Failures here concern only one client, whose connection ends.
+
     fn serve(&self, client: Client) {
-        // Failures here concern only this client, whose connection ends.
-        if let Ok(Some(connection)) = self.negotiate(client) {
+        if let Ok(Some(connection)) = self.connect(client) {
             connection.run();
         }
+    }
+
+    fn refuse(&self, client: Client) {
+        let _ = self.negotiate(client.socket(), Some(&client.clients().refusal()));
     }
 }

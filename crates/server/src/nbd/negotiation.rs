@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use super::channel::{Channel, receive_exactly};
 use super::exports::Exports;
 use super::protocol::*;
 use crate::block_source::BlockSource;
+use crate::channel::{Channel, receive_exactly};
 
 /// The maximum number of options before a client takes an export.
 const OPTIONS_MAX: usize = 1000;
@@ -38,6 +38,8 @@ pub(super) enum Ended {
 pub(super) struct Negotiation<'a> {
     pub channel: &'a dyn Channel,
     pub exports: &'a Exports,
+    /// Why the client gets no export, if it does not.
+    pub refusal: Option<&'a str>,
     /// Whether the client has to request TLS first.
     pub needs_tls: bool,
     pub is_structured: bool,
@@ -73,10 +75,10 @@ impl Negotiation<'_> {
             }
             let (option, length_bytes) = (fields.u32(), fields.u32());
             if length_bytes > OPTION_BYTES_MAX {
-                self.reply(
+                self.refuse(
                     option,
                     option_reply::ERROR_TOO_BIG,
-                    b"the option is too long",
+                    "the option is too long",
                 )?;
                 return Ok(Ended::Left);
             }
@@ -94,11 +96,18 @@ impl Negotiation<'_> {
             if option == option::EXPORT_NAME {
                 return Ok(Some(Ended::Left));
             }
-            self.reply(
-                option,
-                option_reply::ERROR_TLS_REQUIRED,
-                b"this server requires TLS",
-            )?;
+            let text = "this server requires TLS";
+            self.refuse(option, option_reply::ERROR_TLS_REQUIRED, text)?;
+            return Ok(None);
+        }
+        if let Some(text) = self.refusal
+            && !matches!(option, option::STARTTLS | option::ABORT)
+        {
+            // The old way to take an export has no errors: it ends the connection.
+            if option == option::EXPORT_NAME {
+                return Ok(Some(Ended::Left));
+            }
+            self.refuse(option, option_reply::ERROR_POLICY, text)?;
             return Ok(None);
         }
         match option {
@@ -117,15 +126,15 @@ impl Negotiation<'_> {
                 self.reply(option, option_reply::ACK, &[])?;
             }
             option::LIST | option::STRUCTURED_REPLY => {
-                self.reply(
+                self.refuse(
                     option,
                     option_reply::ERROR_INVALID,
-                    b"the option has no data",
+                    "the option has no data",
                 )?;
             }
             option::INFO | option::GO => return self.info(option, data),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data)?,
-            _ => self.reply(option, option_reply::ERROR_UNSUPPORTED, b"")?,
+            _ => self.refuse(option, option_reply::ERROR_UNSUPPORTED, "")?,
         }
         Ok(None)
     }
@@ -137,6 +146,11 @@ impl Negotiation<'_> {
         head[12..16].copy_from_slice(&kind.to_be_bytes());
         head[16..].copy_from_slice(&(data.len() as u32).to_be_bytes());
         self.channel.send(&head, data)
+    }
+
+    /// Replies with an error.
+    fn refuse(&self, option: u32, error: u32, text: &str) -> io::Result<()> {
+        self.reply(option, error, shortened(text))
     }
 
     fn list(&self) -> io::Result<()> {
@@ -174,17 +188,17 @@ impl Negotiation<'_> {
     fn info(&mut self, option: u32, data: &[u8]) -> io::Result<Option<Ended>> {
         let mut fields = Fields(data);
         let length_bytes = fields.u32();
-        let name = (length_bytes <= NAME_BYTES_MAX).then(|| fields.bytes(length_bytes));
+        let name = (length_bytes <= STRING_BYTES_MAX).then(|| fields.bytes(length_bytes));
         let Some(Some(name)) = name else {
-            self.reply(option, option_reply::ERROR_INVALID, b"the name is too long")?;
+            self.refuse(option, option_reply::ERROR_INVALID, "the name is too long")?;
             return Ok(None);
         };
         let count = fields.u16();
         if fields.0.len() != usize::from(count) * 2 {
-            self.reply(
+            self.refuse(
                 option,
                 option_reply::ERROR_INVALID,
-                b"the list of infos is wrong",
+                "the list of infos is wrong",
             )?;
             return Ok(None);
         }
@@ -192,12 +206,12 @@ impl Negotiation<'_> {
             Ok(Some(source)) => source,
             Ok(None) => {
                 let text = self.exports.unknown_text(name);
-                self.reply(option, option_reply::ERROR_UNKNOWN, text.as_bytes())?;
+                self.refuse(option, option_reply::ERROR_UNKNOWN, &text)?;
                 return Ok(None);
             }
             Err(error) => {
                 let text = refrain_page::printable(&error.to_string());
-                self.reply(option, option_reply::ERROR_SHUTDOWN, text.as_bytes())?;
+                self.refuse(option, option_reply::ERROR_SHUTDOWN, &text)?;
                 return Ok(None);
             }
         };
@@ -236,16 +250,16 @@ impl Negotiation<'_> {
 
     fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<()> {
         let Some((name, queries)) = parse_contexts(data) else {
-            return self.reply(option, option_reply::ERROR_INVALID, b"the list is wrong");
+            return self.refuse(option, option_reply::ERROR_INVALID, "the list is wrong");
         };
         if !self.is_structured {
-            let text = b"contexts need structured replies";
-            return self.reply(option, option_reply::ERROR_INVALID, text);
+            let text = "contexts need structured replies";
+            return self.refuse(option, option_reply::ERROR_INVALID, text);
         }
         let is_known = matches!(self.exports.open(name), Ok(Some(_)));
         if !is_known {
             let text = self.exports.unknown_text(name);
-            return self.reply(option, option_reply::ERROR_UNKNOWN, text.as_bytes());
+            return self.refuse(option, option_reply::ERROR_UNKNOWN, &text);
         }
         let lists = option == option::LIST_META_CONTEXT;
         let wants =
@@ -269,7 +283,7 @@ fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut fields = Fields(data);
     let text = |fields: &mut Fields<'_>| {
         let length_bytes = fields.u32();
-        let all = (length_bytes <= NAME_BYTES_MAX).then_some(length_bytes)?;
+        let all = (length_bytes <= STRING_BYTES_MAX).then_some(length_bytes)?;
         // The lifetime belongs to the data, not to the fields.
         let start = data.len() - fields.0.len();
         fields.bytes(all)?;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use refrain_pool::{Lock, Permits};
 
-use super::channel::Channel;
 use super::connection::{Connection, Shared};
 use super::exports::Exports;
 use super::negotiation::{Ended, Negotiation};
+use crate::channel::Channel;
 use crate::clients::Clients;
 use crate::fixture::{archive_of, open};
 use crate::service::Service;
@@ -41,6 +41,10 @@ impl Channel for Bytes {
     }
 
     fn set_receive_timeout(&self, _timeout: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&self) -> io::Result<()> {
         Ok(())
     }
 
@@ -90,7 +94,7 @@ pub fn client(has_negotiated: bool, bytes: &[u8]) -> usize {
             reply_memory: Permits::new(1 << 20),
             threads_per_client: 1,
         });
-        Connection::new(shared, client, channel.clone(), agreed).run();
+        Connection::new(shared, client, channel.clone(), agreed, None).run();
     }
     let sent_bytes = *channel.sent_bytes.lock();
     assert_eq!(clients.count(), 0, "the client is gone");
@@ -102,6 +106,7 @@ fn agreed(channel: &Arc<Bytes>, exports: &Exports) -> Option<super::negotiation:
     let mut negotiation = Negotiation {
         channel: &**channel,
         exports,
+        refusal: None,
         needs_tls: false,
         is_structured: false,
         context_of: None,

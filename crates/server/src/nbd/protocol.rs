@@ -42,6 +42,7 @@ pub(super) mod option_reply {
     pub(crate) const META_CONTEXT: u32 = 4;
     const ERROR: u32 = 1 << 31;
     pub(crate) const ERROR_UNSUPPORTED: u32 = ERROR | 1;
+    pub(crate) const ERROR_POLICY: u32 = ERROR | 2;
     pub(crate) const ERROR_INVALID: u32 = ERROR | 3;
     pub(crate) const ERROR_TLS_REQUIRED: u32 = ERROR | 5;
     pub(crate) const ERROR_UNKNOWN: u32 = ERROR | 6;
@@ -110,8 +111,14 @@ pub(super) const STATE_HOLE_ZERO: u32 = 1 | 2;
 pub(super) const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// The best alignment and smallest useful size of requests, as told to clients, in bytes.
 pub(super) const REQUEST_BYTES_PREFERRED: u32 = 4096;
-/// The longest name of an export or a context, in bytes.
-pub(super) const NAME_BYTES_MAX: u32 = 4096;
+/// The longest string that either side may send, in bytes: names of exports and contexts, texts of
+/// errors.
+pub(super) const STRING_BYTES_MAX: u32 = 4096;
+
+/// As much of a text as may be sent.
+pub(super) fn shortened(text: &str) -> &[u8] {
+    &text.as_bytes()[..text.floor_char_boundary(STRING_BYTES_MAX as usize)]
+}
 
 /// A request as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,6 +209,15 @@ pub(super) fn chunk_head(flags: u16, kind: u16, cookie: u64, payload_bytes: u32)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(shortened("reason"), b"reason");
+        let long = format!("a{}", "é".repeat(4000));
+        let sent = shortened(&long);
+        assert_eq!(sent.len(), 4095);
+        assert!(long.starts_with(str::from_utf8(sent).unwrap()));
+    }
 
     #[test]
     fn a_request_is_read_as_the_protocol_lays_it_out() {

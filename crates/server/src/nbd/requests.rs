@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::channel::Channel;
-use super::protocol::Request;
+use super::protocol::{REQUEST_BYTES_MAX, Request, command};
+use crate::channel::Channel;
 use crate::socket::is_timeout;
 
 /// What a client does.
@@ -27,6 +27,8 @@ pub(super) struct Requests {
     /// The part of the buffer received and not used yet.
     start: usize,
     end: usize,
+    /// A request whose payload is being dropped, and how much of that is to come, in bytes.
+    unfinished: Option<(Request, usize)>,
 }
 
 impl Requests {
@@ -36,33 +38,74 @@ impl Requests {
             buffer: vec![],
             start: 0,
             end: 0,
+            unfinished: None,
         }
     }
 
-    /// Waits for the next request.
+    /// Waits for the next request. Drops the payload of writes, none of which is done.
     ///
     /// # Errors
-    /// `InvalidData` for anything but a request; otherwise from the connection.
+    /// `InvalidData` for anything but a request and for too long a payload; otherwise from the
+    /// connection.
     pub(super) fn next(&mut self) -> io::Result<Received> {
-        while self.end - self.start < Request::BYTES {
-            self.buffer.resize(BUFFER_BYTES, 0);
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            match self.channel.receive(&mut self.buffer[self.end..]) {
-                Ok(0) if self.end == 0 => return Ok(Received::End),
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.end += count,
-                Err(error) if is_timeout(&error) => return Ok(Received::Silence),
-                Err(error) => return Err(error),
+        loop {
+            let needed = if self.unfinished.is_some() { 1 } else { Request::BYTES };
+            if self.end - self.start < needed
+                && let Some(instead) = self.receive()?
+            {
+                return Ok(instead);
+            }
+            if let Some(request) = self.take()? {
+                return Ok(Received::Request(request));
             }
         }
-        let mut bytes = [0; Request::BYTES];
-        bytes.copy_from_slice(&self.buffer[self.start..self.start + Request::BYTES]);
-        self.start += Request::BYTES;
-        let request = Request::parse(&bytes);
-        let request = request.ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Received::Request(request))
+    }
+
+    /// Receives more. Returns what the client does if it sends nothing.
+    fn receive(&mut self) -> io::Result<Option<Received>> {
+        self.buffer.resize(BUFFER_BYTES, 0);
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        match self.channel.receive(&mut self.buffer[self.end..]) {
+            Ok(0) if self.end == 0 && self.unfinished.is_none() => Ok(Some(Received::End)),
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.end += count;
+                Ok(None)
+            }
+            Err(error) if is_timeout(&error) => Ok(Some(Received::Silence)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes a request that is complete, or a part of a payload.
+    fn take(&mut self) -> io::Result<Option<Request>> {
+        if self.unfinished.is_none() {
+            let Some(bytes) = self.buffer[self.start..self.end].first_chunk() else {
+                return Ok(None);
+            };
+            let request = Request::parse(bytes).ok_or(io::ErrorKind::InvalidData)?;
+            self.start += Request::BYTES;
+            let payload_bytes = match request.command {
+                command::WRITE if request.length_bytes > REQUEST_BYTES_MAX => {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                command::WRITE => request.length_bytes as usize,
+                _ => 0,
+            };
+            self.unfinished = Some((request, payload_bytes));
+        }
+        let Some((_, left)) = &mut self.unfinished else {
+            return Ok(None);
+        };
+        let count = (*left).min(self.end - self.start);
+        self.start += count;
+        *left -= count;
+        if *left > 0 {
+            return Ok(None);
+        }
+        Ok(self.unfinished.take().map(|(request, _)| request))
     }
 
     /// Returns the memory that nothing is in.
@@ -70,26 +113,6 @@ impl Requests {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             self.buffer = vec![];
-        }
-    }
-
-    /// Receives and drops the payload of a request.
-    pub(super) fn skip(&mut self, length_bytes: u32) -> io::Result<()> {
-        let mut left = length_bytes as usize;
-        loop {
-            let count = left.min(self.end - self.start);
-            self.start += count;
-            left -= count;
-            if left == 0 {
-                return Ok(());
-            }
-            (self.start, self.end) = (0, 0);
-            match self.channel.receive(&mut self.buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.end = count,
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
         }
     }
 }

@@ -188,7 +188,7 @@ fn a_stop_ends_waiting_connections_and_lets_a_response_end() {
             break;
         }
     }
-    server.handler.stop();
+    server.clients.stop();
     let started = Instant::now();
     assert_eq!(idle.rest(), b"");
     assert!(busy.response(true).body == disk());

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use refrain::storage::{MemorySink, MemorySource, Source};
@@ -13,9 +13,11 @@ use refrain::{
     Archive, CompressOptions, Content, DirectoryContent, MemberInput, ReadOptions, Timestamp,
     Unwatched, compress,
 };
-use refrain_server::Service;
 use refrain_server::http::{HttpHandler, HttpSettings};
+use refrain_server::{Clients, Listener, Service, StopSignal};
 use refrain_testkit::data;
+
+const CLIENTS_MAX: usize = 64;
 
 /// When `disk.img` was modified: Sun, 06 Nov 1994 08:49:37 GMT.
 pub const MODIFIED: i64 = 784_111_777;
@@ -128,10 +130,10 @@ fn tar_entry(path: &[u8], content: &[u8]) -> Vec<u8> {
 pub struct Server {
     pub address: SocketAddr,
     pub handler: HttpHandler,
+    pub clients: Clients,
     /// What the handler reported.
     pub failures: Arc<Mutex<Vec<String>>>,
-    listener: Option<JoinHandle<()>>,
-    is_ended: Arc<std::sync::atomic::AtomicBool>,
+    signal: Option<StopSignal>,
 }
 
 impl Server {
@@ -144,36 +146,35 @@ impl Server {
     }
 
     pub fn over(source: Arc<dyn Source>, settings: HttpSettings) -> Server {
+        Server::for_clients(Clients::new(CLIENTS_MAX), source, settings)
+    }
+
+    pub fn for_clients(
+        clients: Clients,
+        source: Arc<dyn Source>,
+        settings: HttpSettings,
+    ) -> Server {
         let archive = Archive::open(source, &ReadOptions::default()).unwrap();
         let failures = Arc::new(Mutex::new(vec![]));
         let report = Arc::clone(&failures);
         let reporter = Arc::new(move |line: &str| report.lock().unwrap().push(line.to_owned()));
-        let handler = HttpHandler::new(Service::new(archive, reporter), settings).unwrap();
+        let service = Service::new(archive, reporter);
+        let handler = HttpHandler::new(service.clone(), settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let is_ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let (ended, serving) = (Arc::clone(&is_ended), handler.clone());
-        let listener = thread::spawn(move || {
-            let mut connections = vec![];
-            for stream in listener.incoming() {
-                if ended.load(std::sync::atomic::Ordering::SeqCst) {
-                    break;
-                }
-                let (stream, handler) = (stream.unwrap(), serving.clone());
-                stream.set_nodelay(true).unwrap();
-                connections.push(thread::spawn(move || handler.serve_connection(stream)));
-            }
-            // A connection that panicked fails the test.
-            connections
-                .into_iter()
-                .for_each(|each| each.join().unwrap());
-        });
+        let signal = Listener::from_tcp(listener)
+            .start(
+                Arc::new(handler.clone()),
+                clients.clone(),
+                service.reporter(),
+            )
+            .unwrap();
         Server {
             address,
             handler,
+            clients,
             failures,
-            listener: Some(listener),
-            is_ended,
+            signal: Some(signal),
         }
     }
 
@@ -200,14 +201,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.handler.stop();
-        self.is_ended
-            .store(true, std::sync::atomic::Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        let ended = self.listener.take().unwrap().join();
-        if !thread::panicking() {
-            ended.unwrap();
-        }
+        drop(self.signal.take());
+        self.clients.stop();
+        let have_left = self.clients.wait_until_none(Duration::from_secs(20));
+        assert!(have_left || thread::panicking(), "a connection goes on");
     }
 }
 

@@ -4,6 +4,7 @@
 //! for the socket, so that others can send.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, ServerConnection, WebPkiClientVerifier};
 use rustls::{RootCertStore, crypto::ring};
 
-use super::channel::Channel;
+use crate::channel::Channel;
 use crate::error::{Error, Result};
+use crate::pace::Pace;
 use crate::socket::Socket;
 
 /// How long a peer may be silent in the middle of the encryption's own handshake.
@@ -63,15 +65,16 @@ impl TlsSettings {
         Ok(TlsSettings(Arc::new(settings)))
     }
 
-    /// Starts TLS on a connection whose client requested it.
-    pub(super) fn accept(&self, socket: Arc<Socket>) -> io::Result<TlsChannel> {
+    /// Starts TLS on a connection whose client requested it, or must use it.
+    pub(crate) fn accept(&self, socket: Arc<Socket>, pace: Pace) -> io::Result<TlsChannel> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
+        socket.set_write_timeout(Some(pace.write_timeout()))?;
         let channel = TlsChannel {
             socket,
-            connection: Lock::new(connection),
+            state: Lock::new(State { connection, pace }),
             receive_timeout: Lock::new(Some(HANDSHAKE_TIMEOUT)),
         };
-        while channel.connection.lock().is_handshaking() {
+        while channel.state.lock().connection.is_handshaking() {
             channel.exchange(Some(HANDSHAKE_TIMEOUT))?;
         }
         Ok(channel)
@@ -89,33 +92,38 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
 }
 
 /// A connection through TLS.
-pub(super) struct TlsChannel {
+pub(crate) struct TlsChannel {
     socket: Arc<Socket>,
-    connection: Lock<ServerConnection>,
+    state: Lock<State>,
     receive_timeout: Lock<Option<Duration>>,
+}
+
+struct State {
+    connection: ServerConnection,
+    pace: Pace,
 }
 
 impl TlsChannel {
     /// Sends pending data, then waits for bytes from the client and processes them.
     fn exchange(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.flush(&mut self.connection.lock())?;
+        self.flush(&mut self.state.lock())?;
         if !self.socket.wait_readable(timeout)? {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let mut connection = self.connection.lock();
-        if connection.read_tls(&mut &*self.socket)? == 0 {
+        let mut state = self.state.lock();
+        if state.connection.read_tls(&mut &*self.socket)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let taken = connection.process_new_packets();
+        let taken = state.connection.process_new_packets();
         // The reply may be an alert that tells the client what is wrong.
-        self.flush(&mut connection)?;
+        self.flush(&mut state)?;
         taken.map_err(io::Error::other)?;
         Ok(())
     }
 
-    fn flush(&self, connection: &mut ServerConnection) -> io::Result<()> {
+    fn flush(&self, State { connection, pace }: &mut State) -> io::Result<()> {
         while connection.wants_write() {
-            connection.write_tls(&mut &*self.socket)?;
+            pace.write(|| connection.write_tls(&mut &*self.socket))?;
         }
         Ok(())
     }
@@ -125,7 +133,7 @@ impl Channel for TlsChannel {
     fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let timeout = *self.receive_timeout.lock();
         loop {
-            match self.connection.lock().reader().read(buffer) {
+            match self.state.lock().connection.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // The client may close the connection without notice.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
@@ -139,14 +147,14 @@ impl Channel for TlsChannel {
     }
 
     fn send(&self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        let mut connection = self.connection.lock();
+        let mut state = self.state.lock();
         for part in [head, body] {
             let mut left = part;
             while !left.is_empty() {
                 // The writer takes as much as its buffer allows.
-                let count = connection.writer().write(left)?;
+                let count = state.connection.writer().write(left)?;
                 left = &left[count..];
-                self.flush(&mut connection)?;
+                self.flush(&mut state)?;
             }
         }
         Ok(())
@@ -157,7 +165,15 @@ impl Channel for TlsChannel {
         Ok(())
     }
 
+    fn finish(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.connection.send_close_notify();
+        let flushed = self.flush(&mut state);
+        self.socket.shutdown(Shutdown::Write);
+        flushed
+    }
+
     fn close(&self) {
-        self.socket.close();
+        self.socket.shutdown(Shutdown::Both);
     }
 }
