@@ -29,6 +29,7 @@
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
 //! | `mount` | archives as directories, seen through the kernel |
+//! | `stalled_mount` | a mounted archive whose server stalls |
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
 //! | `hostile_names` | names that are commands to terminals |
@@ -97,6 +98,8 @@ mod serve_nbd;
 #[cfg(feature = "remote")]
 mod sources;
 mod sparse;
+#[cfg(feature = "remote")]
+mod stalled_mount;
 mod store;
 mod support;
 mod tar;

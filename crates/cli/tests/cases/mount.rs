@@ -17,7 +17,7 @@ use crate::support::{Case, REFRAIN, expect, incompressible, json, mixture, snaps
 /// Whether there is a device to mount with. Otherwise the cases in this file prove nothing and say
 /// so.
 #[allow(clippy::print_stderr)] // A test that proves nothing must report it.
-fn can_mount() -> bool {
+pub fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists() && is_root();
     if !can {
         eprintln!("NOT TESTED: without /dev/fuse, or as an ordinary user, nothing can be mounted");
@@ -26,14 +26,14 @@ fn can_mount() -> bool {
 }
 
 /// A running `refrain mount`.
-struct Mounted {
+pub struct Mounted {
     child: Option<Child>,
     directory: String,
 }
 
 impl Mounted {
     /// Mounts on `mnt` of the case and waits until it is ready.
-    fn new(case: &Case, line: &str) -> Mounted {
+    pub fn new(case: &Case, line: &str) -> Mounted {
         let directory = case.path("mnt");
         fs::create_dir_all(&directory).unwrap();
         let mut command = case.command(REFRAIN, line);
@@ -55,7 +55,7 @@ impl Mounted {
         }
     }
 
-    fn id(&self) -> Pid {
+    pub fn id(&self) -> Pid {
         Pid::from_child(self.child.as_ref().unwrap())
     }
 

@@ -2,7 +2,10 @@
 
 use refrain_pool::Lock;
 
-/// Free buffers, at most one per thread, so that reading megabytes does not allocate each time.
+/// How many free buffers are kept: many threads may have waited for a slow source.
+const FREE_MAX: usize = 16;
+
+/// Free buffers, so that reading megabytes does not allocate each time.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     free: Lock<Vec<Vec<u8>>>,
@@ -16,7 +19,10 @@ impl Buffers {
             buffer.resize(length_bytes, 0);
         }
         let result = work(buffer.get_mut(..length_bytes).unwrap_or_default());
-        self.free.lock().push(buffer);
+        let mut free = self.free.lock();
+        if free.len() < FREE_MAX {
+            free.push(buffer);
+        }
         result
     }
 }

@@ -1,15 +1,13 @@
 //! Answers the kernel's requests.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+    Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEntry, ReplyLseek, ReplyXattr,
 };
 use refrain::{Entry, EntryKind};
 use refrain_pool::OnceValue;
@@ -18,9 +16,7 @@ use super::buffers::Buffers;
 use super::convert::{errno, file_attributes, file_type};
 use super::files_ahead::{Ahead, FilesAhead};
 use super::page_cache::{PageCache, Stored};
-use super::read_ahead::READ_AHEAD_BYTES;
 use super::seek::{seek, seek_member};
-use super::spin::Spinner;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::share::Share;
@@ -32,29 +28,12 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Do not cache: for partial replies.
 const ONCE: Duration = Duration::ZERO;
 
-/// The maximum that the kernel reads ahead or requests at once, in bytes.
-const READ_BYTES_MAX: u32 = READ_AHEAD_BYTES;
-/// How many requests the kernel may have in flight for readahead.
-const BACKGROUND_REQUESTS: u16 = 64;
-
 /// The offsets of `.` and `..` in a directory's list.
 const OWN_OFFSETS: u64 = 2;
 
 /// The longest name that a directory can hold, in bytes.
-const NAME_BYTES_MAX: u32 = 255;
-const STATFS_BLOCK_BYTES: u32 = 4096;
-
-/// Requested from every kernel that supports them.
-const CAPABILITIES: [InitFlags; 8] = [
-    InitFlags::FUSE_ASYNC_READ,
-    InitFlags::FUSE_PARALLEL_DIROPS,
-    InitFlags::FUSE_DO_READDIRPLUS,
-    InitFlags::FUSE_READDIRPLUS_AUTO,
-    InitFlags::FUSE_NO_OPEN_SUPPORT,
-    InitFlags::FUSE_NO_OPENDIR_SUPPORT,
-    InitFlags::FUSE_CACHE_SYMLINKS,
-    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-];
+pub(super) const NAME_BYTES_MAX: u32 = 255;
+pub(super) const STATFS_BLOCK_BYTES: u32 = 4096;
 
 pub(super) struct Handler {
     pub service: Service,
@@ -65,13 +44,10 @@ pub(super) struct Handler {
     pub owner: (u32, u32),
     /// The owner of everything.
     pub forced_owner: Option<(u32, u32)>,
-    /// Whether other users have access, within the permissions of the files.
-    pub is_shared: bool,
     pub buffers: Buffers,
     /// Set once the file system is mounted.
     pub page_cache: Arc<OnceValue<PageCache>>,
     pub files_ahead: FilesAhead,
-    pub spinner: Spinner,
     /// The kernel is one client.
     pub share: Share,
     /// For files that are stored ahead.
@@ -188,13 +164,6 @@ impl Handler {
         self.store_ahead(self.files_ahead.note_listed(last));
     }
 
-    /// Waits a moment for the request that usually follows this reply.
-    fn wait_for_next(&self) {
-        if let Some(cache) = self.page_cache.get() {
-            self.spinner.wait(cache.device());
-        }
-    }
-
     fn store_ahead(&self, ahead: Option<Ahead>) {
         if let (Some(ahead), Some(cache)) = (ahead, self.page_cache.get()) {
             let mut store = |file| self.store_file(cache, file);
@@ -257,28 +226,9 @@ fn nothing(node: NodeId) -> FileAttr {
     }
 }
 
-impl Filesystem for Handler {
-    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        for capability in CAPABILITIES {
-            // Older kernels without some of them are merely slower.
-            let _ = config.add_capabilities(capability);
-        }
-        if self.is_shared {
-            // Without it the mask of an access control list would count as the group's permissions.
-            let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
-        }
-        // If the value is too large, the error has the largest allowed one.
-        if let Err(most) = config.set_max_readahead(READ_BYTES_MAX) {
-            let _ = config.set_max_readahead(most);
-        }
-        // The kernel also derives the size of reads from it.
-        let _ = config.set_max_write(READ_BYTES_MAX);
-        let _ = config.set_max_background(BACKGROUND_REQUESTS);
-        let _ = config.set_congestion_threshold(BACKGROUND_REQUESTS);
-        Ok(())
-    }
-
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+/// Answers to requests; [`Dispatcher`](super::dispatcher::Dispatcher) says on which threads.
+impl Handler {
+    pub(super) fn lookup(&self, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let look_up = || {
             let found = self.tree.lookup(self.node(parent), name.as_bytes())?;
             found.map(|node| self.attributes(node)).transpose()
@@ -293,26 +243,18 @@ impl Filesystem for Handler {
                 reply.error(self.failed(&error, what));
             }
         }
-        self.wait_for_next();
     }
 
-    fn getattr(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        _handle: Option<FileHandle>,
-        reply: ReplyAttr,
-    ) {
+    pub(super) fn getattr(&self, node: INodeNo, reply: ReplyAttr) {
         let node = self.node(node);
         let find = || self.attributes(node);
         match self.counted(Operation::FuseAttributes, find, |_| 0) {
             Ok(found) => reply.attr(&FOREVER, &found),
             Err(error) => reply.error(self.failed(&error, || self.shown(node))),
         }
-        self.wait_for_next();
     }
 
-    fn readlink(&self, _request: &Request, node: INodeNo, reply: ReplyData) {
+    pub(super) fn readlink(&self, node: INodeNo, reply: ReplyData) {
         match self.with_entry(self.node(node), |entry| entry.link_target) {
             Ok(Some(Some(target))) => reply.data(&target),
             Ok(_) => reply.error(Errno::EINVAL),
@@ -320,27 +262,7 @@ impl Filesystem for Handler {
         }
     }
 
-    /// Tells the kernel that opening files is not needed: it stops asking, and keeps its cache.
-    fn open(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    /// As `open`, for directories.
-    fn opendir(&self, _request: &Request, _node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn read(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        _handle: FileHandle,
-        offset: u64,
-        size: u32,
-        _flags: OpenFlags,
-        _lock_owner: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
+    pub(super) fn read(&self, node: INodeNo, offset: u64, size: u32, reply: ReplyData) {
         let node = self.node(node);
         self.buffers.with(size as usize, |buffer| {
             let read = || match self.tree.content(node)? {
@@ -358,17 +280,9 @@ impl Filesystem for Handler {
         if offset == 0 {
             self.store_ahead(self.files_ahead.note_read(self.tree.walk_position(node, 0)));
         }
-        self.wait_for_next();
     }
 
-    fn readdir(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        _handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
+    pub(super) fn readdir(&self, node: INodeNo, offset: u64, mut reply: ReplyDirectory) {
         let mut is_end = true;
         let mut add = |node: NodeId, offset, name: &OsStr, kind| {
             is_end = false;
@@ -384,17 +298,9 @@ impl Filesystem for Handler {
             }
             Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
-        self.wait_for_next();
     }
 
-    fn readdirplus(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        _handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
+    pub(super) fn readdirplus(&self, node: INodeNo, offset: u64, mut reply: ReplyDirectoryPlus) {
         let mut is_end = true;
         let mut add = |node: NodeId, offset, name: &OsStr, kind| {
             is_end = false;
@@ -421,24 +327,9 @@ impl Filesystem for Handler {
             }
             Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
-        self.wait_for_next();
     }
 
-    fn statfs(&self, _request: &Request, _node: INodeNo, reply: ReplyStatfs) {
-        let (files, bytes) = self.tree.totals();
-        let blocks = bytes.div_ceil(STATFS_BLOCK_BYTES.into());
-        let size = STATFS_BLOCK_BYTES;
-        reply.statfs(blocks, 0, 0, files, 0, size, NAME_BYTES_MAX, size);
-    }
-
-    fn getxattr(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        name: &OsStr,
-        size: u32,
-        reply: ReplyXattr,
-    ) {
+    pub(super) fn getxattr(&self, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         if self.tree.has_no_attributes() {
             // The kernel then stops asking, for all files.
             return reply.error(Errno::ENOSYS);
@@ -455,7 +346,7 @@ impl Filesystem for Handler {
         }
     }
 
-    fn listxattr(&self, _request: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
+    pub(super) fn listxattr(&self, node: INodeNo, size: u32, reply: ReplyXattr) {
         let names = |entry: Entry| {
             let named = entry.attributes.into_iter();
             named.fold(vec![], |list, each| [&list[..], &each.name, b"\0"].concat())
@@ -466,20 +357,7 @@ impl Filesystem for Handler {
         }
     }
 
-    /// Tells the kernel not to ask: it checks permissions itself, or there are none.
-    fn access(&self, _request: &Request, _node: INodeNo, _mask: AccessFlags, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn lseek(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        _handle: FileHandle,
-        offset: i64,
-        whence: i32,
-        reply: ReplyLseek,
-    ) {
+    pub(super) fn lseek(&self, node: INodeNo, offset: i64, whence: i32, reply: ReplyLseek) {
         let node = self.node(node);
         let find = |offset| {
             let size_bytes = self.tree.attributes(node)?.size_bytes;

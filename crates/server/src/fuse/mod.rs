@@ -5,11 +5,14 @@
 //! names, even missing ones, attributes, links, directory lists and content. Opening and closing
 //! files takes no requests.
 //!
+//! A request that waits for a slow source holds a thread, but no other request.
+//!
 //! Damage stays local: reading a range whose blocks cannot be decoded is an input-output error
 //! (EIO), and the service's reporter is told which range.
 
 mod buffers;
 mod convert;
+mod dispatcher;
 mod files_ahead;
 mod handler;
 mod mount;

@@ -9,6 +9,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{getegid, geteuid};
 
 use super::buffers::Buffers;
+use super::dispatcher::Dispatcher;
 use super::files_ahead::FilesAhead;
 use super::handler::Handler;
 use super::mount_point;
@@ -16,7 +17,6 @@ use super::mounts;
 use super::options::MountOptions;
 use super::page_cache::PageCache;
 use super::read_ahead;
-use super::spin::Spinner;
 use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::service::Service;
@@ -28,7 +28,7 @@ const SUBTYPE: &str = "refrain";
 
 /// A mounted archive. Dropping it unmounts.
 pub struct Mount {
-    session: Session<Handler>,
+    session: Session<Dispatcher>,
     _watcher: Option<Watcher>,
     unmounter: Unmounter,
     hidden_members: u64,
@@ -63,16 +63,16 @@ impl Mount {
             root,
             owner: (geteuid().as_raw(), getegid().as_raw()),
             forced_owner: options.owner,
-            is_shared: options.allow_other,
             buffers: Buffers::default(),
             page_cache: Arc::default(),
             files_ahead: FilesAhead::new(options.threads),
-            spinner: Spinner::new(),
             share: Share::of_client(),
             readahead: Share::of_readahead(),
         };
         let page_cache = Arc::clone(&handler.page_cache);
-        let session = Session::new(handler, &directory, &config(options));
+        let answering_max = options.threads.max(1);
+        let dispatcher = Dispatcher::new(handler, answering_max, options.allow_other);
+        let session = Session::new(dispatcher, &directory, &config(options));
         let mut session = session.map_err(|error| {
             let what = format!("cannot mount on {}", directory.display());
             Error::system(what, error)
@@ -149,7 +149,8 @@ fn root_of(tree: &Tree, path: &[u8]) -> Result<NodeId> {
 
 fn config(options: &MountOptions) -> Config {
     let mut config = Config::default();
-    config.n_threads = Some(options.threads.max(1));
+    // One remains free.
+    config.n_threads = Some(options.threads.max(1) + 1);
     config.mount_options = vec![
         MountOption::RO,
         MountOption::FSName(options.source_name.clone()),

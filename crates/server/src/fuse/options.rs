@@ -18,7 +18,7 @@ pub struct MountOptions {
     pub owner: Option<(u32, u32)>,
     /// Further options for the kernel or fusermount3.
     pub extra: Vec<String>,
-    /// How many threads answer requests, at least 1.
+    /// How many threads answer requests, at least 1. While all of them wait, others are started.
     pub threads: usize,
 }
 
