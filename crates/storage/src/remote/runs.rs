@@ -5,18 +5,23 @@
 //! recently used runs are forgotten.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use refrain_pool::OnceValue;
+use refrain_sync::clock::{Clock, RealClock};
+use refrain_sync::{Condvar, Mutex, lock, wait_for};
 
 use super::fetcher::FetchFailure;
 
 /// The unit of requests. At 100 MB/s it takes 0.7 ms, little compared with the latency of a
 /// request.
 pub(super) const PAGE_BYTES: u64 = 64 << 10;
+
+/// How long a reader waits for another that fetches what it needs; then it fetches it itself. A
+/// reader may be a job of the pool, and the other wait for a timer of the pool.
+const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Where the bytes of a run come from, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,22 +40,45 @@ pub(super) struct FetchedRange {
     /// Whole pages, except at the end of the object.
     pub range: Range<u64>,
     pub origin: RequestOrigin,
-    bytes: OnceValue<Result<Vec<u8>, FetchFailure>>,
+    bytes: OnceLock<Result<Vec<u8>, FetchFailure>>,
+    is_being_fetched: Mutex<bool>,
+    /// Notified when somebody has fetched it.
+    done: Condvar,
     last_use: AtomicU64,
 }
 
 impl FetchedRange {
-    /// The bytes, fetched by the first caller; others wait.
+    /// The bytes, fetched by the first caller; others wait, unless that takes too long.
     pub(super) fn bytes(
         &self,
         fetch: impl FnOnce(Range<u64>) -> Result<Vec<u8>, FetchFailure>,
     ) -> Result<&[u8], FetchFailure> {
-        let compute = || Ok::<_, Infallible>(fetch(self.range.clone()));
-        match self.bytes.get_or_try_init(compute) {
-            Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(failure)) => Err(failure.clone()),
-            Err(never) => match never {},
+        self.wait();
+        let found = match self.bytes.get() {
+            Some(found) => found,
+            None => {
+                let fetched = fetch(self.range.clone());
+                let found = self.bytes.get_or_init(|| fetched);
+                *lock(&self.is_being_fetched) = false;
+                self.done.notify_all();
+                found
+            }
+        };
+        found.as_deref().map_err(Clone::clone)
+    }
+
+    /// Waits while another caller fetches the bytes. Without them, this one is the next to do so.
+    fn wait(&self) {
+        let clock = RealClock::new();
+        let mut is_being_fetched = lock(&self.is_being_fetched);
+        while *is_being_fetched && self.bytes.get().is_none() {
+            let left = WAIT_MAX.saturating_sub(clock.now());
+            if left.is_zero() {
+                break;
+            }
+            is_being_fetched = wait_for(&self.done, is_being_fetched, left);
         }
+        *is_being_fetched = self.bytes.get().is_none();
     }
 
     /// The bytes, if they were fetched.
@@ -121,7 +149,9 @@ impl Runs {
         let run = Arc::new(FetchedRange {
             range: range.clone(),
             origin,
-            bytes: OnceValue::default(),
+            bytes: OnceLock::new(),
+            is_being_fetched: Mutex::new(false),
+            done: Condvar::new(),
             last_use: AtomicU64::new(self.uses),
         });
         self.held_bytes += run.length_bytes();
@@ -185,8 +215,10 @@ fn pages(range: &Range<u64>) -> Range<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use refrain_pool::{Event, Lane, crew};
+
+    use super::*;
 
     const PAGE: u64 = PAGE_BYTES;
 
@@ -242,6 +274,40 @@ mod tests {
         };
         assert_eq!(run.bytes(|_| Err(failure.clone())), Err(failure.clone()));
         assert_eq!(run.bytes(|_| Ok(vec![1])), Err(failure));
+    }
+
+    #[test]
+    fn a_job_of_the_pool_waits_for_a_thread_that_fetches() {
+        let run = Runs::new(PAGE, PAGE).add(0..PAGE, RequestOrigin::Ahead);
+        let (fetches, waits) = (AtomicU64::new(0), Event::new());
+        let (began, job_began) = (Event::new(), Event::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let fetch = |_| {
+                    fetches.fetch_add(1, Relaxed);
+                    began.happen();
+                    waits.wait();
+                    Ok(vec![1])
+                };
+                assert_eq!(run.bytes(fetch), Ok(&[1][..]));
+            });
+            began.wait();
+            crew(1, |crew| {
+                crew.submit(Lane::Normal, || {
+                    job_began.happen();
+                    let fetch = |_| {
+                        fetches.fetch_add(1, Relaxed);
+                        Ok(vec![2])
+                    };
+                    run.bytes(fetch).map(<[u8]>::to_vec)
+                });
+                job_began.wait();
+                (0..1000).for_each(|_| std::thread::yield_now());
+                waits.happen();
+                assert_eq!(crew.next(), Some(Ok(Ok(vec![1]))));
+            });
+        });
+        assert_eq!(fetches.into_inner(), 1);
     }
 
     proptest! {
