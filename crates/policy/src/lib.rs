@@ -22,7 +22,8 @@
 //! - A placement says idle or preempt: count that CPU as taken from now on (not idle, and running
 //!   the new flow's key), so that the next wake-up chooses another CPU.
 //! - Now and then, if the policy has a [`balance_interval_ns`](Policy::balance_interval_ns): move
-//!   queued flows between the CPUs that [`balance`](Policy::balance) names.
+//!   queued flows between the CPUs that [`balance`](Policy::balance) names, where they
+//!   [`requeue`](Policy::requeue).
 //! - A running flow finishes its work or its slice, or yields: [`stop`](Policy::stop) and
 //!   [`Ledger::ran`]. If work remains, [`requeue`](Policy::requeue) and queue the flow.
 //!

@@ -9,7 +9,7 @@ use crate::topology::{CpuId, CpuMask, Sharing, StripeId};
 use crate::view::View;
 
 /// The scheduling decisions. Implemented by [`Bfs`](crate::Bfs) and, for comparison, by others.
-pub trait Policy: Send + Sync {
+pub trait Policy {
     /// Returns the accounts for a driver with this number of CPUs.
     fn ledger(&self, cpus: usize) -> Ledger;
 
@@ -38,7 +38,8 @@ pub trait Policy: Send + Sync {
         view: &impl View,
     ) -> Placement;
 
-    /// Decides where a flow goes that [stopped](Policy::stop) on `cpu` with work left.
+    /// Decides where a flow goes that [stopped](Policy::stop) on `cpu` with work left, or that
+    /// [`balance`](Policy::balance) has moved there.
     fn requeue(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Placement;
 
     /// The stripe from which a free CPU takes its next flow. Excludes the stripes in `tried`, where

@@ -31,6 +31,7 @@
 //! ```
 
 mod costs;
+mod eevdf;
 mod engine;
 mod error;
 mod random;
@@ -49,5 +50,5 @@ pub use error::Error;
 pub use random::{Distribution, QUANTILES_PERMILLE, Random};
 pub use report::{GroupReport, Report, Times};
 pub use simulation::Simulation;
-pub use spec::{Experiment, SpecError};
+pub use spec::{Contender, Experiment, SpecError};
 pub use workload::{Arrivals, FLOWS_MAX, Group};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use refrain_pool::pool::{Flow, Options, Pool, checkpoint};
-use refrain_simulator::{Arrivals, Experiment, Group, Random, Times};
+use refrain_simulator::{Arrivals, Contender, Experiment, Group, Random, Times};
 
 /// The shortest sleep of the arrival thread; a timer is less accurate than that.
 const SLEEP_LEAST: Duration = Duration::from_micros(60);
@@ -44,9 +44,12 @@ pub fn spin_ns() -> u64 {
 /// times by group.
 pub fn measure(experiment: &Experiment) -> Result<Vec<Times>, String> {
     let simulation = &experiment.simulation;
+    let Contender::Pool(policy) = &experiment.policy else {
+        return Err(format!("the pool has no policy {:?}", experiment.policy));
+    };
     let options = Options {
         topology: simulation.topology.clone(),
-        policy: experiment.policy.clone(),
+        policy: policy.clone(),
         spin: Duration::from_nanos(simulation.costs.spin_ns),
         ..Options::with_workers(1)
     };

@@ -27,7 +27,7 @@ impl<P: Policy> Engine<'_, P> {
                     next: first + (member + 1) % group.count,
                     jobs: VecDeque::new(),
                     state: FlowState::Asleep,
-                    has_run: false,
+                    ran_on: None,
                     cpu_ns: 0,
                     work_ns: 0,
                 });

@@ -36,9 +36,10 @@ impl<P: Policy> Engine<'_, P> {
         let Some(flow) = found else { return };
         self.queued -= 1;
         self.publish(stripe);
+        let entity = &mut self.flows[flow].entity;
+        let placement = self.policy.requeue(entity, to, &self.machine);
         let is_idle = self.machine.idle.contains(to);
-        let queue = Placement::Queue(self.machine.stripe_of(to));
-        self.enqueue(flow, if is_idle { Placement::Idle(to) } else { queue });
+        self.enqueue(flow, if is_idle { Placement::Idle(to) } else { placement });
     }
 
     /// The flows of a group may run on other CPUs from now on. A flow that waits is placed anew;

@@ -105,14 +105,13 @@ impl<P: Policy> Engine<'_, P> {
             *longest = (*longest).max(now_ns - since_ns);
         }
         record.state = FlowState::Running;
-        let from = record.entity.last_cpu;
         let grant = self.policy.run(&mut record.entity, cpu, &self.machine);
         self.machine.ledger().dispatched(&grant);
         let mut overhead_ns = waited_ns;
         if before != Some(flow) {
             overhead_ns += self.costs.switch.draw(&mut self.random);
             self.report.switches += 1;
-            if record.has_run {
+            if let Some(from) = record.ran_on {
                 let level = self.machine.topology.locality(from, cpu) as usize;
                 self.report.moves[level] += 1;
                 let reload_ns =
@@ -120,7 +119,7 @@ impl<P: Policy> Engine<'_, P> {
                 overhead_ns += self.costs.move_ns[level].saturating_add(reload_ns);
             }
         }
-        record.has_run = true;
+        record.ran_on = Some(cpu);
         self.report.overhead_ns += overhead_ns;
         let key = self.policy.key(&record.entity, &self.machine);
         self.machine.set_running(cpu, key);

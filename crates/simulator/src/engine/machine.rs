@@ -7,9 +7,6 @@ use refrain_policy::{Entity, Key, Ledger, Policy, Rank, View, interactivity};
 
 use crate::costs::PERMILLE;
 
-/// How many entries of a lane are tried for one that may run here, as in MuQSS.
-const TRIED_MAX: usize = 16;
-
 /// The state that the [`View`] is computed from; never stale.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -163,8 +160,8 @@ impl Stripe {
         limit: Rank,
     ) -> Option<usize> {
         let eligible = |lane: &BTreeSet<(Key, u64, usize)>| {
-            let near = lane.iter().take(TRIED_MAX);
-            near.copied()
+            lane.iter()
+                .copied()
                 .find(|(_, _, flow)| policy.may_take(entity(*flow), cpu, view))
         };
         let firsts = self.lanes.values().filter_map(eligible);

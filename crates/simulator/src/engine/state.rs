@@ -39,7 +39,8 @@ pub(super) struct Flow {
     pub next: usize,
     pub jobs: VecDeque<SimulatedJob>,
     pub state: FlowState,
-    pub has_run: bool,
+    /// The CPU that it ran on last.
+    pub ran_on: Option<CpuId>,
     pub cpu_ns: u64,
     pub work_ns: u64,
 }

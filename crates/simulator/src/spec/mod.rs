@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! machine 2c4t                          # as topology specs: 8-way, 2n4c8t, 4c8t+8c8t@512
-//! policy  bfs interval=6ms base=now     # bfs, ule
+//! policy  bfs interval=6ms base=now     # bfs, ule, eevdf
 //! costs   park=8us~60us switch=300ns    # or: costs none
 //! seed    7
 //! run     10s
@@ -18,6 +18,7 @@
 //!   `group_by_uid=MINIMUM` (of running flows), `iso=PERMILLE`; `published`: the settings of BFS as
 //!   published.
 //! - `policy ule`: `slice=TIME`, `tick=TIME`, `balance=TIME` (0: never).
+//! - `policy eevdf`: `slice=TIME`; for comparison, not in the pool.
 //! - `costs`: `none` (no costs, before other settings); wake-ups of a worker by its idle state
 //!   (`spinning=DIST`, `napping=DIST`, `dozing=DIST`, `park=DIST`); the longest spin and the idle
 //!   times until which a worker naps and dozes (`spin=TIME`, `nap=TIME`, `doze=TIME`);
@@ -39,5 +40,5 @@ mod settings;
 mod tests;
 mod values;
 
-pub use experiment::Experiment;
+pub use experiment::{Contender, Experiment};
 pub use parse::SpecError;

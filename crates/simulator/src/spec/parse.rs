@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use refrain_policy::Scheme;
 use refrain_policy::topology::Topology;
 
-use super::experiment::Experiment;
+use super::experiment::{Contender, Experiment};
 use super::settings;
 use crate::costs::Costs;
 use crate::simulation::Simulation;
@@ -54,7 +53,7 @@ impl Experiment {
                 span_ns: 1_000_000_000,
                 seed: 1,
             },
-            policy: Scheme::default(),
+            policy: Contender::default(),
         };
         for (index, line) in text.split(['\n', ';']).enumerate() {
             let line = line.split('#').next().unwrap_or_default();

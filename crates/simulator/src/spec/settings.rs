@@ -6,7 +6,7 @@ use refrain_policy::{
     TenantId, Tenants, Ule,
 };
 
-use super::experiment::Experiment;
+use super::experiment::{Contender, Experiment};
 use super::values::{distribution, format_ns, time_ns};
 use crate::costs::{Costs, Governor};
 use crate::random::Distribution;
@@ -72,7 +72,7 @@ fn value<T>(name: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Re
     parse(text).ok_or_else(|| format!("{name}: invalid value '{text}'"))
 }
 
-fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<Scheme, String> {
+fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<Contender, String> {
     match name {
         "ule" => {
             let mut ule = Ule::default();
@@ -85,16 +85,28 @@ fn policy<'a>(name: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<S
                     _ => return Err(format!("policy ule has no setting '{key}'")),
                 }
             }
-            Ok(Scheme::Ule(ule))
+            Ok(Contender::Pool(Scheme::Ule(ule)))
         }
         "bfs" => {
             let mut bfs = Bfs::default();
             for word in words {
                 bfs_setting(&mut bfs, word)?;
             }
-            Ok(Scheme::Bfs(bfs))
+            Ok(Contender::Pool(Scheme::Bfs(bfs)))
         }
-        _ => Err(format!("unknown policy '{name}'; expected bfs or ule")),
+        "eevdf" => {
+            let mut slice_ns = Contender::EEVDF_SLICE_NS;
+            for word in words {
+                slice_ns = match word.split_once('=') {
+                    Some((key @ "slice", text)) => value(key, text, time_ns)?,
+                    _ => return Err(format!("policy eevdf has no setting '{word}'")),
+                };
+            }
+            Ok(Contender::Eevdf { slice_ns })
+        }
+        _ => Err(format!(
+            "unknown policy '{name}'; expected bfs, ule or eevdf"
+        )),
     }
 }
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use refrain_policy::topology::Sharing;
 use refrain_policy::{Base, Bfs, Class, Interactive, Latency, PreferredStripe, Scheme, Tenants};
 
-use super::experiment::Experiment;
+use super::experiment::{Contender, Experiment};
 use crate::costs::Governor;
 use crate::random::Distribution;
 use crate::workload::Arrivals;
@@ -16,7 +16,7 @@ fn every_setting_is_applied() {
         flows a 3 always work=1ms checkpoint=none nice=-10 latnice=3 class=iso tenant=5 cpus=0-1,3 confine=1s:2-3 cache=64 whole\n\
         flows b 1 every=exp:5ms work=1us..2us; flows c 2 after=1ms; flows d 4 ring=2";
     let experiment = Experiment::from_spec(text).unwrap();
-    let Scheme::Bfs(bfs) = &experiment.policy else {
+    let Contender::Pool(Scheme::Bfs(bfs)) = &experiment.policy else {
         panic!("{:?}", experiment.policy)
     };
     let expected = Bfs {
@@ -104,6 +104,7 @@ fn errors_name_the_line_and_the_setting() {
         ("policy bfs base=later", 1, "base"),
         ("policy bfs interactive=3", 1, "interactive"),
         ("policy ule slices=1ms", 1, "slices"),
+        ("policy eevdf slices=1ms", 1, "slices"),
         ("costs free", 1, "free"),
         ("costs move=5:1ns", 1, "move"),
         ("run 1s now", 1, "now"),
