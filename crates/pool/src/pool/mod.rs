@@ -39,6 +39,8 @@ mod tests;
 mod threads;
 mod timer_job;
 mod watch;
+#[cfg(all(test, loom))]
+mod watch_models;
 mod worker;
 pub(crate) mod worker_pool;
 

@@ -4,6 +4,8 @@
 //! One does it for all, the *watcher*: the idle worker with the highest number, which is the last
 //! to be woken for work. When it falls asleep it decides when to look and publishes that time. Who
 //! gives it something earlier to watch wakes it; when it leaves with work, it wakes the next one.
+//! Two that fall asleep at once may both take themselves for it, so each looks again after it has
+//! published its time.
 
 use std::sync::Arc;
 

@@ -68,9 +68,25 @@ impl WorkerContext {
             self.watches.set(false);
             return own_ns;
         }
-        let until_ns = own_ns.min(self.domain.late_ns(self.cpu));
-        self.domain.watch_ns.store(until_ns, Ordering::Relaxed);
-        until_ns
+        loop {
+            let until_ns = self.look_at_ns();
+            self.domain.watch_ns.store(until_ns, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            // A worker that comes after this test writes its own time over this one.
+            if !self.domain.is_watcher(self.cpu) {
+                self.pass_watch();
+                return own_ns;
+            }
+            // While another worker's time was in its place, nobody woke this one.
+            if self.look_at_ns() >= until_ns {
+                return until_ns;
+            }
+        }
+    }
+
+    /// When the watcher has to look.
+    fn look_at_ns(&self) -> u64 {
+        self.own_timer_ns().min(self.domain.late_ns(self.cpu))
     }
 
     /// Looks at what may be due after a sleep.
@@ -85,17 +101,19 @@ impl WorkerContext {
     /// Called before the worker runs a flow. If it was idle, it can no longer sleep until its own
     /// timers nor watch others.
     pub(super) fn hand_on_watch(&self) {
-        if !self.was_idle.take() {
-            return;
+        if self.was_idle.take() {
+            self.pass_watch();
         }
-        let domain = &self.domain;
+    }
+
+    fn pass_watch(&self) {
         if self.watches.take() {
-            domain.watch_ns.store(NEVER_NS, Ordering::Relaxed);
+            self.domain.watch_ns.store(NEVER_NS, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
-        let next_ns = self.own_timer_ns().min(domain.late_ns(self.cpu));
+        let next_ns = self.look_at_ns();
         if next_ns != NEVER_NS {
-            domain.have_watched(next_ns);
+            self.domain.have_watched(next_ns);
         }
     }
 
