@@ -2,11 +2,13 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain::{Archive, ContentCheck, Entry, Result};
 use refrain_pool::compute;
 
 use super::connection::ClientWriter;
+use super::next_piece::{PendingPiece, PieceReader};
 
 /// The size of the first piece: short, so that the first byte comes soon.
 const FIRST_BYTES: usize = 64 << 10;
@@ -73,7 +75,7 @@ impl From<io::Error> for SendError {
 
 /// A range of content being sent.
 pub(super) struct Transfer<'a> {
-    pub archive: &'a Archive,
+    pub archive: &'a Arc<Archive>,
     pub content: &'a Content,
     pub length_bytes: u64,
     pub range: Range<u64>,
@@ -81,6 +83,8 @@ pub(super) struct Transfer<'a> {
     pub head: Vec<u8>,
     /// How many bytes are read at once.
     pub chunk_bytes: usize,
+    /// Whether the next piece is read while one is sent, which takes twice the memory.
+    pub reads_ahead: bool,
 }
 
 impl Transfer<'_> {
@@ -92,19 +96,39 @@ impl Transfer<'_> {
     ) -> std::result::Result<(), SendError> {
         let is_whole = self.range == (0..self.length_bytes);
         let mut check = is_whole.then(|| self.content.check(self.archive)).flatten();
-        let mut buffer = Vec::new();
+        let reader = self.reads_ahead.then(|| {
+            let (archive, content) = (Arc::clone(self.archive), self.content.clone());
+            PieceReader::new(move |offset, buffer| content.read(&archive, offset, buffer))
+        });
         let mut wanted = FIRST_BYTES.min(self.chunk_bytes);
         let mut offset = self.range.start;
+        let (mut spare, mut pending) = (Vec::new(), None::<PendingPiece>);
         while offset < self.range.end {
-            let left = usize::try_from(self.range.end - offset).unwrap_or(usize::MAX);
-            buffer.resize(wanted.min(left), 0);
-            let count = self.content.read(self.archive, offset, &mut buffer)?;
+            let (buffer, read) = match pending.take() {
+                Some(pending) => pending.wait(),
+                None => {
+                    let mut buffer = std::mem::take(&mut spare);
+                    buffer.resize(self.piece_bytes(offset, wanted), 0);
+                    let read = self.content.read(self.archive, offset, &mut buffer);
+                    (buffer, read)
+                }
+            };
+            let count = read?;
             if count == 0 {
                 let text = "the content ends before the length that the archive states";
                 let error = refrain::Error::new(refrain::ErrorKind::Damaged, text);
                 return Err(error.at_content(offset).into());
             }
             offset += count as u64;
+            // Longer pieces decode several blocks in parallel.
+            wanted = (wanted * 4).min(self.chunk_bytes);
+            if let Some(reader) = &reader
+                && offset < self.range.end
+            {
+                let mut next = std::mem::take(&mut spare);
+                next.resize(self.piece_bytes(offset, wanted), 0);
+                pending = reader.start(offset, next);
+            }
             if let Some(check) = &mut check {
                 compute(|| check.update(&buffer[..count]))?;
             }
@@ -115,11 +139,14 @@ impl Transfer<'_> {
                 check.finish()?;
             }
             self.send(&buffer[..count], client)?;
-            // Longer pieces decode several blocks in parallel.
-            wanted = (wanted * 4).min(self.chunk_bytes);
+            spare = buffer;
         }
         self.send(&[], client)?;
         Ok(())
+    }
+
+    fn piece_bytes(&self, offset: u64, wanted: usize) -> usize {
+        usize::try_from(self.range.end - offset).map_or(wanted, |left| left.min(wanted))
     }
 
     /// Sends bytes, preceded by the head if that is unsent.

@@ -257,7 +257,12 @@ impl Exchange<'_, '_> {
             _ => (range.end - range.start).min(chunk_bytes as u64),
         };
         let shared = self.shared;
-        let Some(_held) = shared.answer_memory.try_take(held_bytes) else {
+        let is_long = held_bytes > 0 && range.end - range.start > 2 * chunk_bytes as u64;
+        let second = is_long
+            .then(|| shared.answer_memory.try_take(2 * held_bytes))
+            .flatten();
+        let reads_ahead = second.is_some();
+        let Some(_held) = second.or_else(|| shared.answer_memory.try_take(held_bytes)) else {
             return self.busy(operation);
         };
         let mut transfer = Transfer {
@@ -267,6 +272,7 @@ impl Exchange<'_, '_> {
             range,
             head: head.into_bytes(),
             chunk_bytes,
+            reads_ahead,
         };
         let sent = transfer.run(self.client);
         let is_untouched = !transfer.head.is_empty();

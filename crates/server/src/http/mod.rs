@@ -41,6 +41,7 @@ mod host;
 mod internal;
 mod listing;
 mod metrics;
+mod next_piece;
 mod page;
 mod range;
 mod reader;
