@@ -181,6 +181,9 @@ const REPLAYED_BYTES: u64 = 1 << 20;
 /// hundredth.
 const WAIT_NS_MIN: u64 = 1_000_000;
 
+/// For so many pieces after a long read it counts as slow.
+const SLOW_PIECES: u64 = 64;
+
 /// Where reads of the source are short, one piece of this many is prefetched, to measure them.
 const PROBE_INTERVAL: u64 = 16;
 
@@ -210,9 +213,9 @@ pub fn replay(
     }
     let share = Share::of_readahead();
     let mut left_bytes = bytes_max;
-    let mut is_slow = false;
+    let mut slow_until = 0;
     for (number, piece) in (0..).zip(trace.ranges.iter().flat_map(pieces)) {
-        if !is_slow && number % PROBE_INTERVAL != 0 {
+        if number >= slow_until && number % PROBE_INTERVAL != 0 {
             continue;
         }
         let Some(left) = left_bytes.checked_sub(piece.end - piece.start) else {
@@ -221,8 +224,12 @@ pub fn replay(
         left_bytes = left;
         let _ = waits.take_mean_ns();
         share.install(|| source.prefetch(piece, control))?;
-        if let Some(mean_ns) = waits.take_mean_ns() {
-            is_slow = mean_ns >= WAIT_NS_MIN;
+        // A slow origin's answers can also be in the memory of its reader.
+        if waits
+            .take_mean_ns()
+            .is_some_and(|mean_ns| mean_ns >= WAIT_NS_MIN)
+        {
+            slow_until = number + SLOW_PIECES;
         }
     }
     Ok(())
