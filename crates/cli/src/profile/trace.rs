@@ -262,7 +262,13 @@ mod tests {
                 events: vec![
                     event(EventKind::Wake, "", 1_000_000, 0, 3),
                     event(EventKind::Ready, "", 1_000_000, 0, 0),
-                    event(EventKind::Run, "", 1_002_000, 1_000, 2),
+                    event(
+                        EventKind::Run,
+                        "",
+                        1_002_000,
+                        1_000,
+                        TurnEnd::SliceOver as u64,
+                    ),
                     event(EventKind::Count, "jobs", 1_002_000, 0, 7),
                     event(EventKind::Read, "disk", 1_002_000, 1_000, 9),
                     event(EventKind::Wait, "disk", 1_002_000, 500, 0),

@@ -1,5 +1,5 @@
 // What a span means, and who caused it.
-const ENDS = ["it had no job left", "it handed the worker over", "its slice was over", "a more urgent flow took the worker", "it gave the worker away"];
+const ENDS = ["it had no job left", "its slice was over", "a more urgent flow took the worker", "it gave the worker away"];
 const CAUSE_STEPS = 5000;
 
 /** The latest moment of a kind in a range of time that fits: {lane, time}. */

@@ -1,5 +1,5 @@
 use refrain_testkit::chromium::{OpenedPage, open_page};
-use refrain_trace::{Event, EventKind};
+use refrain_trace::{Event, EventKind, TurnEnd};
 
 use super::*;
 
@@ -58,16 +58,16 @@ fn small() -> Vec<ThreadTrace> {
         event(Wake, "", 2, 325, 325, 1),
         event(LockWait, "a::b::Cache", 0, 400, 450, 77),
         event(Stage, "write", 0, 380, 600, 5_000),
-        event(Run, "", 1, 50, 700, 2),
+        event(Run, "", 1, 50, 700, TurnEnd::SliceOver as u64),
         event(Stage, "encode", 0, 720, 800, 1_000_000),
-        event(Run, "", 1, 710, 900, 0),
+        event(Run, "", 1, 710, 900, TurnEnd::NoJobs as u64),
     ];
     let second = vec![
         event(Idle, "", 0, 0, 330, 1),
         event(Read, "disk", 0, 350, 500, 1_500_000),
         event(Wait, "disk", 0, 350, 480, 0),
         event(Stage, "read", 0, 345, 510, 1_500_000),
-        event(Run, "", 2, 340, 520, 1),
+        event(Run, "", 2, 340, 520, TurnEnd::Preempted as u64),
         event(Count, "jobs queued", 0, 345, 345, 3),
         event(Count, "jobs queued", 0, 500, 500, 1),
         event(Idle, "", 0, 520, 1000, 0),
@@ -163,8 +163,8 @@ fn spans_are_drawn_found_and_explained() {
         "encode: 200 µs / from 100.0 µs on worker-0 / 2.00 MB, 10.0 GB/s / inside flow 1",
         "lock Cache: 50.0 µs / from 400.0 µs on worker-0 / taken in line 77 of the source / inside write",
         "flow 1: 650 µs / from 50.0 µs on worker-0 / it ended because its slice was over",
-        "flow 2: 180 µs / from 340.0 µs on worker-1 / it ended because it handed the worker over \
-         / given work by worker-0 20.0 µs before",
+        "flow 2: 180 µs / from 340.0 µs on worker-1 / it ended because a more urgent flow \
+         took the worker / given work by worker-0 20.0 µs before",
         "idle: 330 µs / from 0.0 µs on worker-1 / it slept / woken by worker-0 5.00 µs before",
         "read: 165 µs / from 345.0 µs on worker-1 / 1.50 MB, 9.09 GB/s / inside flow 2",
         "flow 1: 190 µs / from 710.0 µs on worker-0 / it ended because it had no job left",
@@ -242,7 +242,14 @@ fn million() -> Vec<ThreadTrace> {
                 now_us += took_us + random(3);
             }
             let flow = 1 + random(32) as u32;
-            events.push(event(EventKind::Run, "", flow, start_us, now_us, random(5)));
+            events.push(event(
+                EventKind::Run,
+                "",
+                flow,
+                start_us,
+                now_us,
+                random(TurnEnd::ALL.len() as u64),
+            ));
             events.push(event(
                 EventKind::Ready,
                 "",
