@@ -178,7 +178,7 @@ impl ProgressLine {
         self.life.store(life, Ordering::Relaxed);
         // Without a pool, the line is drawn only when something was done.
         if let Ok(pool) = Pool::of_process() {
-            let flow = pool.flow(Entity::new(Class::Normal).with_latency(Latency::Sensitive));
+            let flow = pool.flow(Entity::new(Class::Normal).with_latency(Latency::Insensitive));
             draw_later(Arc::downgrade(self), life, pool, flow);
         }
     }

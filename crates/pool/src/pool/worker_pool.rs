@@ -121,7 +121,7 @@ impl Pool {
     /// `SCHED_IDLE`): other flows get the processor at once, whether or not the idle jobs pass
     /// checkpoints. Where there is no such class they run on the normal workers, after all others.
     pub fn flow(&self, entity: Entity) -> Flow {
-        let group = self.domain(entity.class).new_group(None);
+        let group = self.domain(entity.class).new_group(&entity, None);
         self.new_flow(entity, Arc::new(group))
     }
 
@@ -133,9 +133,10 @@ impl Pool {
         entities: [Entity; COUNT],
         turns_max: usize,
     ) -> [Flow; COUNT] {
-        let first = entities.first();
-        let domain = first.map_or(&self.normal, |first| self.domain(first.class));
-        let group = Arc::new(domain.new_group(Some(turns_max)));
+        let first = entities.first().copied();
+        let first = first.unwrap_or(Entity::new(Class::Normal));
+        let group = self.domain(first.class).new_group(&first, Some(turns_max));
+        let group = Arc::new(group);
         entities.map(|entity| self.new_flow(entity, Arc::clone(&group)))
     }
 

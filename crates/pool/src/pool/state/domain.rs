@@ -26,7 +26,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use refrain_policy::topology::{CpuId, StripeId, Topology};
-use refrain_policy::{Entity, Ledger, Policy, Scheme};
+use refrain_policy::{Entity, Latency, Ledger, Policy, Scheme};
 use refrain_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use refrain_sync::clock::RealClock;
 use refrain_sync::{Mutex, ShortLock};
@@ -63,7 +63,7 @@ pub(crate) struct Domain {
     pub(crate) settings: ThreadSettings,
     /// Whether workers stay behind their last-level caches.
     pub(crate) binds_workers: bool,
-    /// Each [`FlowGroup`] holds a copy.
+    /// Each counted [`FlowGroup`] holds a copy.
     groups: Arc<()>,
     clock: RealClock,
     is_closing: AtomicBool,
@@ -146,15 +146,16 @@ impl Domain {
         self.is_closing.store(true, Ordering::SeqCst);
     }
 
-    /// A new group of flows, which are parallel if it has a limit.
-    pub(crate) fn new_group(&self, turns_max: Option<usize>) -> FlowGroup {
-        FlowGroup::new(turns_max, Arc::clone(&self.groups))
+    /// A new group of flows with the properties of `entity`, which are parallel if it has a limit.
+    pub(crate) fn new_group(&self, entity: &Entity, turns_max: Option<usize>) -> FlowGroup {
+        // Flows of this latency class never preempt others.
+        let is_counted = entity.latency != Latency::Insensitive;
+        FlowGroup::new(turns_max, is_counted.then(|| Arc::clone(&self.groups)))
     }
 
-    /// Whether there are flows of more than one group: then a worker that runs one can be needed
-    /// for another at any time.
-    pub(crate) fn has_groups(&self) -> bool {
-        Arc::strong_count(&self.groups) > 2
+    /// Whether there are other groups that could need a worker of `own` soon, at any time.
+    pub(crate) fn has_others(&self, own: &FlowGroup) -> bool {
+        Arc::strong_count(&self.groups) > 1 + usize::from(own.is_counted())
     }
 
     pub(crate) fn has_waiting(&self) -> bool {

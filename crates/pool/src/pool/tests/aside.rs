@@ -69,8 +69,12 @@ fn a_call_is_made_in_place_outside_of_a_pool_under_a_lock_and_for_a_single_flow(
     let pool = pool(1);
     let flow = normal(&pool);
     assert_eq!(flow.run(move || aside(here) == here()), Ok(true));
+    let background = Entity::new(Class::Normal).with_latency(Latency::Insensitive);
+    let background = pool.flow(background);
+    assert_eq!(flow.run(move || aside(here) == here()), Ok(true));
     let other = normal(&pool);
     assert_eq!(flow.run(move || aside(here) == here()), Ok(false));
+    assert_eq!(background.run(move || aside(here) == here()), Ok(false));
     let is_here = other.spawn(move || {
         let lock = Lock::new(());
         let _held = lock.lock();

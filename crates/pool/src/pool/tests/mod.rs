@@ -18,7 +18,7 @@ mod timers;
 use std::time::Duration;
 
 use refrain_policy::topology::CpuId;
-use refrain_policy::{Class, Entity};
+use refrain_policy::{Class, Entity, Latency};
 
 use super::*;
 

@@ -21,19 +21,24 @@ use crate::thread::kernel;
 /// worker waits for it, and meanwhile runs flows that are more urgent than the job's on top of the
 /// job, as at a [`checkpoint`](super::checkpoint::checkpoint). `work` must not wait for other jobs.
 /// The caller makes the call itself outside of a pool, while it holds a [`Lock`](crate::Lock) or
-/// [`Permits`](crate::Permits), where the system refuses a thread, and while all flows of the pool
-/// are of one group: nobody else could need the worker. Starting a thread takes 50 µs, a call with
-/// a thread that waits 10 µs.
+/// [`Permits`](crate::Permits), where the system refuses a thread, and while all other groups of
+/// flows are insensitive to latency: nobody needs the worker soon. Starting a thread takes 50 µs, a
+/// call with a thread that waits 10 µs.
 ///
 /// A panic of `work` continues in the caller.
 pub fn aside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     with_current(|worker| match worker {
-        Some(worker) if locks_held() == 0 && worker.domain.has_groups() => worker.call_aside(work),
+        Some(worker) if locks_held() == 0 && worker.has_other_groups() => worker.call_aside(work),
         _ => work(),
     })
 }
 
 impl WorkerContext {
+    fn has_other_groups(&self) -> bool {
+        let flow = self.flow();
+        flow.is_some_and(|flow| self.domain.has_others(&flow.shared.group))
+    }
+
     fn call_aside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.pass_checkpoint();
         let stage = LentStage::of_this_thread();
