@@ -1,6 +1,7 @@
 //! What a policy returns for the driver to apply to the ledger.
 
 use crate::class::{Class, TenantId};
+use crate::entity::Entity;
 
 /// Permission to run. The driver applies it with [`Ledger::dispatched`](crate::Ledger::dispatched).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +18,19 @@ pub struct Grant {
     pub tenant: TenantId,
     /// The tenant's CPU time when the flow was dispatched.
     pub tenant_time_ns: u64,
+}
+
+impl Grant {
+    /// A slice of a policy without tenants and virtual time.
+    pub fn plain(entity: &Entity, slice_ns: u64) -> Grant {
+        Grant {
+            slice_ns,
+            start_ns: 0,
+            class: entity.class,
+            tenant: TenantId::default(),
+            tenant_time_ns: 0,
+        }
+    }
 }
 
 /// CPU time used. The driver applies it with [`Ledger::ran`](crate::Ledger::ran).
@@ -38,6 +52,18 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// A run under a policy without tenants and virtual time.
+    pub fn plain(entity: &Entity, ran_ns: u64, now_ns: u64) -> Charge {
+        Charge {
+            class: entity.class,
+            tenant: TenantId::default(),
+            ran_ns,
+            tenant_time_ns: 0,
+            now_ns,
+            running_change: 0,
+        }
+    }
+
     /// Adds a later charge if it belongs to the same account. Returns whether it does.
     pub fn join(&mut self, later: &Charge) -> bool {
         let is_same = self.class == later.class && self.tenant == later.tenant;

@@ -50,35 +50,10 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
             })
         })
         .with("binary heap + parking_lot, two calls", move || {
-            let queue = Arc::new(Mutex::new((BinaryHeap::new(), 0u64)));
-            // Equal keys leave in the order of arrival, as in Refrain's queue.
-            let push = |queue: &Mutex<Counted>, key, value| {
-                let mut held = queue.lock();
-                held.1 += 1;
-                let sequence = held.1;
-                held.0.push(Reverse((key, sequence, value)));
-            };
-            fill(|key, value| push(&queue, key, value));
-            pairs(threads, move |next_key| {
-                let popped = queue.lock().0.pop();
-                let Reverse((key, _, value)) = popped.unwrap_or_default();
-                push(&queue, next_key(key), value);
-            })
+            pairs_of_heap(threads, Box::<Mutex<Counted>>::default())
         })
         .with("binary heap + our lock, two calls", move || {
-            let queue = Arc::new(ShortLock::new((BinaryHeap::new(), 0u64)));
-            let push = |queue: &ShortLock<Counted>, key, value| {
-                let mut held = queue.lock();
-                held.1 += 1;
-                let sequence = held.1;
-                held.0.push(Reverse((key, sequence, value)));
-            };
-            fill(|key, value| push(&queue, key, value));
-            pairs(threads, move |next_key| {
-                let popped = queue.lock().0.pop();
-                let Reverse((key, _, value)) = popped.unwrap_or_default();
-                push(&queue, next_key(key), value);
-            })
+            pairs_of_heap(threads, Box::<ShortLock<Counted>>::default())
         })
         .with("crossbeam SkipMap, two calls", move || {
             let queue = Arc::new((SkipMap::new(), AtomicU64::new(0)));
@@ -93,6 +68,40 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
                 push(&queue, next_key(key), value);
             })
         })
+}
+
+/// A heap under a lock. Not a closure, so that calls cost nothing.
+trait LockedHeap: Sync {
+    fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R;
+}
+
+impl LockedHeap for Mutex<Counted> {
+    fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R {
+        work(&mut self.lock())
+    }
+}
+
+impl LockedHeap for ShortLock<Counted> {
+    fn with<R>(&self, work: impl FnOnce(&mut Counted) -> R) -> R {
+        work(&mut self.lock())
+    }
+}
+
+/// The heap has cache lines of its own, as in a program.
+fn pairs_of_heap(threads: u64, heap: Box<impl LockedHeap>) -> f64 {
+    let push = |key, value| {
+        heap.with(|(heap, sequence)| {
+            // Equal keys leave in the order of arrival, as in Refrain's queue.
+            *sequence += 1;
+            heap.push(Reverse((key, *sequence, value)));
+        });
+    };
+    fill(push);
+    pairs(threads, |next_key| {
+        let popped = heap.with(|(heap, _)| heap.pop());
+        let Reverse((key, _, value)) = popped.unwrap_or_default();
+        push(next_key(key), value);
+    })
 }
 
 /// The key of a flow with this deadline.

@@ -166,13 +166,7 @@ impl Policy for Ule {
 
     fn run(&self, entity: &mut Entity, cpu: CpuId, view: &impl View) -> Grant {
         entity.last_cpu = cpu;
-        Grant {
-            slice_ns: self.slice_now_ns(cpu, view),
-            start_ns: 0,
-            class: entity.class,
-            tenant: TenantId::default(),
-            tenant_time_ns: 0,
-        }
+        Grant::plain(entity, self.slice_now_ns(cpu, view))
     }
 
     fn stop(
@@ -187,13 +181,6 @@ impl Policy for Ule {
         // Only voluntary sleep counts; 0 means that the flow does not sleep.
         entity.history.asleep_since_ns =
             if why == Stop::Blocked { view.now_ns().max(1) } else { 0 };
-        Charge {
-            class: entity.class,
-            tenant: TenantId::default(),
-            ran_ns,
-            tenant_time_ns: 0,
-            now_ns: view.now_ns(),
-            running_change: 0,
-        }
+        Charge::plain(entity, ran_ns, view.now_ns())
     }
 }

@@ -160,13 +160,7 @@ impl Policy for Eevdf {
             self.join(entity, cpu, view);
         }
         self.queues()[cpu.index()].begin_run(view.now_ns());
-        Grant {
-            slice_ns: entity.slice_left_ns.max(1) as u64,
-            start_ns: 0,
-            class: entity.class,
-            tenant: TenantId::default(),
-            tenant_time_ns: 0,
-        }
+        Grant::plain(entity, entity.slice_left_ns.max(1) as u64)
     }
 
     fn stop(
@@ -187,13 +181,6 @@ impl Policy for Eevdf {
         // The balancer prefers CPUs with a warm cache.
         entity.history.asleep_since_ns =
             if why == Stop::Blocked { view.now_ns().max(1) } else { 0 };
-        Charge {
-            class: entity.class,
-            tenant: TenantId::default(),
-            ran_ns,
-            tenant_time_ns: 0,
-            now_ns: view.now_ns(),
-            running_change: 0,
-        }
+        Charge::plain(entity, ran_ns, view.now_ns())
     }
 }
