@@ -49,11 +49,12 @@ fn row(id: &'static str, what: &'static str, threads: u64) -> Row {
                 _ = queue.push(key_at(next), next);
             })
         })
+        // In boxes: not beside what the threads read.
         .with("binary heap + parking_lot, two calls", move || {
-            pairs_of_heap(threads, Box::<Mutex<Counted>>::default())
+            pairs_of_heap(threads, &*Box::<Mutex<Counted>>::default())
         })
         .with("binary heap + our lock, two calls", move || {
-            pairs_of_heap(threads, Box::<ShortLock<Counted>>::default())
+            pairs_of_heap(threads, &*Box::<ShortLock<Counted>>::default())
         })
         .with("crossbeam SkipMap, two calls", move || {
             let queue = Arc::new((SkipMap::new(), AtomicU64::new(0)));
@@ -87,8 +88,7 @@ impl LockedHeap for ShortLock<Counted> {
     }
 }
 
-/// The heap has cache lines of its own, as in a program.
-fn pairs_of_heap(threads: u64, heap: Box<impl LockedHeap>) -> f64 {
+fn pairs_of_heap(threads: u64, heap: &impl LockedHeap) -> f64 {
     let push = |key, value| {
         heap.with(|(heap, sequence)| {
             // Equal keys leave in the order of arrival, as in Refrain's queue.
