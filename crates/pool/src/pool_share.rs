@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use refrain_policy::Entity;
 
-use crate::executor::{Executor, current_share, with_executor};
+use crate::executor::{Executor, current_executor, current_share, with_executor};
 use crate::pool::job::JobError;
 use crate::pool::state::current::current_worker;
 use crate::pool::state::domain::Flow;
@@ -102,6 +102,16 @@ pub fn compute<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     }
 }
 
+/// Has `work`, which is for another thread, run there as on this one: in the [`PoolShare`] or pool
+/// that is installed here.
+pub fn in_this_share<R>(work: impl FnOnce() -> R + Send) -> impl FnOnce() -> R + Send {
+    let executor = current_executor();
+    move || match executor {
+        Some(executor) => with_executor(executor, work),
+        None => work(),
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 #[allow(
     clippy::expect_used,
@@ -135,6 +145,23 @@ mod tests {
         assert_eq!(caller, None);
         assert!(places.iter().all(Option::is_some), "{places:?}");
         assert_eq!(places.len(), 2);
+    }
+
+    #[test]
+    fn work_for_another_thread_takes_the_share_along() {
+        let share = share();
+        let place = || compute(current_worker);
+        let along = share.install(|| in_this_share(place));
+        let places = std::thread::scope(|scope| {
+            [
+                scope.spawn(along).join().expect("does not panic"),
+                scope
+                    .spawn(in_this_share(place))
+                    .join()
+                    .expect("does not panic"),
+            ]
+        });
+        assert!(places[0].is_some() && places[1].is_none(), "{places:?}");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use refrain::Result;
+use refrain_pool::in_this_share;
 use refrain_sync::{Condvar, Mutex, lock, wait};
 
-use crate::share::Share;
 use crate::threads::run_on_thread;
 
 /// A buffer, and how much of it was read.
@@ -15,10 +15,7 @@ type Piece = (Vec<u8>, Result<usize>);
 type Read = dyn Fn(u64, &mut [u8]) -> Result<usize> + Send + Sync;
 
 /// Reads the pieces of one answer ahead.
-pub(super) struct PieceReader {
-    read: Arc<Read>,
-    share: Share,
-}
+pub(super) struct PieceReader(Arc<Read>);
 
 /// A piece that is being read.
 pub(super) struct PendingPiece(Arc<(Mutex<Option<Piece>>, Condvar)>);
@@ -27,10 +24,7 @@ impl PieceReader {
     pub(super) fn new(
         read: impl Fn(u64, &mut [u8]) -> Result<usize> + Send + Sync + 'static,
     ) -> PieceReader {
-        PieceReader {
-            read: Arc::new(read),
-            share: Share::of_readahead(),
-        }
+        PieceReader(Arc::new(read))
     }
 
     /// Begins to fill `buffer` from `offset` on. `None` if the system refuses a thread: the caller
@@ -38,12 +32,12 @@ impl PieceReader {
     pub(super) fn start(&self, offset: u64, mut buffer: Vec<u8>) -> Option<PendingPiece> {
         let pending = Arc::new((Mutex::new(None), Condvar::new()));
         let filled = Arc::clone(&pending);
-        let (read, share) = (Arc::clone(&self.read), self.share.clone());
-        run_on_thread(move || {
-            let count = share.install(|| read(offset, &mut buffer));
+        let read = Arc::clone(&self.0);
+        run_on_thread(in_this_share(move || {
+            let count = read(offset, &mut buffer);
             *lock(&filled.0) = Some((buffer, count));
             filled.1.notify_one();
-        })
+        }))
         .then_some(PendingPiece(pending))
     }
 }
