@@ -45,7 +45,7 @@ pub enum FrameKind {
     Whole,
     /// 16, reserved: an encrypted frame, header included.
     Envelope,
-    /// 17, reserved: recovery data over physical ranges.
+    /// 17: recovery data over physical ranges; skipped by all who do not heal.
     Recovery,
     /// 18, reserved: a decoder carried in the archive.
     Decoder,

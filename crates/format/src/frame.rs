@@ -367,7 +367,13 @@ pub(crate) fn detached_frame(
     frame_prefix(kind, 0, &head_of(fields), data_bytes, sums)
 }
 
-fn frame_prefix(kind: FrameKind, flags: u8, head: &[u8], data_bytes: u64, sums: &[u64]) -> Vec<u8> {
+pub(crate) fn frame_prefix(
+    kind: FrameKind,
+    flags: u8,
+    head: &[u8],
+    data_bytes: u64,
+    sums: &[u64],
+) -> Vec<u8> {
     let mut prefix = vec![0; FRAME_HEADER_BYTES];
     prefix.extend_from_slice(head);
     let payload_bytes = (head.len() as u64).saturating_add(data_bytes);

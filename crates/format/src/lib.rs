@@ -19,6 +19,7 @@
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
 //! | [`whole`] | small archives as a single frame |
+//! | [`recovery`] | frames with parity and digests of the archive's bytes |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
 //! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
@@ -75,6 +76,7 @@ pub mod order;
 pub mod parity;
 pub mod payload;
 pub mod payload_hasher;
+pub mod recovery;
 pub mod root_hash;
 pub mod walk;
 pub mod whole;
@@ -114,6 +116,7 @@ pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
 pub use payload_hasher::PayloadHasher;
+pub use recovery::{RecoveryPart, RecoveryPlace, RecoverySet};
 pub use refrain_entries::{Entry, EntryKind, Timestamp, compare_paths};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{ContentHash, checksum64, chunked_checksum64, content_hash};

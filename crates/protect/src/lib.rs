@@ -10,6 +10,7 @@
 //!   [`MemberHasher`]: whichever of the two a member has.
 //! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
 //! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one interface, for digests that users compare.
+//! - [`recovery`]: Reed-Solomon parity over the bytes of a file, and the search for what is intact.
 //! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
 //!
 //! Everything is a pure function of its input: no files, threads, clocks or randomness. The crate
@@ -34,6 +35,7 @@ pub mod hash;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
 pub mod md5;
+pub mod recovery;
 
 pub use digest::{DigestAlgorithm, DigestHasher, DigestValue};
 pub use hash::blake3::{

@@ -1,0 +1,342 @@
+//! Recovery frames: parity over the bytes of a file, and the digests by which its slices are known
+//! (`docs/recovery.md`).
+//!
+//! Every frame states all that is needed to use it, and has a fixed size, so that any frame that is
+//! left is of use, wherever it is found. Readers that do not heal skip these frames.
+
+use refrain_protect::recovery::{BadParameters, RecoveryParameters};
+
+use crate::bytes::ByteReader;
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
+use crate::error::{FormatError, Result};
+use crate::frame::{FLAG_SKIPPABLE, FrameHeader, finish_header, frame_prefix, piece_sums};
+use crate::head::{SplitPayload, head_of, take_extensions};
+
+const WHAT: &str = "Recovery frame";
+
+/// The only method of this version.
+const METHOD: u64 = 1;
+
+/// The size of the head, its own size included.
+const HEAD_BYTES: usize = 42;
+
+/// What a Recovery frame has as data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RecoveryPart {
+    /// A piece of the table of digests, or of its parity.
+    Digests,
+    /// A slice of parity.
+    Parity,
+}
+
+/// What the Recovery frames of a file have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecoverySet {
+    /// The id of the archive that the frames follow; 0 in a file of their own.
+    pub archive_id: u32,
+    /// Whether the frames are in a file of their own instead of behind the bytes they protect.
+    pub is_apart: bool,
+    /// The sequence number of the first frame.
+    pub first_sequence: u32,
+    /// A checksum of the parameters and all digests.
+    pub set_id: u64,
+    /// The layout.
+    pub parameters: RecoveryParameters,
+}
+
+/// The place of a frame in its set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecoveryPlace {
+    /// What it has.
+    pub part: RecoveryPart,
+    /// Which of these.
+    pub index: u64,
+}
+
+impl RecoverySet {
+    /// The pieces of the table that precede the parity. The others follow it, so that a burst
+    /// leaves enough of them.
+    fn leading_pieces(&self) -> u64 {
+        self.piece_count().div_ceil(2)
+    }
+
+    fn piece_count(&self) -> u64 {
+        (self.parameters.table_pieces() + self.parameters.table_parity()) as u64
+    }
+
+    /// The number of frames.
+    #[must_use]
+    pub fn frame_count(&self) -> u64 {
+        self.piece_count() + self.parameters.parity_slices()
+    }
+
+    /// The size of all frames in bytes.
+    #[must_use]
+    pub fn frames_bytes(&self) -> u64 {
+        let bytes = |part, count| self.frame_bytes(part) * count;
+        bytes(RecoveryPart::Digests, self.piece_count())
+            + bytes(RecoveryPart::Parity, self.parameters.parity_slices())
+    }
+
+    /// The size of the data of a frame in bytes.
+    #[must_use]
+    pub fn data_bytes(&self, part: RecoveryPart) -> usize {
+        match part {
+            RecoveryPart::Digests => self.parameters.piece_bytes(),
+            RecoveryPart::Parity => self.parameters.slice_bytes as usize,
+        }
+    }
+
+    /// The size of a frame in bytes.
+    #[must_use]
+    pub fn frame_bytes(&self, part: RecoveryPart) -> u64 {
+        (FRAME_HEADER_BYTES + HEAD_BYTES + self.data_bytes(part)) as u64
+    }
+
+    /// The places of all frames, in their order.
+    pub fn places(&self) -> impl Iterator<Item = RecoveryPlace> {
+        let leading = self.leading_pieces();
+        let pieces = |index| RecoveryPlace {
+            part: RecoveryPart::Digests,
+            index,
+        };
+        let parity = |index| RecoveryPlace {
+            part: RecoveryPart::Parity,
+            index,
+        };
+        (0..leading)
+            .map(pieces)
+            .chain((0..self.parameters.parity_slices()).map(parity))
+            .chain((leading..self.piece_count()).map(pieces))
+    }
+
+    /// The number of a frame among those of the set; `None` if the set has no such frame.
+    #[must_use]
+    pub fn number(&self, place: RecoveryPlace) -> Option<u64> {
+        let (leading, parity) = (self.leading_pieces(), self.parameters.parity_slices());
+        match place.part {
+            RecoveryPart::Parity => (place.index < parity).then_some(leading + place.index),
+            RecoveryPart::Digests if place.index < leading => Some(place.index),
+            RecoveryPart::Digests => {
+                (place.index < self.piece_count()).then_some(place.index + parity)
+            }
+        }
+    }
+
+    /// Appends a frame to `out`.
+    ///
+    /// # Errors
+    /// The set has no such frame, the data has another size, or the sequence numbers end.
+    pub fn write(&self, place: RecoveryPlace, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let number = self.number(place);
+        let number = number.filter(|_| data.len() == self.data_bytes(place.part));
+        let number = number.ok_or(FormatError::Mismatch {
+            what: "bytes of a recovery frame",
+            found: data.len() as u64,
+            expected: self.data_bytes(place.part) as u64,
+        })?;
+        let sequence = u64::from(self.first_sequence) + number;
+        if sequence > u64::from(u32::MAX) {
+            return Err(FormatError::OverLimit {
+                what: "sequence number",
+                value: sequence,
+                limit: u64::from(u32::MAX),
+            });
+        }
+        let head = head_of(&self.fields(place));
+        let (flags, sums) = (FLAG_SKIPPABLE, piece_sums(data));
+        let kind = FrameKind::Recovery;
+        let mut prefix = frame_prefix(kind, flags, &head, data.len() as u64, &sums);
+        finish_header(&mut prefix, self.archive_id, sequence);
+        out.extend_from_slice(&prefix);
+        out.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn fields(&self, place: RecoveryPlace) -> Vec<u8> {
+        let RecoveryParameters {
+            protected_bytes,
+            slice_bytes,
+            data_rows,
+            parity_rows,
+        } = self.parameters;
+        let part = u8::from(place.part == RecoveryPart::Parity);
+        let mut fields = vec![0, 0, METHOD as u8, u8::from(self.is_apart), part];
+        fields.extend_from_slice(&self.set_id.to_le_bytes());
+        fields.extend_from_slice(&protected_bytes.to_le_bytes());
+        for number in [slice_bytes, data_rows, parity_rows] {
+            fields.extend_from_slice(&number.to_le_bytes());
+        }
+        fields.extend_from_slice(&place.index.to_le_bytes());
+        fields
+    }
+
+    /// Parses the payload of a Recovery frame whose checksums are right: the set, the place of the
+    /// frame in it, and the data.
+    ///
+    /// # Errors
+    /// Damaged: fields that no writer writes. Unsupported: a later method.
+    pub fn parse<'p>(
+        header: &FrameHeader,
+        payload: &'p [u8],
+    ) -> Result<(Self, RecoveryPlace, &'p [u8])> {
+        let split = SplitPayload::new(payload)?;
+        let mut fields = split.fields(WHAT);
+        let place = parse_set(header, &mut fields)?;
+        take_extensions(fields)?;
+        let (set, place) = place;
+        if split.data.len() == set.data_bytes(place.part) {
+            Ok((set, place, split.data))
+        } else {
+            Err(FormatError::Mismatch {
+                what: "bytes of a recovery frame",
+                found: split.data.len() as u64,
+                expected: set.data_bytes(place.part) as u64,
+            })
+        }
+    }
+}
+
+fn parse_set(
+    header: &FrameHeader,
+    fields: &mut ByteReader<'_>,
+) -> Result<(RecoverySet, RecoveryPlace)> {
+    fields.varint()?;
+    fields.varint()?;
+    let method = fields.varint()?;
+    if method != METHOD {
+        return Err(FormatError::Reserved {
+            what: "method of recovery",
+            value: method,
+        });
+    }
+    let is_apart = flag("place of recovery data", fields.varint()?)?;
+    let is_parity = flag("part of recovery data", fields.varint()?)?;
+    let set_id = fields.u64()?;
+    let parameters = RecoveryParameters {
+        protected_bytes: fields.u64()?,
+        slice_bytes: fields.u32()?,
+        data_rows: fields.u32()?,
+        parity_rows: fields.u32()?,
+    };
+    parameters.check().map_err(bad_parameters)?;
+    let place = RecoveryPlace {
+        part: if is_parity { RecoveryPart::Parity } else { RecoveryPart::Digests },
+        index: fields.u64()?,
+    };
+    let mut set = RecoverySet {
+        archive_id: header.archive_id,
+        is_apart,
+        first_sequence: 0,
+        set_id,
+        parameters,
+    };
+    let number = set.number(place);
+    let first = number.and_then(|number| header.sequence.checked_sub(number));
+    let first = first.ok_or(FormatError::Value {
+        what: "number of a recovery frame",
+        value: place.index,
+        rule: "below the number of such frames, and as its sequence number says",
+    })?;
+    set.first_sequence = u32::try_from(first).unwrap_or(u32::MAX);
+    Ok((set, place))
+}
+
+fn flag(what: &'static str, value: u64) -> Result<bool> {
+    match value {
+        0 | 1 => Ok(value == 1),
+        value => Err(FormatError::Value {
+            what,
+            value,
+            rule: "0 or 1",
+        }),
+    }
+}
+
+fn bad_parameters(bad: BadParameters) -> FormatError {
+    FormatError::Value {
+        what: bad.what,
+        value: bad.value,
+        rule: "as for the size of the file",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::UntrustedFrameHeader;
+    use crate::limits::Limits;
+
+    fn sample(is_apart: bool) -> RecoverySet {
+        RecoverySet {
+            archive_id: 0x1d1d_1d1d,
+            is_apart,
+            first_sequence: 6,
+            set_id: 0x1234_5678_9abc_def0,
+            parameters: RecoveryParameters::choose(467, 1000).unwrap(),
+        }
+    }
+
+    fn parse(frame: &[u8]) -> Result<(RecoverySet, RecoveryPlace, &[u8])> {
+        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), None)?;
+        let payload = &frame[FRAME_HEADER_BYTES..];
+        header.check_payload(payload)?;
+        RecoverySet::parse(&header, payload)
+    }
+
+    #[test]
+    fn frames_parse_as_written_in_their_order() {
+        for is_apart in [false, true] {
+            let set = sample(is_apart);
+            let mut bytes = 0;
+            for (number, place) in set.places().enumerate() {
+                let data = vec![number as u8; set.data_bytes(place.part)];
+                let mut frame = Vec::new();
+                set.write(place, &data, &mut frame).unwrap();
+                assert_eq!(frame.len() as u64, set.frame_bytes(place.part));
+                assert_eq!(parse(&frame), Ok((set, place, &data[..])));
+                assert_eq!(set.number(place), Some(number as u64));
+                bytes += frame.len() as u64;
+            }
+            assert_eq!(set.frames_bytes(), bytes);
+            assert_eq!(set.frame_count(), set.places().count() as u64);
+        }
+    }
+
+    #[test]
+    fn other_sizes_and_numbers_are_refused() {
+        let set = sample(false);
+        let place = RecoveryPlace {
+            part: RecoveryPart::Parity,
+            index: 0,
+        };
+        let data = vec![7; set.data_bytes(place.part)];
+        let beyond = RecoveryPlace {
+            index: set.parameters.parity_slices(),
+            ..place
+        };
+        let mut frame = Vec::new();
+        assert!(set.write(place, &data[1..], &mut frame).is_err());
+        assert!(set.write(beyond, &data, &mut frame).is_err());
+        let late = RecoverySet {
+            first_sequence: u32::MAX,
+            ..set
+        };
+        assert!(late.write(place, &data, &mut frame).is_err());
+        set.write(place, &data, &mut frame).unwrap();
+        let header = UntrustedFrameHeader::parse(&frame).unwrap();
+        let header = header.check(&Limits::default(), None).unwrap();
+        let payload = &frame[FRAME_HEADER_BYTES..];
+        for (at, value) in [(3, 2), (4, 2), (5, 2), (22, 1), (26, 9), (30, 0), (34, 200)] {
+            let mut bad = payload.to_vec();
+            bad[at] = value;
+            assert!(RecoverySet::parse(&header, &bad).is_err(), "byte {at}");
+        }
+        assert!(RecoverySet::parse(&header, &payload[..payload.len() - 1]).is_err());
+        let early = FrameHeader {
+            sequence: 0,
+            ..header
+        };
+        assert!(RecoverySet::parse(&early, payload).is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! Finds intact slices in damaged bytes.
+//!
+//! Slices are expected one after the other. Where two in a row are not what the table says, bytes
+//! may have been inserted or lost: then every byte is tried as the start of any slice, by the digest
+//! of a prefix, until one is found. From there, slices are expected with the new shift, and those
+//! before it are compared backwards. So an insertion costs the slices that it divides.
+
+use super::digest::{PREFIX_BITS, PREFIX_BYTES, prefix_digest, prefix_of, slice_digest};
+use super::table::DigestTable;
+
+/// What a search reads at a time.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Fills a buffer from an offset of an input. Returns the number of bytes, fewer only at the end.
+pub type ReadAt<'r, E> = dyn FnMut(u64, &mut [u8]) -> Result<usize, E> + 'r;
+
+/// The slices of a file, to be found by their bytes.
+pub struct SliceIndex<'a> {
+    table: &'a DigestTable,
+    /// The numbers of all slices, by prefix, then by digest, then by number.
+    order: Vec<u32>,
+    /// A bit for each prefix that occurs.
+    prefixes: Vec<u64>,
+}
+
+/// Where slices were found: in which of several inputs, at which offset.
+#[derive(Debug, Clone)]
+pub struct SlicePlaces {
+    places: Vec<u64>,
+    found_count: u64,
+}
+
+const OFFSET_BITS: u32 = 56;
+const NOWHERE: u64 = u64::MAX;
+
+impl SlicePlaces {
+    /// Nothing found yet.
+    #[must_use]
+    pub fn new(slice_count: u64) -> Self {
+        Self {
+            places: vec![NOWHERE; slice_count as usize],
+            found_count: 0,
+        }
+    }
+
+    /// The input and the offset at which a slice was found.
+    #[must_use]
+    pub fn place(&self, slice: u64) -> Option<(usize, u64)> {
+        let place = *self.places.get(slice as usize)?;
+        let offset = place & ((1 << OFFSET_BITS) - 1);
+        (place != NOWHERE).then_some(((place >> OFFSET_BITS) as usize, offset))
+    }
+
+    /// How many slices were found.
+    #[must_use]
+    pub fn found_count(&self) -> u64 {
+        self.found_count
+    }
+
+    /// Whether all slices were found.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.found_count == self.places.len() as u64
+    }
+
+    /// Takes back that a slice was found.
+    pub fn forget(&mut self, slice: u64) {
+        if let Some(place) = self.places.get_mut(slice as usize)
+            && *place != NOWHERE
+        {
+            *place = NOWHERE;
+            self.found_count -= 1;
+        }
+    }
+
+    fn note(&mut self, slice: u64, input: u8, offset: u64) {
+        if let Some(place) = self.places.get_mut(slice as usize)
+            && *place == NOWHERE
+        {
+            *place = (u64::from(input) << OFFSET_BITS) | offset;
+            self.found_count += 1;
+        }
+    }
+}
+
+impl<'a> SliceIndex<'a> {
+    /// Sorts the slices of a table.
+    #[must_use]
+    pub fn new(table: &'a DigestTable) -> Self {
+        let digests = table.digests();
+        let mut order: Vec<u32> = (0..digests.len() as u32).collect();
+        let key = |slice: &u32| sort_key(digests[*slice as usize]);
+        order.sort_unstable_by_key(|slice| (key(slice), *slice));
+        let mut prefixes = vec![0; 1 << (PREFIX_BITS - 6)];
+        for &digest in digests {
+            let prefix = prefix_of(digest);
+            prefixes[prefix >> 6] |= 1 << (prefix & 63);
+        }
+        Self {
+            table,
+            order,
+            prefixes,
+        }
+    }
+
+    /// Searches the first `length` bytes of one of several inputs, which `read` reads. Adds what is
+    /// found to `places`, and does not look further once everything is found.
+    ///
+    /// # Errors
+    /// From `read`.
+    pub fn search<E>(
+        &self,
+        (input, length): (u8, u64),
+        read: &mut ReadAt<'_, E>,
+        places: &mut SlicePlaces,
+    ) -> Result<(), E> {
+        let window = Window {
+            length: length.min(1 << (OFFSET_BITS - 1)),
+            start: 0,
+            bytes: Vec::new(),
+            read,
+        };
+        let search = Search {
+            index: self,
+            input,
+            window,
+            places,
+            found_end: 0,
+            searched_to: 0,
+        };
+        search.run()
+    }
+
+    fn slice_bytes(&self) -> u64 {
+        u64::from(self.table.parameters().slice_bytes)
+    }
+
+    fn has_prefix(&self, prefix: u64) -> bool {
+        let prefix = prefix as usize;
+        self.prefixes[prefix >> 6] & (1 << (prefix & 63)) != 0
+    }
+
+    /// The slices whose digests begin with a prefix, or are equal to a digest.
+    fn range(&self, low: u64, high: u64) -> &[u32] {
+        let digests = self.table.digests();
+        let key = |slice: &u32| sort_key(digests[*slice as usize]);
+        let start = self.order.partition_point(|slice| key(slice) < low);
+        let count = self.order[start..].partition_point(|slice| key(slice) <= high);
+        &self.order[start..start + count]
+    }
+
+    fn with_prefix(&self, prefix: u64) -> &[u32] {
+        let low = sort_key(prefix);
+        self.range(low, low | (u64::MAX >> PREFIX_BITS))
+    }
+
+    /// Of the slices with this digest, the one nearest to `expected`.
+    fn nearest(&self, digest: u64, expected: u64) -> Option<u64> {
+        let same = self.range(sort_key(digest), sort_key(digest));
+        let after = same.partition_point(|&slice| u64::from(slice) < expected);
+        let around = [after.checked_sub(1), Some(after)];
+        let around = around.into_iter().flatten();
+        let around = around.filter_map(|at| same.get(at).map(|&slice| u64::from(slice)));
+        around.min_by_key(|slice| slice.abs_diff(expected))
+    }
+}
+
+/// Orders digests by their prefixes.
+fn sort_key(digest: u64) -> u64 {
+    digest.rotate_right(PREFIX_BITS)
+}
+
+/// A part of an input.
+struct Window<'r, E> {
+    length: u64,
+    start: u64,
+    bytes: Vec<u8>,
+    read: &'r mut ReadAt<'r, E>,
+}
+
+impl<E> Window<'_, E> {
+    /// The bytes at `offset`, at most `count`, fewer at the end.
+    fn at(&mut self, offset: u64, count: usize) -> Result<&[u8], E> {
+        let end = offset.saturating_add(count as u64).min(self.length);
+        let count = end.saturating_sub(offset) as usize;
+        let is_inside = offset >= self.start && end <= self.start + self.bytes.len() as u64;
+        if !is_inside {
+            // A search that goes backwards is to find the bytes before these, too.
+            let is_backwards = offset < self.start;
+            let window_bytes = WINDOW_BYTES.max(count) as u64;
+            self.start = if is_backwards { end.saturating_sub(window_bytes) } else { offset };
+            let wanted = window_bytes.min(self.length.saturating_sub(self.start));
+            self.bytes.resize(wanted as usize, 0);
+            let read_bytes = (self.read)(self.start, &mut self.bytes)?;
+            self.bytes.truncate(read_bytes);
+        }
+        let from = (offset - self.start) as usize;
+        let to = self.bytes.len().min(from + count);
+        Ok(self.bytes.get(from..to).unwrap_or_default())
+    }
+}
+
+struct Search<'s, 'r, E> {
+    index: &'s SliceIndex<'s>,
+    input: u8,
+    window: Window<'r, E>,
+    places: &'s mut SlicePlaces,
+    /// The end of the latest bytes that are a known slice.
+    found_end: u64,
+    /// Before this no slice begins that was not found.
+    searched_to: u64,
+}
+
+impl<E> Search<'_, '_, E> {
+    fn run(mut self) -> Result<(), E> {
+        let slice_bytes = self.index.slice_bytes();
+        let (mut slice, mut offset, mut misses) = (0, 0, 0_u32);
+        while offset < self.window.length && !self.places.is_complete() {
+            if self.is_slice(slice, offset)? {
+                self.note(slice, offset);
+                (slice, offset, misses) = (slice + 1, self.found_end, 0);
+                continue;
+            }
+            misses += 1;
+            if misses >= 2
+                && let Some(found) = self.find(offset + slice_bytes, slice)?
+            {
+                (slice, offset, misses) = (found.0 + 1, self.found_end, 0);
+                continue;
+            }
+            (slice, offset) = (slice + 1, offset + slice_bytes);
+        }
+        // After a single miss at the end nothing was searched yet.
+        while !self.places.is_complete()
+            && let Some((found, _)) = self.find(self.window.length, slice)?
+        {
+            slice = found + 1;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, slice: u64, offset: u64) {
+        let bytes = self.index.table.parameters().bytes_of_slice(slice);
+        self.places.note(slice, self.input, offset);
+        self.found_end = self.found_end.max(offset + bytes as u64);
+        self.searched_to = self.searched_to.max(self.found_end);
+    }
+
+    /// Whether the bytes at an offset are this slice.
+    fn is_slice(&mut self, slice: u64, offset: u64) -> Result<bool, E> {
+        match self.index.table.digests().get(slice as usize) {
+            None => Ok(false),
+            Some(&expected) => Ok(self.digest_at(slice, offset)? == Some(expected)),
+        }
+    }
+
+    /// The digest of the bytes that this slice would have at an offset.
+    fn digest_at(&mut self, slice: u64, offset: u64) -> Result<Option<u64>, E> {
+        let wanted = self.index.table.parameters().bytes_of_slice(slice);
+        let slice_bytes = self.index.slice_bytes() as usize;
+        let bytes = self.window.at(offset, wanted)?;
+        if bytes.len() < wanted {
+            return Ok(None);
+        }
+        if wanted == slice_bytes {
+            return Ok(Some(slice_digest(bytes)));
+        }
+        let mut extended = bytes.to_vec();
+        extended.resize(slice_bytes, 0);
+        Ok(Some(slice_digest(&extended)))
+    }
+
+    /// Tries every byte that was not tried yet, up to `end`, as the start of a slice. Notes the
+    /// first that is one, and those before it.
+    fn find(&mut self, end: u64, expected: u64) -> Result<Option<(u64, u64)>, E> {
+        let end = end.min(self.window.length);
+        while self.searched_to < end {
+            let offset = self.searched_to;
+            let count = (end - offset).min(WINDOW_BYTES as u64 / 2) as usize;
+            let Some(at) = self.candidate(offset, count)? else {
+                self.searched_to = offset + count as u64;
+                continue;
+            };
+            self.searched_to = at + 1;
+            if let Some(slice) = self.slice_at(at, expected)? {
+                let floor = self.found_end;
+                self.note(slice, at);
+                self.note_backwards(slice, at, floor)?;
+                return Ok(Some((slice, at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first offset at which a known prefix begins.
+    fn candidate(&mut self, offset: u64, count: usize) -> Result<Option<u64>, E> {
+        let bytes = self.window.at(offset, count + PREFIX_BYTES - 1)?;
+        let index = self.index;
+        let found = bytes
+            .windows(PREFIX_BYTES)
+            .position(|prefix| index.has_prefix(prefix_digest(prefix)));
+        Ok(found.map(|at| offset + at as u64))
+    }
+
+    /// The slice that begins at an offset where there is a known prefix.
+    fn slice_at(&mut self, offset: u64, expected: u64) -> Result<Option<u64>, E> {
+        let last = self.index.table.parameters().slice_count() - 1;
+        let prefix = prefix_digest(self.window.at(offset, PREFIX_BYTES)?);
+        let candidates = self.index.with_prefix(prefix);
+        if candidates.contains(&(last as u32)) && self.is_slice(last, offset)? {
+            return Ok(Some(last));
+        }
+        let is_one = last > 0 && self.is_followed(candidates, offset)?;
+        let digest = if is_one { self.digest_at(0, offset)? } else { None };
+        Ok(digest.and_then(|digest| self.index.nearest(digest, expected)))
+    }
+
+    /// Whether the next prefix is right, too, which is computed much sooner than a digest. In large
+    /// files many bytes look like the start of some slice.
+    fn is_followed(&mut self, candidates: &[u32], offset: u64) -> Result<bool, E> {
+        let digests = self.index.table.digests();
+        let next = self
+            .window
+            .at(offset + self.index.slice_bytes(), PREFIX_BYTES)?;
+        if candidates.len() > 4 || digests.len() < 1 << 12 || next.len() < PREFIX_BYTES {
+            return Ok(true);
+        }
+        let prefix = prefix_digest(next) as usize;
+        Ok(candidates.iter().any(|&slice| {
+            let next = digests.get(slice as usize + 1);
+            next.is_none_or(|&next| prefix_of(next) == prefix)
+        }))
+    }
+
+    /// Notes the slices before one, down to an offset.
+    fn note_backwards(&mut self, slice: u64, offset: u64, floor: u64) -> Result<(), E> {
+        let slice_bytes = self.index.slice_bytes();
+        let (mut slice, mut offset) = (slice, offset);
+        while slice > 0 && offset >= floor + slice_bytes {
+            (slice, offset) = (slice - 1, offset - slice_bytes);
+            if !self.is_slice(slice, offset)? {
+                break;
+            }
+            self.places.note(slice, self.input, offset);
+        }
+        Ok(())
+    }
+}
