@@ -59,8 +59,9 @@ impl fmt::Display for BadParameters {
 impl std::error::Error for BadParameters {}
 
 impl RecoveryParameters {
-    /// Chooses parameters for a file of `protected_bytes`, with a `share` of parity in hundredths of
-    /// a percent, limited to [`SHARE_MIN`] and [`SHARE_MAX`]. Small files get more than the share.
+    /// Chooses parameters for a file of `protected_bytes`, with a `share` of parity in hundredths
+    /// of a percent, limited to [`SHARE_MIN`] and [`SHARE_MAX`]. Small files get more than the
+    /// share.
     ///
     /// # Errors
     /// The file is empty, or larger than 256 TiB.

@@ -1,9 +1,9 @@
 //! Finds intact slices in damaged bytes.
 //!
 //! Slices are expected one after the other. Where two in a row are not what the table says, bytes
-//! may have been inserted or lost: then every byte is tried as the start of any slice, by the digest
-//! of a prefix, until one is found. From there, slices are expected with the new shift, and those
-//! before it are compared backwards. So an insertion costs the slices that it divides.
+//! may have been inserted or lost: then every byte is tried as the start of any slice, by the
+//! digest of a prefix, until one is found. From there, slices are expected with the new shift, and
+//! those before it are compared backwards. So an insertion costs the slices that it divides.
 
 use super::digest::{PREFIX_BITS, PREFIX_BYTES, prefix_digest, prefix_of, slice_digest};
 use super::table::DigestTable;
