@@ -49,6 +49,7 @@ mod entry_paths;
 mod exit;
 mod failure;
 mod files;
+mod hangups;
 mod inherited;
 mod inherited_sockets;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
@@ -71,6 +72,7 @@ mod run;
 mod selection;
 mod service;
 mod session;
+mod signals;
 mod standard;
 mod temporary;
 mod terminal;

@@ -11,7 +11,7 @@ use crate::args::Verb;
 use crate::exit::Exit;
 use crate::program::{self, ProgramName};
 use crate::session::Session;
-use crate::{allocation, lrzip, machine, messages, profile, verbs};
+use crate::{allocation, lrzip, machine, messages, profile, service, verbs};
 
 /// Runs the program with `arguments`, starting with the program's name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
@@ -38,6 +38,7 @@ fn run_refrain(arguments: Vec<OsString>) -> Exit {
     let mut session = match &arguments.verb {
         // For one small file, starting and ending a thread takes longer than hashing.
         Verb::Hash(_) => Session::for_short_run(name.text()),
+        Verb::Serve(_) => Session::start_service(name.text(), service::is_behind()),
         _ => Session::start(name.text()),
     };
     session.own_outputs = arguments.run.outputs();

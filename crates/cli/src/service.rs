@@ -7,6 +7,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use refrain_pool::Event;
+
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::report::Report;
@@ -20,10 +22,15 @@ const IS_BEHIND: &str = "REFRAIN_IS_BEHIND";
 /// Where systemd expects notifications.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
+/// Whether this is the program in the background.
+pub fn is_behind() -> bool {
+    env::var_os(IS_BEHIND).is_some()
+}
+
 /// Starts the same program in the background, waits until it is ready or has ended, and passes on
 /// its output. `None`: this is the program in the background, which does the work.
 pub fn go_behind(report: &mut Report) -> Option<Exit> {
-    if env::var_os(IS_BEHIND).is_some() {
+    if is_behind() {
         return None;
     }
     match start_behind() {
@@ -80,7 +87,7 @@ pub fn announce(line: &str) -> Result<()> {
         error,
     })?;
     notify("READY=1");
-    if env::var_os(IS_BEHIND).is_some() {
+    if is_behind() {
         leave_terminal();
     }
     Ok(())
@@ -117,19 +124,40 @@ fn leave_terminal() {
     }
 }
 
+/// Why a service goes on after it has waited.
+pub enum Woken {
+    /// A signal asks it to read its files again.
+    Hangup,
+    /// Time has passed: it can tidy up.
+    Time,
+}
+
 /// Waits until a signal asks the program to end, or `idle_time` says that it was unused for as long
-/// as `idle_exit`.
+/// as `idle_exit`. Meanwhile calls `each` at SIGHUP, and every `interval`.
 pub fn wait_for_end(
     session: &Session,
     idle_exit: Option<Duration>,
     idle_time: &dyn Fn() -> Duration,
+    interval: Duration,
+    each: &mut dyn FnMut(Woken),
 ) {
-    let signal = session.cancellation().event();
-    let Some(limit) = idle_exit else {
-        return signal.wait();
-    };
-    while let Some(left) = limit.checked_sub(idle_time())
-        && !left.is_zero()
-        && !signal.wait_for(left)
-    {}
+    let end = session.cancellation().event();
+    let mut hangup = session.next_hangup();
+    loop {
+        let left = idle_exit.map_or(interval, |limit| limit.saturating_sub(idle_time()));
+        if left.is_zero() {
+            return;
+        }
+        let has_happened = Event::wait_for_any(&[end, &hangup], left.min(interval));
+        if end.has_happened() {
+            return;
+        }
+        if has_happened {
+            // Before the work: a signal during that is a request for more of it.
+            hangup = session.next_hangup();
+            each(Woken::Hangup)
+        } else {
+            each(Woken::Time)
+        }
+    }
 }

@@ -1,34 +1,22 @@
 //! One run of the program: its name, and the signal that asked it to end.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use refrain_pool::{Cancellation, Lock, SignalDelivery, start_detached};
+use refrain_pool::{Cancellation, Event, Lock, SignalDelivery, start_detached};
 use refrain_storage::remove_leftovers;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::backend;
-use signal_hook::iterator::exfiltrator::SignalOnly;
 use signal_hook::{flag, low_level};
 
 use crate::exit::Exit;
-use crate::inherited::{is_ignored, remember_children};
+use crate::hangups::Hangups;
+use crate::inherited::remember_children;
 use crate::messages;
-
-/// The signals that ask the program to end. Signals ignored at the start stay ignored: `nohup` does
-/// that, and so do shells for background commands.
-pub fn signals() -> impl Iterator<Item = i32> {
-    // Determined once: later they have handlers.
-    static HEEDED: LazyLock<Vec<i32>> = LazyLock::new(|| {
-        let signals = [SIGINT, SIGTERM, SIGHUP].into_iter();
-        signals.filter(|&signal| !is_ignored(signal)).collect()
-    });
-    HEEDED.iter().copied()
-}
+use crate::signals::{Signals, signals};
 
 /// The time for an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -51,6 +39,8 @@ pub struct Session {
     /// Whether a signal ends the process at once, because there is nothing to clean up yet.
     ends_at_once: Arc<AtomicBool>,
     ending: SignalEnding,
+    /// Tells of SIGHUP, if that does not ask for an end.
+    hangups: Option<Arc<Hangups>>,
 }
 
 /// Becomes readable when a signal asks the run to end. Made for the first who needs it: descriptors
@@ -130,19 +120,43 @@ impl Session {
     }
 
     fn start_ending(program: &'static str, ending: SignalEnding) -> Session {
-        let session = Session::prepare(program, ending);
+        let session = Session::prepare(program, ending, signals());
         session.require_orderly_end();
         session
+    }
+
+    /// As [`Session::start`], for a service: SIGHUP asks it to read its files again
+    /// ([`Session::next_hangup`]). Only that of a terminal that is gone asks for an end.
+    ///
+    /// With `leaves_terminal`, the service is about to go on without one.
+    pub fn start_service(program: &'static str, leaves_terminal: bool) -> Session {
+        let ends = signals().filter(|&signal| signal != SIGHUP);
+        let mut session = Session::prepare(program, SignalEnding::Shell, ends);
+        let is_heeded = signals().any(|signal| signal == SIGHUP);
+        session.hangups = is_heeded.then(|| Hangups::start(leaves_terminal));
+        session.require_orderly_end();
+        session
+    }
+
+    /// What happens at the next SIGHUP that asks a service to read its files again.
+    pub fn next_hangup(&self) -> Arc<Event> {
+        self.hangups
+            .as_ref()
+            .map_or_else(Arc::default, |hangups| hangups.next())
     }
 
     /// As [`Session::start`], for runs that may take milliseconds and leave nothing behind: the
     /// first signal ends the process, and no thread is started, until
     /// [`require_orderly_end`](Session::require_orderly_end).
     pub fn for_short_run(program: &'static str) -> Session {
-        Session::prepare(program, SignalEnding::Shell)
+        Session::prepare(program, SignalEnding::Shell, signals())
     }
 
-    fn prepare(program: &'static str, ending: SignalEnding) -> Session {
+    fn prepare(
+        program: &'static str,
+        ending: SignalEnding,
+        ends: impl Iterator<Item = i32>,
+    ) -> Session {
         let cancellation = Cancellation::new();
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
@@ -150,7 +164,7 @@ impl Session {
         // Exceeding the user's file size limit then fails the write instead of ending the process.
         // Programs started from here do not inherit a handler.
         let _ = flag::register(SIGXFSZ, Arc::default());
-        for number in signals() {
+        for number in ends {
             let status = i32::from(ending.code(number));
             // Registration fails only for forbidden signals, which these are not.
             let _ = flag::register_conditional_shutdown(number, status, Arc::clone(&ends_at_once));
@@ -166,6 +180,7 @@ impl Session {
             signal,
             ends_at_once,
             ending,
+            hangups: None,
         }
     }
 
@@ -242,8 +257,9 @@ impl Session {
             ending.report(program, signal);
             low_level::exit(ending.code(signal).into());
         };
+        let ends = signals().filter(|&signal| self.hangups.is_none() || signal != SIGHUP);
         // If this fails, only the orderly end remains.
-        if let Ok(signals) = Signals::new() {
+        if let Ok(signals) = Signals::new(ends) {
             start_detached("signals", SignalDelivery::All, move || wait(signals));
         }
     }
@@ -254,28 +270,5 @@ impl Session {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
         self.ending.report(self.program, signal);
         self.ending.code(signal)
-    }
-}
-
-/// The signals that ask the program to end.
-struct Signals(backend::SignalDelivery<UnixStream, SignalOnly>);
-
-impl Signals {
-    fn new() -> io::Result<Signals> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let signals = backend::SignalDelivery::with_pipe(ours, theirs, SignalOnly, signals())?;
-        Ok(Signals(signals))
-    }
-
-    /// Waits for a signal, for this time at most. Returns whether there was one.
-    fn wait(&mut self, time_max: Option<Duration>) -> bool {
-        let timeout = time_max.map(|time| Timespec {
-            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        });
-        let mut descriptors = [PollFd::new(self.0.get_read(), PollFlags::IN)];
-        // Interrupted by the signal itself, it leaves the signal pending.
-        let _ = poll(&mut descriptors, timeout.as_ref());
-        self.0.pending().next().is_some()
     }
 }

@@ -23,7 +23,7 @@ use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::range_read::{RangeRead, within};
 use crate::read::read_control::ReadControl;
-use crate::read::serving_memory::ServingMemory;
+use crate::read::serving_memory::{ServingMemory, SharedMemory};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
@@ -102,7 +102,7 @@ impl Archive {
             source,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
-            memory: Box::new(ServingMemory::new(options.memory_bytes)),
+            memory: Box::new(ServingMemory::new(SharedMemory::new(options.memory_bytes))),
             content_limit,
             is_scanned: false,
         }
@@ -122,8 +122,14 @@ impl Archive {
         self.opened.set_cache_bytes(self.memory_bytes / 8 * 5, 0);
     }
 
+    /// Takes a part of a budget that several archives share, in place of a budget of its own.
+    pub fn share_memory(&mut self, shared: &Arc<SharedMemory>) {
+        *self.memory = ServingMemory::new(Arc::clone(shared));
+    }
+
     /// Gives decoded blocks and maps of extents most of the memory, for a caller that serves the
-    /// archive to many: they read anywhere, and a map is as expensive to decode as a block.
+    /// archive to many: they read anywhere, and a map is as expensive to decode as a block. With
+    /// shared memory, this archive's part of it; called again when another was opened or closed.
     pub fn use_memory_for_serving(&self) {
         self.memory.serve(&*self.opened);
     }

@@ -27,7 +27,7 @@ impl Archive {
         let tree = self.tree_with_entries(member, &ReadControl::default())?;
         Ok(EntryList {
             tree,
-            memory: &self.memory.entries,
+            memory: self.memory.entries(),
         })
     }
 }

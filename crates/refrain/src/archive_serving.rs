@@ -39,7 +39,7 @@ impl Archive {
                     content: &*tree,
                     member,
                     frames: &self.memory.views,
-                    memory: &self.memory.entries,
+                    memory: self.memory.entries(),
                 };
                 let read = view.read(offset, buffer);
                 self.memory.balance(&*self.opened);

@@ -121,6 +121,7 @@ pub use place::Place;
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
+pub use read::serving_memory::SharedMemory;
 pub use recover::{damaged_places, recover};
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};

@@ -241,6 +241,17 @@ pub struct ReadOptions {
     /// is more. Only forged archives come near the default, or archives with blocks far larger than
     /// the memory. lrzip archives have no such limit.
     pub work_max: u64,
+    /// How many parts the budget has for what an opened archive cannot give back: its index and
+    /// decoders. More than 1 for archives that share their memory
+    /// ([`Archive::share_memory`](crate::Archive::share_memory)); limits are those of the whole.
+    pub memory_parts: usize,
+}
+
+impl ReadOptions {
+    /// The memory that an opened archive keeps for itself, in bytes: all, or a part of it.
+    pub(crate) fn own_memory_bytes(&self) -> u64 {
+        self.memory_bytes / self.memory_parts.max(1) as u64
+    }
 }
 
 impl Default for ReadOptions {
@@ -252,6 +263,7 @@ impl Default for ReadOptions {
             password: None,
             content_bytes_max: None,
             work_max: WORK_MAX_DEFAULT,
+            memory_parts: 1,
         }
     }
 }

@@ -32,6 +32,7 @@ const SMALL: ReadOptions = ReadOptions {
     content_bytes_max: None,
     temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
+    memory_parts: 1,
 };
 
 /// Options of a reader with as much memory as the writer had.
@@ -42,6 +43,7 @@ const AS_MADE: ReadOptions = ReadOptions {
     content_bytes_max: None,
     temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
+    memory_parts: 1,
 };
 
 /// Collects closed members; fails at more than [`CONTENT_BYTES_MAX`].

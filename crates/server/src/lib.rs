@@ -1,12 +1,15 @@
-//! Serves an opened archive through several handlers: NBD, HTTP, and a mounted file system.
+//! Serves opened archives through several handlers: NBD, HTTP, and a mounted file system.
 //!
-//! All handlers share a [`Service`]: the archive, and the [`Statistics`] of requests. Each handler
-//! is a module of its own and knows nothing of the others. Handlers wait for clients and for the
-//! archive's bytes on threads of their own; a silent client holds no thread. Decoding is a job of
-//! the pool of the process, in which clients have equal shares.
+//! All handlers share a [`Service`]: an archive, and the [`Statistics`] of requests; NBD and HTTP
+//! also serve several [`Archives`] by name. Each handler is a module of its own and knows nothing
+//! of the others. Handlers wait for clients and for the archive's bytes on threads of their own; a
+//! silent client holds no thread. Decoding is a job of the pool of the process, in which clients
+//! have equal shares.
 
 #![forbid(unsafe_code)]
 
+mod archive_counts;
+mod archives;
 mod block_source;
 mod channel;
 mod client_rules;
@@ -35,6 +38,7 @@ mod tls;
 pub mod trace;
 pub mod tree;
 
+pub use archives::{ArchiveFile, Archives, FileVersion, name_problem};
 pub use block_source::{BlockSource, FileOfArchive};
 pub use client_rules::ClientRule;
 pub use clients::{Client, Clients, Handler};

@@ -1,4 +1,4 @@
-//! Checks an archive in the background, again and again: damage is found while a good copy may
+//! Checks archives in the background, again and again: damage is found while a good copy may
 //! still exist, not when somebody needs the bytes.
 
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use refrain::Layout;
 use refrain_pool::pool::Pool;
 use refrain_pool::{Event, SignalDelivery, in_background, start_detached};
 
+use crate::archives::Archives;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::statistics::{Metric, MetricSource};
@@ -25,7 +26,7 @@ const FOREGROUND_REST: Duration = Duration::from_millis(20);
 const ROUND_REST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A check that goes on in the background, on a thread of the kernel's idle class, until this is
-/// dropped. It reads all frames of the archive and compares them with their checksums, and begins
+/// dropped. It reads all frames of the archives and compares them with their checksums, and begins
 /// again a day after it has ended.
 pub struct Scrub {
     progress: Arc<Progress>,
@@ -40,20 +41,23 @@ struct Progress {
 }
 
 impl Scrub {
-    /// Starts checking a service's archive. Damage is reported once to the service's reporter.
+    /// Starts checking an archive, or several, of which those without frames (lrzip) are left out.
+    /// Damage is reported once to the service's reporter.
     ///
     /// # Errors
-    /// `Archive` if it has no frames (lrzip); `System` if no thread can be started.
-    pub fn start(service: &Service) -> Result<Scrub> {
-        Scrub::with_rate(service, BYTES_PER_SECOND)
+    /// `Archive` if a single one has no frames; `System` if no thread can be started.
+    pub fn start(archives: impl Into<Archives>) -> Result<Scrub> {
+        Scrub::with_rate(archives.into(), BYTES_PER_SECOND)
     }
 
-    fn with_rate(service: &Service, bytes_per_second: u64) -> Result<Scrub> {
-        service.archive().layout().frame_after(0)?;
+    fn with_rate(archives: Archives, bytes_per_second: u64) -> Result<Scrub> {
+        if let Some(opened) = archives.only() {
+            opened.service.archive().layout().frame_after(0)?;
+        }
         let stop = Arc::<Event>::default();
         let progress = Arc::<Progress>::default();
         let mut check = Check {
-            service: service.clone(),
+            archives,
             progress: Arc::clone(&progress),
             bytes_per_second,
             stop: Arc::clone(&stop),
@@ -109,13 +113,13 @@ impl MetricSource for Progress {
 }
 
 struct Check {
-    service: Service,
+    archives: Archives,
     progress: Arc<Progress>,
     bytes_per_second: u64,
     /// Happens when the check has to stop.
     stop: Arc<Event>,
-    /// Where damage was reported.
-    reported: BTreeSet<u64>,
+    /// Where damage was reported: the name of the archive, and the offset.
+    reported: BTreeSet<(Vec<u8>, u64)>,
 }
 
 impl Check {
@@ -128,10 +132,25 @@ impl Check {
         }
     }
 
-    /// Checks all frames once. `None`: the check has to stop.
+    /// Checks all archives once. `None`: the check has to stop.
     fn round(&mut self) -> Option<()> {
-        let archive = Arc::clone(self.service.archive());
-        let layout = archive.layout();
+        if let Some(opened) = self.archives.only() {
+            return self.check(b"", &opened.service);
+        }
+        for name in self.archives.names() {
+            // What cannot be opened any more is an error for who asks for it.
+            if let Ok(Some(opened)) = self.archives.get(&name)
+                && opened.service.archive().layout().frame_after(0).is_ok()
+            {
+                self.check(&name, &opened.service)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Checks all frames of an archive. `None`: the check has to stop.
+    fn check(&mut self, name: &[u8], service: &Service) -> Option<()> {
+        let layout = service.archive().layout();
         let mut at = 0;
         loop {
             let frame = match next_frame(layout, at) {
@@ -139,12 +158,12 @@ impl Check {
                 Ok(None) => return Some(()),
                 // Where the next frame begins is unknown.
                 Err(error) => {
-                    self.report(at, &error);
+                    self.report(name, service, at, &error);
                     return Some(());
                 }
             };
             if let Err(error) = layout.frame_at(frame.start) {
-                self.report(frame.start, &error);
+                self.report(name, service, frame.start, &error);
             }
             at = frame.end;
             let bytes = frame.end - frame.start;
@@ -157,11 +176,11 @@ impl Check {
         }
     }
 
-    fn report(&mut self, offset: u64, error: &refrain::Error) {
-        if self.reported.insert(offset) {
+    fn report(&mut self, name: &[u8], service: &Service, offset: u64, error: &refrain::Error) {
+        if self.reported.insert((name.to_vec(), offset)) {
             let count = self.reported.len() as u64;
             self.progress.damaged_frames.store(count, Ordering::Relaxed);
-            self.service.report(&format!("scrub: {error}"));
+            service.report(&format!("scrub: {error}"));
         }
     }
 
@@ -201,7 +220,7 @@ mod tests {
         let lines = Arc::new(Lock::new(vec![]));
         let told = Arc::clone(&lines);
         let reporter = Arc::new(move |line: &str| told.lock().push(line.to_owned()));
-        let scrub = Scrub::with_rate(&Service::new(archive, reporter), u64::MAX).unwrap();
+        let scrub = Scrub::with_rate(Service::new(archive, reporter).into(), u64::MAX).unwrap();
         let numbers = || -> Vec<f64> {
             let metrics = scrub.metrics().metrics();
             metrics.iter().map(|metric| metric.value).collect()

@@ -42,7 +42,7 @@ impl PasswordArgs {
     }
 
     /// The file with the password; `None` prompts on the terminal.
-    pub(super) fn path(&self) -> Option<PathBuf> {
+    pub fn path(&self) -> Option<PathBuf> {
         match self.password_fd {
             Some(number) => Some(PathBuf::from(format!("/dev/fd/{number}"))),
             None => self.password_file.clone(),

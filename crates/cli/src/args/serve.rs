@@ -16,9 +16,10 @@ use super::resources::ResourceArgs;
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_TEXT)]
 pub struct ServeArgs {
-    /// The archive
-    #[arg(value_name = "ARCHIVE")]
-    pub archive: PathBuf,
+    /// The archive; or several, and directories with archives, which are served under their names
+    /// without suffix. NAME=ARCHIVE gives one another name
+    #[arg(value_name = "[NAME=]ARCHIVE", required = true)]
+    pub archives: Vec<PathBuf>,
     /// Serve block devices to NBD clients at this address: unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub nbd: Vec<Address>,
@@ -35,7 +36,8 @@ pub struct ServeArgs {
     /// Serve only clients with a certificate from one of these authorities, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_client_authorities: Option<PathBuf>,
-    /// The export with the empty name: a member, or MEMBER/PATH (default: the only file)
+    /// The export with the empty name: a member, or MEMBER/PATH; with several archives NAME/MEMBER
+    /// (default: the only file)
     #[arg(long, value_name = "NAME")]
     pub export: Option<std::ffi::OsString>,
     /// A name of this machine that HTTP clients may use for a loopback service, in addition to
@@ -88,6 +90,9 @@ pub struct ServiceArgs {
 const SERVE_TEXT: &str = "\
 Every member that is a file is an NBD export under its name, and a file in a directory member as \
 MEMBER/PATH; over HTTP it has the same path. Nothing can be written.
+With several archives, a directory or a NAME, exports and paths begin with NAME/, and all archives share memory, clients \
+and limits. Each is opened when it is needed. An archive that cannot be opened is named and left out. SIGHUP reads \
+the directories again and opens what has changed; what clients have open stays as it is.
 A line on standard output says when clients can connect; systemd is told as well (Type=notify). \
 Sockets of systemd are used if they are named nbd or http (FileDescriptorName=). SIGTERM ends the \
 service when the requests that were received are answered.";

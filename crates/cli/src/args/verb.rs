@@ -64,7 +64,7 @@ pub enum Verb {
     List(ListArgs),
     /// Write a member, an entry or a range of it to standard output
     Cat(CatArgs),
-    /// Serve an archive to many clients, as block devices (NBD) or a web site (HTTP)
+    /// Serve archives to many clients, as block devices (NBD) or a web site (HTTP)
     Serve(ServeArgs),
     /// Watch the requests to a service, and how long they take
     Top(TopArgs),

@@ -15,7 +15,8 @@
 //! `boot`: the commands that create an overlay and run a guest
 //! | `compress` | `compress`: archives, members, names, format |
 //! | `decompress` | `decompress`: archives and where their members go |
-//! | `read` | `test`, `info`, `list`, `cat`, `serve` |
+//! | `read` | `test`, `info`, `list`, `cat` |
+//! | `serve` | `serve`: one archive, or several under their names |
 //!
 //! `mount`
 //! `mount`: the memory and threads of the mounted archive
@@ -30,6 +31,7 @@ mod inputs;
 mod mount;
 mod output;
 mod read;
+mod serve;
 
 pub use boot::{BootPlan, Guest};
 pub use compress::{
@@ -40,4 +42,5 @@ pub use effects::{check_list, check_owners, check_password, check_scan, check_se
 pub use inputs::{ArchiveInput, SeekableInput, or_stdin};
 pub use mount::{MountPlan, tree_options};
 pub use output::writes_stdout;
-pub use read::{CatPlan, InspectPlan, ServePlan, TestPlan};
+pub use read::{CatPlan, InspectPlan, TestPlan};
+pub use serve::{ServePlan, ServedInput, ServedOperand, SeveralInputs, archive_name};

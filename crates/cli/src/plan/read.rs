@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
-use crate::args::{ByteRange, CatArgs, InfoArgs, PasswordArgs, ServeArgs, TestArgs};
+use crate::args::{ByteRange, CatArgs, InfoArgs, PasswordArgs, TestArgs};
 use crate::failure::{Failure, Result};
 
 /// Archives to check.
@@ -90,27 +90,6 @@ impl CatPlan {
             paths: args.paths.clone(),
             range: args.range,
             force: args.force,
-        })
-    }
-}
-
-/// An archive to serve.
-#[derive(Debug)]
-pub struct ServePlan {
-    pub options: ReadOptions,
-    pub archive: SeekableInput,
-}
-
-impl ServePlan {
-    /// Plans a run of `serve`.
-    ///
-    /// # Errors
-    /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
-    pub fn new(args: &ServeArgs) -> Result<ServePlan> {
-        let options = (args.limits).with(args.password.with(args.resources.read_options()));
-        Ok(ServePlan {
-            archive: SeekableInput::new(&args.archive, &options, &args.password)?,
-            options,
         })
     }
 }

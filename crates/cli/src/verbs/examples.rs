@@ -104,6 +104,10 @@ const EXAMPLES: [(&str, Examples); 17] = [
                 "Let browsers and curl read members, and the files of directories:",
                 "refrain serve project.rfn --http 127.0.0.1:8080",
             ),
+            (
+                "Serve every archive of a directory under its name, and one more as `week`:",
+                "refrain serve /srv/archives week=/backup/7.rfn --nbd unix:/run/all.sock",
+            ),
         ],
     ),
     (

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use refrain_server::fuse::Mount;
 use refrain_server::http::{HttpHandler, HttpSettings};
 use refrain_server::scrub::Scrub;
-use refrain_server::{Clients, Listener, Service, StopSignal};
+use refrain_server::{Archives, Clients, Listener, Service, StopSignal};
 use serde_json::json;
 
 use super::damaged::Damaged;
 use super::entries::tell_unread;
 use super::input::open_for_service;
-use super::serve::{http_settings, start_scrub};
+use super::serve::{http_settings, shown_name, start_scrub};
 use crate::args::MountArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::messages;
-use crate::plan::MountPlan;
+use crate::names;
+use crate::plan::{MountPlan, tree_options};
 use crate::report::{DataTo, Outcome, Report};
 use crate::service;
 use crate::session::Session;
@@ -54,7 +55,7 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let failed = |error| failure(&label, error);
     let memory_bytes = plan.options.memory_bytes;
     let archive = Arc::clone(service.archive());
-    let scrub = start_scrub(args.scrub, &service)?;
+    let scrub = start_scrub(args.scrub, &Archives::from(service.clone()))?;
     let _listening = listen(args, &service, memory_bytes, scrub.as_ref())?;
     let mount = Mount::new(service, &plan.directory, &options).map_err(failed)?;
     if mount.hidden_members() > 0 {
@@ -94,8 +95,10 @@ fn listen(
     };
     let clients = Clients::new(CLIENTS_MAX);
     let listener = Listener::bind(address)?;
-    let settings = http_settings(&args.archive, CLIENTS_MAX, memory_bytes, &clients, scrub);
+    let settings = http_settings(CLIENTS_MAX, memory_bytes, &clients, scrub);
     let settings = HttpSettings {
+        archive_name: shown_name(&args.archive),
+        tree: tree_options(memory_bytes, names::of_member(&args.archive, b"")),
         host_names: args.allow_host.clone(),
         ..settings
     };

@@ -32,6 +32,7 @@
 //! | `stalled_mount` | a mounted archive whose server stalls |
 //! | `serve_http` | archives for browsers and curl |
 //! | `serve_nbd` | archives as block devices, and guests that boot from them |
+//! | `serve_several` | several archives behind one door, and SIGHUP |
 //! | `hostile_names` | names that are commands to terminals |
 //!
 //! `hash`
@@ -95,6 +96,7 @@ mod sampling;
 mod selection;
 mod serve_http;
 mod serve_nbd;
+mod serve_several;
 #[cfg(feature = "remote")]
 mod sources;
 mod sparse;

@@ -288,6 +288,17 @@ impl BlockCache {
         evicted
     }
 
+    /// Evicts blocks until the rest is within the limit, without keeping compressed copies of them.
+    pub(crate) fn trim(&mut self) {
+        while self.bytes > self.decoded_bytes_max()
+            && let Some(oldest) = self.oldest_but(u64::MAX)
+        {
+            self.remove(oldest);
+        }
+        self.spare_buffers.clear();
+        self.shrink_compressed();
+    }
+
     /// The block to evict next, other than `block`.
     fn oldest_but(&self, block: u64) -> Option<u64> {
         let is_other = |other: &&u64| **other != block;
@@ -455,6 +466,19 @@ mod tests {
         }
         let retained = (0..100).filter(|&block| cache.compressed(block).is_some());
         assert_eq!(retained.count(), 15);
+    }
+
+    #[test]
+    fn a_smaller_limit_is_kept_at_once() {
+        let mut cache = BlockCache::new(300, CODECS);
+        (1..=3).for_each(|block| drop(open(&mut cache, block, 100)));
+        cache.set_bytes_max(150);
+        cache.trim();
+        assert!(cache.holds(3) && !cache.holds(1) && !cache.holds(2));
+        assert_eq!((cache.bytes, cache.spare_buffers.len()), (100, 0));
+        cache.set_bytes_max(0);
+        cache.trim();
+        assert_eq!((cache.bytes, cache.blocks.len()), (0, 0));
     }
 
     #[test]

@@ -55,6 +55,13 @@ impl CacheShards {
         }
     }
 
+    /// Evicts blocks beyond the memory limit.
+    pub(crate) fn trim(&self) {
+        for shard in self.all() {
+            shard.lock().trim();
+        }
+    }
+
     /// Records that a block will be decoded with `codec_bytes` of codec memory. All shards make
     /// room for a codec.
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {

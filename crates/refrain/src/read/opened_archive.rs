@@ -130,6 +130,10 @@ pub(crate) trait Serving {
     /// Sets the memory for decoded blocks, in bytes, and how much of it maps of extents may take
     /// beyond their own share.
     fn set_cache_bytes(&self, _bytes: u64, _maps_bytes_max: u64) {}
+
+    /// Gives back what decoded blocks take beyond their limit. Otherwise that happens when the next
+    /// block is decoded, which may be never.
+    fn trim_cache(&self) {}
 }
 
 /// The contents of an archive.

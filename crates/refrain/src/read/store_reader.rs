@@ -159,6 +159,11 @@ impl StoreReader {
         self.resources.cache.set_bytes_max(bytes_max);
     }
 
+    /// Evicts blocks beyond the memory limit.
+    pub(crate) fn trim_cache(&self) {
+        self.resources.cache.trim();
+    }
+
     /// Whether blocks of slow codecs have been decoded.
     pub(crate) fn has_slow_blocks(&self) -> bool {
         self.resources.cache.has_slow_blocks()

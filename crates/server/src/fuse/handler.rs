@@ -86,7 +86,7 @@ impl Handler {
     fn failed(&self, error: &Error, what: impl FnOnce() -> String) -> Errno {
         let what = what();
         let line = format!("{what}: {error}");
-        self.service.report_once(line.clone(), &line);
+        self.service.journal().report_once(line.clone(), &line);
         errno(error)
     }
 
@@ -101,8 +101,8 @@ impl Handler {
         let path = self.shown(node);
         let (start, end) = (range.start, range.end);
         let message = format!("{path}: cannot be read between {start} and {end}: {error}");
-        self.service
-            .report_once(format!("{path}: {error}"), &message);
+        let journal = self.service.journal();
+        journal.report_once(format!("{path}: {error}"), &message);
         errno(error)
     }
 

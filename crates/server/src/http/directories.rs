@@ -4,9 +4,10 @@ use super::exchange::{Exchange, Served};
 use super::listing::{ListFormat, ListedName, Listing, Place};
 use super::page::PageError;
 use super::route::directory_member;
-use super::shared::Shared;
 use super::target::percent_encoded;
+use super::visit::Visit;
 use crate::error::{Error, Result};
+use crate::statistics::Operation;
 use crate::tree::{Child, FileContent, NodeId};
 use refrain::EntryKind;
 
@@ -16,13 +17,17 @@ const CACHE_CONTROL: &str = "public, max-age=60";
 /// Sends the page of a directory, whose path ends with a slash.
 pub(super) fn directory(
     exchange: &mut Exchange<'_, '_>,
+    visit: &Visit<'_>,
     node: NodeId,
     path: &[u8],
     tar_above: Option<usize>,
 ) -> Served {
     let format = ListFormat::from_accept(exchange.head.accept.as_deref());
-    let tree = &exchange.shared.tree;
-    let shown = [b"/", path].concat();
+    let tree = match visit.tree() {
+        Ok(tree) => tree,
+        Err(error) => return exchange.failed(Operation::HttpPage, &error),
+    };
+    let shown = visit.shown(path);
     let shared = exchange.shared;
     // Directories above members belong to no member.
     let above = (path, tar_above.is_none());
@@ -43,7 +48,7 @@ pub(super) fn directory(
             let mut failure = None;
             let listed = tree.children(node, 0, &mut |child| {
                 if is_in_pass(&child) {
-                    let sent = row_of(shared, above, &child).map_err(PageError::from);
+                    let sent = row_of(visit, above, &child).map_err(PageError::from);
                     let sent = sent.and_then(|row| listing.row(&row));
                     failure = sent.err();
                 }
@@ -58,13 +63,39 @@ pub(super) fn directory(
     })
 }
 
+/// Sends the list of the archives, which opens none of them.
+pub(super) fn archives(exchange: &mut Exchange<'_, '_>) -> Served {
+    let format = ListFormat::from_accept(exchange.head.accept.as_deref());
+    let shared = exchange.shared;
+    let place = Place {
+        archive: &shared.settings.archive_name,
+        path: b"/",
+        tar_above: None,
+    };
+    exchange.page(format.content_type(), "no-cache", |page| {
+        let mut listing = Listing::begin(page, format, &place)?;
+        for archive in shared.archives.list() {
+            listing.row(&ListedName {
+                name: &archive.name,
+                kind: "directory",
+                link: format!("{}/", percent_encoded(&archive.name)),
+                size_bytes: archive.size_bytes,
+                modified: archive.modified,
+                link_target: None,
+                is_tar: false,
+            })?;
+        }
+        listing.end()
+    })
+}
+
 /// The row of a child of the directory `above`, which may be outside of all members.
 fn row_of<'a>(
-    shared: &Shared,
+    visit: &Visit<'_>,
     (above, is_outside): (&[u8], bool),
     child: &Child<'a>,
 ) -> Result<ListedName<'a>> {
-    let tree = &shared.tree;
+    let tree = visit.tree()?;
     let slash = match child.kind {
         EntryKind::Directory => "/",
         _ => "",
@@ -80,7 +111,7 @@ fn row_of<'a>(
     };
     if is_outside && child.kind == EntryKind::Directory {
         let path = [above, child.name].concat();
-        row.is_tar = directory_member(shared, &path)?.is_some();
+        row.is_tar = directory_member(visit, &path)?.is_some();
     }
     // Directories implied by a path and members that are files have no entry.
     if let Some(entry) = tree.entry(child.node)? {

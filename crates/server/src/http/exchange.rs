@@ -1,8 +1,9 @@
 //! One request and its response.
 
 use std::io;
+use std::sync::Arc;
 
-use refrain::ErrorKind;
+use refrain::{Archive, ErrorKind};
 use refrain_page::printable_lines;
 
 use super::conditions::{Validators, Verdict, judge};
@@ -14,6 +15,7 @@ use super::page::{PageBody, PageError, PageWriter};
 use super::range::{Wanted, wanted};
 use super::response::{ResponseHead, Status};
 use super::shared::Shared;
+use crate::archive_counts::ArchiveCounts;
 use crate::error::Error;
 use crate::service::cause_of;
 use crate::statistics::Operation;
@@ -40,16 +42,27 @@ pub(super) struct Exchange<'a, 'c> {
     /// Whether the client is on this machine.
     pub is_local: bool,
     pub client: &'a mut ClientWriter<'c>,
+    /// Where the request is counted besides the statistics: for one of several archives.
+    pub counts: Option<Arc<ArchiveCounts>>,
+}
+
+/// How long caches may keep content, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CacheTime {
+    /// The same address always has the same content.
+    Immutable(u64),
+    /// Afterwards they ask whether it is still the same.
+    Checked(u64),
 }
 
 pub(super) struct ContentResponse<'a> {
+    pub archive: &'a Arc<Archive>,
     pub content: &'a Content,
     pub length_bytes: u64,
     pub content_type: &'static str,
     pub validators: Validators,
     pub operation: Operation,
-    /// How long caches may keep it.
-    pub max_age_seconds: u64,
+    pub cache: CacheTime,
 }
 
 /// Sends a status with a text, and closes the connection.
@@ -121,7 +134,7 @@ impl Exchange<'_, '_> {
         let line = format!("a request was refused: {text} (--memory)");
         self.shared
             .refusals
-            .add(&*self.shared.service.reporter(), &line);
+            .add(&*self.shared.archives.reporter(), &line);
         let fields = [("Retry-After", RETRY_AFTER), ("Cache-Control", "no-store")];
         Served {
             operation,
@@ -190,7 +203,8 @@ impl Exchange<'_, '_> {
             Error::Archive(error) => cause_of(error),
             other => other.to_string(),
         };
-        (self.shared.service).report_once(format!("{path}: {cause}"), &line);
+        let journal = self.shared.archives.journal();
+        journal.report_once(format!("{path}: {cause}"), &line);
     }
 
     pub(super) fn content(&mut self, response: &ContentResponse<'_>) -> Served {
@@ -246,7 +260,7 @@ impl Exchange<'_, '_> {
         head: ResponseHead,
     ) -> Served {
         let operation = response.operation;
-        let archive = self.shared.service.archive();
+        let archive = response.archive;
         if let Err(error) = archive.check_content_limit(range.end - range.start) {
             return self.failed(operation, &error.into());
         }
@@ -309,8 +323,10 @@ impl Exchange<'_, '_> {
         let cache_control = match &response.validators.etag {
             Some(etag) => {
                 head.add("ETag", etag);
-                let seconds = response.max_age_seconds;
-                format!("public, max-age={seconds}, immutable")
+                match response.cache {
+                    CacheTime::Immutable(time) => format!("public, max-age={time}, immutable"),
+                    CacheTime::Checked(time) => format!("public, max-age={time}"),
+                }
             }
             // Nothing here could distinguish changed bytes.
             None => "no-cache".to_owned(),

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::conditions::Validators;
 use super::content::Content;
-use super::exchange::{ContentResponse, Exchange, Served};
+use super::exchange::{CacheTime, ContentResponse, Exchange, Served};
 use super::page::PageError;
 use super::response::Status;
 use super::target::{Target, number};
+use super::visit::Visit;
 use crate::etag::hash_of;
 use crate::statistics::Operation;
 
@@ -26,16 +27,16 @@ const MAX_AGE_SECONDS: u64 = 365 * 86_400;
 const TAG_DIGITS: usize = 32;
 
 /// Lists the frames starting at an offset.
-pub(super) fn list(exchange: &mut Exchange<'_, '_>, target: &Target) -> Served {
+pub(super) fn list(exchange: &mut Exchange<'_, '_>, visit: &Visit<'_>, target: &Target) -> Served {
     let from = number(&target.query, b"from").unwrap_or(0);
     let count = number(&target.query, b"count").unwrap_or(COUNT_DEFAULT);
-    let archive = exchange.shared.service.archive().clone();
+    let archive = visit.archive().clone();
     exchange.page("application/json", "public, max-age=60", |page| {
         let mut next = archive.layout().frame_after(from)?;
         page.put(format_args!("{{\"frames\":["))?;
         let mut listed = 0;
         while let Some(offset) = next.filter(|_| listed < count) {
-            let (row, end) = row_of(&archive.layout().frame_at(offset)?);
+            let (row, end) = row_of(&archive.layout().frame_at(offset)?, &visit.base);
             let comma = if listed > 0 { "," } else { "" };
             page.put(format_args!("{comma}\n{row}"))?;
             next = archive.layout().frame_after(end)?;
@@ -48,7 +49,7 @@ pub(super) fn list(exchange: &mut Exchange<'_, '_>, target: &Target) -> Served {
 }
 
 /// The row of a frame in a list, and where the frame ends.
-fn row_of(frame: &RawFrame) -> (Value, u64) {
+fn row_of(frame: &RawFrame, base: &str) -> (Value, u64) {
     let (offset, hash) = (frame.archive_offset, hash_of(&frame.bytes));
     let row = json!({
         "number": frame.sequence,
@@ -56,18 +57,18 @@ fn row_of(frame: &RawFrame) -> (Value, u64) {
         "offset": offset,
         "bytes": frame.bytes.len(),
         "hash": hash,
-        "url": format!("/.refrain/frames/{offset}-{hash}"),
+        "url": format!("{base}/.refrain/frames/{offset}-{hash}"),
     });
     (row, frame.end())
 }
 
-pub(super) fn frame(exchange: &mut Exchange<'_, '_>, name: &[u8]) -> Served {
+pub(super) fn frame(exchange: &mut Exchange<'_, '_>, visit: &Visit<'_>, name: &[u8]) -> Served {
     let Some((offset, wanted)) = parse_name(name) else {
         let text = "a frame is named OFFSET-HASH, see /.refrain/frames";
         return missing(exchange, text);
     };
     let shared = exchange.shared;
-    let layout = shared.service.archive().layout();
+    let layout = visit.archive().layout();
     let held_bytes = layout.frame_end(offset).map_or(0, |end| end - offset);
     let Some(_held) = shared.answer_memory.try_take(held_bytes) else {
         return exchange.busy(Operation::HttpFrame);
@@ -82,7 +83,7 @@ pub(super) fn frame(exchange: &mut Exchange<'_, '_>, name: &[u8]) -> Served {
     let hash = hash_of(&bytes);
     match wanted {
         None => {
-            let location = format!("/.refrain/frames/{offset}-{hash}");
+            let location = format!("{}/.refrain/frames/{offset}-{hash}", visit.base);
             let fields = [
                 ("Location", location.as_str()),
                 ("Cache-Control", "no-cache"),
@@ -98,6 +99,7 @@ pub(super) fn frame(exchange: &mut Exchange<'_, '_>, name: &[u8]) -> Served {
         Some(_) => {}
     }
     exchange.content(&ContentResponse {
+        archive: visit.archive(),
         length_bytes: bytes.len() as u64,
         content: &Content::Bytes(bytes),
         content_type: "application/octet-stream",
@@ -106,7 +108,7 @@ pub(super) fn frame(exchange: &mut Exchange<'_, '_>, name: &[u8]) -> Served {
             modified: None,
         },
         operation: Operation::HttpFrame,
-        max_age_seconds: MAX_AGE_SECONDS,
+        cache: CacheTime::Immutable(MAX_AGE_SECONDS),
     })
 }
 

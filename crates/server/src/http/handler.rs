@@ -16,11 +16,11 @@ use super::reader::{NoRequest, RequestReader};
 use super::response::Status;
 use super::settings::HttpSettings;
 use super::shared::Shared;
+use crate::archives::Archives;
 use crate::clients::{Client, Handler};
 use crate::error::Result;
 use crate::listener::Listener;
 use crate::parking::{SILENCE, park};
-use crate::service::Service;
 use crate::statistics::{Operation, Outcome};
 use crate::time_limit::TimeLimit;
 use crate::tls::TlsSettings;
@@ -42,7 +42,7 @@ struct Session {
     idle_since: Duration,
 }
 
-/// Serves an archive over HTTP. Clones share it.
+/// Serves archives over HTTP. Clones share them.
 #[derive(Clone)]
 pub struct HttpHandler {
     shared: Arc<Shared>,
@@ -52,13 +52,13 @@ pub struct HttpHandler {
 }
 
 impl HttpHandler {
-    /// A handler for a service's archive. Reads the members' names.
+    /// A handler for one archive, whose members' names it reads, or for several.
     ///
     /// # Errors
     /// If the archive's index cannot be read.
-    pub fn new(service: Service, settings: HttpSettings) -> Result<HttpHandler> {
+    pub fn new(archives: impl Into<Archives>, settings: HttpSettings) -> Result<HttpHandler> {
         Ok(HttpHandler {
-            shared: Arc::new(Shared::new(service, settings)?),
+            shared: Arc::new(Shared::new(archives.into(), settings)?),
             is_loopback: false,
             tls: None,
         })
@@ -174,7 +174,7 @@ impl HttpHandler {
         reader: &mut RequestReader,
         connection: &Connection,
     ) -> bool {
-        let statistics = self.shared.service.statistics();
+        let statistics = self.shared.archives.journal().statistics();
         let started_ns = statistics.now_ns();
         let clock = &self.shared.clock;
         let limit = self.shared.settings.head_timeout;
@@ -199,6 +199,7 @@ impl HttpHandler {
             keeps_alive: head.is_kept_alive && !is_stopping,
             is_local,
             client: &mut client,
+            counts: None,
         };
         let names = &self.shared.settings.host_names;
         let served = if !self.is_loopback || is_local_name(head, names) {
@@ -211,15 +212,19 @@ impl HttpHandler {
             is_failure,
             is_kept_alive,
         } = served;
+        let counts = exchange.counts.take();
         self.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         let outcome = if is_failure { Outcome::Failed } else { Outcome::Bytes(client.body_bytes) };
         statistics.record(operation, started_ns, outcome);
+        if let Some(counts) = counts {
+            counts.add(outcome);
+        }
         is_kept_alive
     }
 
     /// Answers an unusable request.
     fn refuse_request(&self, connection: &Connection, status: Status, text: &str) {
-        let statistics = self.shared.service.statistics();
+        let statistics = self.shared.archives.journal().statistics();
         let started_ns = statistics.now_ns();
         let mut client = ClientWriter::new(connection);
         // The connection ends in any case.

@@ -5,10 +5,12 @@ use refrain_page::json_text;
 use super::exchange::{Exchange, Served};
 use super::response::Status;
 use super::target::Target;
+use super::visit::Visit;
 use super::{frames, metrics};
+use crate::archives::OWN_PAGES;
 
 /// The first component of these paths. A member of this name is not served.
-pub(super) const ROOT: &[u8] = b".refrain";
+pub(super) const ROOT: &[u8] = OWN_PAGES;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Page {
@@ -51,9 +53,25 @@ pub(super) fn page_of(path: &[u8]) -> Option<Page> {
     })
 }
 
-pub(super) fn answer(exchange: &mut Exchange<'_, '_>, page: Page, target: &Target) -> Served {
-    let statistics = exchange.shared.service.statistics().clone();
+/// The index where archives have names.
+const INDEX_OF_ALL: &str = "\
+metrics           statistics for Prometheus
+statistics        the same as JSON
+statistics/reset  POST: sets them to zero";
+
+/// Answers with a page about an archive, or about all of several.
+pub(super) fn answer(
+    exchange: &mut Exchange<'_, '_>,
+    visit: Option<&Visit<'_>>,
+    page: Page,
+    target: &Target,
+) -> Served {
+    let archives = exchange.shared.archives.clone();
+    let statistics = archives.journal().statistics();
     match page {
+        Page::Index if visit.is_none() => {
+            exchange.text(Status(200), INDEX_OF_ALL, &[("Cache-Control", "no-cache")])
+        }
         Page::Index => exchange.text(Status(200), INDEX, &[("Cache-Control", "no-cache")]),
         Page::Missing => exchange.text(Status(404), "there is nothing here", &[]),
         Page::Reset => exchange.text(
@@ -62,19 +80,28 @@ pub(super) fn answer(exchange: &mut Exchange<'_, '_>, page: Page, target: &Targe
             &[("Allow", "POST")],
         ),
         Page::Metrics => {
-            let text = metrics::text(&statistics, &exchange.shared.metrics());
+            let text = metrics::text(statistics, &exchange.shared.metrics(), &archives.rows());
             exchange.page(metrics::TEXT_TYPE, "no-store", |page| {
                 page.put(format_args!("{text}"))
             })
         }
         Page::Statistics => {
-            let document = metrics::document(&statistics, &exchange.shared.metrics());
+            let document =
+                metrics::document(statistics, &exchange.shared.metrics(), &archives.rows());
             exchange.page("application/json", "no-store", |page| {
                 page.put(format_args!("{}\n", json_text(document)))
             })
         }
-        Page::Frames => frames::list(exchange, target),
-        Page::Frame(name) => frames::frame(exchange, &name),
+        Page::Frames | Page::Frame(_) => {
+            let Some(visit) = visit else {
+                let text = "the frames of an archive are below its name: /NAME/.refrain/frames";
+                return exchange.text(Status(404), text, &[]);
+            };
+            match page {
+                Page::Frame(name) => frames::frame(exchange, visit, &name),
+                _ => frames::list(exchange, visit, target),
+            }
+        }
     }
 }
 
@@ -85,7 +112,7 @@ pub(super) fn reset(exchange: &mut Exchange<'_, '_>) -> Served {
         let text = "only programs on the server's machine may do this";
         return exchange.text(Status(403), text, &[]);
     }
-    exchange.shared.service.statistics().reset();
+    exchange.shared.archives.reset_statistics();
     exchange.text(Status(200), "the statistics are zero", &[])
 }
 

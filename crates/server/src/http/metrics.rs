@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::archive_counts::ArchiveRow;
 use crate::statistics::{Metric, OperationStatistics, Statistics};
 
 pub(super) const TEXT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -14,7 +15,7 @@ const BUCKET_ENDS_LOG2: std::ops::RangeInclusive<u32> = 10..=34;
 
 const NANOSECONDS: f64 = 1e9;
 
-pub(super) fn text(statistics: &Statistics, metrics: &[Metric]) -> String {
+pub(super) fn text(statistics: &Statistics, metrics: &[Metric], archives: &[ArchiveRow]) -> String {
     let rows = statistics.snapshot();
     let mut text = String::new();
     let counters = [
@@ -48,7 +49,51 @@ pub(super) fn text(statistics: &Statistics, metrics: &[Metric]) -> String {
         describe(&mut text, metric.name, metric.help, kind);
         text.push_str(&format!("refrain_{} {}\n", metric.name, metric.value));
     }
+    of_archives(&mut text, archives);
     text
+}
+
+/// What was asked of each of several archives.
+fn of_archives(text: &mut String, archives: &[ArchiveRow]) {
+    if archives.is_empty() {
+        return;
+    }
+    let counters = [
+        (
+            "calls_total",
+            "Calls for an archive.",
+            (|row| row.calls) as fn(&ArchiveRow) -> u64,
+        ),
+        ("errors_total", "Calls for an archive that failed.", |row| {
+            row.errors
+        }),
+        (
+            "bytes_total",
+            "Bytes of an archive that were delivered.",
+            |row| row.bytes,
+        ),
+        ("open", "Whether an archive is open.", |row| {
+            u64::from(row.is_open)
+        }),
+    ];
+    for (name, help, value) in counters {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        describe(text, &format!("archive_{name}"), help, kind);
+        for row in archives {
+            let archive = label_value(&row.name);
+            let value = value(row);
+            let line = format!("refrain_archive_{name}{{archive=\"{archive}\"}} {value}\n");
+            text.push_str(&line);
+        }
+    }
+}
+
+/// A name as the value of a label.
+fn label_value(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    name.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 fn calls(row: &OperationStatistics) -> u64 {
@@ -85,7 +130,11 @@ fn histogram(text: &mut String, row: &OperationStatistics) {
 }
 
 /// The JSON document read by `refrain top`.
-pub(super) fn document(statistics: &Statistics, metrics: &[Metric]) -> Value {
+pub(super) fn document(
+    statistics: &Statistics,
+    metrics: &[Metric],
+    archives: &[ArchiveRow],
+) -> Value {
     let operation = |row: &OperationStatistics| {
         json!({
             "operation": row.operation.name(),
@@ -103,10 +152,20 @@ pub(super) fn document(statistics: &Statistics, metrics: &[Metric]) -> Value {
     };
     let value = |metric: &Metric| (metric.name.to_owned(), json!(metric.value));
     let operations: Vec<Value> = statistics.snapshot().iter().map(operation).collect();
+    let archive = |row: &ArchiveRow| {
+        json!({
+            "archive": String::from_utf8_lossy(&row.name),
+            "calls": row.calls,
+            "errors": row.errors,
+            "bytes": row.bytes,
+            "is_open": row.is_open,
+        })
+    };
     json!({
         "uptime_seconds": statistics.now_ns() as f64 / NANOSECONDS,
         "seconds_since_reset": statistics.elapsed_ns() as f64 / NANOSECONDS,
         "operations": operations,
+        "archives": archives.iter().map(archive).collect::<Vec<_>>(),
         "metrics": metrics.iter().map(value).collect::<serde_json::Map<_, _>>(),
     })
 }
@@ -124,6 +183,16 @@ mod tests {
         statistics
     }
 
+    fn rows() -> Vec<ArchiveRow> {
+        vec![ArchiveRow {
+            name: b"a\"b\\\n\xff".to_vec(),
+            calls: 3,
+            errors: 1,
+            bytes: 20,
+            is_open: true,
+        }]
+    }
+
     const METRICS: [Metric; 2] = [
         Metric {
             name: "cache_hits_total",
@@ -139,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_text_is_a_comment_or_a_sample() {
-        let text = text(&sample(), &METRICS);
+        let text = text(&sample(), &METRICS, &rows());
         for line in text.lines() {
             let is_sample = line.rsplit_once(' ').is_some_and(|(name, value)| {
                 name.starts_with("refrain_") && value.parse::<f64>().is_ok()
@@ -160,6 +229,8 @@ mod tests {
             "refrain_operation_calls_total{operation=\"nbd_read\"} 0\n",
             "# TYPE refrain_cache_hits_total counter\nrefrain_cache_hits_total 7\n",
             "# TYPE refrain_clients gauge\nrefrain_clients 2\n",
+            "refrain_archive_calls_total{archive=\"a\\\"b\\\\\\n\u{fffd}\"} 3\n",
+            "# TYPE refrain_archive_open gauge\n",
         ] {
             assert!(text.contains(expected), "{expected}{text}");
         }
@@ -167,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_document_has_every_operation() {
-        let found = document(&sample(), &METRICS);
+        let found = document(&sample(), &METRICS, &rows());
         let operations = found["operations"].as_array().unwrap();
         assert_eq!(operations.len(), Operation::ALL.len());
         let get = &operations[Operation::HttpGet as usize];
@@ -176,5 +247,6 @@ mod tests {
             (Some(2), Some(10))
         );
         assert_eq!(found["metrics"]["cache_hits_total"], 7.0);
+        assert_eq!(found["archives"][0]["bytes"], 20);
     }
 }

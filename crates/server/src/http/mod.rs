@@ -6,7 +6,7 @@
 //! | `handler` | a connection from its first to its last request |
 //! | `connection`, `reader` | bytes from and to a client, with time limits |
 //! | `head`, `host`, `target`, `range`, `conditions`, `date` | what a request says |
-//! | `route` | which resource a path names |
+//! | `visit`, `route` | which archive and which resource a path names |
 //!
 //! `exchange`
 //! one request, and the forms of responses
@@ -50,6 +50,7 @@ mod route;
 mod settings;
 mod shared;
 mod target;
+mod visit;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;

@@ -5,8 +5,8 @@ use refrain::{EntryKind, Member, MemberKind};
 use super::internal::{self, Page};
 use super::listing::link_to;
 use super::response::Status;
-use super::shared::Shared;
 use super::target::{Target, parameter};
+use super::visit::Visit;
 use crate::error::{Error, Result};
 use crate::tree::{FileContent, NodeId, Tree};
 
@@ -37,26 +37,28 @@ const NOTHING: &str = "the archive has nothing with this name";
 ///
 /// # Errors
 /// If the archive cannot be read.
-pub(super) fn route(shared: &Shared, target: &Target) -> Result<Resource> {
+pub(super) fn route(visit: &Visit<'_>, target: &Target) -> Result<Resource> {
     let path = target.path.as_slice();
     if let Some(page) = internal::page_of(path) {
         return Ok(Resource::Internal(page));
     }
-    if let Some(tar_stream) = tar_stream(shared, target)? {
+    if let Some(tar_stream) = tar_stream(visit, target)? {
         return Ok(tar_stream);
     }
-    let found = match walk(&shared.tree, path) {
+    let found = match walk(visit.tree()?, path) {
         Ok(found) => found,
         // A dangling hard link.
         Err(Error::Refused(why)) => return Ok(Resource::Missing(why)),
         Err(error) => return Err(error),
     };
     match found {
-        Walk::Found(node) => named(shared, target, node),
-        Walk::Symlink { above, link, rest } => Ok(redirect(target, &above, &link, &rest)),
+        Walk::Found(node) => named(visit, target, node),
+        Walk::Symlink { above, link, rest } => {
+            Ok(redirect((&visit.base, target), &above, &link, &rest))
+        }
         Walk::Missing if path == b"metrics" => Ok(Resource::Internal(Page::Metrics)),
         Walk::Missing => match path.strip_suffix(b".tar") {
-            Some(name) => Ok(match directory_member(shared, name)? {
+            Some(name) => Ok(match directory_member(visit, name)? {
                 Some((number, member)) => Resource::TarStream(number, Box::new(member)),
                 None => Resource::Missing(NOTHING.into()),
             }),
@@ -114,7 +116,12 @@ fn through_link(tree: &Tree, node: NodeId, names: &[&[u8]], depth: usize) -> Res
 }
 
 /// Redirects to the target of a symbolic link, if it is in the archive's tree.
-fn redirect(target: &Target, above: &[Vec<u8>], link: &[u8], rest: &[Vec<u8>]) -> Resource {
+fn redirect(
+    (base, target): (&str, &Target),
+    above: &[Vec<u8>],
+    link: &[u8],
+    rest: &[Vec<u8>],
+) -> Resource {
     let shown = String::from_utf8_lossy(link);
     if link.starts_with(b"/") {
         let text = format!("it is a symbolic link to {shown:?}, which is not in the archive");
@@ -137,12 +144,15 @@ fn redirect(target: &Target, above: &[Vec<u8>], link: &[u8], rest: &[Vec<u8>]) -
     }
     let is_directory = target.path.ends_with(b"/") && !names.is_empty();
     let slash = if is_directory { "/" } else { "" };
-    let location = format!("{}{slash}{}", link_to(&names.join(&b'/')), query_of(target));
-    Resource::Redirect(Status(302), location)
+    let path = link_to(&names.join(&b'/'));
+    Resource::Redirect(
+        Status(302),
+        format!("{base}{path}{slash}{}", query_of(target)),
+    )
 }
 
 /// The query with its question mark, if there is one.
-fn query_of(target: &Target) -> String {
+pub(super) fn query_of(target: &Target) -> String {
     let is_plain = target.query.iter().all(|byte| byte.is_ascii_graphic());
     if target.query.is_empty() || !is_plain {
         String::new()
@@ -153,18 +163,18 @@ fn query_of(target: &Target) -> String {
 
 /// The tar stream that a path names: a member that was one has it under its own name, others on
 /// request. It is sent without a table of the member's paths.
-fn tar_stream(shared: &Shared, target: &Target) -> Result<Option<Resource>> {
+fn tar_stream(visit: &Visit<'_>, target: &Target) -> Result<Option<Resource>> {
     let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
     let is_wanted = |member: &Member| {
         let has_slash = target.path.ends_with(b"/");
         parameter(&target.query, b"tar").is_some() || (member.kind == MemberKind::Tar && !has_slash)
     };
-    let member = directory_member(shared, name)?.filter(|(_, member)| is_wanted(member));
+    let member = directory_member(visit, name)?.filter(|(_, member)| is_wanted(member));
     Ok(member.map(|(number, member)| Resource::TarStream(number, Box::new(member))))
 }
 
-fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
-    let tree = &shared.tree;
+fn named(visit: &Visit<'_>, target: &Target, node: NodeId) -> Result<Resource> {
+    let tree = visit.tree()?;
     let has_slash = target.path.ends_with(b"/") || target.path.is_empty();
     if let Some(content) = tree.content(node)? {
         return Ok(if has_slash {
@@ -179,20 +189,21 @@ fn named(shared: &Shared, target: &Target, node: NodeId) -> Result<Resource> {
     }
     let name = target.path.strip_suffix(b"/").unwrap_or(&target.path);
     if has_slash {
-        let tar_above = tar_above(shared, name)?;
+        let tar_above = tar_above(visit, name)?;
         Ok(Resource::Directory { node, tar_above })
     } else {
-        let location = format!("{}/{}", link_to(&target.path), query_of(target));
+        let path = link_to(&target.path);
+        let location = format!("{}{path}/{}", visit.base, query_of(target));
         Ok(Resource::Redirect(Status(301), location))
     }
 }
 
 /// How many directories up there is a directory or tar member.
-fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
+fn tar_above(visit: &Visit<'_>, path: &[u8]) -> Result<Option<usize>> {
     let mut path = path;
     let mut up = 0;
     loop {
-        if directory_member(shared, path)?.is_some() {
+        if directory_member(visit, path)?.is_some() {
             return Ok(Some(up));
         }
         let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
@@ -202,10 +213,10 @@ fn tar_above(shared: &Shared, path: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-pub(super) fn directory_member(shared: &Shared, name: &[u8]) -> Result<Option<(usize, Member)>> {
-    let archive = shared.service.archive();
+pub(super) fn directory_member(visit: &Visit<'_>, name: &[u8]) -> Result<Option<(usize, Member)>> {
+    let archive = visit.archive();
     let mut found = if name.is_empty() { None } else { archive.find_member(name)? };
-    if found.is_none() && name == shared.settings.tree.unnamed {
+    if found.is_none() && name == visit.unnamed() {
         found = archive.find_member(b"")?;
     }
     let Some(number) = found else {
@@ -228,7 +239,7 @@ mod tests {
         let owned = |names: &[&str]| -> Vec<Vec<u8>> {
             names.iter().map(|name| name.as_bytes().to_vec()).collect()
         };
-        match redirect(&target, &owned(above), link.as_bytes(), &owned(rest)) {
+        match redirect(("", &target), &owned(above), link.as_bytes(), &owned(rest)) {
             Resource::Redirect(_, location) => Some(location),
             _ => None,
         }

@@ -10,7 +10,7 @@ use crate::tree::TreeOptions;
 /// Settings of an HTTP handler.
 #[derive(Clone)]
 pub struct HttpSettings {
-    /// The name of the archive, for people.
+    /// The name of the archive, or of all of several, for people.
     pub archive_name: String,
     /// The members and entries, and the memory for them.
     pub tree: TreeOptions,
@@ -24,8 +24,8 @@ pub struct HttpSettings {
     pub chunk_bytes: usize,
     /// The memory for the responses being sent, in bytes. Requests beyond it are refused.
     pub answer_bytes: u64,
-    /// How long caches may keep content, in seconds. Frames, whose address contains their hash, may
-    /// be kept for a year.
+    /// How long caches may keep content of a single archive, in seconds. Frames, whose address
+    /// contains their hash, may be kept for a year.
     pub max_age_seconds: u64,
     /// Names by which clients of a loopback socket may call this server, in addition to every
     /// machine's own names.

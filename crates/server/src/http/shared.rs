@@ -1,22 +1,23 @@
 //! State shared by all connections of a handler.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_sync::clock::RealClock;
 
 use super::answer_memory::AnswerMemory;
 use super::settings::HttpSettings;
+use crate::archives::Archives;
 use crate::error::Result;
 use crate::reports::Refusals;
-use crate::service::Service;
 use crate::statistics::Metric;
-use crate::tree::Tree;
+use crate::tree::TreeMemory;
 
 /// State shared by all connections of a handler.
 pub(super) struct Shared {
-    pub service: Service,
-    /// The members and entries.
-    pub tree: Tree,
+    pub archives: Archives,
+    /// For the members and entries of all archives.
+    pub tree_memory: Arc<TreeMemory>,
     pub settings: HttpSettings,
     pub clock: RealClock,
     pub in_flight: AtomicU64,
@@ -27,15 +28,17 @@ pub(super) struct Shared {
 
 impl Shared {
     /// # Errors
-    /// If the archive's index cannot be read.
-    pub(super) fn new(service: Service, settings: HttpSettings) -> Result<Shared> {
-        let tree = Tree::open(service.archive().clone(), &settings.tree)?;
-        tree.report_to(service.reporter());
+    /// If the index of an archive without a name cannot be read.
+    pub(super) fn new(archives: Archives, settings: HttpSettings) -> Result<Shared> {
+        let tree_memory = TreeMemory::new(&settings.tree);
+        if let Some(opened) = archives.only() {
+            opened.tree(&settings.tree, &settings.tree.unnamed, &tree_memory)?;
+        }
         Ok(Shared {
             answer_memory: AnswerMemory::new(settings.answer_bytes),
             refusals: Refusals::new(),
-            service,
-            tree,
+            archives,
+            tree_memory,
             settings,
             clock: RealClock::new(),
             in_flight: AtomicU64::new(0),
@@ -50,7 +53,7 @@ impl Shared {
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let sources = self.settings.metrics.iter();
         let mut metrics: Vec<Metric> = sources.flat_map(|source| source.metrics()).collect();
-        let read = self.service.archive().read_statistics();
+        let read = self.archives.read_statistics();
         for (name, help, value) in [
             (
                 "http_requests_in_flight",

@@ -19,11 +19,12 @@ use super::allocation::extents;
 use super::negotiation::Agreed;
 use super::protocol::*;
 use super::requests::{Received, Requests};
+use crate::archive_counts::ArchiveCounts;
 use crate::block_source::BlockSource;
 use crate::channel::Channel;
 use crate::clients::Client;
 use crate::parking::{SILENCE, park};
-use crate::service::Service;
+use crate::service::Journal;
 use crate::statistics::{Operation, Outcome};
 use crate::threads::run_on_thread;
 
@@ -39,7 +40,7 @@ const READ_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Shared by all connections.
 pub(super) struct Shared {
-    pub service: Service,
+    pub journal: Journal,
     /// The memory for replies that cannot be sent in chunks, in bytes.
     pub reply_memory: Permits,
     pub threads_per_client: usize,
@@ -51,6 +52,8 @@ pub(super) struct Connection {
     /// The name of the export, for reports.
     name: String,
     source: Arc<dyn BlockSource>,
+    /// Where requests are counted if there are several archives.
+    counts: Option<Arc<ArchiveCounts>>,
     is_structured: bool,
     has_context: bool,
     channel: Arc<dyn Channel>,
@@ -112,7 +115,8 @@ impl Connection {
         Arc::new(Connection {
             shared,
             name: String::from_utf8_lossy(&agreed.name).into_owned(),
-            source: agreed.source,
+            source: agreed.export.source,
+            counts: agreed.export.counts,
             is_structured: agreed.is_structured,
             has_context: agreed.has_context,
             receiving: Mutex::new(Receiving {
@@ -275,7 +279,7 @@ impl Connection {
         before_waiting: &BeforeWaiting,
         buffer: &mut Vec<u8>,
     ) -> io::Result<()> {
-        let statistics = self.shared.service.statistics();
+        let statistics = self.shared.journal.statistics();
         let started_ns = statistics.now_ns();
         let (operation, outcome) = match request.command {
             command::READ => {
@@ -292,6 +296,9 @@ impl Connection {
             _ => return self.fail(request, error_number::INVALID, "no such command"),
         };
         statistics.record(operation, started_ns, outcome);
+        if let Some(counts) = &self.counts {
+            counts.add(outcome);
+        }
         Ok(())
     }
 
@@ -508,8 +515,8 @@ impl Connection {
         };
         if error.kind != ErrorKind::Cancelled {
             let end = request.offset + u64::from(request.length_bytes);
-            let service = &self.shared.service;
-            service.report_unread(&self.name, request.offset..end, error);
+            let journal = &self.shared.journal;
+            journal.report_unread(&self.name, request.offset..end, error);
         }
         if !self.is_structured {
             self.channel

@@ -67,7 +67,7 @@ impl NbdHandler {
         let share_bytes = memory_bytes / 16;
         let threads = share_bytes / THREAD_BYTES / clients_max.max(1) as u64;
         let shared = Shared {
-            service: exports.service().clone(),
+            journal: exports.archives().journal().clone(),
             reply_memory: Permits::new(share_bytes.max(REPLY_BYTES_MIN)),
             threads_per_client: threads.clamp(2, THREADS_PER_CLIENT_MAX) as usize,
         };

@@ -1,9 +1,8 @@
 //! The first part of a connection: what the client wants, and which export it takes.
 
 use std::io;
-use std::sync::Arc;
 
-use super::exports::Exports;
+use super::exports::{Export, Exports};
 use super::protocol::*;
 use crate::block_source::BlockSource;
 use crate::channel::{Channel, receive_exactly};
@@ -17,7 +16,7 @@ const OPTION_BYTES_MAX: u32 = 64 << 10;
 pub(super) struct Agreed {
     /// The name of the export.
     pub name: Vec<u8>,
-    pub source: Arc<dyn BlockSource>,
+    pub export: Export,
     /// Whether replies are structured.
     pub is_structured: bool,
     /// Whether it may query holes.
@@ -154,32 +153,31 @@ impl Negotiation<'_> {
     }
 
     fn list(&self) -> io::Result<()> {
-        let names = self.exports.names();
-        for name in names.unwrap_or_default() {
+        self.exports.for_each_name(&mut |name| {
             let mut data = (name.len() as u32).to_be_bytes().to_vec();
-            data.extend_from_slice(&name);
-            self.reply(option::LIST, option_reply::SERVER, &data)?;
-        }
+            data.extend_from_slice(name);
+            self.reply(option::LIST, option_reply::SERVER, &data)
+        })?;
         self.reply(option::LIST, option_reply::ACK, &[])
     }
 
     /// The old way to take an export: an unknown name ends the connection.
     fn export_name(&self, name: &[u8]) -> io::Result<Ended> {
-        let Ok(Some(source)) = self.exports.open(name) else {
+        let Ok(Some(export)) = self.exports.open(name) else {
             return Ok(Ended::Left);
         };
         let mut reply = [0; 10 + 124];
-        reply[..8].copy_from_slice(&source.size_bytes().to_be_bytes());
+        reply[..8].copy_from_slice(&export.source.size_bytes().to_be_bytes());
         reply[8..10].copy_from_slice(&TRANSMISSION_FLAGS.to_be_bytes());
         let length = if self.has_no_zeroes { 10 } else { reply.len() };
         self.channel.send(&reply[..length], &[])?;
-        Ok(Ended::Agreed(self.agreed(name, source)))
+        Ok(Ended::Agreed(self.agreed(name, export)))
     }
 
-    fn agreed(&self, name: &[u8], source: Arc<dyn BlockSource>) -> Agreed {
+    fn agreed(&self, name: &[u8], export: Export) -> Agreed {
         Agreed {
             name: name.to_vec(),
-            source,
+            export,
             is_structured: self.is_structured,
             has_context: self.context_of.as_deref() == Some(name),
         }
@@ -202,8 +200,8 @@ impl Negotiation<'_> {
             )?;
             return Ok(None);
         }
-        let source = match self.exports.open(name) {
-            Ok(Some(source)) => source,
+        let export = match self.exports.open(name) {
+            Ok(Some(export)) => export,
             Ok(None) => {
                 let text = self.exports.unknown_text(name);
                 self.refuse(option, option_reply::ERROR_UNKNOWN, &text)?;
@@ -215,10 +213,10 @@ impl Negotiation<'_> {
                 return Ok(None);
             }
         };
-        self.describe(option, name, &*source, fields)?;
+        self.describe(option, name, &*export.source, fields)?;
         self.reply(option, option_reply::ACK, &[])?;
         let takes_it = option == option::GO;
-        Ok(takes_it.then(|| Ended::Agreed(self.agreed(name, source))))
+        Ok(takes_it.then(|| Ended::Agreed(self.agreed(name, export))))
     }
 
     /// Sends the properties of an export, and those that the client requests.

@@ -90,7 +90,7 @@ pub fn client(has_negotiated: bool, bytes: &[u8]) -> usize {
         && let Some(client) = clients.add(Socket::Unix(socket))
     {
         let shared = Arc::new(Shared {
-            service: exports.service().clone(),
+            journal: exports.archives().journal().clone(),
             reply_memory: Permits::new(1 << 20),
             threads_per_client: 1,
         });

@@ -1,35 +1,59 @@
 //! Frames of entries: a cache of packed ones, and the list of a member with ascending frames.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use refrain::directory::compare_paths;
 use refrain::{Archive, Entry, EntryList, ErrorKind};
 use refrain_pool::{Lock, OnceCache};
 
 use super::frame::EntryFrame;
+use super::options::TreeOptions;
 use super::paths::{Page, PathList};
 use super::position::Position;
 use crate::error::Result;
 use crate::service::Reporter;
 
-/// The most recently used packed frames, within a memory limit.
+/// The memory of the trees of several archives.
+pub(crate) struct TreeMemory {
+    /// The most recently used packed frames: by archive, member and number of the frame in its
+    /// list.
+    frames: OnceCache<(u64, usize, usize), EntryFrame>,
+    /// The memory of the frames, as the archives know it, in bytes.
+    reserved_bytes: AtomicU64,
+    /// The remaining memory for tables.
+    pub(super) table_bytes_left: AtomicUsize,
+    /// The number of the next tree.
+    next: AtomicU64,
+}
+
+impl TreeMemory {
+    pub(crate) fn new(options: &TreeOptions) -> Arc<TreeMemory> {
+        Arc::new(TreeMemory {
+            frames: OnceCache::new(options.frame_bytes),
+            reserved_bytes: AtomicU64::new(0),
+            table_bytes_left: AtomicUsize::new(options.table_bytes),
+            next: AtomicU64::new(0),
+        })
+    }
+}
+
+/// The packed frames of an archive.
 pub(super) struct FrameCache {
     archive: Arc<Archive>,
-    /// By member and number of the frame in its list.
-    frames: OnceCache<(usize, usize), EntryFrame>,
-    /// The memory of the frames, as the archive knows it, in bytes.
-    reserved_bytes: AtomicU64,
+    memory: Arc<TreeMemory>,
+    /// The number of the tree among those that share the memory.
+    tree: u64,
     /// Receives reports of damaged frames.
     reporter: Lock<Option<Arc<Reporter>>>,
 }
 
 impl FrameCache {
-    pub(super) fn new(archive: Arc<Archive>, bytes_max: usize) -> FrameCache {
+    pub(super) fn new(archive: Arc<Archive>, memory: Arc<TreeMemory>) -> FrameCache {
         FrameCache {
             archive,
-            frames: OnceCache::new(bytes_max),
-            reserved_bytes: AtomicU64::new(0),
+            tree: memory.next.fetch_add(1, Ordering::Relaxed),
+            memory,
             reporter: Lock::default(),
         }
     }
@@ -48,7 +72,8 @@ impl FrameCache {
     /// # Errors
     /// If the archive cannot be read.
     pub(super) fn get(&self, member: usize, frame: usize) -> Result<Arc<EntryFrame>> {
-        let found = self.frames.get_or_try_init((member, frame), || {
+        let key = (self.tree, member, frame);
+        let found = self.memory.frames.get_or_try_init(key, || {
             let list = self.archive.entry_list(member)?;
             let packed = match list.with_frame(frame, EntryFrame::pack) {
                 Err(error) if error.kind == ErrorKind::Damaged => {
@@ -64,10 +89,10 @@ impl FrameCache {
         Ok(found)
     }
 
-    /// Takes the memory of the frames from the archive's.
+    /// Takes the memory of the frames from that of the archives.
     fn reserve(&self) {
-        let now = self.frames.memory_bytes() as u64;
-        let before = self.reserved_bytes.swap(now, Ordering::Relaxed);
+        let now = self.memory.frames.memory_bytes() as u64;
+        let before = self.memory.reserved_bytes.swap(now, Ordering::Relaxed);
         if before != now {
             self.archive.reserve_memory(before, now);
         }
@@ -82,7 +107,7 @@ impl FrameCache {
 
     /// Whether a frame can be used without decoding it.
     pub(super) fn has(&self, member: usize, frame: usize) -> bool {
-        self.frames.has((member, frame))
+        self.memory.frames.has((self.tree, member, frame))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use refrain::{Archive, EntryKind, Member, MemberKind};
 use refrain_pool::OnceValue;
 
-use super::frames::with_intact_entries;
+use super::frames::{TreeMemory, with_intact_entries};
 use super::links::LinkCounts;
 use super::node::MemberPages;
 use super::options::TreeOptions;
@@ -27,8 +27,9 @@ pub(super) struct Members {
     pub totals: (u64, u64),
     lists: BTreeMap<usize, MemberList>,
     unnamed: Vec<u8>,
-    /// The remaining memory for tables.
-    table_bytes_left: AtomicUsize,
+    memory: Arc<TreeMemory>,
+    /// The memory of the tables of paths, in bytes, which the archive knows.
+    table_bytes: AtomicUsize,
 }
 
 /// A member with entries.
@@ -52,8 +53,12 @@ fn has_entries(member: &Member) -> bool {
 }
 
 impl Members {
-    pub(super) fn new(archive: &Archive, options: &TreeOptions) -> Result<Members> {
-        let mut names = TableBuilder::new(options.table_bytes);
+    pub(super) fn new(
+        archive: &Archive,
+        options: &TreeOptions,
+        memory: &Arc<TreeMemory>,
+    ) -> Result<Members> {
+        let mut names = TableBuilder::new(memory.table_bytes_left.load(Ordering::Relaxed));
         let mut failure = None;
         let (mut with_entries, mut unnameable) = (vec![], 0);
         let mut totals = (0_u64, 0_u64);
@@ -82,9 +87,11 @@ impl Members {
             totals,
             lists: BTreeMap::new(),
             unnamed: options.unnamed.clone(),
-            table_bytes_left: AtomicUsize::new(options.table_bytes - names.memory_bytes()),
+            memory: Arc::clone(memory),
+            table_bytes: AtomicUsize::new(0),
             names: Arc::new(names),
         };
+        members.take_table_bytes(members.names.memory_bytes());
         for (number, kind) in with_entries {
             let list = archive.entry_list(number)?;
             let frame_count = list.frame_count()?;
@@ -122,18 +129,32 @@ impl Members {
         list: &'a MemberList,
     ) -> Result<&'a Arc<PathTable>> {
         list.table.get_or_try_init(|| {
-            let left = self.table_bytes_left.load(Ordering::Relaxed);
+            let left = self.memory.table_bytes_left.load(Ordering::Relaxed);
             let table = table_of(archive, member, list, left).map_err(|error| {
                 let name = archive.member(member).map(|found| found.name);
                 error.in_file(String::from_utf8_lossy(&name.unwrap_or_default()))
             })?;
             let taken = table.memory_bytes();
-            let reduce = |left: usize| Some(left.saturating_sub(taken));
-            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-            let _ = self.table_bytes_left.fetch_update(set, fetch, reduce);
+            self.take_table_bytes(taken);
+            self.table_bytes.fetch_add(taken, Ordering::Relaxed);
             archive.reserve_memory(0, taken as u64);
             Ok(Arc::new(table))
         })
+    }
+
+    /// Takes memory for a table, or all that is left.
+    fn take_table_bytes(&self, taken: usize) {
+        let reduce = |left: usize| Some(left.saturating_sub(taken));
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _ = (self.memory.table_bytes_left).fetch_update(set, fetch, reduce);
+    }
+
+    /// Gives back the memory of all tables.
+    pub(super) fn release_tables(&self, archive: &Archive) {
+        let tables = self.table_bytes.load(Ordering::Relaxed);
+        archive.reserve_memory(tables as u64, 0);
+        let all = tables + self.names.memory_bytes();
+        (self.memory.table_bytes_left).fetch_add(all, Ordering::Relaxed);
     }
 
     /// Whether it is known that no entry has extended attributes.
@@ -152,7 +173,7 @@ impl Members {
         member: usize,
         list: &'a MemberList,
     ) -> Result<&'a LinkCounts> {
-        let left = self.table_bytes_left.load(Ordering::Relaxed);
+        let left = self.memory.table_bytes_left.load(Ordering::Relaxed);
         let count = || LinkCounts::count(archive, member, left);
         list.links.get_or_try_init(count)
     }

@@ -31,6 +31,7 @@ mod tests;
 mod walk_order;
 
 pub use attributes::Attributes;
+pub(crate) use frames::TreeMemory;
 pub use node::NodeId;
 pub use operations::{Child, FileContent, Tree};
 pub use options::TreeOptions;

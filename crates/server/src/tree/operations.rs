@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain::{Archive, Entry, EntryKind};
 
 use super::attributes::Attributes;
-use super::frames::FrameCache;
+use super::frames::{FrameCache, TreeMemory};
 use super::members::Members;
 use super::node::{ListId, NodeId, Place, no_node};
 use super::options::TreeOptions;
@@ -48,9 +48,18 @@ impl Tree {
     /// # Errors
     /// If the index cannot be read; `Limit` if the names take more memory than allowed.
     pub fn open(archive: Arc<Archive>, options: &TreeOptions) -> Result<Tree> {
+        Tree::open_sharing(archive, options, &TreeMemory::new(options))
+    }
+
+    /// As [`Tree::open`], in memory that several trees share.
+    pub(crate) fn open_sharing(
+        archive: Arc<Archive>,
+        options: &TreeOptions,
+        memory: &Arc<TreeMemory>,
+    ) -> Result<Tree> {
         Ok(Tree {
-            members: Members::new(&archive, options)?,
-            frames: FrameCache::new(Arc::clone(&archive), options.frame_bytes),
+            members: Members::new(&archive, options, memory)?,
+            frames: FrameCache::new(Arc::clone(&archive), Arc::clone(memory)),
             archive,
         })
     }
@@ -284,5 +293,11 @@ impl Tree {
                 Ok([&self.members.name_of(&stated)[..], b"/", &inside].concat())
             }
         }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.members.release_tables(&self.archive);
     }
 }

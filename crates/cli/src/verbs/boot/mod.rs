@@ -166,7 +166,7 @@ fn run_guest(
         trace,
     } = machine;
     let recorder = args.record.is_some().then(Recorder::new);
-    let mut exports = Exports::new(service.clone()).map_err(Failure::Engine)?;
+    let mut exports = Exports::new(service.clone())?;
     exports = exports
         .with_default(name)
         .with_readahead(plan.options.threads);

@@ -228,7 +228,7 @@ pub(super) fn store_reader(
     StoreReader::new(
         literals,
         limits_for(options.memory_bytes),
-        options.memory_bytes,
+        options.own_memory_bytes(),
         // One shard: blocks may have any size.
         (share.cache_bytes, u64::MAX),
         options.threads.max(1),

@@ -21,7 +21,7 @@ pub(crate) struct ReaderMemory {
 impl ReaderMemory {
     /// For random access: all maps stay in memory.
     pub(crate) fn for_ranges(options: &ReadOptions) -> ReaderMemory {
-        let all = options.memory_bytes;
+        let all = options.own_memory_bytes();
         let (maps_bytes, decoders_bytes) = (all / 8 * 3, all / 4);
         ReaderMemory {
             maps_bytes,

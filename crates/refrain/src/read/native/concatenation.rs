@@ -354,6 +354,12 @@ impl Serving for Concatenation {
             archive.set_cache_bytes(bytes, maps_bytes_max);
         }
     }
+
+    fn trim_cache(&self) {
+        for archive in self.open_parts() {
+            archive.trim_cache();
+        }
+    }
 }
 
 impl Layout for Concatenation {

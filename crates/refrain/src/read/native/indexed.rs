@@ -167,7 +167,7 @@ impl IndexedArchive {
         )?;
         let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
-        let memory_bytes = options.memory_bytes / shares.max(1) as u64;
+        let memory_bytes = options.own_memory_bytes() / shares.max(1) as u64;
         let index = read_index(&source, archive, &limits, memory_bytes)?;
         Ok(Self::with_index(
             source,
@@ -234,7 +234,7 @@ impl IndexedArchive {
         damaged: DamagedBlocks,
     ) -> IndexedArchive {
         let limits = limits_for(options.memory_bytes);
-        let memory_bytes = options.memory_bytes / shares.max(1) as u64;
+        let memory_bytes = options.own_memory_bytes() / shares.max(1) as u64;
         let index = Arc::new(index);
         let damaged = Arc::new(damaged);
         let log = Arc::new(DamageLog::default());
@@ -423,6 +423,10 @@ impl Serving for IndexedArchive {
         let mut maps = self.maps.lock();
         let bytes_for_blocks = maps.set_limits(maps_bytes_max, self.maps_bytes + bytes);
         self.store.set_cache_bytes(bytes_for_blocks);
+    }
+
+    fn trim_cache(&self) {
+        self.store.trim_cache();
     }
 }
 

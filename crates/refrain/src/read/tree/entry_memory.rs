@@ -8,17 +8,18 @@ use crate::error::Result;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::frame_entries::FrameEntries;
 
-/// Frames that are decoded at the same time may take 1/8 of a reader's memory. One always may.
+/// Frames that are decoded at the same time may take 1/8 of the memory. One always may.
 const DECODING_SHARE: u64 = 8;
 
 /// What an entry takes on the heap, with the section that it comes from, in bytes.
 const HEAP_BYTES: u64 = 96;
 
 /// Lets readers decode frames as far as there is memory for them; others wait.
+#[derive(Debug)]
 pub(crate) struct EntryMemory(Permits);
 
 impl EntryMemory {
-    /// `memory_bytes` is the reader's budget.
+    /// `memory_bytes` is the budget of all readers.
     pub(crate) fn new(memory_bytes: u64) -> EntryMemory {
         EntryMemory(Permits::new(memory_bytes / DECODING_SHARE))
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::entry_memory::EntryMemory;
 
-/// Compact frames may take 1/8 of a reader's memory.
+/// Compact frames may take 1/8 of the memory.
 const FRAMES_SHARE: u64 = 8;
 
 /// The entries of a part. A read unpacks the parts that it touches.
@@ -97,10 +97,28 @@ pub(crate) fn view_of(content: &dyn TreeContent) -> TarView {
     if content.is_recorded() { TarView::recorded() } else { TarView::canonical() }
 }
 
+/// The compact frames of all archives that share memory, by archive, member and frame.
+pub(crate) struct SharedViewFrames(OnceCache<(u64, usize, usize), ViewFrame>);
+
+impl SharedViewFrames {
+    /// `memory_bytes` is the budget of all readers.
+    pub(crate) fn new(memory_bytes: u64) -> Arc<SharedViewFrames> {
+        let bytes_max = usize::try_from(memory_bytes / FRAMES_SHARE).unwrap_or(usize::MAX);
+        Arc::new(SharedViewFrames(OnceCache::new(bytes_max)))
+    }
+}
+
+impl std::fmt::Debug for SharedViewFrames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedViewFrames").finish_non_exhaustive()
+    }
+}
+
 /// The compact frames of all members of an archive.
 pub(crate) struct ViewFrames {
-    /// By member and frame.
-    frames: OnceCache<(usize, usize), ViewFrame>,
+    shared: Arc<SharedViewFrames>,
+    /// The number of the archive among those that share the memory.
+    archive: u64,
     /// For each member, where its first frames end in its view.
     ends: Lock<BTreeMap<usize, Vec<u64>>>,
 }
@@ -114,18 +132,17 @@ pub(crate) enum ViewPlace {
 }
 
 impl ViewFrames {
-    /// `memory_bytes` is the reader's budget.
-    pub(crate) fn new(memory_bytes: u64) -> ViewFrames {
-        let bytes_max = usize::try_from(memory_bytes / FRAMES_SHARE).unwrap_or(usize::MAX);
+    pub(crate) fn new(shared: Arc<SharedViewFrames>, archive: u64) -> ViewFrames {
         ViewFrames {
-            frames: OnceCache::new(bytes_max),
+            shared,
+            archive,
             ends: Lock::default(),
         }
     }
 
-    /// The memory of the frames, in bytes.
+    /// The memory of the frames of all archives, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.frames.memory_bytes() as u64
+        self.shared.0.memory_bytes() as u64
     }
 
     /// A frame of a member.
@@ -138,7 +155,8 @@ impl ViewFrames {
         memory: &EntryMemory,
         (member, frame): (usize, usize),
     ) -> Result<Arc<ViewFrame>> {
-        self.frames.get_or_try_init((member, frame), || {
+        let key = (self.archive, member, frame);
+        self.shared.0.get_or_try_init(key, || {
             let packed = memory.with_frame(content, frame, |entries| {
                 ViewFrame::pack(&entries, view_of(content))
             })??;
