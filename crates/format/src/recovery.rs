@@ -4,7 +4,7 @@
 //! Every frame states all that is needed to use it, and has a fixed size, so that any frame that is
 //! left is of use, wherever it is found. Readers that do not heal skip these frames.
 
-use refrain_protect::recovery::{BadParameters, RecoveryParameters};
+use refrain_protect::recovery::{BadParameters, PIECE_GROUPS, RecoveryParameters};
 
 use crate::bytes::ByteReader;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
@@ -54,10 +54,11 @@ pub struct RecoveryPlace {
 }
 
 impl RecoverySet {
-    /// The pieces of the table that precede the parity. The others follow it, so that a burst
-    /// leaves enough of them.
-    fn leading_pieces(&self) -> u64 {
-        self.piece_count().div_ceil(2)
+    /// The slices of parity before each group of pieces of the table. A burst, or several, leave
+    /// one of the groups.
+    fn parity_before_groups(&self) -> [u64; PIECE_GROUPS] {
+        let parity = self.parameters.parity_slices();
+        [0, parity / 3, parity * 2 / 3, parity]
     }
 
     fn piece_count(&self) -> u64 {
@@ -95,30 +96,32 @@ impl RecoverySet {
 
     /// The places of all frames, in their order.
     pub fn places(&self) -> impl Iterator<Item = RecoveryPlace> {
-        let leading = self.leading_pieces();
-        let pieces = |index| RecoveryPlace {
-            part: RecoveryPart::Digests,
-            index,
-        };
-        let parity = |index| RecoveryPlace {
-            part: RecoveryPart::Parity,
-            index,
-        };
-        (0..leading)
-            .map(pieces)
-            .chain((0..self.parameters.parity_slices()).map(parity))
-            .chain((leading..self.piece_count()).map(pieces))
+        let place = |part| move |index| RecoveryPlace { part, index };
+        let before = self.parity_before_groups();
+        let pieces = self.parameters.group_pieces() as u64;
+        (0_u64..).zip(before).flat_map(move |(group, parity_end)| {
+            let parity_start = before[(group as usize).saturating_sub(1)];
+            let parity = (parity_start..parity_end).map(place(RecoveryPart::Parity));
+            let group = group * pieces..(group + 1) * pieces;
+            parity.chain(group.map(place(RecoveryPart::Digests)))
+        })
     }
 
     /// The number of a frame among those of the set; `None` if the set has no such frame.
     #[must_use]
     pub fn number(&self, place: RecoveryPlace) -> Option<u64> {
-        let (leading, parity) = (self.leading_pieces(), self.parameters.parity_slices());
+        let before = self.parity_before_groups();
+        let pieces = self.parameters.group_pieces() as u64;
+        let index = place.index;
         match place.part {
-            RecoveryPart::Parity => (place.index < parity).then_some(leading + place.index),
-            RecoveryPart::Digests if place.index < leading => Some(place.index),
             RecoveryPart::Digests => {
-                (place.index < self.piece_count()).then_some(place.index + parity)
+                let parity = before.get(usize::try_from(index / pieces).ok()?)?;
+                index.checked_add(*parity)
+            }
+            RecoveryPart::Parity if index >= self.parameters.parity_slices() => None,
+            RecoveryPart::Parity => {
+                let groups = before.iter().filter(|&&before| before <= index).count() as u64;
+                Some(index + groups * pieces)
             }
         }
     }

@@ -11,6 +11,8 @@ use refrain_storage::Sink;
 use crate::error::{Error, Result, mebibytes};
 use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
+use crate::recovery::RecoveryOptions;
+use crate::recovery::sink::RecoverySink;
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
@@ -73,7 +75,19 @@ pub fn compress(
     options: &CompressOptions,
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
-    compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch)
+    let Some(share) = options.recovery else {
+        return compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch);
+    };
+    let recovery = RecoveryOptions {
+        share,
+        threads: options.threads,
+        memory_bytes: Tuning::new(options)?.memory_bytes,
+        temporary: (options.temporary.as_ref()).map(|temporary| temporary.directory.clone()),
+    };
+    let mut sink = RecoverySink::new(sink, recovery)?;
+    let mut summary = compress_in_runs(members, &mut sink, options, RUN_BYTES_MAX, watch)?;
+    summary.archive_bytes += sink.recovery_bytes();
+    Ok(summary)
 }
 
 /// As [`compress`], writing entries at least every `run_bytes_max` bytes of content.

@@ -89,6 +89,8 @@ mod progress;
 pub mod property;
 mod read;
 mod recover;
+mod recovery;
+mod recovery_share;
 pub mod storage;
 mod store;
 mod survey;
@@ -123,6 +125,11 @@ pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
 pub use read::serving_memory::SharedMemory;
 pub use recover::{damaged_places, recover};
+pub use recovery::{
+    ProtectSummary, RecoveryInfo, RecoveryOptions, RecoveryState, RepairPlan, RepairSummary,
+    plan_repair, protect, recovery_goes_apart, recovery_info, recovery_state,
+};
+pub use recovery_share::RecoveryShare;
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 

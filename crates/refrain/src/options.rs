@@ -10,6 +10,7 @@ use refrain_codec::{by_name, codecs};
 use refrain_protect::DigestAlgorithm;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::recovery_share::RecoveryShare;
 
 /// A compression level: 1 is the fastest, 9 the densest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,6 +165,9 @@ pub struct CompressOptions {
     /// Further digests of each member's content to store in addition to BLAKE3. They are computed
     /// on one thread.
     pub digests: Vec<DigestAlgorithm>,
+    /// How much recovery data to append. An archive for a sink that cannot be read back needs
+    /// `temporary` for it. `None`: none.
+    pub recovery: Option<RecoveryShare>,
 }
 
 impl Default for CompressOptions {
@@ -178,6 +182,7 @@ impl Default for CompressOptions {
             reach_bytes: None,
             temporary: None,
             digests: Vec::new(),
+            recovery: None,
         }
     }
 }

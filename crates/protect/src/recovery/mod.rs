@@ -26,7 +26,7 @@ pub mod table;
 
 pub use code::{ColumnDecoder, ColumnEncoder, NotEnough};
 pub use digest::slice_digest;
-pub use parameters::{BadParameters, RecoveryParameters, SHARE_MAX, SHARE_MIN};
+pub use parameters::{BadParameters, PIECE_GROUPS, RecoveryParameters, SHARE_MAX, SHARE_MIN};
 pub use search::{ReadAt, SliceIndex, SlicePlaces};
 pub use table::DigestTable;
 

@@ -13,8 +13,8 @@ pub(crate) const SLICE_BYTES_MIN: u32 = 256;
 /// A sector of today's disks. Larger slices only keep the number of slices within [`SLICES_MAX`].
 const SLICE_BYTES_USUAL: u64 = 4096;
 const SLICE_BYTES_MAX: u32 = 1 << 26;
-/// Bounds the digests in memory to 32 MiB, whatever the size of the file.
-const SLICES_MAX: u64 = 1 << 22;
+/// Bounds the digests in memory to 16 MiB, whatever the size of the file.
+const SLICES_MAX: u64 = 1 << 21;
 /// Small files have this many slices before slices grow.
 const SLICES_OF_SMALL_FILES: u64 = 128;
 const DATA_ROWS_MAX: u32 = 1 << 15;
@@ -23,6 +23,9 @@ const PARITY_ROWS_MAX: u32 = 1 << 14;
 const DATA_ROWS_CHOSEN_MAX: u64 = 2048;
 /// An insertion and a lost sector that is not aligned cost a small file three slices.
 const PARITY_ROWS_MIN: u64 = 4;
+/// The places among the parity of a file where there are pieces of the table: at its start, at its
+/// end, and between its thirds. Any one of them is enough.
+pub const PIECE_GROUPS: usize = 4;
 const PIECE_BYTES_MAX: u64 = 4096;
 const PIECE_BYTES_MIN: u64 = 64;
 
@@ -64,7 +67,7 @@ impl RecoveryParameters {
     /// share.
     ///
     /// # Errors
-    /// The file is empty, or larger than 256 TiB.
+    /// The file is empty, or larger than 128 TiB.
     pub fn choose(protected_bytes: u64, share: u32) -> Result<Self, BadParameters> {
         let share = u64::from(share.clamp(SHARE_MIN, SHARE_MAX));
         let slice_bytes = chosen_slice_bytes(protected_bytes);
@@ -163,11 +166,17 @@ impl RecoveryParameters {
         ((self.slice_count() * 8).div_ceil(self.piece_bytes() as u64)) as usize
     }
 
-    /// The number of pieces of the table's own parity. Those before and those behind the parity of
-    /// the file are each more than enough.
+    /// The number of pieces of the table's own parity.
     #[must_use]
     pub fn table_parity(&self) -> usize {
-        self.table_pieces() + self.table_pieces().div_ceil(2) + 2
+        PIECE_GROUPS * self.group_pieces() - self.table_pieces()
+    }
+
+    /// The number of pieces in each of the [`PIECE_GROUPS`]: as many as restore the table, and in
+    /// large files an eighth more, because of sectors that are lost besides bursts.
+    #[must_use]
+    pub fn group_pieces(&self) -> usize {
+        self.table_pieces() + self.table_pieces() / 8
     }
 }
 

@@ -63,17 +63,8 @@ impl SlicePlaces {
         self.found_count == self.places.len() as u64
     }
 
-    /// Takes back that a slice was found.
-    pub fn forget(&mut self, slice: u64) {
-        if let Some(place) = self.places.get_mut(slice as usize)
-            && *place != NOWHERE
-        {
-            *place = NOWHERE;
-            self.found_count -= 1;
-        }
-    }
-
-    fn note(&mut self, slice: u64, input: u8, offset: u64) {
+    /// Notes where a slice is, unless a place of it is known.
+    pub fn note(&mut self, slice: u64, input: u8, offset: u64) {
         if let Some(place) = self.places.get_mut(slice as usize)
             && *place == NOWHERE
         {

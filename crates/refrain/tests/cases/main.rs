@@ -17,6 +17,7 @@
 //!
 //! `recovery`
 //! what is intact is restored, the rest is reported
+//! | `repair` | recovery data, and what it heals |
 //! | `repeats` | extents that stand for earlier ones |
 //! | `round_trip` | every kind of input, output and reading |
 //! | `scan` | damaged archives, read by their frames |
@@ -50,6 +51,7 @@ mod pipes;
 mod reach;
 mod recovery;
 mod references;
+mod repair;
 mod round_trip;
 mod scan;
 mod second_reader;

@@ -19,6 +19,7 @@ pub mod appendix;
 pub mod heap;
 pub mod holes;
 pub mod one_block;
+pub mod recovery;
 
 pub const MIB: usize = 1 << 20;
 

@@ -1,0 +1,36 @@
+//! Recovery data of a file: made, checked, and used to heal it. `docs/recovery.md` specifies it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | how much to make, and with which resources |
+//! | `ending` | how a file ends: where recovery data is, or goes |
+//! | `encode` | digests and parity of a file, by several threads |
+//! | `spool` | parity until it is written: rows are computed side by side, and written in turn |
+//! | `appendix` | the frames, and the tail after them |
+//! | `sink` | an archive that gets recovery data while it is written |
+//! | `protect` | recovery data for a file that exists |
+//! | `frames` | finds the frames in damaged files |
+//! | `unreadable` | files of which sectors cannot be read |
+//! | `solve` | computes lost slices |
+//! | `healed` | a file put together from what is intact and what was computed |
+//! | `repair` | from damaged files to a healed one |
+//! | `check` | how much of the recovery data of a file is intact |
+
+mod appendix;
+mod check;
+mod encode;
+mod ending;
+mod frames;
+mod healed;
+mod options;
+mod protect;
+mod repair;
+pub(crate) mod sink;
+mod solve;
+mod spool;
+mod unreadable;
+
+pub use check::{RecoveryInfo, RecoveryState, recovery_info, recovery_state};
+pub use options::RecoveryOptions;
+pub use protect::{ProtectSummary, protect, recovery_goes_apart};
+pub use repair::{RepairPlan, RepairSummary, plan_repair};

@@ -1,0 +1,290 @@
+//! The verb repair: from damaged files to a healed one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_format::limits::Limits;
+use refrain_format::{
+    FRAME_HEADER_BYTES, MAGIC, RecoveryPart, RecoverySet, TAIL_BYTES, UntrustedFrameHeader,
+};
+use refrain_protect::recovery::{DigestTable, SliceIndex, SlicePlaces};
+use refrain_storage::{Sink, Source};
+
+use super::appendix::write_appendix;
+use super::encode::{Encoded, encode};
+use super::ending::tail_before;
+use super::frames::{FoundSet, find_set, frame_data};
+use super::healed::Patchwork;
+use super::options::RecoveryOptions;
+use super::protect::copy;
+use super::solve::{Losses, Parity};
+use super::unreadable::Unreadable;
+use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Unwatched, Watch};
+
+/// More inputs than anyone has.
+const INPUTS_MAX: usize = 100;
+
+/// Damaged places beyond this number are only counted.
+const PLACES_MAX: usize = 1000;
+
+/// What a repair found and does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RepairSummary {
+    /// The bytes of the file without its recovery data.
+    pub protected_bytes: u64,
+    /// The bytes of the healed file.
+    pub healed_bytes: u64,
+    /// The bytes that are not intact in the first file, or not at their place.
+    pub damaged_bytes: u64,
+    /// The first thousand ranges of these, as offsets in the healed file.
+    pub damaged: Vec<Range<u64>>,
+    /// The bytes that only another file has intact.
+    pub merged_bytes: u64,
+    /// The bytes that were computed from parity.
+    pub computed_bytes: u64,
+    /// The bytes that could not be read.
+    pub unreadable_bytes: u64,
+    /// Parts of the recovery data, and how many of them are not intact in the first file.
+    pub recovery_frames: u64,
+    /// The parts of the recovery data that are lost.
+    pub lost_recovery_frames: u64,
+    /// Whether the first file is as it was.
+    pub is_intact: bool,
+}
+
+/// A healed file that exists only as a plan: what is intact is read where it is.
+pub struct RepairPlan {
+    set: RecoverySet,
+    healed: Arc<dyn Source>,
+    encoded: Encoded,
+    summary: RepairSummary,
+}
+
+impl RepairPlan {
+    /// What was found.
+    pub fn summary(&self) -> &RepairSummary {
+        &self.summary
+    }
+
+    /// The healed file, without recovery data.
+    pub fn source(&self) -> Arc<dyn Source> {
+        self.healed.clone()
+    }
+
+    /// Writes the healed file, with recovery data if it had it, and publishes `sink`.
+    ///
+    /// # Errors
+    /// `Io`, `Cancelled`. Then the sink is not published.
+    pub fn write(&self, sink: &mut dyn Sink, watch: &dyn Watch) -> Result<()> {
+        let bytes = self.set.parameters.protected_bytes;
+        copy(&*self.healed, bytes, sink, watch)?;
+        if !self.set.is_apart {
+            let tail = tail_before(&*self.healed, bytes)?;
+            write_appendix(&self.set, &self.encoded, tail, sink)?;
+        }
+        Ok(sink.publish()?)
+    }
+}
+
+/// Plans the repair of the first of `inputs`. The others are damaged copies of it, or files with
+/// its recovery data.
+///
+/// All that the plan delivers has been compared with the digests in the recovery data.
+///
+/// # Errors
+/// `Damaged` if there is no recovery data, or more damage than it can heal; `Usage` if it is that
+/// of another file; `Io`, `Limit`, `Cancelled`.
+pub fn plan_repair(
+    inputs: Vec<Arc<dyn Source>>,
+    options: &RecoveryOptions,
+    watch: &dyn Watch,
+) -> Result<RepairPlan> {
+    if inputs.is_empty() || inputs.len() > INPUTS_MAX {
+        let text = format!("repairs use 1 to {INPUTS_MAX} files");
+        return Err(Error::new(ErrorKind::Usage, text));
+    }
+    let readable: Vec<_> = inputs
+        .into_iter()
+        .map(Unreadable::new)
+        .map(Arc::new)
+        .collect();
+    let inputs: Vec<Arc<dyn Source>> = (readable.iter())
+        .map(|input| input.clone() as Arc<dyn Source>)
+        .collect();
+    let (set, found) = find_set(&inputs, watch)?
+        .ok_or_else(|| Error::damaged("has no recovery data, or nothing is left of it"))?;
+    let table = Arc::new(table_of(&set, &found, &inputs)?);
+    let places = locate(&table, &found, &inputs)?;
+    let in_first = check_identity(&*inputs[0], &set, &found, &places)?;
+    let parity = Arc::new(Parity::new(set, &found, inputs.clone()));
+    let mut patchwork = Patchwork {
+        parameters: set.parameters,
+        places,
+        inputs,
+    };
+    let losses = Losses::new(&patchwork, &parity)?;
+    let mut summary = summarize(&patchwork, &set, &found, &losses)?;
+    if losses.count() > 0 {
+        let shared = Arc::new(patchwork);
+        let digests: Arc<[u64]> = table.digests().into();
+        let solved = losses.solve(&shared, (&parity, &digests), options, watch)?;
+        patchwork = Patchwork {
+            parameters: shared.parameters,
+            places: shared.places.clone(),
+            inputs: shared.inputs.clone(),
+        };
+        patchwork.add(Arc::new(solved), losses.slices());
+    }
+    debug_assert!(in_first || !summary.is_intact);
+    let healed: Arc<dyn Source> = Arc::new(patchwork);
+    let encoded = encode(&healed, set.parameters, options, &Unwatched)?;
+    if encoded.table.digests() != table.digests() {
+        let text = "a file changed while it was repaired, or recovery data contradicts itself";
+        return Err(Error::damaged(text));
+    }
+    summary.unreadable_bytes = readable.iter().map(|input| input.bytes()).sum();
+    Ok(RepairPlan {
+        set,
+        healed,
+        encoded,
+        summary,
+    })
+}
+
+/// The table of digests from the pieces that were found.
+fn table_of(
+    set: &RecoverySet,
+    found: &FoundSet,
+    inputs: &[Arc<dyn Source>],
+) -> Result<DigestTable> {
+    let mut pieces = std::collections::BTreeMap::new();
+    for frame in found.frames() {
+        let is_wanted = frame.place.part == RecoveryPart::Digests
+            && pieces.len() < set.parameters.table_pieces()
+            && !pieces.contains_key(&frame.place.index);
+        if let Some(input) = inputs.get(usize::from(frame.input)).filter(|_| is_wanted) {
+            pieces.insert(frame.place.index, frame_data(&**input, set, frame)?);
+        }
+    }
+    let count = pieces.len();
+    let pieces = pieces
+        .iter()
+        .map(|(index, data)| (*index as usize, &data[..]));
+    DigestTable::from_pieces(set.parameters, pieces, set.set_id).map_err(|_| {
+        Error::damaged(format!(
+            "too little is left of the recovery data: {count} of {} parts that tell which bytes are intact",
+            set.parameters.table_pieces()
+        ))
+    })
+}
+
+/// Searches all inputs for slices, up to where recovery data begins.
+fn locate(
+    table: &DigestTable,
+    found: &FoundSet,
+    inputs: &[Arc<dyn Source>],
+) -> Result<SlicePlaces> {
+    let index = SliceIndex::new(table);
+    let mut places = SlicePlaces::new(table.parameters().slice_count());
+    for (number, input) in inputs.iter().enumerate() {
+        let size = input.size_bytes()?;
+        let length = found.start_in(number).map_or(size, |start| start.min(size));
+        let mut read = |offset: u64, buffer: &mut [u8]| input.read_at(offset, buffer);
+        index.search((number as u8, length), &mut read, &mut places)?;
+    }
+    Ok(places)
+}
+
+/// Refuses recovery data of another file: of an archive inside the first input, or of a file that
+/// was named by mistake. Returns whether anything is in the first input.
+fn check_identity(
+    first: &dyn Source,
+    set: &RecoverySet,
+    found: &FoundSet,
+    places: &SlicePlaces,
+) -> Result<bool> {
+    let slices = 0..set.parameters.slice_count();
+    let mut in_first = slices.filter_map(|slice| {
+        let (input, offset) = places.place(slice)?;
+        (input == 0).then_some((slice, offset))
+    });
+    let of_other = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
+    match in_first.next() {
+        None if found.start_in(0).is_none()
+            && first.size_bytes()? != set.parameters.protected_bytes =>
+        {
+            of_other("nothing in this file belongs to the recovery data of the others")
+        }
+        None => Ok(found.start_in(0).is_some()),
+        Some((slice, offset)) => {
+            let is_later = offset > slice * u64::from(set.parameters.slice_bytes);
+            if is_later && begins_another_archive(first, set)? {
+                return of_other(
+                    "the recovery data that is left is of an archive inside this file",
+                );
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn begins_another_archive(source: &dyn Source, set: &RecoverySet) -> Result<bool> {
+    let mut start = [0; MAGIC.len() + FRAME_HEADER_BYTES];
+    let count = source.read_at(0, &mut start)?;
+    let header = (start[..count].strip_prefix(&MAGIC[..]))
+        .and_then(|frame| UntrustedFrameHeader::parse(frame).ok())
+        .and_then(|header| header.check(&Limits::default(), None).ok());
+    Ok(header.is_some_and(|header| header.archive_id != set.archive_id))
+}
+
+/// Describes the damage.
+fn summarize(
+    patchwork: &Patchwork,
+    set: &RecoverySet,
+    found: &FoundSet,
+    losses: &Losses,
+) -> Result<RepairSummary> {
+    let parameters = &set.parameters;
+    let slice_bytes = u64::from(parameters.slice_bytes);
+    let mut summary = RepairSummary {
+        protected_bytes: parameters.protected_bytes,
+        healed_bytes: parameters.protected_bytes,
+        recovery_frames: set.frame_count(),
+        ..RepairSummary::default()
+    };
+    for slice in 0..parameters.slice_count() {
+        let bytes = parameters.bytes_of_slice(slice) as u64;
+        let start = slice * slice_bytes;
+        let place = patchwork.places.place(slice);
+        match place {
+            Some((0, offset)) if offset == start => continue,
+            Some((0, _)) => {}
+            Some(_) => summary.merged_bytes += bytes,
+            None => summary.computed_bytes += bytes,
+        }
+        summary.damaged_bytes += bytes;
+        let count = summary.damaged.len();
+        match summary.damaged.last_mut() {
+            Some(last) if last.end == start => last.end += bytes,
+            _ if count < PLACES_MAX => summary.damaged.push(start..start + bytes),
+            _ => {}
+        }
+    }
+    debug_assert!(summary.computed_bytes <= losses.count() * slice_bytes);
+    let mut expected_bytes = parameters.protected_bytes;
+    if !set.is_apart {
+        let appended = set.frames_bytes() + TAIL_BYTES as u64;
+        expected_bytes += appended;
+        let there = found.frames().iter().filter(|frame| frame.input == 0);
+        summary.lost_recovery_frames = summary.recovery_frames.saturating_sub(there.count() as u64);
+    }
+    summary.healed_bytes = expected_bytes;
+    let size = patchwork.inputs[0].size_bytes()?;
+    let has_tail = set.is_apart || tail_before(&*patchwork.inputs[0], size)?.is_some();
+    summary.is_intact = summary.damaged_bytes == 0
+        && summary.lost_recovery_frames == 0
+        && size == expected_bytes
+        && has_tail;
+    Ok(summary)
+}
