@@ -99,6 +99,8 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Decompress(args) => verbs::decompress::run(&args, session),
         Verb::Gunzip(args) => verbs::decompress::run_as_gzip(&args, session),
         Verb::Test(args) => verbs::test::run(&args, session),
+        Verb::Protect(args) => verbs::protect::run(&args, session),
+        Verb::Repair(args) => verbs::repair::run(&args, session),
         Verb::Info(args) => verbs::info::run(&args, session),
         Verb::Map(args) => verbs::map::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),

@@ -177,6 +177,7 @@ impl RfnArgs {
             files,
             unpack: false,
             name: Vec::new(),
+            recovery: None,
             output,
             compression,
             walk: WalkArgs::default(),

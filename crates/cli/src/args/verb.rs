@@ -16,6 +16,7 @@ use super::output::OutputArgs;
 use super::password::PasswordArgs;
 use super::range::ByteRange;
 use super::read_limits::ReadLimitArgs;
+use super::recovery::{ProtectArgs, RepairArgs, parse_share};
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
@@ -24,6 +25,7 @@ use super::serve::ServeArgs;
 use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use refrain::RecoveryShare;
 
 /// Long-range archives: stores each passage that repeats anywhere in a large input once, and reads
 /// any byte range back quickly.
@@ -55,6 +57,10 @@ pub enum Verb {
     /// Check every byte of archives without writing anything
     #[command(visible_alias = "verify")]
     Test(TestArgs),
+    /// Add recovery data, so that damage can be healed
+    Protect(ProtectArgs),
+    /// Heal damaged archives by their recovery data, or merge damaged copies
+    Repair(RepairArgs),
     /// Show sizes, ratio, codecs and integrity of archives
     Info(InfoArgs),
     /// Show what repeats where, and what every folder costs: a table, a page or a picture
@@ -121,6 +127,10 @@ pub struct CompressArgs {
     /// are called stdin, stdin-2 and so on
     #[arg(long, value_name = "NAME")]
     pub name: Vec<OsString>,
+    /// Append recovery data: so much of the archive (10%) may be lost anywhere, and `repair` heals
+    /// it
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub recovery: Option<RecoveryShare>,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]

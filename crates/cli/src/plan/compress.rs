@@ -113,6 +113,10 @@ impl CompressPlan {
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
+        if args.lrzip.is_lrzip() && args.recovery.is_some() {
+            let text = "lrzip's format has no place for recovery data: use `refrain protect` later";
+            return Err(Failure::usage("", text));
+        }
         let (format, remark) = match LrzipFormat::from_args(args)? {
             Some((format, remark)) => (ArchiveFormat::Lrzip(format), remark),
             None => {
@@ -179,6 +183,7 @@ fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
     let options = CompressOptions {
         threads,
         memory_bytes: budget.bytes,
+        recovery: args.recovery,
         temporary: temporary::space(
             args.resources.temporary.as_deref(),
             args.output.output.as_deref().filter(|path| !is_dash(path)),

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use refrain::{ArchiveInfo, BlockInfo, CodecUse, DigestAlgorithm, LrzipInfo, Member};
+use refrain::{ArchiveInfo, BlockInfo, CodecUse, DigestAlgorithm, LrzipInfo, Member, RecoveryInfo};
 use serde_json::{Value, json};
 
 use super::block::block_line;
 use super::member::{blake3_text, kind_name, member_json};
+use super::recovery::recovery_text;
 use crate::names;
 use crate::text::{counted, escaped, hex, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
@@ -54,7 +55,12 @@ impl Rows {
 }
 
 /// The text for people, without members and blocks; `is_detailed` adds internal counts.
-pub fn archive_text(label: &str, info: &ArchiveInfo, has_md5: bool, is_detailed: bool) -> String {
+pub fn archive_text(
+    label: &str,
+    info: &ArchiveInfo,
+    recovery: Option<&RecoveryInfo>,
+    (has_md5, is_detailed): (bool, bool),
+) -> String {
     let mut rows = Rows::default();
     rows.add("original", exact(info.content_bytes));
     rows.add("compressed", exact(info.archive_bytes));
@@ -66,6 +72,9 @@ pub fn archive_text(label: &str, info: &ArchiveInfo, has_md5: bool, is_detailed:
         rows.add("from a pipe", from_pipe_text(info));
     }
     rows.add("integrity", integrity_text(info, has_md5));
+    if let Some(recovery) = recovery {
+        rows.add("recovery", recovery_text(recovery));
+    }
     if let Some(root_hash) = &info.root_hash {
         rows.add("root hash", hex(root_hash));
     }

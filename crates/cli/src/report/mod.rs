@@ -20,6 +20,7 @@
 //! | `description` | `info`: describes a file of another format |
 //! | `member`, `block` | one member, one block |
 //! | `listing` | `list`: one line per entry |
+//! | `recovery` | recovery data |
 
 mod archive;
 mod block;
@@ -33,6 +34,7 @@ mod position;
 mod problems;
 mod progress;
 mod progress_line;
+mod recovery;
 mod run;
 mod size_estimate;
 mod summary;
@@ -49,6 +51,7 @@ pub use position::Total;
 pub use problems::{FileProblem, FileProblemKind};
 pub use progress::{FileNamer, Meter};
 pub use progress_line::ProgressLine;
+pub use recovery::{recovery_json, recovery_share_text, recovery_state_json};
 pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;
 pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};

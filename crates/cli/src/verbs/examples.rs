@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 17] = [
+const EXAMPLES: [(&str, Examples); 19] = [
     (
         "refrain",
         &[
@@ -73,6 +73,29 @@ const EXAMPLES: [(&str, Examples); 17] = [
             (
                 "Pass a directory to tar:",
                 "refrain decompress project.rfn -o - | tar -tv",
+            ),
+        ],
+    ),
+    (
+        "refrain-protect",
+        &[
+            (
+                "Add recovery data, so that a tenth of the archive may be lost anywhere:",
+                "refrain protect project.rfn",
+            ),
+            (
+                "Make recovery data for a file of another program, in photos.zip.rfr:",
+                "refrain protect photos.zip --recovery 5%",
+            ),
+        ],
+    ),
+    (
+        "refrain-repair",
+        &[
+            ("Heal an archive:", "refrain repair project.rfn"),
+            (
+                "Heal it by what is intact in another damaged copy, into a new file:",
+                "refrain repair project.rfn /mnt/old/project.rfn -o healed.rfn",
             ),
         ],
     ),

@@ -1,7 +1,7 @@
 //! `refrain info`: describes archives.
 
 use refrain::foreign::Description;
-use refrain::{Archive, ArchiveInfo, ReadOptions};
+use refrain::{Archive, ArchiveInfo, ReadOptions, RecoveryInfo};
 use serde_json::Value;
 
 use super::damaged::Damaged;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::plan::{InspectPlan, SeekableInput};
 use crate::report::{
     DataTo, Outcome, Report, archive_json, archive_text, block_json, block_text, description_json,
-    description_text, has_md5, member_text, print, table_head, table_line,
+    description_text, has_md5, member_text, print, recovery_json, table_head, table_line,
 };
 use crate::session::Session;
 
@@ -43,6 +43,7 @@ fn info(
         return described(&archive, input, &description, args.table, report);
     }
     let info = archive.info().map_err(engine_failure)?;
+    let recovery = recovery(input);
     let has_blocks = report.verbosity() > 1;
     if report.writes_text() {
         meter.erase();
@@ -50,7 +51,13 @@ fn info(
             let (archive_bytes, content_bytes) = (info.archive_bytes, Some(info.content_bytes));
             print(&table_line(&input.label, archive_bytes, content_bytes))?;
         } else {
-            print_text(&archive, input, &info, report.verbosity() > 0)?;
+            print_text(
+                &archive,
+                input,
+                &info,
+                recovery.as_ref(),
+                report.verbosity() > 0,
+            )?;
             if has_blocks {
                 print_blocks(&archive, &input.label)?;
             }
@@ -59,12 +66,18 @@ fn info(
     }
     let members = archive.members().map_err(engine_failure)?;
     let mut json = archive_json(&input.label, &input.path, &info, &members);
+    json["recovery"] = recovery.as_ref().map(recovery_json).into();
     if has_blocks {
         let blocks = archive.blocks().map_err(engine_failure)?;
         json["blocks"] = blocks.iter().map(block_json).collect::<Value>();
     }
     meter.erase();
     Ok(outcome_of(&archive, input, json))
+}
+
+/// The recovery data at the end of the archive, if it is intact there: `test` reports damage.
+fn recovery(input: &SeekableInput) -> Option<RecoveryInfo> {
+    refrain::recovery_info(&**input.opened.get()?).ok()?
 }
 
 /// The outcome for an archive that states little about itself, and has no blocks.
@@ -105,6 +118,7 @@ fn print_text(
     archive: &Archive,
     input: &SeekableInput,
     info: &ArchiveInfo,
+    recovery: Option<&RecoveryInfo>,
     is_detailed: bool,
 ) -> Result<()> {
     let label = &input.label;
@@ -116,7 +130,7 @@ fn print_text(
             has_md5(&member.map_err(|error| Failure::engine(label, error))?)
         }
     };
-    let mut text = archive_text(label, info, has_md5, is_detailed);
+    let mut text = archive_text(label, info, recovery, (has_md5, is_detailed));
     for_each_member(archive, label, |_, member| {
         text.push_str(&member_text(&input.path, member));
         print_full(&mut text)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
+//! | `protect`, `repair` | verbs: recovery data, and what it heals |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //!
@@ -50,8 +51,10 @@ pub mod mount;
 mod near_names;
 mod operands;
 mod part_stream;
+pub mod protect;
 mod recognize;
 mod removal;
+pub mod repair;
 pub mod serve;
 pub mod test;
 pub mod top;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{Archive, Dialect, Entry, EntryKind, ErrorKind, Input};
+use refrain::{
+    Archive, Dialect, Entry, EntryKind, ErrorKind, Input, recovery_info, recovery_state,
+};
 use serde_json::json;
 
 use super::entries::{for_each, for_each_member, has_entries};
@@ -13,8 +15,12 @@ use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
-use crate::report::{DamageReport, DataTo, Meter, Outcome, Report, Sizes, tested_line};
+use crate::report::{
+    DamageReport, DataTo, Meter, Outcome, Report, Sizes, recovery_share_text, recovery_state_json,
+    tested_line,
+};
 use crate::session::Session;
+use crate::text::counted;
 
 /// Runs the verb.
 pub fn run(args: &TestArgs, session: &Session) -> Exit {
@@ -41,6 +47,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         (None | Some(Dialect::Native), Input::Source(source)) => Some(Arc::clone(source)),
         _ => None,
     };
+    let source_of_recovery = source.clone();
     let summary = refrain::verify(input, &plan.options, &meter);
     let summary = match (summary, source) {
         (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
@@ -63,8 +70,29 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    let mut outcome = Outcome::new(label, tested_line(label, sizes, elapsed), json);
+    let mut line = tested_line(label, sizes, elapsed);
+    let recovery = source_of_recovery.map(|source| recovery_state(&*source, &meter));
+    let recovery = recovery.transpose();
+    let recovery = recovery
+        .map_err(|error| Failure::engine(label, error))?
+        .flatten();
+    if let Some(state) = &recovery {
+        json["recovery"] = recovery_state_json(state);
+        line.push_str(&format!(
+            ", recovery data for {}",
+            recovery_share_text(&state.info)
+        ));
+    }
+    let mut outcome = Outcome::new(label, line, json);
     outcome.add_unread(meter.take_unread());
+    if let Some(state) = recovery.filter(|state| state.intact_frames < state.frames) {
+        let lost = counted(state.frames - state.intact_frames, "part");
+        let text = format!(
+            "{lost} of {} of the recovery data are damaged; `refrain repair` renews them",
+            state.frames
+        );
+        outcome.add_loss(Exit::Damaged, &text);
+    }
     Ok(outcome)
 }
 
@@ -101,6 +129,11 @@ fn damaged(
     let json = json!({ "file": label, "damage": told.to_json(), "error": failure.to_json() });
     let mut outcome = Outcome::new(label, String::new(), json);
     told.report(&mut outcome);
+    // Also if the end of the recovery data is damaged.
+    if !matches!(recovery_info(&**source), Ok(None)) {
+        let text = "the archive has recovery data: `refrain repair` may heal it";
+        outcome.add_loss(Exit::Damaged, text);
+    }
     Ok(outcome)
 }
 

@@ -127,3 +127,22 @@ fn restored_over_a_tree_every_file_is_the_old_or_the_new_one() {
         }
     });
 }
+
+#[test]
+fn a_protected_or_repaired_archive_is_as_before_or_as_after() {
+    let case = Case::new();
+    case.write("x", &incompressible(7, 3_000_000));
+    case.ok("compress -q x");
+    let plain = case.read("x.rfn");
+    case.ok("protect -q x.rfn");
+    let whole = case.read("x.rfn");
+    let mut damaged = whole.clone();
+    damaged[100_000..300_000].fill(0);
+    for (line, before) in [("protect -q x.rfn", &plain), ("repair -q x.rfn", &damaged)] {
+        let prepare = || drop(case.write("x.rfn", before));
+        kill_often(&case, line, &prepare, &|what| {
+            let found = case.read("x.rfn");
+            assert!(found == *before || found == whole, "{what}: neither");
+        });
+    }
+}

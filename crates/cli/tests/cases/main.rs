@@ -25,6 +25,7 @@
 //! `losses`
 //! losses are reported by the exit code, a word, `complete`, and `--rm`
 //! | `reading` | info, list, cat |
+//! | `recovery` | protect, repair |
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
@@ -88,6 +89,7 @@ mod no_effect;
 mod outcomes;
 mod pipes;
 mod reading;
+mod recovery;
 #[cfg(feature = "remote")]
 mod remote;
 mod rfn;

@@ -59,6 +59,15 @@ impl Source for Patchwork {
         }
         Ok(wanted)
     }
+
+    fn has_changed(&self) -> io::Result<bool> {
+        for input in &self.inputs {
+            if input.has_changed()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl Patchwork {

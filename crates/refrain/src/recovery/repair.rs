@@ -83,6 +83,10 @@ impl RepairPlan {
             let tail = tail_before(&*self.healed, bytes)?;
             write_appendix(&self.set, &self.encoded, tail, sink)?;
         }
+        if self.healed.has_changed()? {
+            let text = "a file changed while it was repaired";
+            return Err(Error::new(ErrorKind::Io, text));
+        }
         Ok(sink.publish()?)
     }
 }
