@@ -114,7 +114,7 @@ impl CompressPlan {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
         if args.lrzip.is_lrzip() && args.recovery.is_some() {
-            let text = "lrzip's format has no place for recovery data: use `refrain protect` later";
+            let text = "--recovery has no place in lrzip's format: use `refrain protect` later";
             return Err(Failure::usage("", text));
         }
         let (format, remark) = match LrzipFormat::from_args(args)? {

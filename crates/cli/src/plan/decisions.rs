@@ -431,6 +431,17 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         Refused(&["refrain mount {file} {directory} --allow-host x"]),
     ),
     // Digests.
+    (
+        "compress",
+        "recovery",
+        Refused(&["refrain compress --format lrz --recovery 10% {file}"]),
+    ),
+    ("protect", "files", Acts),
+    ("protect", "recovery", Acts),
+    ("protect", "output", Acts),
+    ("repair", "file", Acts),
+    ("repair", "copies", Acts),
+    ("repair", "output", Acts),
     ("hash", "files", Acts),
     (
         "hash",
