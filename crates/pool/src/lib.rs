@@ -4,9 +4,9 @@
 //! compute are flows of a [`pool`], which runs them by a [policy](refrain_policy) (deadlines,
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
-//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Permits`], [`OnceValue`]
-//! and [`OnceCache`], locks over [ranges](range_lock), coroutines, the buffers [`HugeBuffer`] and
-//! [`BufferPool`], and the resources that the [`stages`] of a program use.
+//! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Turns`], [`Permits`],
+//! [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), coroutines, the buffers
+//! [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
 //! their inputs.
@@ -62,6 +62,7 @@ pub mod run_queue;
 pub mod stages;
 mod thread;
 pub mod trace;
+mod turns;
 
 pub use arenas::{limit_allocator_arenas, return_large_buffers};
 pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
@@ -82,3 +83,4 @@ pub use range_lock::{RangeLock, SharedOffset};
 pub use readiness::suspend_until_readable;
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
+pub use turns::{Turn, Turns};

@@ -25,7 +25,7 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        if held_locks::remove() == 0 {
+        if held_locks::remove() {
             end_inheritance();
         }
     }
@@ -128,7 +128,7 @@ impl<T> DerefMut for LockGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::held_locks::locks_held;
+    use crate::held_locks::{all_held, holds_lock};
 
     #[test]
     fn a_holder_that_panics_does_not_poison_the_lock() {
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn held_locks_are_counted() {
         let (one, two) = (Lock::new(()), Lock::new(()));
-        assert_eq!(locks_held(), 0);
+        assert_eq!((all_held(), holds_lock()), (0, false));
         let first = one.lock();
         let second = two.lock();
-        assert_eq!(locks_held(), 2);
+        assert_eq!((all_held(), holds_lock()), (2, true));
         drop(first);
-        assert_eq!(locks_held(), 1);
+        assert_eq!((all_held(), holds_lock()), (1, true));
         drop(second);
-        assert_eq!(locks_held(), 0);
+        assert_eq!((all_held(), holds_lock()), (0, false));
     }
 }

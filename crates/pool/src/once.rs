@@ -1,46 +1,26 @@
 //! A value that is computed once, by the first thread that needs it.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use refrain_sync::plain::{Mutex, MutexGuard};
-
-use crate::lock::HeldLock;
-use crate::pool::state::current::current_worker;
+use crate::turns::Turns;
 
 /// A cell that is filled on first use. Unlike with [`OnceLock`], filling may fail: then the next
 /// thread tries again. Threads that need the value while another computes it wait for the result,
 /// so no work is done twice.
 ///
-/// Only a job of a pool does not wait for a thread outside the pool, and computes a value of its
-/// own: that thread may wait for a job ([`compute`](crate::compute)), and if all workers waited for
-/// such threads, the jobs would never run.
+/// Only jobs of a pool that must not wait for their turn (see [`Turns`]) compute a value of their
+/// own.
 #[derive(Debug)]
 pub struct OnceValue<T> {
     value: OnceLock<T>,
-    computing: Mutex<()>,
-    /// Whether a job of a pool computes the value.
-    is_in_job: AtomicBool,
-}
-
-/// Held while the value is computed.
-struct Turn<'a> {
-    is_in_job: &'a AtomicBool,
-    _computing: MutexGuard<'a, ()>,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.is_in_job.store(false, Ordering::Release);
-    }
+    turns: Turns,
 }
 
 impl<T> Default for OnceValue<T> {
     fn default() -> Self {
         OnceValue {
             value: OnceLock::new(),
-            computing: Mutex::new(()),
-            is_in_job: AtomicBool::new(false),
+            turns: Turns::default(),
         }
     }
 }
@@ -64,29 +44,12 @@ impl<T> OnceValue<T> {
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _turn = self.turn();
+        let _turn = self.turns.take();
         if let Some(value) = self.value.get() {
             return Ok(value);
         }
-        let _held = HeldLock::new();
         let value = compute()?;
         Ok(self.value.get_or_init(|| value))
-    }
-
-    /// Waits until nobody else computes the value. `None`: this is a job, and must not wait.
-    fn turn(&self) -> Option<Turn<'_>> {
-        let is_in_job = current_worker().is_some();
-        let free = if is_in_job { self.computing.try_lock() } else { Some(self.computing.lock()) };
-        let computing = match free {
-            Some(computing) => computing,
-            None if self.is_in_job.load(Ordering::Acquire) => self.computing.lock(),
-            None => return None,
-        };
-        self.is_in_job.store(is_in_job, Ordering::Release);
-        Some(Turn {
-            is_in_job: &self.is_in_job,
-            _computing: computing,
-        })
     }
 }
 

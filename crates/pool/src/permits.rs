@@ -2,12 +2,14 @@
 
 use refrain_sync::plain::{Condvar, Mutex};
 
-use crate::lock::HeldLock;
+use crate::held_locks::{SharedHold, holds_lock, must_not_wait};
 
 /// A counted resource, such as bytes of memory. [`Permits::acquire`] waits until enough is free. An
 /// amount larger than the total is granted when nothing else is in use.
 ///
-/// A thread that holds permits must not wait for a thread that acquires some.
+/// A thread that holds permits must not wait for a thread that acquires some, and who holds a
+/// [`Lock`](crate::Lock) must not acquire any. A job of a pool that runs on top of one that holds
+/// permits does not wait: what it takes may exceed the total.
 #[derive(Debug)]
 pub struct Permits {
     in_use: Mutex<u64>,
@@ -21,7 +23,7 @@ pub struct Permits {
 pub struct AcquiredPermits<'a> {
     permits: &'a Permits,
     amount: u64,
-    _held: HeldLock,
+    _held: SharedHold,
 }
 
 impl Permits {
@@ -41,17 +43,22 @@ impl Permits {
 
     /// Waits until `amount` permits or all are free, and takes `amount`.
     pub fn acquire(&self, amount: u64) -> AcquiredPermits<'_> {
+        debug_assert!(!holds_lock(), "a job on top of a holder may need the lock");
         let must_wait = |in_use: &mut u64| {
             *in_use > 0
+                && !must_not_wait()
                 && in_use
                     .checked_add(amount)
                     .is_none_or(|all| all > self.total)
         };
-        *self.freed.wait_while(self.in_use.lock(), must_wait) += amount;
+        let mut in_use = self.freed.wait_while(self.in_use.lock(), must_wait);
+        let amount = amount.min(u64::MAX - *in_use);
+        *in_use += amount;
+        drop(in_use);
         AcquiredPermits {
             permits: self,
             amount,
-            _held: HeldLock::new(),
+            _held: SharedHold::new(),
         }
     }
 }

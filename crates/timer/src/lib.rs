@@ -22,7 +22,7 @@
 //! // Replaces the timer atomically: no thread sees none or both of the two.
 //! let mut batch = timers.transaction();
 //! batch.cancel(timeout).add(0, 9_000, "extended timeout");
-//! assert!(batch.commit(1_000, |_ids| Ok::<(), ()>(())).is_ok());
+//! assert!(batch.commit(|_ids| Ok::<(), ()>(())).is_ok());
 //!
 //! let fired = RefCell::new(Vec::new());
 //! let sink = |_worker: usize, event: Expired<&'static str>| {

@@ -73,8 +73,8 @@ fn a_timer_is_cancelled_once_with_or_without_a_transaction() {
         |system, id, ends| {
             let mut batch = system.transaction();
             batch.cancel(id);
-            if let Ok(committed) = batch.commit(0, |_| Ok::<_, ()>(())) {
-                assert_eq!(committed.cancelled, [Some(())]);
+            if let Ok(committed) = batch.commit(|_| Ok::<_, ()>(())) {
+                assert_eq!(committed.cancelled, [()]);
                 ends.cancel(Some(()));
             }
         },
@@ -131,7 +131,7 @@ fn a_transaction_is_one_step_with_the_callers_change() {
                     state.store(1, Ordering::Relaxed);
                     Ok::<_, ()>(())
                 };
-                batch.commit(0, change).is_ok()
+                batch.commit(change).is_ok()
             })
         };
         let fired = AtomicUsize::new(9);

@@ -176,16 +176,6 @@ impl<P> Records<P> {
         }
     }
 
-    /// All pending timers, with their deadlines.
-    pub(crate) fn all_pending(&self) -> impl Iterator<Item = (RecordKey, u64)> {
-        let records = self.chunks.iter().flatten().enumerate();
-        let pending = records.filter(|(_, record)| matches!(record.state, RecordState::Pending(_)));
-        pending.map(|(slot, record)| {
-            let sequence = record.sequence;
-            (RecordKey { slot, sequence }, record.deadline_ns)
-        })
-    }
-
     /// The number of free slots that were used before.
     #[cfg(any(test, feature = "property"))]
     pub(crate) fn free(&self) -> usize {

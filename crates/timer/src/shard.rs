@@ -147,15 +147,6 @@ impl<P> Shard<P> {
         }
     }
 
-    /// The ids of all pending timers, guests included.
-    pub(crate) fn pending_ids(&self) -> impl Iterator<Item = TimerId> {
-        let pending = self.records.all_pending();
-        pending.map(|(key, deadline_ns)| {
-            let guest_of = self.guests.get(&key.slot).copied();
-            guest_of.unwrap_or_else(|| self.id(key, deadline_ns))
-        })
-    }
-
     fn mark_stale(&mut self, deadline_ns: u64) {
         let records = &self.records;
         let live = |slot, deadline_ns| records.live(slot, deadline_ns);

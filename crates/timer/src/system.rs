@@ -134,14 +134,6 @@ impl<P, N: Notify> TimerSystem<P, N> {
         }
     }
 
-    /// Moves all pending timers of `from` to `to`, for a worker that ends.
-    pub fn migrate_all(&self, from: usize, to: usize) {
-        let ids: Vec<TimerId> = self.workers.worker(from).lock().pending_ids().collect();
-        for id in ids {
-            self.migrate(id, to);
-        }
-    }
-
     /// Begins a batch of additions and cancellations.
     pub fn transaction(&self) -> Transaction<'_, P, N> {
         Transaction::new(&self.workers)

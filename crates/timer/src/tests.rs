@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use proptest::prelude::*;
 use refrain_testkit::{Rng, scaled};
@@ -75,7 +74,7 @@ fn a_worker_is_notified_of_earlier_deadlines_only() {
     for deadline_ns in [7 * MS, 6 * MS, 10 * MS] {
         batch.add(1, deadline_ns, ());
     }
-    batch.commit(0, |_| Ok::<(), ()>(())).unwrap();
+    batch.commit(|_| Ok::<(), ()>(())).unwrap();
     let id = system.add(0, MS, ());
     system.migrate(id, 1);
     let expected = [(1, 9 * MS), (1, 8 * MS), (1, 6 * MS), (0, MS), (1, MS)];
@@ -90,7 +89,7 @@ fn an_aborted_transaction_changes_nothing() {
     system.cancel(ended);
     let mut batch = system.transaction();
     batch.add(0, MS, "new").cancel(pending).cancel(ended);
-    let aborted = batch.commit(0, |_| -> Result<(), ()> { unreachable!() });
+    let aborted = batch.commit(|_| -> Result<(), ()> { unreachable!() });
     let reason = AbortReason::NotPending(ended);
     let payloads_back = vec!["new"];
     assert_eq!(
@@ -101,16 +100,13 @@ fn an_aborted_transaction_changes_nothing() {
         })
     );
     let mut batch = system.transaction();
-    batch
-        .add(0, MS, "new")
-        .cancel(pending)
-        .cancel_if_pending(ended);
-    let aborted = batch.commit(0, |_| Err::<(), _>("no")).unwrap_err();
+    batch.add(0, MS, "new").cancel(pending);
+    let aborted = batch.commit(|_| Err::<(), _>("no")).unwrap_err();
     assert_eq!(aborted.reason, AbortReason::Change("no"));
     let mut batch = system.transaction();
     batch.add(0, MS, "new").cancel(pending);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        batch.commit(0, |_| -> Result<(), ()> { panic!("in the change") })
+        batch.commit(|_| -> Result<(), ()> { panic!("in the change") })
     }));
     assert!(panicked.is_err());
     assert_eq!(payloads(&system, 0, MS), [""; 0]);
@@ -123,16 +119,14 @@ fn a_transaction_replaces_timers_together_with_the_callers_state() {
     let old = system.add(0, MS, "old");
     let current = Cell::new(old);
     let mut batch = system.transaction();
-    batch
-        .cancel(old)
-        .add_after(1, Duration::from_millis(3), "new");
+    batch.cancel(old).add(1, 4 * MS, "new");
     let committed = batch
-        .commit(MS, |ids| {
+        .commit(|ids| {
             current.set(ids[0]);
             Ok::<_, ()>(())
         })
         .unwrap();
-    assert_eq!(committed.cancelled, [Some("old")]);
+    assert_eq!(committed.cancelled, ["old"]);
     assert_eq!(committed.ids, [current.get()]);
     assert_eq!(payloads(&system, 0, 9 * MS), [""; 0]);
     assert_eq!(payloads(&system, 1, 4 * MS - 1), [""; 0]);
@@ -149,7 +143,7 @@ fn a_migrated_timer_keeps_its_id() {
     }
     assert_eq!(system.cancel(cancelled), Some("cancelled"));
     assert_eq!(payloads(&system, 0, MS), [""; 0]);
-    system.migrate_all(2, 1);
+    assert!(system.migrate(fires, 1));
     let fired = RefCell::new(Vec::new());
     system.expire(1, MS, &|_, event| fired.borrow_mut().push(event));
     let [Expired { id, payload, .. }] = fired.into_inner()[..] else {
@@ -328,10 +322,8 @@ impl Race {
             5 => {
                 let mut batch = self.system.transaction();
                 id.inspect(|&id| _ = batch.cancel(id));
-                self.id(random)
-                    .inspect(|&id| _ = batch.cancel_if_pending(id));
-                if let Ok(committed) = batch.commit(now_ns, |_| Ok::<_, ()>(())) {
-                    let cancelled = committed.cancelled.into_iter().flatten();
+                if let Ok(committed) = batch.commit(|_| Ok::<_, ()>(())) {
+                    let cancelled = committed.cancelled.into_iter();
                     cancelled.for_each(|payload| self.end(payload));
                 }
             }

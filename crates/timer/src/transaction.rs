@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::callbacks::Notify;
-use crate::deadline::deadline_after;
 use crate::locked_shards::LockedShards;
 use crate::shard::{Lookup, Shard};
 use crate::timer_id::TimerId;
@@ -16,23 +15,13 @@ use crate::workers::Workers;
 pub struct Transaction<'a, P, N> {
     workers: &'a Workers<P, N>,
     additions: Vec<AddRequest<P>>,
-    cancellations: Vec<CancelRequest>,
+    cancellations: Vec<TimerId>,
 }
 
 struct AddRequest<P> {
     worker: usize,
-    due: Due,
+    deadline_ns: u64,
     payload: P,
-}
-
-enum Due {
-    At { deadline_ns: u64 },
-    After { delay: std::time::Duration },
-}
-
-struct CancelRequest {
-    id: TimerId,
-    is_required: bool,
 }
 
 /// The result of a committed transaction.
@@ -40,9 +29,8 @@ struct CancelRequest {
 pub struct Committed<P, R> {
     /// The ids of the additions, in the order of the calls.
     pub ids: Vec<TimerId>,
-    /// For each cancellation, in the order of the calls, the payload of the timer, or `None` if the
-    /// timer had ended before.
-    pub cancelled: Vec<Option<P>>,
+    /// The payloads of the cancelled timers, in the order of the calls.
+    pub cancelled: Vec<P>,
     /// What the caller's change returned.
     pub value: R,
 }
@@ -76,23 +64,9 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
 
     /// Adds a timer at `worker` that is due at `deadline_ns`.
     pub fn add(&mut self, worker: usize, deadline_ns: u64, payload: P) -> &mut Self {
-        self.push(worker, Due::At { deadline_ns }, payload)
-    }
-
-    /// Adds a timer at `worker` that is due `delay` after the commit.
-    pub fn add_after(
-        &mut self,
-        worker: usize,
-        delay: std::time::Duration,
-        payload: P,
-    ) -> &mut Self {
-        self.push(worker, Due::After { delay }, payload)
-    }
-
-    fn push(&mut self, worker: usize, due: Due, payload: P) -> &mut Self {
         self.additions.push(AddRequest {
             worker,
-            due,
+            deadline_ns,
             payload,
         });
         self
@@ -100,20 +74,11 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
 
     /// Cancels a timer. The transaction is aborted if the timer is not pending.
     pub fn cancel(&mut self, id: TimerId) -> &mut Self {
-        let is_required = true;
-        self.cancellations.push(CancelRequest { id, is_required });
+        self.cancellations.push(id);
         self
     }
 
-    /// Cancels a timer if it is still pending.
-    pub fn cancel_if_pending(&mut self, id: TimerId) -> &mut Self {
-        let is_required = false;
-        self.cancellations.push(CancelRequest { id, is_required });
-        self
-    }
-
-    /// Applies everything atomically: no other thread sees, fires or cancels a part of it. Delays
-    /// count from `now_ns`.
+    /// Applies everything atomically: no other thread sees, fires or cancels a part of it.
     ///
     /// `change` is called with the ids of the additions when only its own error can still abort the
     /// transaction. It runs under the locks of all workers concerned, so its effects and the
@@ -122,17 +87,16 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
     /// timer system, which would deadlock. A panic in it aborts the transaction.
     ///
     /// # Errors
-    /// [`Aborted`] if a required timer is not pending or `change` returns an error.
+    /// [`Aborted`] if a timer to cancel is not pending or `change` returns an error.
     pub fn commit<R, E>(
         self,
-        now_ns: u64,
         change: impl FnOnce(&[TimerId]) -> Result<R, E>,
     ) -> Result<Committed<P, R>, Aborted<P, E>> {
         let (mut locked, locations) = match self.lock_all() {
             Ok(locked) => locked,
             Err(id) => return Err(self.aborted(AbortReason::NotPending(id))),
         };
-        let ids = self.upcoming_ids(&locked, now_ns);
+        let ids = self.upcoming_ids(&locked);
         let value = match self.workers.run_locked(|| change(&ids)) {
             Ok(value) => value,
             Err(error) => return Err(self.aborted(AbortReason::Change(error))),
@@ -154,7 +118,7 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         }
         let cancelled = self.cancellations.iter().zip(locations);
         let cancelled = cancelled
-            .map(|(request, location)| locked.cancel(request.id, location?))
+            .filter_map(|(id, location)| locked.cancel(*id, location))
             .collect();
         drop(locked);
         for (worker, deadline_ns) in earlier {
@@ -170,11 +134,11 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
     /// Locks the workers concerned and locates the timers to cancel.
     ///
     /// If a timer has migrated to a worker outside of the set, all locks are released and the
-    /// worker is added. The set only grows, so this terminates. Fails with the first required timer
-    /// that is not pending.
-    fn lock_all(&self) -> Result<(LockedShards<'a, P>, Vec<Option<TimerId>>), TimerId> {
+    /// worker is added. The set only grows, so this terminates. Fails with the first timer that is
+    /// not pending.
+    fn lock_all(&self) -> Result<(LockedShards<'a, P>, Vec<TimerId>), TimerId> {
         let added = self.additions.iter().map(|request| request.worker);
-        let cancelled = self.cancellations.iter().map(|request| request.id.worker);
+        let cancelled = self.cancellations.iter().map(|id| id.worker);
         let mut workers: BTreeSet<usize> = added.chain(cancelled).collect();
         loop {
             let mut locked = LockedShards::lock(self.workers, workers.clone());
@@ -186,11 +150,10 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
         }
     }
 
-    /// Where the timers to cancel are pending; `None` for timers that need not be pending and are
-    /// not.
-    fn locate(&self, locked: &mut LockedShards<'a, P>) -> Result<Vec<Option<TimerId>>, Missing> {
+    /// Where the timers to cancel are pending.
+    fn locate(&self, locked: &mut LockedShards<'a, P>) -> Result<Vec<TimerId>, Missing> {
         let mut locations = Vec::with_capacity(self.cancellations.len());
-        for &CancelRequest { id, is_required } in &self.cancellations {
+        for &id in &self.cancellations {
             let location = match locked.shard(id.worker).find(id.key) {
                 Lookup::Pending => Some(id),
                 Lookup::Migrated(to) if !locked.contains(to.worker) => {
@@ -202,27 +165,20 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
                 }
                 Lookup::Gone => None,
             };
-            if location.is_none() && is_required {
-                return Err(Missing::Timer(id));
-            }
-            locations.push(location);
+            locations.push(location.ok_or(Missing::Timer(id))?);
         }
         Ok(locations)
     }
 
-    fn upcoming_ids(&self, locked: &LockedShards<'a, P>, now_ns: u64) -> Vec<TimerId> {
+    fn upcoming_ids(&self, locked: &LockedShards<'a, P>) -> Vec<TimerId> {
         let mut upcoming: Vec<_> = locked.shards().map(Shard::upcoming).collect();
-        let ids = self.additions.iter().filter_map(
-            |&AddRequest {
-                 worker, ref due, ..
-             }| {
-                Some(TimerId {
-                    worker,
-                    key: upcoming[locked.index(worker)].next()?,
-                    deadline_ns: due.deadline_ns(now_ns),
-                })
-            },
-        );
+        let ids = self.additions.iter().filter_map(|request| {
+            Some(TimerId {
+                worker: request.worker,
+                key: upcoming[locked.index(request.worker)].next()?,
+                deadline_ns: request.deadline_ns,
+            })
+        });
         ids.collect()
     }
 
@@ -236,15 +192,6 @@ impl<'a, P, N: Notify> Transaction<'a, P, N> {
 enum Missing {
     /// The lock of this worker.
     Worker(usize),
-    /// This timer is required but not pending.
+    /// This timer is not pending.
     Timer(TimerId),
-}
-
-impl Due {
-    fn deadline_ns(&self, now_ns: u64) -> u64 {
-        match *self {
-            Due::At { deadline_ns } => deadline_ns,
-            Due::After { delay } => deadline_after(now_ns, delay),
-        }
-    }
 }

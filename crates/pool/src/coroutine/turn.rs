@@ -9,7 +9,7 @@ use super::pooled_stack::PooledStack;
 use super::stack::StackSize;
 use super::stack_pool::count_switches;
 use super::yielder::{RawYielder, TurnStart, Yielder};
-use crate::held_locks::locks_held;
+use crate::held_locks::all_held;
 
 /// What happened in a turn of a coroutine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl<R: 'static> Coroutine<R> {
             return Err(EnterError::Finished);
         };
         self.entries.set(self.entries.get() + 1);
-        let held = locks_held();
+        let held = all_held();
         let mut start = TurnStart::Continue;
         loop {
             match running.resume(start) {
@@ -87,7 +87,7 @@ impl<R: 'static> Coroutine<R> {
                     return Ok(Entered::Finished(value));
                 }
                 // It has not left more locks behind on this thread than it found.
-                CoroutineResult::Yield(()) if locks_held() <= held => {
+                CoroutineResult::Yield(()) if all_held() <= held => {
                     return Ok(Entered::Suspended);
                 }
                 CoroutineResult::Yield(()) => start = TurnStart::Refused,

@@ -119,5 +119,5 @@ fn a_panic_while_a_range_is_held_releases_it() {
     }));
     assert!(result.is_err());
     assert!(lock.try_write(0..10).is_some());
-    assert_eq!(crate::held_locks::locks_held(), 0);
+    assert_eq!(crate::held_locks::all_held(), 0);
 }

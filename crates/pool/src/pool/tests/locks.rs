@@ -5,7 +5,7 @@ use super::*;
 use crate::pool::state::current::with_current;
 use crate::thread::class::KernelClass;
 use crate::thread::kernel;
-use crate::{Lock, Permits};
+use crate::{Lock, OnceValue, Permits};
 
 /// Runs `hold` in a job. The closure that `hold` calls submits an urgent job and passes
 /// checkpoints. Returns whether the urgent job ran on top.
@@ -40,19 +40,31 @@ fn nothing_runs_on_top_of_a_job_that_holds_a_lock() {
         let _held = lock.lock();
         body();
     }));
-    assert!(!runs_on_top(|body| {
-        let permits = Permits::new(3);
-        let _acquired = permits.acquire(1);
-        body();
-    }));
-    assert!(!runs_on_top(|body| {
-        let value = crate::OnceValue::default();
-        let computed = value.get_or_try_init(|| {
-            body();
+}
+
+#[test]
+fn a_job_on_top_of_a_holder_waits_neither_for_permits_nor_for_a_value() {
+    let pool = pool(1);
+    let (below, above) = (normal(&pool), urgent(&pool));
+    let shared = Arc::new((Permits::new(3), OnceValue::default()));
+    let there = Arc::clone(&shared);
+    let seen = below.run(|| {
+        let _acquired = shared.0.acquire(3);
+        let value = shared.1.get_or_try_init(|| {
+            above.submit(move || {
+                let _more = there.0.acquire(u64::MAX);
+                assert_eq!(there.1.get_or_try_init(|| Ok::<_, ()>(2)), Ok(&2));
+            });
+            for _ in 0..100 {
+                checkpoint();
+            }
             Ok::<_, ()>(1)
         });
-        assert_eq!(computed, Ok(&1));
-    }));
+        value.copied()
+    });
+    assert_eq!(seen, Ok(Ok(2)), "the first one to compute it stays");
+    // All permits are free again.
+    drop(shared.0.acquire(3));
 }
 
 #[test]

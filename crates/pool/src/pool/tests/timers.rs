@@ -173,7 +173,7 @@ fn the_change_of_a_transaction_counts_as_a_held_lock() {
     let committed = pool
         .timers()
         .transaction()
-        .commit(0, |_| Ok::<_, ()>(crate::held_locks::locks_held()));
+        .commit(|_| Ok::<_, ()>(crate::held_locks::all_held()));
     assert!(committed.is_ok_and(|committed| committed.value == 1));
-    assert_eq!(crate::held_locks::locks_held(), 0);
+    assert_eq!(crate::held_locks::all_held(), 0);
 }

@@ -5,7 +5,7 @@ use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 use refrain_timer::NEVER_NS;
 
-use crate::held_locks::locks_held;
+use crate::held_locks::holds_lock;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::requests::PREEMPT;
 use crate::pool::watch::LATE_NS;
@@ -30,7 +30,7 @@ impl WorkerContext {
     #[inline]
     pub(super) fn fire_own_timers(&self, now_ns: u64) {
         if self.own_timer_ns() <= now_ns
-            && locks_held() == 0
+            && !holds_lock()
             && self.domain.fire_timers(self.cpu, now_ns) > 0
         {
             // The policy may have chosen another worker, but this one is here, and may be sooner.
@@ -46,7 +46,7 @@ impl WorkerContext {
             return;
         }
         self.others_ns.set(now_ns.saturating_add(LATE_NS));
-        if locks_held() == 0 && self.domain.fire_late_timers(self.cpu, now_ns) {
+        if !holds_lock() && self.domain.fire_late_timers(self.cpu, now_ns) {
             self.status.requests.set(PREEMPT);
         }
     }

@@ -7,7 +7,7 @@ use refrain_policy::SpinLimits;
 use refrain_sync::atomic::Ordering;
 use refrain_sync::fence;
 
-use crate::held_locks::locks_held;
+use crate::held_locks::holds_lock;
 use crate::pool::borrowed::with_borrowed_jobs;
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
@@ -20,15 +20,15 @@ use crate::thread::kernel;
 /// In a job of a pool a spare thread makes the call, in the job's kernel scheduling class. The
 /// worker waits for it, and meanwhile runs flows that are more urgent than the job's on top of the
 /// job, as at a [`checkpoint`](super::checkpoint::checkpoint). `work` must not wait for other jobs.
-/// The caller makes the call itself outside of a pool, while it holds a [`Lock`](crate::Lock) or
-/// [`Permits`](crate::Permits), where the system refuses a thread, and while all other groups of
-/// flows are insensitive to latency: nobody needs the worker soon. Starting a thread takes 50 µs, a
-/// call with a thread that waits 10 µs.
+/// The caller makes the call itself outside of a pool, while it holds a [`Lock`](crate::Lock),
+/// where the system refuses a thread, and while all other groups of flows are insensitive to
+/// latency: nobody needs the worker soon. Starting a thread takes 50 µs, a call with a thread that
+/// waits 10 µs.
 ///
 /// A panic of `work` continues in the caller.
 pub fn aside<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     with_current(|worker| match worker {
-        Some(worker) if locks_held() == 0 && worker.has_other_groups() => worker.call_aside(work),
+        Some(worker) if !holds_lock() && worker.has_other_groups() => worker.call_aside(work),
         _ => work(),
     })
 }
@@ -71,7 +71,7 @@ impl WorkerContext {
     }
 
     fn is_preempted(&self) -> bool {
-        self.status.requests.bits() & PREEMPT != 0 && locks_held() == 0
+        self.status.requests.bits() & PREEMPT != 0 && !holds_lock()
     }
 
     /// Waits until `is_done`, whose change is followed by a wake-up; runs more urgent flows.

@@ -1,6 +1,6 @@
 //! Checkpoints: where a job lets its worker handle requests.
 
-use crate::held_locks::locks_held;
+use crate::held_locks::{holds_lock, on_top};
 use crate::pool::state::context::WorkerContext;
 use crate::pool::state::current::with_current;
 use crate::pool::state::requests::{INHERITED, PREEMPT};
@@ -13,8 +13,8 @@ const NESTING_MAX: u32 = 8;
 /// Runs flows that are more urgent than the calling job's, on top of it. Costs a few loads and a
 /// reading of the processor's counter (10 ns) when there are none and no timer is due.
 ///
-/// Nothing runs on top of a job that holds a [`Lock`](crate::Lock) or [`Permits`](crate::Permits).
-/// Outside a pool a checkpoint does nothing.
+/// Nothing runs on top of a job that holds a [`Lock`](crate::Lock). Outside a pool a checkpoint
+/// does nothing.
 #[inline]
 pub fn checkpoint() {
     with_current(|worker| worker.into_iter().for_each(WorkerContext::pass_checkpoint));
@@ -23,7 +23,7 @@ pub fn checkpoint() {
 impl WorkerContext {
     #[inline(always)]
     pub(super) fn pass_checkpoint(&self) {
-        if locks_held() == 0 {
+        if !holds_lock() {
             stages::pass_checkpoint();
         }
         if self.has_request() || self.is_alarm_due() {
@@ -35,13 +35,13 @@ impl WorkerContext {
     #[cold]
     pub(super) fn handle_requests(&self) {
         let now_ns = self.read_clock();
-        if self.status.requests.bits() & INHERITED != 0 && locks_held() == 0 {
+        if self.status.requests.bits() & INHERITED != 0 && !holds_lock() {
             self.end_inheritance();
         }
         self.fire_late_timers(now_ns);
         // A job that holds a lock continues: a job on top of it could need the same lock, and would
         // wait forever.
-        if locks_held() > 0 {
+        if holds_lock() {
             return;
         }
         self.fire_own_timers(now_ns);
@@ -66,7 +66,7 @@ impl WorkerContext {
             };
             self.depth.set(self.depth.get() + 1);
             let below = stages::set_aside();
-            self.run(flow);
+            on_top(|| self.run(flow));
             drop(below);
             self.depth.set(self.depth.get() - 1);
             let end_ns = self.read_clock();
