@@ -69,7 +69,7 @@ impl Experiment for Timers {
             let delay = Duration::from_micros(delay_us);
             let sleeps = lateness_of_sleeps(context, delay)?;
             let timers = lateness_of_timers(context, delay)?;
-            for (by, mut late) in [("sleep", sleeps), ("timer thread", timers)] {
+            for (by, mut late) in [("sleep", sleeps), ("timer", timers)] {
                 let middle = median(&mut late).unwrap_or(f64::NAN);
                 if by == "sleep" {
                     sleep_late.get_or_insert(middle);

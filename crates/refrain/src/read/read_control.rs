@@ -70,6 +70,10 @@ impl ReadControl {
 }
 
 /// A time limit, starting when it is created.
+///
+/// It is compared with the time before each block, where a read can end, and ends no wait. A timer
+/// that fires in between could only set a flag for the same place, and to add and cancel one takes
+/// longer than a small read from memory, which does not look at the time.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     clock: RealClock,
