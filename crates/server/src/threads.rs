@@ -1,6 +1,7 @@
 //! Threads for the moments in which a connection needs one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_pool::{SignalDelivery, start_detached};
@@ -41,6 +42,26 @@ pub(crate) fn run_on_thread(job: impl FnOnce() + Send + 'static) -> bool {
     start_detached("client", SignalDelivery::OwnFaults, move || live(job))
 }
 
+/// Runs `job` on a thread of its own, or on this one if the system allows no more threads.
+pub(crate) fn run_on_thread_or_here(job: impl FnOnce() + Send + 'static) {
+    run_on(run_on_thread, job);
+}
+
+/// Runs `job` on a thread that `start` starts for its argument, or on this one if it returns
+/// `false`.
+fn run_on(start: impl FnOnce(Job) -> bool, job: impl FnOnce() + Send + 'static) {
+    let there = Arc::new(Mutex::new(Some(job)));
+    let here = Arc::clone(&there);
+    if !start(Box::new(move || run_once(&there))) {
+        run_once(&here);
+    }
+}
+
+fn run_once(job: &Mutex<Option<impl FnOnce()>>) {
+    let job = lock(job).take();
+    job.into_iter().for_each(|job| job());
+}
+
 /// Runs one job after the other, until there is none for a while.
 fn live(first: Job) {
     let mut next = Some(first);
@@ -66,9 +87,23 @@ fn next_job() -> Option<Job> {
 #[cfg(test)]
 mod tests {
     use refrain_pool::OnceValue;
-    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_job_runs_here_if_there_is_no_thread_for_it() {
+        let (sender, receiver) = channel();
+        let run = |start: fn(Job) -> bool| {
+            let sender = sender.clone();
+            run_on(start, move || sender.send(thread::current().id()).unwrap());
+            receiver.recv().unwrap() == thread::current().id()
+        };
+        // The system drops the job that it starts no thread for.
+        assert!(run(|_| false));
+        assert!(!run(run_on_thread));
+    }
 
     #[test]
     fn every_job_runs_on_a_thread_of_its_own() {

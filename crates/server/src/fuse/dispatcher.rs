@@ -14,7 +14,7 @@ use fuser::{
 use super::handler::{Handler, NAME_BYTES_MAX, STATFS_BLOCK_BYTES};
 use super::read_ahead::READ_AHEAD_BYTES;
 use super::spin::Spinner;
-use crate::threads::run_on_thread;
+use crate::threads::run_on_thread_or_here;
 
 /// The maximum that the kernel reads ahead or requests at once, in bytes.
 const READ_BYTES_MAX: u32 = READ_AHEAD_BYTES;
@@ -57,7 +57,7 @@ impl Dispatcher {
         }
     }
 
-    /// Answers a request. It fails if the system refuses a thread that it needs.
+    /// Answers a request.
     fn answer(&self, request: impl FnOnce(&Handler) + Send + 'static) {
         if self.answering.fetch_add(1, Relaxed) < self.answering_max {
             request(&self.handler);
@@ -66,7 +66,7 @@ impl Dispatcher {
         } else {
             self.answering.fetch_sub(1, Relaxed);
             let handler = Arc::clone(&self.handler);
-            run_on_thread(move || request(&handler));
+            run_on_thread_or_here(move || request(&handler));
         }
     }
 
