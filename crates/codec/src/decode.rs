@@ -138,7 +138,8 @@ fn resize(
     length: usize,
 ) -> Result<()> {
     if length > out.capacity() {
-        out.clear();
+        // To grow it would copy what it holds, without checking in.
+        *out = Vec::new();
     }
     reserve(description.codec, out, length.saturating_sub(out.len())).map_err(|_| {
         Error::OutOfMemory {

@@ -50,6 +50,8 @@ impl Host {
 
     /// Appends `bytes` to `out`.
     pub(crate) fn append(self, out: &mut Vec<u8>, bytes: &[u8]) {
+        // Growing step by step would copy all of it at once.
+        out.reserve(bytes.len());
         for piece in bytes.chunks(PIECE_BYTES) {
             out.extend_from_slice(piece);
             (self.check_in)();

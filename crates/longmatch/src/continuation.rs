@@ -7,6 +7,7 @@
 //! of the previous version, and gets the same extents.
 #![forbid(unsafe_code)]
 
+use crate::check_in::{STEPS_PER_CHECK_IN, cleared};
 use crate::prefetch::prefetch;
 
 /// The number of content bytes in the key of a continuation. Many passages may follow the same one;
@@ -104,7 +105,7 @@ impl Continuations {
         continuation: Continuation,
     ) {
         let slot = self.slot(direction, address, key, continuation);
-        self.insert_slot(slot);
+        self.insert_slot(slot, || ());
     }
 
     pub(crate) fn slot(
@@ -126,10 +127,10 @@ impl Continuations {
         }
     }
 
-    pub(crate) fn insert_slot(&mut self, slot: ContinuationSlot) {
+    pub(crate) fn insert_slot(&mut self, slot: ContinuationSlot, check_in: fn()) {
         // Two of four slots on average, so that few buckets are full.
         if self.used > self.buckets.len() * 2 && self.buckets.len() < self.buckets_max {
-            self.double();
+            self.double(check_in);
         }
         self.put(slot);
     }
@@ -146,10 +147,14 @@ impl Continuations {
         }
     }
 
-    fn double(&mut self) {
-        let buckets = vec![Bucket::default(); self.buckets.len() * 2];
+    fn double(&mut self, check_in: fn()) {
+        let buckets = cleared(self.buckets.len() * 2, check_in);
         self.used = 0;
-        for bucket in std::mem::replace(&mut self.buckets, buckets) {
+        let old = std::mem::replace(&mut self.buckets, buckets);
+        for (number, bucket) in old.into_iter().enumerate() {
+            if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+                check_in();
+            }
             for slot in bucket.0.into_iter().rev().filter(|slot| slot.tag != 0) {
                 self.put(slot);
             }

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::check_in::STEPS_PER_CHECK_IN;
 use crate::epoch::Epoch;
 use crate::extent::{Extent, Pattern};
 use crate::find::{Match, MatchSource};
@@ -98,13 +99,14 @@ impl FlatEpoch {
 
 /// Turns the matches of an epoch, one list per segment, into extents. `store_start` is the length
 /// of the store before the epoch. `block_start` is where its last block begins; blocks of the
-/// rules' size follow from there.
+/// rules' size follow from there. Calls `check_in` about every 100 µs.
 pub fn flatten(
     epoch: &Epoch<'_>,
     matches: &[Vec<Match>],
     store_start: u64,
     block_start: u64,
     rules: &Rules,
+    check_in: fn(),
 ) -> FlatEpoch {
     debug_assert!(block_start <= store_start);
     let mut builder = FlatEpochBuilder {
@@ -115,7 +117,10 @@ pub fn flatten(
         store_end: store_start,
         at: 0,
     };
-    for repeat in join(in_order(epoch, matches), epoch) {
+    for (number, repeat) in join(in_order(epoch, matches), epoch).enumerate() {
+        if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+            check_in();
+        }
         builder.fresh_until(repeat.start);
         match repeat.kind {
             RepeatKind::Run { period } => builder.fill(repeat.start, repeat.length, period),

@@ -2,6 +2,7 @@
 //! the table of continuations. Serial, in the order of content.
 #![forbid(unsafe_code)]
 
+use crate::check_in::STEPS_PER_CHECK_IN;
 use crate::continuation::{
     CONTINUATION_KEY_BYTES, Continuation, ContinuationSlot, Continuations, Direction,
 };
@@ -17,12 +18,13 @@ const LOOKAHEAD: usize = 16;
 
 /// Inserts the anchors of the epoch's fresh bytes, and thins the index if it is nearly full.
 /// `store_end` is the length of the store after the epoch. Anchors in copies are not inserted: the
-/// store already has them.
+/// store already has them. Calls `check_in` about every 100 µs.
 pub fn insert_epoch<W: IndexWords>(
     index: &mut FingerprintIndex<W>,
     epoch: &Epoch<'_>,
     flat: &FlatEpoch,
     store_end: u64,
+    check_in: fn(),
 ) {
     let mut pending = [(0u64, 0u64); LOOKAHEAD];
     let mut count = 0;
@@ -35,23 +37,27 @@ pub fn insert_epoch<W: IndexWords>(
             let at = count % LOOKAHEAD;
             let (older, older_offset) = std::mem::replace(&mut pending[at], (fingerprint, offset));
             if count >= LOOKAHEAD {
-                index.insert(older, older_offset);
+                index.insert(older, older_offset, check_in);
             }
             count += 1;
+            if count.is_multiple_of(STEPS_PER_CHECK_IN) {
+                check_in();
+            }
         },
     );
     let oldest = count.saturating_sub(LOOKAHEAD);
     for (fingerprint, offset) in (oldest..count).map(|number| pending[number % LOOKAHEAD]) {
-        index.insert(fingerprint, offset);
+        index.insert(fingerprint, offset, check_in);
     }
-    index.thin_if_nearly_full(store_end);
+    index.thin_if_nearly_full(store_end, check_in);
 }
 
-/// Records which extents of the epoch follow each other.
+/// Records which extents of the epoch follow each other. Calls `check_in` about every 100 µs.
 pub fn insert_continuations(
     continuations: &mut Continuations,
     epoch: &Epoch<'_>,
     flat: &FlatEpoch,
+    check_in: fn(),
 ) {
     if continuations.is_absent() {
         return;
@@ -62,12 +68,15 @@ pub fn insert_continuations(
     let mut insert = |continuations: &mut Continuations, slot| {
         let older = std::mem::replace(&mut pending[count % LOOKAHEAD], slot);
         if count >= LOOKAHEAD {
-            continuations.insert_slot(older);
+            continuations.insert_slot(older, check_in);
         }
         count += 1;
     };
     for (number, pair) in flat.extents.windows(2).enumerate() {
         let [before, after] = pair else { continue };
+        if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+            check_in();
+        }
         if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
             continue;
         }
@@ -92,7 +101,7 @@ pub fn insert_continuations(
     }
     let oldest = count.saturating_sub(LOOKAHEAD);
     for number in oldest..count {
-        continuations.insert_slot(pending[number % LOOKAHEAD]);
+        continuations.insert_slot(pending[number % LOOKAHEAD], check_in);
     }
 }
 

@@ -40,13 +40,14 @@
 //! let segments = [EpochSegment { start: 0, bytes: &content, scan: &scan }];
 //! let epoch = Epoch::new(&segments);
 //! // No matches: the content is one run, which becomes one fill extent.
-//! let flat = flatten(&epoch, &[vec![]], 0, 0, &rules);
+//! let flat = flatten(&epoch, &[vec![]], 0, 0, &rules, || ());
 //! let mut replayed = vec![];
 //! assert_eq!(replay(&flat.extents, &[], 0, &mut replayed), Some(0));
 //! assert_eq!(replayed, content);
 //! ```
 
 mod anchor;
+mod check_in;
 mod compare;
 mod continuation;
 mod epoch;

@@ -99,6 +99,7 @@ impl Matcher {
             self.history.store.len() as u64,
             0,
             &self.rules,
+            || (),
         );
         for range in &flat.fresh {
             for slice in epoch.slices(range.start, range.end) {
@@ -110,8 +111,9 @@ impl Matcher {
             &epoch,
             &flat,
             self.history.store.len() as u64,
+            || (),
         );
-        insert_continuations(&mut self.continuations, &epoch, &flat);
+        insert_continuations(&mut self.continuations, &epoch, &flat, || ());
         flat.extents
     }
 }

@@ -19,6 +19,7 @@
 mod small;
 
 use self::small::SmallTable;
+use crate::check_in::STEPS_PER_CHECK_IN;
 use crate::prefetch::prefetch;
 
 const SLOTS: usize = 8;
@@ -26,6 +27,9 @@ const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 /// The share of used slots, in percent, above which the index is thinned.
 const FULL_PERCENT: usize = 70;
+
+/// How many words are thinned between two check-ins.
+const WORDS_PER_CHECK_IN: usize = 1 << 16;
 
 /// The small table takes at most this fraction (one part in `SMALL_INDEX_SHARE`) of additional
 /// memory, until its entries move to the buckets.
@@ -145,25 +149,28 @@ impl<W: IndexWords> FingerprintIndex<W> {
 
     /// Inserts the fingerprint unless it is already present. In a full bucket the new entry
     /// replaces the entry of lowest rank, if that is lower than its own.
-    pub(crate) fn insert(&mut self, fingerprint: u64, offset_in_store: u64) {
+    pub(crate) fn insert(&mut self, fingerprint: u64, offset_in_store: u64, check_in: fn()) {
         debug_assert!(offset_in_store <= ADDRESS_MAX);
         let Some(small) = &mut self.small else {
             return self.insert_in_buckets(fingerprint, offset_in_store);
         };
-        small.insert(fingerprint, offset_in_store, self.floor);
+        small.insert(fingerprint, offset_in_store, self.floor, check_in);
         if small.is_full() {
-            self.move_to_buckets();
+            self.move_to_buckets(check_in);
         }
     }
 
     #[cold]
-    fn move_to_buckets(&mut self) {
+    fn move_to_buckets(&mut self, check_in: fn()) {
         let entries = self
             .small
             .take()
             .into_iter()
             .flat_map(SmallTable::into_entries);
-        for (fingerprint, address) in entries {
+        for (number, (fingerprint, address)) in entries.enumerate() {
+            if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+                check_in();
+            }
             if address >= self.floor {
                 self.insert_in_buckets(fingerprint, address);
             }
@@ -200,11 +207,11 @@ impl<W: IndexWords> FingerprintIndex<W> {
 
     /// Thins the index if it is nearly full. Call it between epochs; `store_end` is the length of
     /// the store.
-    pub fn thin_if_nearly_full(&mut self, store_end: u64) {
+    pub fn thin_if_nearly_full(&mut self, store_end: u64, check_in: fn()) {
         let capacity = self.memory.words().len();
         let mut cut = store_end / 2;
         while self.used * 100 > capacity * FULL_PERCENT {
-            self.thin_below(cut);
+            self.thin_below(cut, check_in);
             // If the older half holds too few entries, the next round includes newer ones.
             cut = cut + (store_end - cut) / 2 + 1;
         }
@@ -213,18 +220,22 @@ impl<W: IndexWords> FingerprintIndex<W> {
     /// Removes entries with addresses below `cut`: the entries of the lowest rank that occurs among
     /// them, and those below the floor. The remaining ones have at least one more trailing zero bit
     /// in their tags.
-    fn thin_below(&mut self, cut: u64) {
+    fn thin_below(&mut self, cut: u64, check_in: fn()) {
         let floor = self.floor;
         let is_old = |entry: u64| entry != 0 && (entry & ADDRESS_MASK) <= cut;
         let words = self.memory.words_mut();
-        let lowest = words
-            .iter()
-            .filter(|entry| is_old(**entry))
-            .map(|entry| rank(*entry))
-            .min()
-            .unwrap_or(0);
+        let lowest_of = |words: &[u64]| {
+            check_in();
+            let old = words.iter().filter(|entry| is_old(**entry));
+            old.map(|entry| rank(*entry)).min()
+        };
+        let pieces = words.chunks(WORDS_PER_CHECK_IN);
+        let lowest = pieces.filter_map(lowest_of).min().unwrap_or(0);
         let mut removed = 0;
-        for bucket in words.chunks_exact_mut(SLOTS) {
+        for (number, bucket) in words.chunks_exact_mut(SLOTS).enumerate() {
+            if number.is_multiple_of(WORDS_PER_CHECK_IN / SLOTS) {
+                check_in();
+            }
             let mut retained = 0;
             for slot in 0..SLOTS {
                 let entry = bucket[slot];
@@ -265,8 +276,8 @@ mod tests {
     #[test]
     fn an_insertion_keeps_the_oldest_entry() {
         let mut index = FingerprintIndex::new(vec![0; 1024]);
-        index.insert(7, 100);
-        index.insert(7, 200);
+        index.insert(7, 100, || ());
+        index.insert(7, 200, || ());
         assert_eq!(index.get(7), Some(100));
         assert_eq!(index.get(8), None);
         assert_eq!(index.len(), 1);
@@ -275,12 +286,12 @@ mod tests {
     #[test]
     fn entries_below_the_floor_are_evicted_and_replaced() {
         let mut index = FingerprintIndex::new(vec![0; 1024]);
-        index.insert(7, 100);
-        index.insert(9, 0);
+        index.insert(7, 100, || ());
+        index.insert(9, 0, || ());
         index.evict_below(101);
         assert_eq!(index.get(7), None);
         assert_eq!(index.get(9), None);
-        index.insert(7, 300);
+        index.insert(7, 300, || ());
         assert_eq!(index.get(7), Some(300));
     }
 
@@ -290,7 +301,7 @@ mod tests {
         let mut index = FingerprintIndex::new(vec![0; words]);
         let entries = words as u64 / 4;
         for n in 0..entries {
-            index.insert(spread(n), n * 128);
+            index.insert(spread(n), n * 128, || ());
             assert_eq!(index.small.is_some(), n + 1 < words as u64 / 32);
         }
         let found = (0..entries)
@@ -307,9 +318,9 @@ mod tests {
         let mut index = FingerprintIndex::new(vec![0; words]);
         let total = 8 * words as u64;
         for n in 0..total {
-            index.insert(spread(n), n * 128);
+            index.insert(spread(n), n * 128, || ());
             if n % 512 == 0 {
-                index.thin_if_nearly_full(n * 128);
+                index.thin_if_nearly_full(n * 128, || ());
                 assert!(index.len() * 100 <= words * FULL_PERCENT);
             }
         }

@@ -6,6 +6,7 @@
 //! twice the memory of the large table's. Therefore it stays small, and its entries then move to
 //! the large table.
 
+use crate::check_in::{STEPS_PER_CHECK_IN, cleared};
 use crate::prefetch::prefetch;
 
 /// A slot. The address is stored plus one; 0 marks an empty slot.
@@ -82,7 +83,7 @@ impl SmallTable {
     }
 
     /// Inserts the fingerprint unless it is already present with an address of at least `floor`.
-    pub(super) fn insert(&mut self, fingerprint: u64, address: u64, floor: u64) {
+    pub(super) fn insert(&mut self, fingerprint: u64, address: u64, floor: u64, check_in: fn()) {
         let at = self.find(fingerprint);
         let slot = &mut self.slots[at];
         if slot.address_plus_one > floor {
@@ -94,14 +95,18 @@ impl SmallTable {
             address_plus_one: address + 1,
         };
         if self.used * 2 > self.slots.len() {
-            self.double();
+            self.double(check_in);
         }
     }
 
-    fn double(&mut self) {
-        let slots = vec![IndexSlot::default(); self.slots.len() * 2];
+    fn double(&mut self, check_in: fn()) {
+        let slots = cleared(self.slots.len() * 2, check_in);
         let old = std::mem::replace(&mut self.slots, slots);
-        for slot in old.into_iter().filter(|slot| slot.address_plus_one != 0) {
+        let entries = old.into_iter().filter(|slot| slot.address_plus_one != 0);
+        for (number, slot) in entries.enumerate() {
+            if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+                check_in();
+            }
             let at = self.find(slot.fingerprint);
             self.slots[at] = slot;
         }
@@ -136,7 +141,7 @@ mod tests {
             // Some are inserted twice, some again after their eviction.
             for key in [n, n / 2] {
                 let key = fingerprint(key);
-                table.insert(key, n * 100, floor);
+                table.insert(key, n * 100, floor, || ());
                 let address = reference.entry(key).or_insert(n * 100);
                 if *address < floor {
                     *address = n * 100;
@@ -164,7 +169,7 @@ mod tests {
         let mut table = SmallTable::new(1 << 12).unwrap();
         for n in 0..1 << 10 {
             assert!(!table.is_full());
-            table.insert(fingerprint(n), n, 0);
+            table.insert(fingerprint(n), n, 0, || ());
         }
         assert!(table.is_full());
     }

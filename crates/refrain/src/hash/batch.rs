@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use refrain_pool::pool::checkpoint;
 use refrain_pool::stages::stage;
 use refrain_protect::digest::{finish_many, update_many};
 use refrain_protect::{DigestHasher, DigestValue};
@@ -109,6 +110,7 @@ impl<'a> Batch<'a> {
         let mut stage = stage("read and hash", 0);
         let mut cost_bytes = 0;
         while cost_bytes < quantum_bytes && !self.is_done {
+            checkpoint();
             if cancel_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
                 return;
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use refrain_entries::Entry;
+use refrain_pool::pool::checkpoint;
 use refrain_pool::stages::stage;
 use refrain_pool::{Lane, crew};
 use refrain_protect::{HashKind, MemberSegment, SEGMENT_BYTES};
@@ -185,7 +186,10 @@ fn segment_hashes(kind: HashKind, start: u64, bytes: &[u8]) -> Result<Vec<Member
     let _stage = stage("hash", bytes.len() as u64);
     let offsets = (start..).step_by(SEGMENT_BYTES);
     let segments = offsets.zip(bytes.chunks(SEGMENT_BYTES));
-    let hashes = segments.map(|(offset, segment)| kind.segment(offset, segment));
+    let hashes = segments.map(|(offset, segment)| {
+        checkpoint();
+        kind.segment(offset, segment)
+    });
     (hashes.collect::<std::result::Result<_, _>>())
         .map_err(|error| Error::new(ErrorKind::Internal, error))
 }

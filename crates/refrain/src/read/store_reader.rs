@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use refrain_format::Limits;
 use refrain_pool::permits::AcquiredPermits;
-use refrain_pool::pool::current_worker;
+use refrain_pool::pool::{checkpoint, current_worker};
 use refrain_pool::stages::stage;
 use refrain_pool::{Permits, compute};
 
@@ -235,6 +235,7 @@ impl StoreReader {
         let mut at = 0;
         let mut delivered_bytes = 0;
         let deliver = |bytes: u64| {
+            checkpoint();
             count(&self.counters.delivered_bytes, bytes);
             if let Some(meter) = meter {
                 meter.deliver(bytes);

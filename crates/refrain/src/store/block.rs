@@ -195,6 +195,8 @@ impl UnencodedBlock {
             return Ok(encode_block(&mut scratch.codec, page, plan, out)?);
         }
         scratch.joined.clear();
+        // Growing step by step would copy all of it at once, without a checkpoint.
+        scratch.joined.reserve(self.raw_bytes() as usize);
         for page in &self.pages {
             scratch.joined.extend_from_slice(page);
             checkpoint();

@@ -7,6 +7,7 @@ use refrain_codec::{
     BlockDescription, BlockPlan, CodecId, Result, Workspace, decode_into, encode_block,
 };
 use refrain_pool::Lock;
+use refrain_pool::pool::checkpoint;
 
 use crate::store::page::PAGE_BYTES;
 
@@ -63,6 +64,7 @@ impl CompressedCopy {
         data.clear();
         let mut pages = Vec::with_capacity(raw_pages.len());
         for raw in raw_pages {
+            checkpoint();
             let description = encode_block(workspace, raw, &plan, data)?;
             pages.push(CompressedPage {
                 description,

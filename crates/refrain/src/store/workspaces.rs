@@ -19,10 +19,15 @@ pub(crate) struct CodecScratch {
     pub copy: Vec<u8>,
 }
 
+/// A new workspace whose codecs let their worker run more urgent work.
+pub(crate) fn new_workspace() -> Workspace {
+    Workspace::for_host(HOST)
+}
+
 impl Default for CodecScratch {
     fn default() -> Self {
         CodecScratch {
-            codec: Workspace::for_host(HOST),
+            codec: new_workspace(),
             joined: vec![],
             copy: vec![],
         }

@@ -4,6 +4,7 @@ use refrain_codec::Workspace;
 
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::PAGE_BYTES;
+use crate::store::workspaces::new_workspace;
 use crate::write::log_memory::LogMemory;
 
 pub(crate) struct TextPages {
@@ -22,7 +23,7 @@ impl TextPages {
             packed: Vec::new(),
             last_page: Vec::new(),
             decompressed: None,
-            workspace: Workspace::new(),
+            workspace: new_workspace(),
             memory,
         }
     }

@@ -19,6 +19,7 @@ use super::retained::RetainedPieces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::StoreReader;
 use crate::store::page::PAGE_BYTES;
+use crate::store::workspaces::new_workspace;
 
 /// The number of cached pages in each row; the least recently used one is replaced.
 const ROW_PAGES: usize = 8;
@@ -281,7 +282,7 @@ impl EarlierContent {
     fn retained() -> EarlierContent {
         EarlierContent::Retained(Box::new(RetainedReader {
             pieces: Arc::default(),
-            workspace: Workspace::new(),
+            workspace: new_workspace(),
             pages: vec![Default::default()],
             clock: 0,
         }))

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::Workspace;
 use refrain_entries::Entry;
 use refrain_format::{
     EntriesHeader, FrameKind, Index, IndexEntries, IndexSlice, Limits, MemberKind, compare_paths,
@@ -16,6 +15,7 @@ use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::read_frame_at;
+use crate::store::workspaces::new_workspace;
 
 /// Reads and decodes the frame of a row with an offset in the file.
 pub(super) fn read_entries(
@@ -34,7 +34,7 @@ pub(super) fn read_entries(
     let open = || {
         let (head, data) = EntriesHeader::parse(&frame.payload, limits)?;
         row.check(&frame.header, &head)?;
-        decode_entries(&mut Workspace::new(), &head, data, limits)
+        decode_entries(&mut new_workspace(), &head, data, limits)
     };
     open().map_err(|error: Error| error.at_offset(offset))
 }

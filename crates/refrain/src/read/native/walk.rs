@@ -37,6 +37,7 @@ use crate::read::store_reader::{BlockLocation, Depth, StoreReader};
 use crate::read::work_meter::WorkMeter;
 use crate::store::coding::decode_entries;
 use crate::store::frames::{CheckedFrame, FrameReader};
+use crate::store::workspaces::new_workspace;
 
 /// Progress is reported after each frame, and within an epoch after this many bytes.
 const REPORT_BYTES: u64 = 64 << 20;
@@ -124,7 +125,7 @@ pub(super) fn walk<'env>(
         // The walk keeps more per block than measuring the reach does.
         checker: StreamChecker::measuring_reach(&options.limits),
         held: HeldFrames::new(&options.limits),
-        workspace: Workspace::new(),
+        workspace: new_workspace(),
         references: ReferenceHistory::default(),
         reach_bytes: REACH_UNLIMITED,
         content_bytes_total: None,

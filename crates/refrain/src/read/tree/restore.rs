@@ -9,6 +9,7 @@ use refrain_entries::{Entry, EntryKind, Selection};
 use refrain_filesystem::restore::{RestoredFile, TreeRestore};
 use refrain_format::entry_bytes;
 use refrain_pool::Lock;
+use refrain_pool::pool::checkpoint;
 use refrain_pool::stages::stage;
 use refrain_protect::HASH_BYTES;
 
@@ -367,6 +368,7 @@ impl<'a> FileQueue<'a> {
                 let missing = read(content, recovery, start, &mut bytes)?;
                 let _stage = stage("restore", write_bytes);
                 for entry in &files {
+                    checkpoint();
                     let range = entry.content_range();
                     let lost = inside(&missing, &range);
                     if let (false, Some(recovery)) = (lost.is_empty(), recovery)

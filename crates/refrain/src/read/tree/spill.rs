@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_codec::Workspace;
 use refrain_entries::Entry;
 use refrain_format::{EntriesHeader, IndexSlice, Limits, MemberEnd, MemberKind, MemberStart};
 use refrain_pool::Lock;
@@ -21,6 +20,7 @@ use crate::read::tree::frame_entries::FrameEntries;
 use crate::read::tree::path_order::path_order;
 use crate::store::coding::decode_entries;
 use crate::store::frames::limits_for;
+use crate::store::workspaces::new_workspace;
 
 /// A complete tree whose content was spilled.
 pub(crate) struct SpilledContent {
@@ -69,7 +69,7 @@ impl SpilledContent {
             return Ok(vec![]);
         };
         let (head, data) = EntriesHeader::parse(payload, &self.limits)?;
-        let entries = decode_entries(&mut Workspace::new(), &head, data, &self.limits)?;
+        let entries = decode_entries(&mut new_workspace(), &head, data, &self.limits)?;
         // Content cut short by damage may have been longer.
         if !self.is_partial {
             check_inside(&entries, self.content_bytes)?;

@@ -6,6 +6,7 @@ use refrain_codec::looks_incompressible;
 use refrain_format::lrzip::BackEnd;
 use refrain_lrzip_codec::LrzipCodec;
 use refrain_lrzip_codec::{LrzipPlan, encode_lrzip_block};
+use refrain_pool::pool::checkpoint;
 use refrain_pool::stages::stage;
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
 
@@ -140,6 +141,7 @@ impl Encoding for LrzipEncoding {
 
     fn digest(digests: &mut Box<ContentDigests>, data: &EpochData) {
         for segment in &data.segments {
+            checkpoint();
             digests.md5.update(&segment.bytes);
             digests.crc.update(&segment.bytes);
         }

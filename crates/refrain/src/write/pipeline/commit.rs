@@ -95,8 +95,14 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
     let store_start = state.history.store_bytes();
     let mut filled = vec![];
     let flat: FlatEpoch = data.with(|epoch| {
-        let flat = flatten(epoch, &matches, store_start, block_start, &rules);
-        checkpoint();
+        let flat = flatten(
+            epoch,
+            &matches,
+            store_start,
+            block_start,
+            &rules,
+            checkpoint,
+        );
         for range in &flat.fresh {
             for piece in data.pieces(range.clone()) {
                 let history = &mut state.history;
@@ -109,9 +115,9 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
                 checkpoint();
             }
         }
-        insert_epoch(&mut state.index, epoch, &flat, state.history.store_bytes());
-        checkpoint();
-        insert_continuations(&mut state.continuations, epoch, &flat);
+        let store_end = state.history.store_bytes();
+        insert_epoch(&mut state.index, epoch, &flat, store_end, checkpoint);
+        insert_continuations(&mut state.continuations, epoch, &flat, checkpoint);
         Ok::<_, Error>(flat)
     })?;
     let floor = state.history.evict_below(reach_floor);

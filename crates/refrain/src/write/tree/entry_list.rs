@@ -17,6 +17,7 @@ use refrain_protect::DigestHasher;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{file_paths, files};
 use crate::store::coding::coding;
+use crate::store::workspaces::new_workspace;
 use crate::write::tree::order::{EntriesFrame, PackedFrame, RunSlice, slices};
 use crate::write::tree::window::{CompleteWindow, Pick, PickedEntries};
 
@@ -377,7 +378,7 @@ fn encode_entries(
     mut first_entry: u64,
     entries: &[Entry],
 ) -> Result<Vec<EntriesFrame>> {
-    let mut workspace = Workspace::new();
+    let mut workspace = new_workspace();
     let frames = entry_batches(entries).map(|batch| {
         let frame = encode_batch(&mut workspace, member_id, first_entry, batch)?;
         first_entry += frame.header.entry_count;
