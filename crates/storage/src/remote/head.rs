@@ -2,8 +2,9 @@
 
 use std::io;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use refrain_sync::clock::unix_seconds;
 use ureq::http::{HeaderMap, StatusCode};
 
 use super::content_range::ContentRange;
@@ -209,11 +210,20 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
     }
 }
 
-/// The delay that the server asks for, in seconds. The other form, a date, is rare and ignored.
+/// The delay that the server asks for, in seconds or with a date. A date is compared with that of
+/// the response, if there is one: the clocks of server and client may differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = text(headers, "retry-after")?.trim();
-    let is_number = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| Duration::from_secs(seconds.parse().unwrap_or(u64::MAX)))
+    let asked = text(headers, "retry-after")?.trim();
+    if !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(asked.parse().unwrap_or(u64::MAX)));
+    }
+    let until = httpdate::parse_http_date(asked).ok()?;
+    let sent = text(headers, "date").and_then(|date| httpdate::parse_http_date(date).ok());
+    let now = sent.unwrap_or_else(|| {
+        let seconds = unix_seconds().max(0).unsigned_abs();
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    });
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 fn length(headers: &HeaderMap) -> Option<u64> {
@@ -354,8 +364,17 @@ mod tests {
         let endless = [("retry-after", "99999999999999999999999")];
         let asked = Some(Duration::from_secs(u64::MAX));
         assert_eq!(remedy(503, &endless), Remedy::Repeat(asked));
-        let date = [("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")];
-        assert_eq!(remedy(503, &date), Remedy::Repeat(None));
+        let until = ("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT");
+        let asked = |date| remedy(503, &[until, ("date", date)]);
+        let sent = "Wed, 21 Oct 2015 07:27:00 GMT";
+        let minute = Some(Duration::from_secs(60));
+        assert_eq!(asked(sent), Remedy::Repeat(minute));
+        let past = Remedy::Repeat(Some(Duration::ZERO));
+        assert_eq!(asked("Wed, 21 Oct 2015 07:29:00 GMT"), past);
+        // Without a date of the response, our clock is asked.
+        assert_eq!(remedy(503, &[until]), past);
+        let wrong = [("retry-after", "Wed, 21 Oct"), ("date", sent)];
+        assert_eq!(remedy(503, &wrong), Remedy::Repeat(None));
         let region = checked(301, &[("x-amz-bucket-region", "eu-west-1")], None);
         let text = region.unwrap_err().text;
         assert!(

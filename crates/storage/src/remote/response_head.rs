@@ -13,11 +13,12 @@ use ureq::unversioned::transport::{
 };
 
 /// The fields that the client or this module's siblings read.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "connection",
     "content-encoding",
     "content-length",
     "content-range",
+    "date",
     "etag",
     "last-modified",
     "location",

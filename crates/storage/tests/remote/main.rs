@@ -185,6 +185,7 @@ fn what_has_no_room_in_memory_is_found_in_a_temporary_file() {
 
 #[test]
 fn what_may_pass_is_repeated() {
+    let until = "Date: Wed, 21 Oct 2015 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2015 07:28:01 GMT";
     let faults = [
         Fault::Close,
         Fault::Stall(Duration::from_secs(2)),
@@ -194,6 +195,7 @@ fn what_may_pass_is_repeated() {
         Fault::WrongRange,
         Fault::Status(503, String::new(), String::new()),
         Fault::Status(429, "Retry-After: 1".into(), String::new()),
+        Fault::Status(429, until.into(), String::new()),
         Fault::Status(500, String::new(), String::new()),
     ];
     let bytes = content(1 << 20);
