@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::net::Shutdown;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use refrain_pool::{Event, Lock};
 use refrain_sync::clock::RealClock;
 
 use crate::client_rules::{ClientRule, latency_of};
-use crate::reports::Refusals;
+use crate::pace::Pace;
+use crate::reports::Occurrences;
 use crate::service::Reporter;
 use crate::share::Share;
 use crate::socket::Socket;
@@ -50,7 +52,10 @@ struct State {
     rules: Vec<ClientRule>,
     clock: RealClock,
     connected: Lock<Connected>,
-    refusals: Refusals,
+    refusals: Occurrences,
+    /// Those whose connections ended because they did not read, and because they were silent.
+    slow: Occurrences,
+    silent: AtomicU64,
     /// Happens when the server is stopping and has no clients.
     all_left: Event,
 }
@@ -83,7 +88,9 @@ impl Clients {
             rules,
             clock: RealClock::new(),
             connected: Lock::default(),
-            refusals: Refusals::new(),
+            refusals: Occurrences::new(),
+            slow: Occurrences::new(),
+            silent: AtomicU64::new(0),
             all_left: Event::new(),
         }))
     }
@@ -136,6 +143,16 @@ impl Clients {
     /// The number of those who were refused since the start.
     pub fn refused_since_start(&self) -> u64 {
         self.0.refusals.count()
+    }
+
+    /// The number of those whose connections ended because they took too little of what was sent.
+    pub fn slow_since_start(&self) -> u64 {
+        self.0.slow.count()
+    }
+
+    /// The number of those whose connections ended because they were silent.
+    pub fn silent_since_start(&self) -> u64 {
+        self.0.silent.load(Ordering::Relaxed)
     }
 
     /// What those are told who are one too many.
@@ -242,6 +259,24 @@ impl Client {
         &self.share
     }
 
+    /// A pace for the client, which is ended, counted and reported if it takes less than 64 KiB
+    /// while writes wait for `time_max`.
+    pub(crate) fn pace(&self, time_max: Duration, reporter: Arc<Reporter>) -> Pace {
+        let (clients, socket) = (self.clients.clone(), Arc::clone(&self.socket));
+        Pace::new(time_max, move || {
+            socket.abort();
+            let seconds = time_max.as_secs_f64();
+            let what =
+                format!("a client was disconnected: it took less than 64 KiB in {seconds} s");
+            clients.0.slow.add(&*reporter, &what);
+        })
+    }
+
+    /// Counts the client as one that ends because it is silent.
+    pub(crate) fn count_silent(&self) {
+        self.clients.0.silent.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// All clients of the server.
     pub fn clients(&self) -> &Clients {
         &self.clients
@@ -265,10 +300,12 @@ impl Drop for Client {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::channel::{Channel, PlainChannel};
 
     #[test]
     fn clients_are_counted_limited_and_stopped() {
@@ -296,6 +333,33 @@ mod tests {
         assert_eq!(of_second.read(&mut buffer).unwrap(), 0);
         assert_eq!(clients.count(), 0);
         assert!(clients.wait_until_none(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_reset_counted_and_reported() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let clients = Clients::new(1);
+        let client = clients
+            .add(Socket::tcp(listener.accept().unwrap().0))
+            .unwrap();
+        let reported = Arc::new(Lock::new(vec![]));
+        let own = Arc::clone(&reported);
+        let reporter = Arc::new(move |line: &str| own.lock().push(line.to_owned()));
+        let pace = client.pace(Duration::from_millis(20), reporter);
+        let channel = PlainChannel::new(Arc::clone(client.socket()), pace).unwrap();
+        let content = vec![0; 64 << 20];
+        for _ in 0..2 {
+            let error = channel.send(b"", &content).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionAborted);
+        }
+        drop((channel, client));
+        // An end in order would follow what the kernel still holds for the client.
+        let error = theirs.read_to_end(&mut vec![]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!((clients.count(), clients.slow_since_start()), (0, 1));
+        let expected = "a client was disconnected: it took less than 64 KiB in 0.02 s";
+        assert_eq!(*reported.lock(), [expected]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A single write waits for this part of the time limit at most: the limit holds to within it.
 const WRITES_PER_LIMIT: u32 = 64;
 
+/// What is done once with a client that is too slow.
+type OnSlow = Box<dyn FnOnce() + Send>;
+
 /// Measures how long a connection's writes have waited for the client.
 pub(crate) struct Pace {
     clock: RealClock,
@@ -21,16 +24,19 @@ pub(crate) struct Pace {
     /// What the client has taken of the present piece, and how long that was waited for.
     taken_bytes: usize,
     waited: Duration,
+    on_slow: Option<OnSlow>,
 }
 
 impl Pace {
-    /// The client must take 64 KiB whenever writes have waited for `time_max`.
-    pub(crate) fn new(time_max: Duration) -> Pace {
+    /// The client must take 64 KiB whenever writes have waited for `time_max`. If it does not,
+    /// `on_slow` is called, which must end the connection.
+    pub(crate) fn new(time_max: Duration, on_slow: impl FnOnce() + Send + 'static) -> Pace {
         Pace {
             clock: RealClock::new(),
             time_max,
             taken_bytes: 0,
             waited: Duration::ZERO,
+            on_slow: Some(Box::new(on_slow)),
         }
     }
 
@@ -42,11 +48,14 @@ impl Pace {
     /// Calls `write`, and returns how many bytes it wrote: 0 if it waited in vain.
     ///
     /// # Errors
-    /// `TimedOut` if the client is too slow; those of `write`; `WriteZero`.
+    /// `ConnectionAborted` if the client is too slow; those of `write`; `WriteZero`.
     pub(crate) fn write(&mut self, write: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
         if self.waited >= self.time_max {
+            if let Some(on_slow) = self.on_slow.take() {
+                on_slow();
+            }
             let message = "the client does not read";
-            return Err(io::Error::new(ErrorKind::TimedOut, message));
+            return Err(io::Error::new(ErrorKind::ConnectionAborted, message));
         }
         let started = self.clock.now();
         let count = match write() {
@@ -66,11 +75,17 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
     fn bytes_that_are_taken_too_slowly_end_the_connection() {
-        let mut pace = Pace::new(Duration::from_millis(20));
+        let called = Arc::new(AtomicUsize::new(0));
+        let own = Arc::clone(&called);
+        let on_slow = move || _ = own.fetch_add(1, Ordering::Relaxed);
+        let mut pace = Pace::new(Duration::from_millis(20), on_slow);
         let slowly = |count: usize| {
             move || {
                 std::thread::sleep(Duration::from_millis(8));
@@ -82,15 +97,18 @@ mod tests {
             pace.write(slowly(PIECE_BYTES)).unwrap();
         }
         // Single bytes are not enough, whether each comes soon or not.
-        let results: Vec<_> = (0..4).map(|_| pace.write(slowly(1))).collect();
+        assert_eq!(called.load(Ordering::Relaxed), 0);
+        let results: Vec<_> = (0..6).map(|_| pace.write(slowly(1))).collect();
         assert!(results[0].is_ok());
-        let error = results.into_iter().find_map(Result::err).unwrap();
-        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        assert!(errors.len() > 1, "{errors:?}");
+        assert_eq!(errors[0].kind(), ErrorKind::ConnectionAborted);
+        assert_eq!(called.load(Ordering::Relaxed), 1);
     }
 
     #[test]
     fn errors_of_the_connection_are_returned_and_vain_writes_repeated() {
-        let mut pace = Pace::new(Duration::from_secs(3600));
+        let mut pace = Pace::new(Duration::from_secs(3600), || {});
         for vain in [
             ErrorKind::WouldBlock,
             ErrorKind::TimedOut,

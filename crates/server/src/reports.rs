@@ -1,4 +1,4 @@
-//! Reports to the server's owner: each failure once, and refusals at most once per period.
+//! Reports to the server's owner: each failure once, and what clients do at most once per period.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use refrain_sync::clock::{Clock, RealClock};
 /// How many messages are remembered. With more kinds of damage, some are repeated.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The least time between two lines about refusals.
+/// The least time between two lines about events of one kind.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// Which messages were reported.
@@ -30,8 +30,8 @@ impl Reports {
     }
 }
 
-/// Counts what was refused for one reason.
-pub(crate) struct Refusals {
+/// Counts events of one kind: refusals for one reason, clients that are too slow.
+pub(crate) struct Occurrences {
     clock: RealClock,
     counted: Lock<Counted>,
 }
@@ -44,15 +44,15 @@ struct Counted {
     told_at: Option<Duration>,
 }
 
-impl Refusals {
-    pub(crate) fn new() -> Refusals {
-        Refusals {
+impl Occurrences {
+    pub(crate) fn new() -> Occurrences {
+        Occurrences {
             clock: RealClock::new(),
             counted: Lock::default(),
         }
     }
 
-    /// Counts a refusal, and reports it unless another was reported within the period.
+    /// Counts one, and reports it unless another was reported within the period.
     pub(crate) fn add(&self, reporter: &dyn Fn(&str), what: &str) {
         let untold = self.counted.lock().add(self.clock.now());
         match untold {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_counted_and_told_once_per_period() {
+    fn occurrences_are_counted_and_told_once_per_period() {
         let mut counted = Counted::default();
         let mut add = |seconds| counted.add(Duration::from_secs(seconds));
         let told = [0, 1, 59, 60, 61, 200].map(&mut add);
@@ -105,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_is_refused() {
+    fn a_line_says_what_happens() {
         let told = std::sync::Arc::new(Lock::new(vec![]));
         let own = std::sync::Arc::clone(&told);
         let reporter = move |text: &str| own.lock().push(text.to_owned());
-        let refusals = Refusals::new();
+        let refusals = Occurrences::new();
         for _ in 0..300 {
             refusals.add(&reporter, "full");
         }

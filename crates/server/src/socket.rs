@@ -52,6 +52,14 @@ impl Socket {
         };
     }
 
+    /// Ends the connection in both directions, and drops what the client has not taken: over the
+    /// network, it is told as soon as the last thread lets go of the socket.
+    pub(crate) fn abort(&self) {
+        // Without this the client would first receive what the kernel still holds for it.
+        let _ = sockopt::set_socket_linger(self, Some(Duration::ZERO));
+        self.shutdown(Shutdown::Both);
+    }
+
     /// Limits how long a read waits; `None`: forever.
     ///
     /// # Errors

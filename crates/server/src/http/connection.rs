@@ -17,14 +17,13 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Begins TLS, if that is required. The client must take 64 KiB of responses whenever they have
-    /// waited for it for `write_time_max`.
+    /// Begins TLS, if that is required. The client must take responses at this pace.
     pub(super) fn begin(
         client: Client,
         tls: Option<&TlsSettings>,
-        write_time_max: Duration,
+        pace: Pace,
     ) -> io::Result<Connection> {
-        let (socket, pace) = (Arc::clone(client.socket()), Pace::new(write_time_max));
+        let socket = Arc::clone(client.socket());
         let channel: Arc<dyn Channel> = match tls {
             None => Arc::new(PlainChannel::new(socket, pace)?),
             Some(tls) => Arc::new(tls.accept(socket, pace)?),

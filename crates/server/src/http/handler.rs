@@ -96,7 +96,8 @@ impl HttpHandler {
         let settings = &self.shared.settings;
         let tls = self.tls.as_ref();
         let limit = tls.map(|_| TimeLimit::start(client.socket(), settings.head_timeout));
-        let connection = Connection::begin(client, tls, settings.write_timeout)?;
+        let pace = client.pace(settings.write_timeout, self.shared.archives.reporter());
+        let connection = Connection::begin(client, tls, pace)?;
         drop(limit);
         connection.set_receive_timeout(SILENCE)?;
         Ok(Session {
@@ -162,6 +163,8 @@ impl HttpHandler {
             park(&socket, Some(left), move |is_readable| {
                 if is_readable {
                     this.go_on(session);
+                } else {
+                    session.connection.client.count_silent();
                 }
             });
         }

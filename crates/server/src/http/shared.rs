@@ -9,7 +9,7 @@ use super::answer_memory::AnswerMemory;
 use super::settings::HttpSettings;
 use crate::archives::Archives;
 use crate::error::Result;
-use crate::reports::Refusals;
+use crate::reports::Occurrences;
 use crate::statistics::Metric;
 use crate::tree::TreeMemory;
 
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub in_flight: AtomicU64,
     pub answer_memory: AnswerMemory,
     /// Requests that were refused because answers use the memory.
-    pub refusals: Refusals,
+    pub refusals: Occurrences,
 }
 
 impl Shared {
@@ -36,7 +36,7 @@ impl Shared {
         }
         Ok(Shared {
             answer_memory: AnswerMemory::new(settings.answer_bytes),
-            refusals: Refusals::new(),
+            refusals: Occurrences::new(),
             archives,
             tree_memory,
             settings,

@@ -187,6 +187,8 @@ impl Connection {
             let resume = move |is_readable| {
                 if is_readable {
                     this.run();
+                } else {
+                    this.client.count_silent();
                 }
             };
             park(self.client.socket(), self.idle_time_max, resume);

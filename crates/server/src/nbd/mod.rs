@@ -23,9 +23,7 @@ use self::connection::{Connection, Shared};
 use self::negotiation::{Agreed, Ended, Negotiation};
 use crate::channel::{Channel, PlainChannel};
 use crate::clients::{Client, Handler};
-use crate::pace::Pace;
 use crate::parking::SILENCE;
-use crate::socket::Socket;
 use crate::time_limit::TimeLimit;
 use crate::tls::TlsSettings;
 
@@ -102,13 +100,14 @@ impl NbdHandler {
     /// left.
     fn negotiate(
         &self,
-        socket: &Arc<Socket>,
+        client: &Client,
         refusal: Option<&str>,
     ) -> io::Result<Option<(Arc<dyn Channel>, Agreed)>> {
         let time_max = if refusal.is_some() { REFUSAL_TIME_MAX } else { NEGOTIATION_TIME_MAX };
+        let socket = client.socket();
         let _limit = TimeLimit::start(socket, time_max);
-        let pace = Pace::new(SEND_TIME_MAX);
-        let channel: Arc<dyn Channel> = Arc::new(PlainChannel::new(Arc::clone(socket), pace)?);
+        let pace = || client.pace(SEND_TIME_MAX, self.shared.journal.reporter());
+        let channel: Arc<dyn Channel> = Arc::new(PlainChannel::new(Arc::clone(socket), pace())?);
         channel.set_receive_timeout(Some(NEGOTIATION_TIMEOUT))?;
         let mut negotiation = self.negotiation(&*channel, refusal);
         negotiation.needs_tls = self.tls.is_some();
@@ -119,8 +118,7 @@ impl NbdHandler {
         match (negotiation.run()?, &self.tls) {
             (Ended::Agreed(agreed), _) => Ok(Some((channel, agreed))),
             (Ended::StartTls, Some(tls)) => {
-                let pace = Pace::new(SEND_TIME_MAX);
-                let channel: Arc<dyn Channel> = Arc::new(tls.accept(Arc::clone(socket), pace)?);
+                let channel: Arc<dyn Channel> = Arc::new(tls.accept(Arc::clone(socket), pace())?);
                 // Everything agreed on before is void.
                 let mut negotiation = self.negotiation(&*channel, refusal);
                 negotiation.has_no_zeroes = has_no_zeroes;
@@ -150,7 +148,7 @@ impl NbdHandler {
     }
 
     fn connect(&self, mut client: Client) -> io::Result<Option<Arc<Connection>>> {
-        let Some((channel, agreed)) = self.negotiate(client.socket(), None)? else {
+        let Some((channel, agreed)) = self.negotiate(&client, None)? else {
             return Ok(None);
         };
         client.take_export(&agreed.name);
@@ -176,6 +174,6 @@ impl Handler for NbdHandler {
     }
 
     fn refuse(&self, client: Client) {
-        let _ = self.negotiate(client.socket(), Some(&client.clients().refusal()));
+        let _ = self.negotiate(&client, Some(&client.clients().refusal()));
     }
 }

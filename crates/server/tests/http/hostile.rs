@@ -1,6 +1,6 @@
 //! Clients that are broken or malicious.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
@@ -133,6 +133,7 @@ fn slow_heads_and_idle_connections_end() {
     });
     assert_eq!(response.status, 408);
     assert_eq!(idle.rest(), b"");
+    assert_eq!(server.clients.silent_since_start(), 1);
     assert!(
         started.elapsed() < Duration::from_secs(8),
         "{:?}",
@@ -150,14 +151,18 @@ fn a_client_that_does_not_read_is_left_and_the_others_are_served() {
     let other = server.get("/tree/hello.txt", "");
     assert_eq!(other.text(), "hello\n");
     let started = Instant::now();
-    while server.handler.requests_in_flight() > 0 {
+    while server.clients.count() > 0 {
         assert!(
             started.elapsed() < Duration::from_secs(10),
             "the request goes on"
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    drop(client);
+    let end = client.stream.read_to_end(&mut vec![]).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(server.clients.slow_since_start(), 1);
+    let expected = "a client was disconnected: it took less than 64 KiB in 0.6 s";
+    assert_eq!(*server.failures.lock().unwrap(), [expected]);
 }
 
 #[test]

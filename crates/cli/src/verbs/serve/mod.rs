@@ -460,6 +460,16 @@ pub fn http_settings(
                 help: "Clients that were refused because there were too many.",
                 value: counted.refused_since_start() as f64,
             },
+            Metric {
+                name: "clients_slow_total",
+                help: "Clients that were disconnected because they took too little of their replies.",
+                value: counted.slow_since_start() as f64,
+            },
+            Metric {
+                name: "clients_silent_total",
+                help: "Clients that were disconnected because they were silent.",
+                value: counted.silent_since_start() as f64,
+            },
         ]
     };
     let answer_bytes = memory_bytes / ANSWER_SHARE;
