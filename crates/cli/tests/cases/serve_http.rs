@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
+use crate::serve_nbd::make_certificate;
 use crate::support::{Case, REFRAIN};
 
 /// A running service; killed at the end if it has not ended.
@@ -176,6 +177,31 @@ fn a_socket_of_this_machine_serves_http_as_well() {
     );
     let wrong = case.run("top a:b");
     assert_eq!(wrong.status.code(), Some(1));
+}
+
+#[test]
+fn a_service_with_a_certificate_answers_nothing_in_the_clear() {
+    let case = Case::new();
+    case.write("a", b"content of a\n");
+    case.ok("compress a");
+    make_certificate(&case);
+    let line = "serve a.rfn --http 127.0.0.1:0 --tls-certificate pki/ca-cert.pem --tls-key key.pem";
+    let (_service, address) = start(&case, line);
+    let port = address.rsplit_once(':').unwrap().1;
+    let authority = case.path("pki/ca-cert.pem");
+    let trust = ["--cacert", authority.to_str().unwrap()];
+    let secure = format!("https://localhost:{port}/a");
+    assert_eq!(curl(&[&trust[..], &[&secure]].concat()), b"content of a\n");
+    let plain = format!("http://localhost:{port}/a");
+    let output = Command::new("curl")
+        .args(["-s", "--http0.9", "--max-time", "30", &plain])
+        .output()
+        .unwrap();
+    // An alert of TLS at most.
+    assert!(output.stdout.len() < 16, "{output:?}");
+    // Nobody who trusts others is served.
+    let stranger = Command::new("curl").args(["-s", &secure]).output().unwrap();
+    assert!(!stranger.status.success() && stranger.stdout.is_empty());
 }
 
 /// The commands of docs/http.md run unchanged, except for the port and the end of the service.

@@ -274,7 +274,8 @@ fn addresses_that_cannot_be_had_are_refused() {
     drop(service);
 }
 
-fn make_certificate(case: &Case) {
+/// Makes `key.pem` and the certificate `pki/ca-cert.pem` for localhost, which stands for itself.
+pub fn make_certificate(case: &Case) {
     let new = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=DNS:localhost";
     let arguments: Vec<&str> = new.split(' ').collect();
     fs::create_dir(case.path("pki")).unwrap();

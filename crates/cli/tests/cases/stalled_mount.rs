@@ -1,4 +1,4 @@
-//! A mounted archive whose server stalls.
+//! A mounted archive whose server stalls, and its statistics.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -27,7 +27,8 @@ fn reads_that_wait_for_a_server_hold_up_nothing_else() {
     case.ok("compress -q tree");
     let server = HttpServer::start().unwrap();
     server.put("/tree.rfn", Object::new(case.read("tree.rfn"), "\"a\""));
-    let mounted = Mounted::new(&case, &format!("mount {}", server.url("/tree.rfn")));
+    let line = format!("mount {} --http unix:s", server.url("/tree.rfn"));
+    let mounted = Mounted::new(&case, &line);
     let inside = |name: &str| case.path("mnt/tree").join(name);
     let large = File::open(inside("a/large")).unwrap();
     assert_eq!(fs::read(inside("b/1")).unwrap(), b"1");
@@ -52,6 +53,8 @@ fn reads_that_wait_for_a_server_hold_up_nothing_else() {
         }
         assert_eq!(fs::read_dir(inside("b")).unwrap().count(), 30);
         assert!(fs::metadata(inside("a")).unwrap().is_dir());
+        let table = String::from_utf8(case.ok("top unix:s --once").stdout).unwrap();
+        assert!(table.contains("fuse_read"), "{table}");
         assert!(ended.load(SeqCst) < READS, "nothing waited");
         // What still waits fails.
         kill_process(mounted.id(), Signal::KILL).unwrap();
