@@ -271,9 +271,9 @@ impl BlockCache {
         }
     }
 
-    /// Evicts other blocks for `block`. Returns the blocks that the caller has to compress and pass
-    /// to [`BlockCache::put_compressed`]. They stay readable until then; otherwise another reader
-    /// would decode them again.
+    /// Evicts other blocks for `block`, which will be decoded. Returns the blocks that the caller
+    /// has to compress and pass to [`BlockCache::put_compressed`]. They stay readable until then;
+    /// otherwise another reader would decode them again.
     pub(crate) fn shrink(&mut self, block: u64) -> Vec<(u64, Arc<Vec<u8>>)> {
         let mut evicted = vec![];
         while self.bytes > self.decoded_bytes_max() {

@@ -72,17 +72,27 @@ pub(crate) struct DecodeResources {
     pub workspaces: Workspaces,
     /// Limits the memory used by codecs at once, in bytes.
     pub codec_memory: Permits,
-    /// Limits the memory of frames that wait to be decoded, in bytes.
+    /// Limits the memory of frames that wait to be decoded, and what is decoded at once, in bytes.
     frame_memory: Permits,
+    decoding_memory: Permits,
     pub(super) cache: CacheShards,
 }
 
 impl DecodeResources {
-    /// Waits until there is memory to read the frame of a block, which is then decoded. Jobs of a
-    /// pool do not wait, since readers that have memory wait for them; there are few.
-    pub(crate) fn hold_frame(&self, location: &BlockLocation) -> Option<AcquiredPermits<'_>> {
+    /// Waits until there is memory to read the frame of a block and to decode `wanted` bytes of it.
+    /// Jobs of a pool do not wait, since readers that have memory wait for them; there are few.
+    pub(crate) fn hold_memory(
+        &self,
+        location: &BlockLocation,
+        wanted: u64,
+    ) -> Option<[AcquiredPermits<'_>; 2]> {
         let is_job = current_worker().is_some();
-        (!is_job).then(|| self.frame_memory.acquire(location.frame_bytes))
+        (!is_job).then(|| {
+            [
+                self.frame_memory.acquire(location.frame_bytes),
+                self.decoding_memory.acquire(wanted),
+            ]
+        })
     }
 
     /// The buffer of an evicted block for this one, or an empty one.
@@ -98,6 +108,10 @@ impl DecodeResources {
 
 /// Frames that wait to be decoded may take 1/16 of a reader's memory.
 const FRAMES_SHARE: u64 = 16;
+
+/// What is decoded at once may take 1/8 of a reader's memory, or is one block. The cache counts it,
+/// too, and never has less.
+const DECODING_SHARE: u64 = 8;
 
 /// The share of a memory budget reserved for codecs, in bytes.
 pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
@@ -146,6 +160,7 @@ impl StoreReader {
                 workspaces: Workspaces::default(),
                 codec_memory: Permits::new(codecs.bytes_max),
                 frame_memory: Permits::new(memory_bytes / FRAMES_SHARE),
+                decoding_memory: Permits::new(memory_bytes / DECODING_SHARE),
                 cache: CacheShards::new(cache_bytes_max, block_bytes_max, codecs),
             },
             decoded_pages: DecodedPages::default(),
@@ -402,12 +417,12 @@ impl StoreReader {
             count(&self.counters.decoded_bytes, wanted);
             count(&self.counters.source_bytes, location.frame_bytes);
             let _stage = stage("decode", wanted);
-            let bytes = Arc::new(self.decode(location, wanted, meter)?);
+            // Before the block has memory: it may get that of an evicted one.
             let evicted = shard.lock().shrink(location.block);
             evicted
                 .into_iter()
                 .for_each(|(block, bytes)| self.retain_compressed(block, bytes));
-            Ok::<_, Error>(bytes)
+            Ok::<_, Error>(Arc::new(self.decode(location, wanted, meter)?))
         });
         Ok(decoded
             .map_err(|error| {
@@ -464,4 +479,99 @@ pub(crate) enum Depth {
     Whole,
     /// Only up to the requested bytes: a single read.
     Prefix,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use super::*;
+
+    const BLOCK_BYTES: u64 = 100;
+
+    /// Counts what is decoded at once, and the buffers that come from evicted blocks.
+    #[derive(Default)]
+    struct Counting {
+        now: AtomicU64,
+        most: AtomicU64,
+        reused: AtomicU64,
+    }
+
+    impl BlockDecoder for Counting {
+        fn locate(&self, offset_in_store: u64) -> Result<Option<BlockLocation>> {
+            Ok(Some(location(offset_in_store / BLOCK_BYTES)))
+        }
+
+        fn decode(
+            &self,
+            location: &BlockLocation,
+            wanted: u64,
+            resources: &DecodeResources,
+            _meter: Option<&WorkMeter>,
+        ) -> Result<DecodedBlock> {
+            let _held = resources.hold_memory(location, wanted);
+            let mut bytes = resources.take_spare_buffer(location.block);
+            let is_reused = bytes.capacity() > 0;
+            self.reused.fetch_add(is_reused.into(), SeqCst);
+            let now = self.now.fetch_add(wanted, SeqCst) + wanted;
+            self.most.fetch_max(now, SeqCst);
+            // Others would come now.
+            (0..100).for_each(|_| std::thread::yield_now());
+            bytes.clear();
+            bytes.resize(wanted as usize, location.block as u8);
+            self.now.fetch_sub(wanted, SeqCst);
+            Ok(DecodedBlock {
+                bytes,
+                is_slow_to_repeat: false,
+            })
+        }
+    }
+
+    fn location(block: u64) -> BlockLocation {
+        BlockLocation {
+            block,
+            store_start: block * BLOCK_BYTES,
+            raw_bytes: BLOCK_BYTES,
+            frame_offset: block,
+            frame_bytes: 1,
+        }
+    }
+
+    fn reader(memory_bytes: u64, cache_bytes: u64) -> (StoreReader, Arc<Counting>) {
+        let counting = Arc::new(Counting::default());
+        let decoder = counting.clone();
+        let cache = (cache_bytes, BLOCK_BYTES);
+        let reader = StoreReader::new(decoder, Limits::default(), memory_bytes, cache, 2);
+        (reader, counting)
+    }
+
+    fn read(reader: &StoreReader, block: u64) {
+        let read = reader.open(&location(block), BLOCK_BYTES, Depth::Whole, None);
+        assert_eq!(*read.unwrap(), vec![block as u8; BLOCK_BYTES as usize]);
+    }
+
+    #[test]
+    fn blocks_are_decoded_at_once_as_far_as_there_is_memory() {
+        let most = |memory_bytes| {
+            let (reader, counting) = reader(memory_bytes, 4 * BLOCK_BYTES);
+            std::thread::scope(|scope| {
+                for thread in 0..8 {
+                    let reader = &reader;
+                    scope.spawn(move || (0..20).for_each(|n| read(reader, n * 8 + thread)));
+                }
+            });
+            counting.most.load(SeqCst)
+        };
+        assert_eq!(most(DECODING_SHARE * BLOCK_BYTES / 2), BLOCK_BYTES);
+        let two = most(DECODING_SHARE * BLOCK_BYTES * 5 / 2);
+        assert!(two <= 2 * BLOCK_BYTES, "{two}");
+    }
+
+    #[test]
+    fn a_block_gets_the_memory_of_one_that_is_evicted_for_it() {
+        let (reader, counting) = reader(1 << 20, 2 * BLOCK_BYTES);
+        (0..10).for_each(|block| read(&reader, block));
+        assert_eq!(counting.reused.load(SeqCst), 8);
+    }
 }

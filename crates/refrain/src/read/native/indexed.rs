@@ -107,7 +107,7 @@ impl BlockDecoder for IndexedBlocks {
         meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
         // Even if it was damaged before: a network may deliver the right bytes the next time.
-        let held = resources.hold_frame(location);
+        let held = resources.hold_memory(location, wanted);
         let payload = self.payload(location);
         let decoded = payload
             .and_then(|payload| decode_block_frame(&payload, location, wanted, resources, meter));
@@ -245,7 +245,7 @@ impl IndexedArchive {
             log: log.clone(),
             limits,
         };
-        let (cache_bytes, maps_bytes) = (memory_bytes / 4, memory_bytes / 16);
+        let (cache_bytes, maps_bytes) = (memory_bytes / 8 * 3, memory_bytes / 16);
         IndexedArchive {
             store: StoreReader::new(
                 Arc::new(blocks),
