@@ -225,6 +225,11 @@ fn a_directory_is_served_with_every_archive_under_its_name() {
         bytes >= 2 * image.len() as u64,
         "over HTTP and NBD: {bytes}"
     );
+    let table = String::from_utf8(case.ok("top unix:h --once").stdout).unwrap();
+    assert!(
+        table.contains("  one\n") && !table.contains("  backup.txt\n"),
+        "{table}"
+    );
     let (code, lines) = service.end();
     assert_eq!(code, Some(0), "{lines:?}");
     assert_eq!(lines, ["refrain: disks: 2 files are left out: no archives"]);

@@ -97,21 +97,48 @@ impl ServingMemory {
     }
 
     fn set_cache_bytes(&self, opened: &dyn OpenedArchive, taken_bytes: u64) {
+        let (cache_bytes, maps_bytes_max) = self.cache_limits(taken_bytes);
+        opened.set_cache_bytes(cache_bytes, maps_bytes_max);
+    }
+
+    /// The memory of this archive for decoded blocks, and how much of it maps may take, in bytes.
+    fn cache_limits(&self, taken_bytes: u64) -> (u64, u64) {
         let memory_bytes = self.shared.memory_bytes;
         let sharers = self.shared.opened.load(Ordering::Relaxed).max(1);
         let cache_bytes = (memory_bytes / 8 * 5).saturating_sub(PROCESS_BYTES);
         // Some blocks always fit: without them every read would decode.
         let left_bytes = cache_bytes.saturating_sub(taken_bytes);
         let least_bytes = memory_bytes / 8;
-        opened.set_cache_bytes(
+        (
             left_bytes.max(least_bytes) / sharers,
             memory_bytes / 8 / sharers,
-        );
+        )
     }
 }
 
 impl Drop for ServingMemory {
     fn drop(&mut self) {
         self.shared.opened.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn open_archives_divide_what_is_left_of_the_memory() {
+        let shared = SharedMemory::new(512 * MIB);
+        let open = || ServingMemory::new(Arc::clone(&shared));
+        let alone = open();
+        assert_eq!(alone.cache_limits(0), (308 * MIB, 64 * MIB));
+        let others = (0..3).map(|_| open()).collect::<Vec<_>>();
+        assert_eq!(alone.cache_limits(8 * MIB), (75 * MIB, 16 * MIB));
+        assert_eq!(others[2].cache_limits(8 * MIB), (75 * MIB, 16 * MIB));
+        assert_eq!(alone.cache_limits(u64::MAX), (16 * MIB, 16 * MIB));
+        drop(others);
+        assert_eq!(alone.cache_limits(0), (308 * MIB, 64 * MIB));
     }
 }

@@ -7,8 +7,9 @@ use super::protocol::*;
 use crate::block_source::BlockSource;
 use crate::channel::{Channel, receive_exactly};
 
-/// The maximum number of options before a client takes an export.
-const OPTIONS_MAX: usize = 1000;
+/// The maximum number of options before a client takes an export. `nbdinfo --list` asks two or
+/// more about each of several hundred exports.
+const OPTIONS_MAX: usize = 100_000;
 /// The maximum length of an option's data.
 const OPTION_BYTES_MAX: u32 = 64 << 10;
 

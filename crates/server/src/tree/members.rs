@@ -30,6 +30,8 @@ pub(super) struct Members {
     memory: Arc<TreeMemory>,
     /// The memory of the tables of paths, in bytes, which the archive knows.
     table_bytes: AtomicUsize,
+    /// What was taken of the memory for tables, in bytes.
+    taken_bytes: AtomicUsize,
 }
 
 /// A member with entries.
@@ -89,6 +91,7 @@ impl Members {
             unnamed: options.unnamed.clone(),
             memory: Arc::clone(memory),
             table_bytes: AtomicUsize::new(0),
+            taken_bytes: AtomicUsize::new(0),
             names: Arc::new(names),
         };
         members.take_table_bytes(members.names.memory_bytes());
@@ -143,18 +146,19 @@ impl Members {
     }
 
     /// Takes memory for a table, or all that is left.
-    fn take_table_bytes(&self, taken: usize) {
-        let reduce = |left: usize| Some(left.saturating_sub(taken));
+    fn take_table_bytes(&self, wanted: usize) {
+        let reduce = |left: usize| Some(left.saturating_sub(wanted));
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        let _ = (self.memory.table_bytes_left).fetch_update(set, fetch, reduce);
+        let before = (self.memory.table_bytes_left).fetch_update(set, fetch, reduce);
+        let taken = before.map_or(0, |left| left.min(wanted));
+        self.taken_bytes.fetch_add(taken, Ordering::Relaxed);
     }
 
     /// Gives back the memory of all tables.
     pub(super) fn release_tables(&self, archive: &Archive) {
-        let tables = self.table_bytes.load(Ordering::Relaxed);
-        archive.reserve_memory(tables as u64, 0);
-        let all = tables + self.names.memory_bytes();
-        (self.memory.table_bytes_left).fetch_add(all, Ordering::Relaxed);
+        archive.reserve_memory(self.table_bytes.load(Ordering::Relaxed) as u64, 0);
+        let taken = self.taken_bytes.load(Ordering::Relaxed);
+        (self.memory.table_bytes_left).fetch_add(taken, Ordering::Relaxed);
     }
 
     /// Whether it is known that no entry has extended attributes.

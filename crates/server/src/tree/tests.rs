@@ -360,3 +360,31 @@ fn a_tar_table_beyond_its_memory_is_an_error_with_the_name() {
     assert!(refused.contains("listed"), "{refused}");
     assert!(refused.contains("bytes that it may"), "{refused}");
 }
+
+#[test]
+fn trees_that_share_memory_make_room_when_they_are_closed() {
+    let entries: Vec<Entry> = (0..100)
+        .map(|number| Entry {
+            path: format!("file-{number}").into_bytes(),
+            ..Entry::default()
+        })
+        .collect();
+    let archive = Arc::clone(tree_of(MemberKind::Tar, &entries, 10).archive());
+    // Enough for the table of one of them.
+    let options = TreeOptions {
+        table_bytes: 4000,
+        ..TreeOptions::default()
+    };
+    let memory = TreeMemory::new(&options);
+    let open = || Tree::open_sharing(Arc::clone(&archive), &options, &memory).unwrap();
+    let (first, second) = (open(), open());
+    let found = |tree: &Tree| tree.resolve(b"listed/file-7");
+    let of_first = found(&first).unwrap();
+    assert!(of_first.is_some());
+    let refused = found(&second).unwrap_err().to_string();
+    assert!(refused.contains("bytes that it may"), "{refused}");
+    drop(first);
+    assert_eq!(found(&second).unwrap(), of_first);
+    drop(second);
+    assert_eq!(found(&open()).unwrap(), of_first);
+}

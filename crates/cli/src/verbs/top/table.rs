@@ -20,6 +20,9 @@ const HEAD: [&str; 10] = [
     "operation",
 ];
 
+/// How many archives are shown.
+const ARCHIVES_MAX: usize = 10;
+
 /// The table of a service; `None` if the document has another form.
 pub fn text(address: &str, statistics: &Value) -> Option<String> {
     let seconds = |name: &str| statistics[name].as_f64().map(clock_of);
@@ -54,7 +57,43 @@ pub fn text(address: &str, statistics: &Value) -> Option<String> {
     if let Some(reads) = reads_text(&metric) {
         text += &format!("\n{reads}");
     }
+    text += &archives_text(
+        statistics["archives"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice),
+    )?;
     Some(text)
+}
+
+/// The archives of which most was asked; empty if there is one, without a name.
+fn archives_text(archives: &[Value]) -> Option<String> {
+    let mut called = vec![];
+    for archive in archives {
+        let calls = archive["calls"].as_u64()?;
+        if calls > 0 {
+            called.push((calls, archive));
+        }
+    }
+    if called.is_empty() {
+        return Some(String::new());
+    }
+    called.sort_by_key(|(calls, _)| std::cmp::Reverse(*calls));
+    let mut rows = vec![["calls", "errors", "bytes", "archive"].map(str::to_owned)];
+    for (calls, archive) in called.iter().take(ARCHIVES_MAX) {
+        rows.push([
+            calls.to_string(),
+            archive["errors"].as_u64()?.to_string(),
+            bytes_text(archive["bytes"].as_u64()?),
+            printable(archive["archive"].as_str()?),
+        ]);
+    }
+    let others = called.len().saturating_sub(ARCHIVES_MAX) as u64;
+    let others = if others > 0 {
+        format!("and {} with fewer calls\n", counted(others, "archive"))
+    } else {
+        String::new()
+    };
+    Some(format!("\n{}{others}", aligned(&rows)))
 }
 
 fn row(operation: &Value, share: String) -> Option<[String; 10]> {
@@ -175,6 +214,24 @@ decoder      1  25.0 %  2.50 kB  decoded
 2.50 bytes decoded for each byte served
 ";
         assert_eq!(text("x", &document).as_deref(), Some(expected));
+        let mut several = document;
+        several["archives"] = (0..12)
+            .map(|number| {
+                let name = format!("a{number}\u{1b}");
+                json!({ "archive": name, "calls": number, "errors": 1, "bytes": 4096 })
+            })
+            .collect();
+        let found = text("x", &several).unwrap();
+        let (_, archives) = found.split_once("served\n\n").unwrap();
+        assert!(
+            archives.starts_with("calls  errors    bytes  archive\n   11  "),
+            "{archives}"
+        );
+        assert!(archives.contains("4.10 kB  a11?\n"), "{archives}");
+        assert!(
+            archives.ends_with("a2?\nand 1 archive with fewer calls\n"),
+            "{archives}"
+        );
         assert_eq!(text("x", &json!({})), None);
         assert_eq!(text("x", &json!([])), None);
     }
