@@ -165,6 +165,16 @@ fn recipes() -> Vec<Recipe> {
         member("sparse", Content::Source(holes)),
     ];
     recipes.push(Recipe::new("sparse", members, options(1, 2)));
+    let protected = CompressOptions {
+        recovery: "10%".parse().ok(),
+        ..options(1, 2)
+    };
+    let random = data::random(20_000, 12);
+    recipes.push(Recipe::new(
+        "recovery",
+        vec![file("random", &random)],
+        protected,
+    ));
     recipes
 }
 

@@ -232,6 +232,20 @@ fn a_lost_sector_of_a_small_archive_is_healed_wherever_it_is() {
 }
 
 #[test]
+fn damaged_golden_files_are_healed_to_the_golden_archive() {
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden");
+    let whole = std::fs::read(golden.join("archives/0.1.0/recovery.rfn")).unwrap();
+    for damage in ["overwritten", "cut", "headless", "inserted", "line-ends"] {
+        let path = golden.join(format!("damaged/recovery-{damage}.rfn"));
+        let damaged = std::fs::read(path).unwrap();
+        assert!(
+            damaged != whole && repaired(&[&damaged]).unwrap().0 == whole,
+            "{damage}"
+        );
+    }
+}
+
+#[test]
 fn too_much_damage_is_told_and_nothing_is_delivered() {
     let (archive, whole) = protected_archive(300_000, "10%");
     let mut damaged = whole.clone();
