@@ -1,6 +1,7 @@
 //! Properties of the whole engine for arbitrary bytes, for property tests and fuzz targets.
 
 pub mod lrzip;
+pub mod repair;
 
 use std::io::Cursor;
 use std::sync::Arc;

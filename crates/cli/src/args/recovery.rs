@@ -73,17 +73,20 @@ pub fn parse_share(text: &str) -> Result<RecoveryShare, String> {
 }
 
 impl ResourceArgs {
-    /// Options for making and using recovery data. Its memory does not grow with the file.
+    /// Options for making and using recovery data, which needs little memory for any size of file.
     pub fn recovery_options(&self, share: RecoveryShare) -> RecoveryOptions {
         let read = self.read_options();
         RecoveryOptions {
             share,
             threads: read.threads,
-            memory_bytes: read.memory_bytes.min(MEMORY_BYTES_MAX),
+            memory_bytes: match self.memory {
+                Some(_) => read.memory_bytes,
+                None => read.memory_bytes.min(MEMORY_BYTES),
+            },
             temporary: read.temporary,
         }
     }
 }
 
-/// More memory makes nothing faster.
-const MEMORY_BYTES_MAX: u64 = 192 << 20;
+/// More memory makes nothing faster, and suffices for files up to 512 GiB.
+const MEMORY_BYTES: u64 = 192 << 20;

@@ -8,7 +8,7 @@ use refrain_storage::Source;
 
 use super::options::RecoveryOptions;
 use super::spool::Spool;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, is_cancelled, next_event};
 
 /// The bytes of a band. Larger ones are read in longer pieces, smaller ones stay in the caches
@@ -42,8 +42,8 @@ pub(crate) fn encode(
     let parity_bytes = parameters.parity_slices() * u64::from(parameters.slice_bytes);
     let memory_bytes_max = options.memory_bytes / 4;
     let parity = Spool::new(parity_bytes, memory_bytes_max, options.temporary.as_deref())?;
-    let shape = Shape::new(parameters, options);
-    let threads = options.threads.max(1);
+    let threads = threads_within(&parameters, options)?;
+    let shape = Shape::new(parameters, options.memory_bytes, threads);
     crew(if threads > 1 { threads } else { 0 }, |crew| {
         let mut run = Run {
             crew,
@@ -68,6 +68,32 @@ pub(crate) fn encode(
     })
 }
 
+/// The bytes of a column, parity included.
+fn column_bytes(parameters: &RecoveryParameters) -> u64 {
+    let rows = u64::from(parameters.data_rows) + u64::from(parameters.parity_rows);
+    rows * u64::from(parameters.slice_bytes)
+}
+
+/// How many threads may work, each on a column at least, in half of the memory.
+///
+/// # Errors
+/// `Limit` if it does not hold one column: of a very large file, or by forged numbers.
+pub(crate) fn threads_within(
+    parameters: &RecoveryParameters,
+    options: &RecoveryOptions,
+) -> Result<usize> {
+    let column_bytes = column_bytes(parameters);
+    let fitting = options.memory_bytes / 2 / column_bytes;
+    if fitting == 0 {
+        return Err(Error::limit(format!(
+            "recovery data of this file needs {} of memory: raise the memory limit",
+            mebibytes(column_bytes * 2)
+        )));
+    }
+    let threads = options.threads.max(1) as u64;
+    Ok(threads.min(fitting) as usize)
+}
+
 pub(crate) fn internal(error: impl std::error::Error) -> Error {
     Error::new(ErrorKind::Internal, error.to_string())
 }
@@ -81,16 +107,15 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(parameters: RecoveryParameters, options: &RecoveryOptions) -> Shape {
+    fn new(parameters: RecoveryParameters, memory_bytes: u64, threads: usize) -> Shape {
         let wanted = if parameters.protected_bytes < LARGE_FILE_BYTES {
             BAND_BYTES
         } else {
             LONG_BAND_BYTES
         };
-        let most = options.memory_bytes / 2 / options.threads.max(1) as u64;
-        let rows = u64::from(parameters.data_rows) + u64::from(parameters.parity_rows);
-        let column_bytes = rows * u64::from(parameters.slice_bytes);
-        let columns = (wanted.min(most) / column_bytes).clamp(1, parameters.columns());
+        let most = memory_bytes / 2 / threads as u64;
+        let columns = wanted.min(most) / column_bytes(&parameters);
+        let columns = columns.clamp(1, parameters.columns());
         Shape {
             parameters,
             columns,

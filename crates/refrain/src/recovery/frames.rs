@@ -20,7 +20,7 @@ const WINDOW_BYTES: usize = 4 << 20;
 const PAYLOAD_BYTES_MAX: u64 = (1 << 26) + 1024;
 
 /// More frames than any set has are forged.
-const FRAMES_MAX: usize = 1 << 24;
+const FRAMES_MAX: usize = 5 << 20;
 
 /// The frames of a set, wherever they were found.
 #[derive(Debug, Default)]

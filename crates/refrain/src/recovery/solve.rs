@@ -9,7 +9,7 @@ use refrain_pool::{Lane, crew};
 use refrain_protect::recovery::{ColumnDecoder, slice_digest};
 use refrain_storage::Source;
 
-use super::encode::internal;
+use super::encode::{internal, threads_within};
 use super::frames::{FoundFrame, FoundSet, frame_data};
 use super::healed::Patchwork;
 use super::options::RecoveryOptions;
@@ -112,7 +112,7 @@ impl Losses {
         let directory = options.temporary.as_deref();
         let bytes = self.count() * slice_bytes;
         let mut spool = Spool::new(bytes, options.memory_bytes / 4, directory)?;
-        let threads = options.threads.max(1);
+        let threads = threads_within(&patchwork.parameters, options)?;
         let mut waiting = self.columns.iter();
         crew(if threads > 1 { threads } else { 0 }, |crew| {
             let submit = |solver: Option<Box<Solver>>, columns: Option<&Columns>| {
