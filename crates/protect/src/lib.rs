@@ -11,6 +11,7 @@
 //! - [`md5`](mod@md5): MD5 of one input, or of many in parallel vector lanes.
 //! - [`digest`]: MD5, SHA-256 and BLAKE3 behind one interface, for digests that users compare.
 //! - [`recovery`]: Reed-Solomon parity over the bytes of a file, and the search for what is intact.
+//! - [`envelope`]: encryption of Refrain's own archives.
 //! - `lrzip` (feature `lrzip`): the ciphers of lrzip's archives.
 //!
 //! Everything is a pure function of its input: no files, threads, clocks or randomness. The crate
@@ -31,6 +32,7 @@
 //! ```
 
 pub mod digest;
+pub mod envelope;
 pub mod hash;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
