@@ -72,6 +72,22 @@ impl UntrustedFrameHeader {
         self.is_intact() && kind == Some(FrameKind::Generation.id())
     }
 
+    /// Checks the header of a frame that [`check`](Self::check) does not read: one of this reserved
+    /// kind that may not be skipped.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); unsupported: a frame of another kind.
+    pub(crate) fn check_reserved(&self, kind: FrameKind) -> Result<FrameHeader> {
+        self.check_intact()?;
+        let header = self.parse_fields()?;
+        if header.kind == kind && !header.skippable && !header.keep {
+            return Ok(header);
+        }
+        Err(FormatError::Kind {
+            kind: header.kind.id(),
+        })
+    }
+
     fn check_intact(&self) -> Result<()> {
         let mut reader = ByteReader::new("frame header", &self.bytes);
         let sync: [u8; 4] = reader.array()?;

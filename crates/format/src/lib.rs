@@ -62,6 +62,7 @@ mod columns;
 pub mod constants;
 pub mod end;
 pub mod entries;
+pub mod envelope;
 pub mod error;
 pub mod extents;
 pub mod frame;

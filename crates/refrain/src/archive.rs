@@ -31,6 +31,7 @@ use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, write_view};
+use crate::store::envelope::open::unlocked;
 
 /// How much is read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
@@ -75,6 +76,11 @@ impl Archive {
     /// each other; `Unsupported` for a later version; `Limit` if its index takes more memory than
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        Archive::open_unlocked(unlocked(source, options)?, options)
+    }
+
+    /// Opens an archive that is not encrypted, or whose envelope was opened.
+    fn open_unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         Archive::open_as(reader_of(&*source)?, source, options)
     }
 
@@ -148,6 +154,10 @@ impl Archive {
     /// # Errors
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        Archive::scan_unlocked(unlocked(source, options)?, options)
+    }
+
+    fn scan_unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
         let content_limit = ContentLimit::new(options, source.size_bytes()?);
         let opened = open_scanned(source.clone(), options)?;
         let archive = Archive::new(opened, &NATIVE, source, options, content_limit);
@@ -168,9 +178,10 @@ impl Archive {
     /// # Errors
     /// As [`Archive::open`], if a scan finds nothing either.
     pub fn open_or_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let source = unlocked(source, options)?;
         match Archive::open_checked(source.clone(), options) {
             Err(error) if error.kind == ErrorKind::Damaged => {
-                match Archive::open_by_scan(source, options) {
+                match Archive::scan_unlocked(source, options) {
                     Err(other) if other.kind == ErrorKind::Damaged => Err(error),
                     scanned => scanned,
                 }
@@ -179,9 +190,10 @@ impl Archive {
         }
     }
 
-    /// Opens an archive by its index, which is read completely.
+    /// Opens an archive that is not encrypted, or whose envelope was opened, by its index, which is
+    /// read completely.
     pub(crate) fn open_checked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        let archive = Archive::open(source, options)?;
+        let archive = Archive::open_unlocked(source, options)?;
         archive.opened.check_index()?;
         Ok(archive)
     }

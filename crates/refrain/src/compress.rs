@@ -13,6 +13,7 @@ use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
 use crate::recovery::RecoveryOptions;
 use crate::recovery::sink::RecoverySink;
+use crate::store::envelope::sink::EnvelopeSink;
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
@@ -62,9 +63,9 @@ pub struct CompressSummary {
 
 /// Compresses `members`, in this order, into one archive, and publishes `sink`.
 ///
-/// The same contents and options (except `threads`) give the same bytes. Memory stays within the
-/// options' budget for any input size. The length of members read from streams need not be known
-/// beforehand.
+/// The same contents and options (except `threads`) give the same bytes, unless they are encrypted.
+/// Memory stays within the options' budget for any input size. The length of members read from
+/// streams need not be known beforehand.
 ///
 /// # Errors
 /// `Usage` for invalid options, `Io` for failed reads and writes, `Limit` if the memory budget is
@@ -76,7 +77,7 @@ pub fn compress(
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
     let Some(share) = options.recovery else {
-        return compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch);
+        return encrypt(members, sink, options, watch);
     };
     let recovery = RecoveryOptions {
         share,
@@ -85,9 +86,28 @@ pub fn compress(
         temporary: (options.temporary.as_ref()).map(|temporary| temporary.directory.clone()),
     };
     let mut sink = RecoverySink::new(sink, recovery)?;
-    let mut summary = compress_in_runs(members, &mut sink, options, RUN_BYTES_MAX, watch)?;
+    let mut summary = encrypt(members, &mut sink, options, watch)?;
     summary.archive_bytes += sink.recovery_bytes();
     Ok(summary)
+}
+
+/// Compresses, and encrypts the archive if the options say for whom.
+fn encrypt(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
+    let Some(encryption) = &options.encryption else {
+        return compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch);
+    };
+    let memory_bytes = Tuning::new(options)?.memory_bytes;
+    let mut sink = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
+    let summary = compress_in_runs(members, &mut sink, options, RUN_BYTES_MAX, watch)?;
+    Ok(CompressSummary {
+        archive_bytes: sink.archive_bytes(),
+        ..summary
+    })
 }
 
 /// As [`compress`], writing entries at least every `run_bytes_max` bytes of content.

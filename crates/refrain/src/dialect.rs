@@ -7,6 +7,7 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use refrain_foreign::Format;
+use refrain_format::envelope::is_envelope;
 use refrain_format::{MAGIC, check_magic};
 use refrain_storage::Source;
 
@@ -74,7 +75,7 @@ pub(crate) struct DialectReader {
 pub(crate) const NATIVE: DialectReader = DialectReader {
     dialect: Dialect::Native,
     is_prefix: |first| check_magic(first).is_ok(),
-    may_be_encrypted: |_| false,
+    may_be_encrypted: is_envelope,
     open: native::concatenation::open_archives,
     way: Way::Walk(native::concatenation_walk::walk_archives),
 };

@@ -34,7 +34,7 @@ pub fn extract(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let recognized = input.into().recognize()?;
+    let recognized = input.into().recognize(options)?;
     let walk = match recognized.reader.way {
         Way::Walk(walk) => walk,
         Way::Extract(extract, format) => {

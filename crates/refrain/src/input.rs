@@ -9,6 +9,8 @@ use refrain_storage::Source;
 use crate::archive::Archive;
 use crate::dialect::{DialectReader, reader_of_feed};
 use crate::error::Result;
+use crate::options::ReadOptions;
+use crate::store::envelope::open::unlocked_feed;
 use crate::store::frames::ArchiveFeed;
 
 /// An archive, or a file of another format, read as a whole.
@@ -30,8 +32,8 @@ pub(crate) struct Recognized {
 }
 
 impl Input {
-    /// Checks the first bytes, unless it is opened.
-    pub(crate) fn recognize(self) -> Result<Recognized> {
+    /// Opens the envelope of an encrypted archive and checks the first bytes, unless it is opened.
+    pub(crate) fn recognize(self, options: &ReadOptions) -> Result<Recognized> {
         if let Input::Archive(archive) = self {
             return Ok(Recognized {
                 reader: archive.reader,
@@ -39,7 +41,7 @@ impl Input {
                 archive: Some(archive),
             });
         }
-        let (reader, feed) = reader_of_feed(self.into_feed())?;
+        let (reader, feed) = reader_of_feed(unlocked_feed(self.into_feed(), options)?)?;
         Ok(Recognized {
             reader,
             feed,

@@ -116,8 +116,8 @@ pub use hash::{HashInputs, hash};
 pub use input::Input;
 pub use levels::{LevelRow, levels};
 pub use options::{
-    CodecChoice, CompressOptions, Level, PasswordSource, Purpose, ReadOptions, TemporarySpace,
-    WORK_MAX_DEFAULT, codec_names, codec_usages,
+    CodecChoice, CompressOptions, Encryption, Level, PasswordSource, Purpose, ReadOptions,
+    TemporarySpace, WORK_MAX_DEFAULT, codec_names, codec_usages,
 };
 pub use place::Place;
 pub use progress::{Progress, Unwatched, Watch};
@@ -131,6 +131,7 @@ pub use recovery::{
 };
 pub use recovery_share::RecoveryShare;
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
+pub use refrain_protect::envelope::{Identity, KeyTextError, Recipient};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
 pub use refrain_filesystem::TarSink;

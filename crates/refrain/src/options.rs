@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use refrain_codec::{by_name, codecs};
 use refrain_protect::DigestAlgorithm;
+use refrain_protect::envelope::{Identity, Recipient};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::recovery_share::RecoveryShare;
@@ -168,6 +169,8 @@ pub struct CompressOptions {
     /// How much recovery data to append. An archive for a sink that cannot be read back needs
     /// `temporary` for it. `None`: none.
     pub recovery: Option<RecoveryShare>,
+    /// For whom the archive is encrypted; `None`: it is not.
+    pub encryption: Option<Encryption>,
 }
 
 impl Default for CompressOptions {
@@ -183,6 +186,7 @@ impl Default for CompressOptions {
             temporary: None,
             digests: Vec::new(),
             recovery: None,
+            encryption: None,
         }
     }
 }
@@ -218,6 +222,18 @@ impl fmt::Debug for PasswordSource {
     }
 }
 
+/// For whom an archive is encrypted: anybody with one of the secrets reads it.
+#[derive(Debug, Clone, Default)]
+pub struct Encryption {
+    /// Passwords, each asked for once.
+    pub passwords: Vec<PasswordSource>,
+    /// Public keys.
+    pub recipients: Vec<Recipient>,
+    /// Whether the size of the archive is hidden, which takes up to 12 percent, 2 percent for
+    /// hundreds of megabytes (Padmé).
+    pub is_padded: bool,
+}
+
 /// The default of [`ReadOptions::work_max`]. With the default memory, a pass decodes every block of
 /// an ordinary archive about once. With a sixteenth of it, or for blocks of 16 MiB a quarter,
 /// source code and eight versions of a program needed up to 60 bytes, as counted here, in a pass,
@@ -237,6 +253,8 @@ pub struct ReadOptions {
     pub temporary: Option<PathBuf>,
     /// The source of the password, called once if the archive is encrypted.
     pub password: Option<PasswordSource>,
+    /// The secret keys to try before the password is asked for, if the archive is encrypted.
+    pub identities: Vec<Identity>,
     /// The maximum bytes that a verb delivers or checks: an archive of a few hundred bytes may
     /// claim 2^61 bytes of content. `None`: 16 TiB, or 4,096 times the size of the archive if that
     /// is more.
@@ -266,6 +284,7 @@ impl Default for ReadOptions {
             memory_bytes: 1 << 30,
             temporary: None,
             password: None,
+            identities: Vec::new(),
             content_bytes_max: None,
             work_max: WORK_MAX_DEFAULT,
             memory_parts: 1,

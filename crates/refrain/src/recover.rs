@@ -1,5 +1,7 @@
 //! Extracts archives that may be damaged: delivers what is intact, and names the rest.
 
+use std::sync::Arc;
+
 use refrain_storage::Source;
 
 use crate::archive::Archive;
@@ -14,6 +16,7 @@ use crate::member_extraction::{Begun, extract_members};
 use crate::options::ReadOptions;
 use crate::progress::Watch;
 use crate::read::native::scan::lost_places_of;
+use crate::store::envelope::open::unlocked;
 use crate::store::frames::{ArchiveFeed, limits_for};
 use crate::store::pipe_copy::PipeCopy;
 use crate::targets::{ExtractSummary, Targets};
@@ -32,7 +35,6 @@ use crate::verify::{limited, run};
 /// # Errors
 /// As [`extract`](crate::extract()), but `Damaged` only if nothing is found, or if everything in
 /// the archive is intact and contradicts itself.
-/// archive consists of is intact and contradicts itself.
 pub fn recover(
     input: impl Into<Input>,
     targets: &mut dyn Targets,
@@ -44,7 +46,7 @@ pub fn recover(
         reader,
         feed,
         archive,
-    } = input.into().recognize()?;
+    } = input.into().recognize(options)?;
     let walk = match reader.way {
         Way::Walk(walk) => walk,
         Way::Extract(extract, format) => {
@@ -115,10 +117,13 @@ fn go_on(
 /// block.
 ///
 /// # Errors
-/// `Io`.
-/// `Io`.
-pub fn damaged_places(source: &dyn Source, options: &ReadOptions) -> Result<Vec<DamagedPlace>> {
-    lost_places_of(source, &limits_for(options.memory_bytes))
+/// `Usage` if it is encrypted, and no secret of the options opens it; `Io`.
+pub fn damaged_places(
+    source: &Arc<dyn Source>,
+    options: &ReadOptions,
+) -> Result<Vec<DamagedPlace>> {
+    let source = unlocked(source.clone(), options)?;
+    lost_places_of(&*source, &limits_for(options.memory_bytes))
 }
 
 /// Extracts an archive from front to back. After damage it continues with the copy of a pipe.

@@ -24,7 +24,7 @@ pub fn verify(
     options: &ReadOptions,
     watch: &dyn Watch,
 ) -> Result<ExtractSummary> {
-    let Recognized { reader, feed, .. } = input.into().recognize()?;
+    let Recognized { reader, feed, .. } = input.into().recognize(options)?;
     match reader.way {
         Way::Walk(walk) => {
             let feed = limited(feed, options)?;

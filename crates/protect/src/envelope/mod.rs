@@ -27,5 +27,5 @@ pub use password::{PASSWORD_SALT_BYTES, PasswordCost};
 pub use recipient::{Identity, KeyTextError, Recipient};
 pub use record::{NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES, TAG_BYTES};
 pub use slot::{
-    HYBRID_SHARE_BYTES, SLOT_RANDOM_BYTES, Slot, WRAPPED_KEY_BYTES, X25519_SHARE_BYTES,
+    HYBRID_SHARE_BYTES, PasswordKey, SLOT_RANDOM_BYTES, Slot, WRAPPED_KEY_BYTES, X25519_SHARE_BYTES,
 };

@@ -6,16 +6,18 @@
 //! by the id in each of their frames.
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 
 use refrain_format::{
     ARCHIVES_MAX, FRAME_HEADER_BYTES, FrameHeader, FrameKind, Limits, MAGIC, TAIL_BYTES, Tail,
     UntrustedFrameHeader, find_frame, whole,
 };
+use refrain_protect::envelope::RECORD_BYTES;
 use refrain_storage::Source;
 
 use crate::damage::DamagedPlace;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
 use crate::read::native::lost_places::{Surroundings, lost_places};
 use crate::store::frames::read_any_frame_at;
@@ -40,12 +42,13 @@ pub(crate) struct Scan {
 }
 
 /// Searches the whole file for frames.
-pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
+pub(crate) fn scan(intact: &dyn Source, limits: &Limits) -> Result<Scan> {
+    let source: &dyn Source = &WithGaps(intact);
     let mut archives = FoundArchives::default();
     let mut window = vec![0; WINDOW_BYTES];
     let mut at = 0;
     while let Some(offset) = next_header(source, at, &mut window)? {
-        at = match read_any_frame_at(source, offset, limits) {
+        at = match read_any_frame_at(intact, offset, limits) {
             Ok(frame) => {
                 if let Some(found) = archives.with_id(frame.header.archive_id) {
                     found.add(&frame, limits);
@@ -99,6 +102,39 @@ pub(crate) fn scan(source: &dyn Source, limits: &Limits) -> Result<Scan> {
         });
     }
     Ok(scan)
+}
+
+/// A source with zeros for what it says is damaged: records of an encrypted archive. Only places
+/// of frames are found in it; frames are read without it.
+struct WithGaps<'a>(&'a dyn Source);
+
+impl Source for WithGaps<'_> {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.0.size_bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let error = match self.0.read_at(offset, buffer) {
+            Ok(count) => return Ok(count),
+            Err(error) => Error::from(error),
+        };
+        let in_record = (RECORD_BYTES as u64 - offset % RECORD_BYTES as u64) as usize;
+        match error.kind {
+            ErrorKind::Damaged if buffer.len() <= in_record => {
+                buffer.fill(0);
+                Ok(buffer.len())
+            }
+            ErrorKind::Damaged => {
+                let (first, rest) = buffer.split_at_mut(in_record);
+                let count = self.read_at(offset, first)?;
+                if count < first.len() {
+                    return Ok(count);
+                }
+                Ok(count + self.read_at(offset + count as u64, rest)?)
+            }
+            _ => Err(io::Error::other(error)),
+        }
+    }
 }
 
 /// The archive in the file, if it is a single frame with a damaged header.

@@ -1,0 +1,10 @@
+//! Encrypted archives: records around an archive, below everything that knows what an archive is.
+//!
+//! A writer gets an [`EnvelopeSink`](sink::EnvelopeSink), a reader the archive inside as a source or
+//! a stream ([`open`]). Nothing else in the engine knows about encryption.
+
+pub(crate) mod keys;
+pub(crate) mod open;
+pub(crate) mod sink;
+mod source;
+mod stream;

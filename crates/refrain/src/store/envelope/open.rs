@@ -1,0 +1,143 @@
+//! Opens the envelope of an encrypted archive, so that the rest of the engine reads the archive
+//! inside. What is not encrypted is returned as it is.
+
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use refrain_format::MAGIC;
+use refrain_format::envelope::{
+    ENVELOPE_BYTES_MAX, ENVELOPE_STEP_BYTES, StoredEnvelope, is_envelope,
+};
+use refrain_storage::Source;
+
+use super::keys::unlock;
+use super::source::EnvelopeSource;
+use super::stream::EnvelopeStream;
+use crate::error::{Error, Result};
+use crate::options::ReadOptions;
+use crate::store::exact_read::read_full;
+use crate::store::frames::ArchiveFeed;
+
+/// The number of first bytes that tell whether an archive is encrypted.
+const FIRST_BYTES: usize = MAGIC.len() + refrain_format::FRAME_HEADER_BYTES;
+
+/// The archive in `source`, or the one inside, if it is encrypted.
+///
+/// # Errors
+/// `Usage` if no secret of the options opens it; `Damaged`, `Unsupported`, `Limit`, `Io`.
+pub(crate) fn unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Arc<dyn Source>> {
+    Ok(match open(&source, options)? {
+        None => source,
+        Some(opened) => Arc::new(opened),
+    })
+}
+
+fn open(source: &Arc<dyn Source>, options: &ReadOptions) -> Result<Option<EnvelopeSource>> {
+    let mut first = [0; FIRST_BYTES];
+    let count = source.read_at(0, &mut first)?;
+    let is_first_intact = is_envelope(&first[..count]);
+    if !is_first_intact && !first.starts_with(&MAGIC) {
+        return Ok(None);
+    }
+    // The header of a plain archive's first frame may be damaged, too: then there is no copy.
+    let is_plain = refrain_format::UntrustedFrameHeader::parse(&first[MAGIC.len()..])
+        .is_ok_and(|header| header.is_intact());
+    if !is_first_intact && is_plain {
+        return Ok(None);
+    }
+    let Some(stored) = stored_envelope(&**source)? else {
+        if is_first_intact {
+            return Err(Error::damaged(
+                "both copies of the header of the encrypted archive are damaged",
+            ));
+        }
+        return Ok(None);
+    };
+    let key = unlock(&stored, options)?;
+    EnvelopeSource::open(source.clone(), &stored, &key).map(Some)
+}
+
+/// The newer of the intact copies of the header.
+fn stored_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
+    let mut head = vec![0; MAGIC.len() + 2 * ENVELOPE_BYTES_MAX as usize];
+    let count = source.read_at(0, &mut head)?;
+    newest(head.get(..count).unwrap_or_default())
+}
+
+/// The newer of the intact copies in the first bytes of an archive. The second is found by its size
+/// alone, which is its place.
+fn newest(head: &[u8]) -> Result<Option<StoredEnvelope>> {
+    let frame_at = |offset: u64| {
+        let frame = head.get(MAGIC.len() + offset as usize..)?;
+        Some(StoredEnvelope::parse(frame))
+    };
+    let mut unsupported = None;
+    let mut copies = vec![];
+    for offset in (0..=ENVELOPE_BYTES_MAX).step_by(ENVELOPE_STEP_BYTES as usize) {
+        match frame_at(offset) {
+            None => break,
+            Some(Ok(stored)) if stored.copy * stored.frame_bytes == offset => {
+                let is_last = stored.copy == 1;
+                copies.push(stored);
+                if is_last {
+                    break;
+                }
+            }
+            Some(Err(error)) if error.class() != refrain_format::ErrorClass::Damaged => {
+                unsupported.get_or_insert(error);
+            }
+            Some(_) => {}
+        }
+    }
+    let newest = copies.into_iter().max_by_key(|copy| copy.envelope.revision);
+    match (newest, unsupported) {
+        (None, Some(error)) => Err(error.into()),
+        (newest, _) => Ok(newest),
+    }
+}
+
+/// The feed of the archive, or of the one inside, if it is encrypted.
+///
+/// # Errors
+/// As [`unlocked`].
+pub(crate) fn unlocked_feed(feed: ArchiveFeed, options: &ReadOptions) -> Result<ArchiveFeed> {
+    match feed {
+        ArchiveFeed::Source(source) => Ok(ArchiveFeed::Source(unlocked(source, options)?)),
+        ArchiveFeed::Stream(mut stream) => {
+            let mut first = vec![0; FIRST_BYTES];
+            let count = read_full(&mut *stream, &mut first)?;
+            first.truncate(count);
+            if !is_envelope(&first) {
+                let stream = Box::new(Cursor::new(first).chain(stream));
+                return Ok(ArchiveFeed::Stream(stream));
+            }
+            let stream = unlocked_stream(first, stream, options)?;
+            Ok(ArchiveFeed::Stream(Box::new(stream)))
+        }
+    }
+}
+
+fn unlocked_stream(
+    mut head: Vec<u8>,
+    mut stream: Box<dyn Read + Send>,
+    options: &ReadOptions,
+) -> Result<EnvelopeStream> {
+    // The first header is intact, and its size is that of both frames.
+    let header = head.get(MAGIC.len()..).unwrap_or_default();
+    let frame_bytes = refrain_format::envelope::envelope_frame_bytes(header)?;
+    let start = head.len();
+    head.resize(MAGIC.len() + 2 * frame_bytes as usize, 0);
+    let rest = head.get_mut(start..).unwrap_or_default();
+    let count = read_full(&mut *stream, rest)?;
+    if count < rest.len() {
+        return Err(Error::damaged(
+            "the encrypted archive is truncated in its header",
+        ));
+    }
+    let stored = newest(&head)?;
+    let stored = stored.ok_or_else(|| {
+        Error::damaged("both copies of the header of the encrypted archive are damaged")
+    })?;
+    let key = unlock(&stored, options)?;
+    Ok(EnvelopeStream::new(stream, &stored, &key))
+}
