@@ -52,6 +52,7 @@ mod files;
 mod hangups;
 mod inherited;
 mod inherited_sockets;
+mod keys;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
 mod lrzip;
 mod machine;

@@ -3,8 +3,10 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
 
 /// More than any program accepts; bounds reading a file without line ends.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -18,6 +20,20 @@ pub fn from_file(path: &Path) -> io::Result<Vec<u8>> {
         )
     };
     first_line(File::open(path).map_err(with_path)?).map_err(with_path)
+}
+
+/// The first line that a command prints. A shell runs the command; its errors go where ours do.
+pub fn from_command(command: &str) -> io::Result<Vec<u8>> {
+    let failed = |what: String| io::Error::other(format!("--password-command: {what}"));
+    let output = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stderr(Stdio::inherit())
+        .output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    first_line(&**Zeroizing::new(output.stdout))
 }
 
 /// Reads the password from the controlling terminal, with echo off.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::opening::OpeningArgs;
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
@@ -53,7 +53,7 @@ pub struct BootArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -1,15 +1,14 @@
 //! The options of `--format lrz`, which writes lrzip archives.
 
 use clap::{Args, ValueEnum};
+use refrain::Level;
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions};
-use refrain::{Level, PasswordSource};
 
 use super::compression::CompressionArgs;
-use super::password::PasswordArgs;
+use super::encryption::{CipherArg, EncryptionArgs};
 use super::resources::ResourceArgs;
 use super::size::Size;
 use crate::failure::{Failure, Result};
-use crate::password;
 
 /// The format to write, and options of lrzip's format.
 #[derive(Debug, Clone, Default, Args)]
@@ -26,21 +25,6 @@ pub struct LrzipArgs {
     /// (default: one chunk for everything)
     #[arg(long, value_name = "SIZE", requires = "format")]
     pub window: Option<Size>,
-    /// Encrypt an archive of --format lrz. lrzip 0.6 can read cbc, which is weak; gcm needs lrzip
-    /// 0.7
-    #[arg(long, value_name = "CIPHER", requires = "format")]
-    pub encrypt: Option<CipherArg>,
-    #[command(flatten)]
-    pub password: PasswordArgs,
-}
-
-/// [`LrzipCipher`] as an option value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CipherArg {
-    /// AES-128-CBC, not authenticated
-    Cbc,
-    /// AES-256-GCM
-    Gcm,
 }
 
 /// An archive format.
@@ -66,23 +50,12 @@ impl LrzipArgs {
         let lrzip_only = [
             ("--back-end", self.back_end.is_some()),
             ("--window", self.window.is_some()),
-            ("--encrypt", self.encrypt.is_some()),
         ];
         let given = lrzip_only.iter().find(|(_, is_given)| *is_given);
         if let Some((flag, _)) = given.filter(|_| !self.is_lrzip()) {
             return Err(Failure::usage("", format!("{flag} needs --format lrz")));
         }
-        match (self.password.given(), self.encrypt) {
-            // Never write in plain text what somebody meant to encrypt.
-            (Some(flag), None) => {
-                let text = format!(
-                    "{flag} is about encryption, and nothing would be encrypted: add --format lrz \
-                     --encrypt gcm (archives of Refrain cannot be encrypted yet), or leave it out"
-                );
-                Err(Failure::usage("", text))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// The engine's options, except memory and threads.
@@ -92,8 +65,10 @@ impl LrzipArgs {
     pub fn options(
         &self,
         compression: &CompressionArgs,
+        encryption: &EncryptionArgs,
         resources: &ResourceArgs,
     ) -> Result<LrzipOptions> {
+        encryption.check_for_lrzip()?;
         let native_only = [
             ("--temporary", resources.temporary.is_some()),
             ("--for", compression.purpose.is_some()),
@@ -111,32 +86,16 @@ impl LrzipArgs {
             back_end: self.back_end.unwrap_or_default(),
             level: compression.level.level.map_or(default.level, Level),
             chunk_bytes: self.window.map(|size| size.bytes),
-            encryption: self.encrypt.map(|cipher| LrzipEncryption {
+            encryption: encryption.encrypt.map(|cipher| LrzipEncryption {
                 cipher: match cipher {
-                    CipherArg::Cbc => LrzipCipher::Aes128Cbc,
-                    CipherArg::Gcm => LrzipCipher::Aes256Gcm,
+                    Some(CipherArg::Cbc) => LrzipCipher::Aes128Cbc,
+                    Some(CipherArg::Gcm) | None => LrzipCipher::Aes256Gcm,
                 },
-                password: new_password(&self.password),
+                password: encryption.password.new_password(),
             }),
             ..default
         })
     }
-}
-
-/// The password of a new archive; on a terminal it is typed twice.
-fn new_password(args: &PasswordArgs) -> PasswordSource {
-    let path = args.path();
-    PasswordSource::new(move || match &path {
-        Some(path) => password::from_file(path),
-        None => {
-            let first = password::from_terminal()?;
-            if password::from_terminal()? == first {
-                Ok(first)
-            } else {
-                Err(std::io::Error::other("the two passwords differ"))
-            }
-        }
-    })
 }
 
 fn parse_back_end(text: &str) -> std::result::Result<LrzipBackEnd, String> {

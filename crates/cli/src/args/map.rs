@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
@@ -23,7 +23,7 @@ pub struct MapArgs {
     #[arg(short, long, requires = "output")]
     pub force: bool,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use clap::Args;
 use refrain_server::Address;
 
 use super::opening::OpeningArgs;
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::serve::address;
@@ -53,7 +53,7 @@ pub struct MountArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::compression::CompressionArgs;
+use super::encryption::EncryptionArgs;
 use super::lrzip::LrzipArgs;
 use super::opening::OpeningArgs;
 use super::output::OutputArgs;
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
@@ -56,7 +57,10 @@ pub struct RfnArgs {
     #[command(flatten)]
     pub compression: CompressionArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub encryption: EncryptionArgs,
+    /// Open encrypted archives with the secret key in FILE. May be repeated
+    #[arg(long, value_name = "FILE")]
+    pub identity: Vec<PathBuf>,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -115,13 +119,12 @@ impl RfnArgs {
                 None => Ok(()),
             };
         }
-        match self.password.given() {
-            Some(flag) if !self.decompresses(mode) => Err(format!(
-                "{flag} is about archives that are read, and archives of Refrain cannot be encrypted yet: \
-                 leave it out"
-            )),
-            _ => Ok(()),
+        if !self.identity.is_empty() && !self.decompresses(mode) {
+            return Err(
+                "--identity opens archives that are read: to encrypt one, use --recipient".into(),
+            );
         }
+        Ok(())
     }
 
     fn decompresses(&self, mode: RfnMode) -> bool {
@@ -137,11 +140,15 @@ impl RfnArgs {
         self.report.quiet |= self.is_filter() && self.report.verbose == 0;
         let decompresses = self.decompresses(mode);
         let (files, resources, report) = (self.files, self.resources, self.report);
-        let (password, limits) = (self.password, self.limits);
+        let (encryption, limits) = (self.encryption, self.limits);
+        let secrets = SecretArgs {
+            password: encryption.password.clone(),
+            identity: self.identity,
+        };
         if self.test {
             return Verb::Test(TestArgs {
                 archives: files,
-                password,
+                secrets,
                 resources,
                 limits,
                 report,
@@ -153,7 +160,7 @@ impl RfnArgs {
                 opening: OpeningArgs::default(),
                 archives,
                 table: true,
-                password,
+                secrets,
                 resources,
                 report,
             });
@@ -166,7 +173,7 @@ impl RfnArgs {
                 output: self.output,
                 patterns: PatternArgs::default(),
                 owners: OwnerArgs::default(),
-                password,
+                secrets,
                 resources,
                 limits,
                 report,
@@ -182,6 +189,7 @@ impl RfnArgs {
             compression,
             walk: WalkArgs::default(),
             lrzip: LrzipArgs::default(),
+            encryption,
             resources,
             report,
         })

@@ -7,7 +7,7 @@ use clap::Args;
 use refrain_server::{Address, ClientRule};
 
 use super::opening::OpeningArgs;
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
@@ -65,7 +65,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
+use super::encryption::EncryptionArgs;
 use super::hash::HashArgs;
 use super::lab::LabArgs;
 use super::lrzip::LrzipArgs;
@@ -13,7 +14,7 @@ use super::map::MapArgs;
 use super::mount::MountArgs;
 use super::opening::OpeningArgs;
 use super::output::OutputArgs;
-use super::password::PasswordArgs;
+use super::password::SecretArgs;
 use super::range::ByteRange;
 use super::read_limits::ReadLimitArgs;
 use super::recovery::{ProtectArgs, RepairArgs, parse_share};
@@ -140,6 +141,8 @@ pub struct CompressArgs {
     #[command(flatten)]
     pub lrzip: LrzipArgs,
     #[command(flatten)]
+    pub encryption: EncryptionArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -170,7 +173,7 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub patterns: PatternArgs,
     #[command(flatten)]
@@ -220,7 +223,7 @@ pub struct TestArgs {
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -241,7 +244,7 @@ pub struct InfoArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -272,7 +275,7 @@ pub struct ListArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub selection: PatternArgs,
     #[command(flatten)]
@@ -314,7 +317,7 @@ pub struct CatArgs {
     #[command(flatten)]
     pub opening: OpeningArgs,
     #[command(flatten)]
-    pub password: PasswordArgs,
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

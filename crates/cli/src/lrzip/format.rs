@@ -27,7 +27,9 @@ impl LrzipFormat {
         if !args.lrzip.is_lrzip() {
             return Ok(None);
         }
-        let options = args.lrzip.options(&args.compression, &args.resources)?;
+        let options = args
+            .lrzip
+            .options(&args.compression, &args.encryption, &args.resources)?;
         let (asked, threads) = (args.resources.memory, args.resources.thread_count());
         let default = options.default_memory_bytes();
         let asked = asked.map(|size| size.bytes);

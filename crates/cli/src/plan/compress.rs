@@ -188,6 +188,7 @@ fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
             args.resources.temporary.as_deref(),
             args.output.output.as_deref().filter(|path| !is_dash(path)),
         ),
+        encryption: args.encryption.options()?,
         ..options
     };
     options.check().map_err(Failure::Engine)?;

@@ -70,7 +70,7 @@ impl DecompressPlan {
         let archives = or_stdin(archives)?;
         effects::check_decompress(args, &archives, !selection.is_everything())?;
         check_one_output(&args.output, &archives)?;
-        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
         let archives = archives
             .iter()
             .map(|path| restore_plan(path, args, &options));
@@ -103,7 +103,7 @@ fn check_one_output(output: &OutputArgs, archives: &[PathBuf]) -> Result<()> {
 
 fn restore_plan(path: &Path, args: &DecompressArgs, options: &ReadOptions) -> Result<RestorePlan> {
     let output = &args.output;
-    let archive = ArchiveInput::new(path, options)?.with_password(&args.password);
+    let archive = ArchiveInput::new(path, options)?.with_password(&args.secrets);
     if archive.is_remote() && output.rm {
         let text = "cannot be removed: --rm removes files";
         return Err(Failure::usage(archive.label, text));

@@ -10,7 +10,7 @@ use refrain::ReadOptions;
 use refrain::storage::Source;
 use refrain_server::SourceWaits;
 
-use crate::args::PasswordArgs;
+use crate::args::SecretArgs;
 use crate::failure::{Failure, Result};
 use crate::inherited::{Stream, check_open};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
@@ -81,7 +81,7 @@ impl ArchiveInput {
 
     /// Adds the option that gives a password.
     #[must_use]
-    pub fn with_password(self, password: &PasswordArgs) -> ArchiveInput {
+    pub fn with_password(self, password: &SecretArgs) -> ArchiveInput {
         ArchiveInput {
             password_option: password.given(),
             ..self
@@ -123,11 +123,7 @@ impl SeekableInput {
     /// # Errors
     /// `Usage` for a pipe, a directory, or a standard input that was already read from; `Io` if the
     /// file does not exist.
-    pub fn new(
-        path: &Path,
-        options: &ReadOptions,
-        password: &PasswordArgs,
-    ) -> Result<SeekableInput> {
+    pub fn new(path: &Path, options: &ReadOptions, password: &SecretArgs) -> Result<SeekableInput> {
         let open_path = if is_dash(path) {
             check_stdin()?;
             PathBuf::from(STDIN_PATH)

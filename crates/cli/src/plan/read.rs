@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use refrain::ReadOptions;
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
-use crate::args::{ByteRange, CatArgs, InfoArgs, PasswordArgs, TestArgs};
+use crate::args::{ByteRange, CatArgs, InfoArgs, SecretArgs, TestArgs};
 use crate::failure::{Failure, Result};
 
 /// Archives to check.
@@ -23,10 +23,10 @@ impl TestPlan {
     /// `Usage` without any input.
     pub fn new(args: &TestArgs) -> Result<TestPlan> {
         let archives = or_stdin(&args.archives)?;
-        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
         let archives = archives
             .iter()
-            .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.password)));
+            .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.secrets)));
         Ok(TestPlan {
             archives: archives.collect(),
             options,
@@ -43,13 +43,16 @@ pub struct InspectPlan {
 
 impl InspectPlan {
     /// Plans a run of `info`.
-    pub fn for_info(args: &InfoArgs) -> InspectPlan {
-        let options = args.password.with(args.resources.read_options());
-        InspectPlan::new(options, &args.archives, &args.password)
+    ///
+    /// # Errors
+    /// As [`SecretArgs::with`].
+    pub fn for_info(args: &InfoArgs) -> Result<InspectPlan> {
+        let options = args.secrets.with(args.resources.read_options())?;
+        Ok(InspectPlan::new(options, &args.archives, &args.secrets))
     }
 
     /// Plans a run over these archives.
-    pub fn new(options: ReadOptions, archives: &[PathBuf], password: &PasswordArgs) -> InspectPlan {
+    pub fn new(options: ReadOptions, archives: &[PathBuf], password: &SecretArgs) -> InspectPlan {
         let archives = archives
             .iter()
             .map(|path| SeekableInput::new(path, &options, password));
@@ -83,9 +86,9 @@ impl CatPlan {
             let text = "--range applies to one file: name only that";
             return Err(Failure::usage("", text));
         }
-        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
         Ok(CatPlan {
-            archive: SeekableInput::new(&args.archive, &options, &args.password)?,
+            archive: SeekableInput::new(&args.archive, &options, &args.secrets)?,
             options,
             paths: args.paths.clone(),
             range: args.range,

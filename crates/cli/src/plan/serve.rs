@@ -59,12 +59,12 @@ impl ServePlan {
     /// `Usage` for a pipe, a useless name, or `--scan` with several archives; `Io` if the only file
     /// does not exist, or the file with the password.
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
-        let options = (args.limits).with(args.password.with(args.resources.read_options()));
+        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
         if let [path] = &args.archives[..]
             && split_name(path).0.is_none()
             && !path.is_dir()
         {
-            let input = SeekableInput::new(path, &options, &args.password)?;
+            let input = SeekableInput::new(path, &options, &args.secrets)?;
             return Ok(ServePlan {
                 served: ServedInput::One(Box::new(input)),
                 memory: SharedMemory::new(options.memory_bytes),
@@ -80,7 +80,7 @@ impl ServePlan {
         let parts = (options.memory_bytes / PART_BYTES).clamp(2, PARTS_MAX) as usize;
         let options = ReadOptions {
             // Many archives are opened at any time: nobody is asked for a password then.
-            password: stated_password(args)?,
+            password: stated_password(args, &options)?,
             memory_parts: parts,
             ..options
         };
@@ -96,12 +96,13 @@ impl ServePlan {
 }
 
 /// The password that an option gives, read once: a descriptor cannot be read again.
-fn stated_password(args: &ServeArgs) -> Result<Option<PasswordSource>> {
-    let Some(path) = args.password.path() else {
+fn stated_password(args: &ServeArgs, options: &ReadOptions) -> Result<Option<PasswordSource>> {
+    let is_stated = args.secrets.password.given().is_some();
+    let Some(source) = options.password.as_ref().filter(|_| is_stated) else {
         return Ok(None);
     };
-    let bytes = password::from_file(&path).map_err(Failure::Storage)?;
-    Ok(Some(PasswordSource::from_bytes(&bytes)))
+    source.password().map_err(Failure::Storage)?;
+    Ok(Some(source.clone()))
 }
 
 fn operand(path: &Path) -> Result<ServedOperand> {

@@ -38,13 +38,15 @@ use crate::text::{printable, quoted};
 
 /// Runs `refrain decompress`.
 pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
-    let options = args.password.with(args.resources.read_options());
-    let operands = operands::resolve(
-        &args.operands,
-        &args.paths,
-        &options,
-        session.cancellation(),
-    );
+    let options = args.secrets.with(args.resources.read_options());
+    let operands = options.and_then(|options| {
+        operands::resolve(
+            &args.operands,
+            &args.paths,
+            &options,
+            session.cancellation(),
+        )
+    });
     run_for(operands, false, args, session)
 }
 

@@ -23,10 +23,12 @@ pub fn run(args: &InfoArgs, session: &Session) -> Exit {
     if args.table && report.writes_text() {
         report.add_text(&table_head());
     }
-    let plan = InspectPlan::for_info(args);
-    report.each(plan.archives, |archive, report| {
-        info(&archive?, args, &plan.options, report)
-    });
+    match InspectPlan::for_info(args) {
+        Err(failure) => report.add(Err(failure)),
+        Ok(plan) => report.each(plan.archives, |archive, report| {
+            info(&archive?, args, &plan.options, report)
+        }),
+    }
     report.finish()
 }
 

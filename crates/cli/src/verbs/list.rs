@@ -34,7 +34,7 @@ pub fn run(args: &ListArgs, session: &Session) -> Exit {
 
 fn plan(args: &ListArgs, session: &Session) -> Result<(InspectPlan, ListSelection)> {
     check_list(args)?;
-    let options = args.password.with(args.resources.read_options());
+    let options = args.secrets.with(args.resources.read_options())?;
     let Operands { archives, paths } = operands::resolve(
         &args.operands,
         &args.patterns,
@@ -43,7 +43,7 @@ fn plan(args: &ListArgs, session: &Session) -> Result<(InspectPlan, ListSelectio
     )?;
     let selection = ListSelection::load(&args.selection, paths)?;
     Ok((
-        InspectPlan::new(options, &archives, &args.password),
+        InspectPlan::new(options, &archives, &args.secrets),
         selection,
     ))
 }

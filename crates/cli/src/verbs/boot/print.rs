@@ -73,14 +73,20 @@ fn serve_command(args: &BootArgs, guest: &Guest, name: &[u8]) -> Vec<OsString> {
     let number = |number: String| Some(OsString::from(number));
     option(
         "--password-file",
-        args.password.password_file.clone().map(Into::into),
+        args.secrets.password.password_file.clone().map(Into::into),
     );
     option(
         "--password-fd",
-        args.password
+        args.secrets
+            .password
             .password_fd
             .and_then(|fd| number(fd.to_string())),
     );
+    let command = args.secrets.password.password_command.clone();
+    option("--password-command", command.map(Into::into));
+    for path in &args.secrets.identity {
+        option("--identity", Some(path.clone().into()));
+    }
     let memory = args
         .resources
         .memory

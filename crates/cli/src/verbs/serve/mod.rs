@@ -286,7 +286,7 @@ impl<'a> ServedFile<'a> {
         if paths::is_dash(path) || urls::is_url(path) || version == self.version {
             return Ok(None);
         }
-        let input = SeekableInput::new(path, &plan.options, &args.password)?;
+        let input = SeekableInput::new(path, &plan.options, &args.secrets)?;
         let archive = open(&input, args, plan, meter, report)?;
         self.version = version;
         Ok(Some(archive))

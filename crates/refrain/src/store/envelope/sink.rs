@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use refrain_format::envelope::{Envelope, envelope_tail, padded_record_count, record_count};
+use refrain_format::envelope::{envelope_tail, padded_record_count, record_count};
 use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
@@ -21,7 +21,6 @@ const BATCH_RECORDS: usize = 64;
 pub(crate) struct EnvelopeSink<'a> {
     inner: &'a mut dyn Sink,
     written: Arc<Written>,
-    envelope: Envelope,
     records_offset: u64,
     is_padded: bool,
     /// The bytes in the other sink, once published.
@@ -129,7 +128,6 @@ impl<'a> EnvelopeSink<'a> {
                 cipher: file_key.records(&envelope.salt),
                 batch: Lock::default(),
             }),
-            envelope,
             records_offset: head.len() as u64,
             is_padded: encryption.is_padded,
             archive_bytes: 0,

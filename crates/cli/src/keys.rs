@@ -1,0 +1,53 @@
+//! Files with public and secret keys.
+
+use std::fs;
+use std::path::Path;
+
+use refrain::{Identity, Recipient};
+use zeroize::Zeroizing;
+
+use crate::failure::{Failure, Result};
+use crate::paths::io_failure;
+
+/// No file of keys is larger.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+fn text_of(path: &Path) -> Result<Zeroizing<String>> {
+    use std::io::Read;
+    let mut text = Zeroizing::new(String::new());
+    let read =
+        fs::File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(io_failure(path, "read"))?;
+    Ok(text)
+}
+
+/// The secret keys in a file.
+///
+/// # Errors
+/// `Usage` if there is none, or a line is not a secret key; `Io`.
+pub fn identities(path: &Path) -> Result<Vec<Identity>> {
+    let text = text_of(path)?;
+    Identity::from_file_text(&text)
+        .map_err(|error| Failure::usage(path.to_string_lossy(), error.to_string()))
+}
+
+/// The public keys in a file: one a line, and comments.
+///
+/// # Errors
+/// `Usage` if there is none, or a line is not a public key; `Io`.
+pub fn recipients(path: &Path) -> Result<Vec<Recipient>> {
+    let text = text_of(path)?;
+    let lines = text.lines().map(str::trim).enumerate();
+    let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let keys = keys.map(|(at, line)| {
+        line.parse::<Recipient>().map_err(|error| {
+            let label = format!("{}:{}", path.display(), at + 1);
+            Failure::usage(label, error.to_string())
+        })
+    });
+    let keys: Vec<_> = keys.collect::<Result<_>>()?;
+    if keys.is_empty() {
+        return Err(Failure::usage(path.to_string_lossy(), "has no public key"));
+    }
+    Ok(keys)
+}
