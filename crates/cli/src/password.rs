@@ -45,6 +45,16 @@ pub fn from_terminal() -> io::Result<Vec<u8>> {
     read_without_echo(&terminal, || prompt.write_all(b"Password: "))
 }
 
+/// Reads a new password from the controlling terminal, twice.
+pub fn typed_twice() -> io::Result<Vec<u8>> {
+    let first = from_terminal()?;
+    if from_terminal()? == first {
+        Ok(first)
+    } else {
+        Err(io::Error::other("the two passwords differ"))
+    }
+}
+
 /// Reads a line from a terminal with echo off. `ask` prints the prompt after that, since turning
 /// echo off discards earlier input.
 pub fn read_without_echo(

@@ -110,6 +110,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Top(args) => verbs::top::run(&args, session),
         Verb::Mount(args) => verbs::mount::run(&args, session),
         Verb::Hash(args) => verbs::hash::run(&args, session),
+        Verb::Key(args) => verbs::key::run(&args, session),
         Verb::Bench(args) => verbs::bench::run(&args, session),
         Verb::Lab(args) => verbs::lab::run(&args, session),
         Verb::Generate(args) => verbs::generate::run(&args, session),

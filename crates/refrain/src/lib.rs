@@ -135,6 +135,8 @@ pub use refrain_protect::envelope::{Identity, KeyTextError, Recipient};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
 pub use refrain_filesystem::TarSink;
+pub use store::envelope::keys::new_identity;
+pub use store::envelope::slots::{ChangedSlots, KeySlots, SlotKind};
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
 pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -7,6 +7,7 @@ mod completed;
 mod compression;
 mod encryption;
 mod hash;
+mod key;
 mod lab;
 mod level;
 #[cfg_attr(not(feature = "lrzip"), path = "lrzip_absent.rs")]
@@ -32,6 +33,7 @@ mod verb;
 pub use bench::BenchArgs;
 pub use boot::BootArgs;
 pub use hash::HashArgs;
+pub use key::{KeyAction, KeyArgs};
 pub use lab::LabArgs;
 pub use level::check_level_digits;
 pub use map::MapArgs;

@@ -43,8 +43,10 @@ impl SecretArgs {
     /// `Usage` for a file without a secret key; `Io`.
     pub fn with(&self, options: ReadOptions) -> Result<ReadOptions> {
         let args = self.password.clone();
+        let is_asked = args.given().is_some() || self.identity.is_empty();
         Ok(ReadOptions {
-            password: Some(asked_once(move || args.read())),
+            // Nobody is asked who names a key.
+            password: is_asked.then(|| asked_once(move || args.read())),
             identities: self.identities()?,
             ..options
         })
@@ -86,13 +88,9 @@ impl PasswordArgs {
     /// The password of a new archive; on a terminal it is typed twice.
     pub fn new_password(&self) -> PasswordSource {
         let args = self.clone();
-        asked_once(move || {
-            let first = args.read()?;
-            if args.given().is_some() || password::from_terminal()? == first {
-                Ok(first)
-            } else {
-                Err(io::Error::other("the two passwords differ"))
-            }
+        asked_once(move || match args.given() {
+            Some(_) => args.read(),
+            None => password::typed_twice(),
         })
     }
 

@@ -8,6 +8,7 @@ use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
 use super::hash::HashArgs;
+use super::key::KeyArgs;
 use super::lab::LabArgs;
 use super::lrzip::LrzipArgs;
 use super::map::MapArgs;
@@ -81,6 +82,8 @@ pub enum Verb {
     Mount(MountArgs),
     /// Compute and check digests of files, as md5sum, sha256sum and b3sum do
     Hash(HashArgs),
+    /// Make keys, and change what opens an encrypted archive
+    Key(KeyArgs),
     /// Compare Refrain with other programs on your own files
     Bench(BenchArgs),
     /// Measure this machine, and explain the results

@@ -93,7 +93,33 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
             "refrain compress --password-file {file} -",
             "refrain compress --format lrz --password-file {file} {file}",
             "refrain compress --format rfn --password-file {file} {file}",
+            "refrain compress --recipient age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj --password-file {file} {file}",
         ]),
+    ),
+    (
+        "compress",
+        "password_command",
+        Refused(&["refrain compress --password-command true {file}"]),
+    ),
+    (
+        "compress",
+        "pad",
+        Refused(&[
+            "refrain compress --pad {file}",
+            "refrain compress --format lrz --encrypt --pad {file}",
+        ]),
+    ),
+    (
+        "compress",
+        "recipient",
+        Refused(&[
+            "refrain compress --format lrz --recipient age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj {file}",
+        ]),
+    ),
+    (
+        "compress",
+        "recipients_file",
+        Refused(&["refrain compress --format lrz --recipients-file {file} {file}"]),
     ),
     (
         "compress",
@@ -116,8 +142,44 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "password_fd",
         Refused(&["rfn -c --password-fd 5 {file}"]),
     ),
+    (
+        "rfn",
+        "password_command",
+        Refused(&["rfn -c --password-command true {file}"]),
+    ),
+    (
+        "rfn",
+        "identity",
+        Refused(&["rfn --identity {file} {file}"]),
+    ),
+    ("rfn", "encrypt", Idle(BOTH_WAYS)),
+    ("rfn", "recipient", Idle(BOTH_WAYS)),
+    ("rfn", "recipients_file", Idle(BOTH_WAYS)),
+    ("rfn", "pad", Refused(&["rfn --pad {file}"])),
+    ("key", "action", Acts),
+    ("key", "file", Acts),
+    (
+        "key",
+        "post_quantum",
+        RefusedOpened("key list --post-quantum"),
+    ),
+    ("key", "recipient", RefusedOpened("--recipient")),
+    ("key", "recipients_file", RefusedOpened("--recipients-file")),
+    (
+        "key",
+        "new_password",
+        RefusedOpened("key list --new-password"),
+    ),
+    (
+        "key",
+        "new_password_file",
+        RefusedOpened("--new-password-file"),
+    ),
+    ("key", "slot", RefusedOpened("key add --slot")),
     ("*", "password_file", RefusedOpened("--password-file pw")),
     ("*", "password_fd", RefusedOpened("--password-fd 0")),
+    ("*", "password_command", RefusedOpened("--password-command")),
+    ("*", "identity", RefusedOpened("--identity")),
     // Outputs, and what happens to sources.
     ("map", "output", Acts),
     ("lab", "output", Acts),
@@ -296,7 +358,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     (
         "compress",
         "encrypt",
-        Refused(&["refrain compress --format rfn --encrypt gcm {file}"]),
+        Refused(&["refrain compress --format rfn --encrypt=gcm {file}"]),
     ),
     // Owners.
     (

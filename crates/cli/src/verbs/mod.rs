@@ -5,7 +5,7 @@
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
-//! | `serve`, `mount`, `boot`, `top`, `hash`, `bench`, `lab`, `generate` | verbs |
+//! | `serve`, `mount`, `boot`, `top`, `hash`, `key`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //!
 //! `damaged`
@@ -43,6 +43,7 @@ pub mod generate;
 pub mod hash;
 pub mod info;
 mod input;
+pub mod key;
 pub mod lab;
 pub mod list;
 pub mod map;

@@ -231,7 +231,7 @@ fn lrzip_reads_chunked_and_encrypted_archives_of_refrain() {
     for (window, content) in [("", mixture(300_000)), ("--window 16M", content)] {
         case.write("x", &content);
         let line = format!(
-            "compress -f --format lrz --back-end gzip {window} --encrypt cbc --password-file right -o y.lrz x"
+            "compress -f --format lrz --back-end gzip {window} --encrypt=cbc --password-file right -o y.lrz x"
         );
         let output = case.ok(&line);
         let message = String::from_utf8(output.stderr).unwrap();

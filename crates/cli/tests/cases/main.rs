@@ -62,6 +62,7 @@ mod completion;
 mod confined;
 mod damage;
 mod documents;
+mod encryption;
 mod first_day;
 mod foreign;
 mod hash;

@@ -36,6 +36,7 @@ fn a_password_that_would_not_be_used_is_refused() {
         }
         lines.push(format!("decompress --password-file none {archive} -o out"));
         lines.push(format!("test --password-fd 0 {archive}"));
+        lines.push(format!("test --password-command true {archive}"));
     }
     lines.push("map --password-file pw file.rfn".to_string());
     lines.push("serve --password-file pw file.rfn --nbd unix:s".to_string());
@@ -55,7 +56,7 @@ fn a_password_that_would_not_be_used_is_refused() {
         let output = expect(output, 1, &line);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            told.contains("is not encrypted, so --password-f"),
+            told.contains("is not encrypted, so --password-"),
             "{line}: {told}"
         );
         assert!(output.stdout.is_empty(), "{line}");
@@ -71,12 +72,42 @@ fn a_password_that_would_not_be_used_is_refused() {
 }
 
 #[test]
+fn options_of_one_action_on_keys_are_refused_with_others() {
+    let case = Case::new();
+    case.write("file", b"content");
+    for (line, flag) in [
+        ("key list --post-quantum file", "--post-quantum"),
+        ("key list --new-password file", "--new-password"),
+        (
+            "key remove --slot 0 --recipient age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj file",
+            "--recipient",
+        ),
+        (
+            "key remove --recipients-file file file",
+            "--recipients-file",
+        ),
+        (
+            "key generate --new-password-file file",
+            "--new-password-file",
+        ),
+        ("key add --slot 0 file", "--slot"),
+        ("key list --identity file file", "--identity"),
+    ] {
+        let told = case.fails(line, 1);
+        assert!(
+            told.contains(flag) && told.contains("no effect"),
+            "{line}: {told}"
+        );
+    }
+}
+
+#[test]
 #[cfg(feature = "lrzip")]
 fn a_password_is_used_where_there_is_encryption() {
     let case = Case::new();
     case.write("secret", b"TOP SECRET\n");
     case.write("pw", b"password\n");
-    case.ok("compress -q --format lrz --encrypt gcm --password-file pw secret -o e.lrz");
+    case.ok("compress -q --format lrz --encrypt=gcm --password-file pw secret -o e.lrz");
     let output = case.ok("cat --password-file pw e.lrz");
     assert_eq!(output.stdout, b"TOP SECRET\n");
     case.ok("test -q --password-file pw e.lrz");

@@ -226,8 +226,8 @@ pub const CHANGES: &[Change] = &[
     skip("levels.md", "bench/tables", "measures a corpus for minutes"),
     replace(
         "lrzip.md",
-        "--encrypt cbc FILE",
-        "-f --encrypt cbc --password-file password FILE",
+        "--encrypt=cbc FILE",
+        "-f --encrypt=cbc --password-file password FILE",
         "no terminal; FILE.lrz exists",
     ),
     replace("lrzip.md", "lrz DIR", "lrz -f DIR", "DIR.tar.lrz exists"),

@@ -1,8 +1,9 @@
 //! Makes the key of an archive and its slots, and opens them.
 
 use refrain_format::envelope::{Envelope, StoredEnvelope, StoredSlot};
+use refrain_pool::Lock;
 use refrain_protect::envelope::{
-    FILE_KEY_BYTES, FileKey, PASSWORD_SALT_BYTES, PasswordCost, PasswordKey, SALT_BYTES,
+    FILE_KEY_BYTES, FileKey, Identity, PASSWORD_SALT_BYTES, PasswordCost, PasswordKey, SALT_BYTES,
     SLOT_RANDOM_BYTES, Slot,
 };
 use refrain_sync::clock::RealClock;
@@ -27,6 +28,18 @@ fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A new secret key: X25519, or X-Wing, which also resists quantum computers.
+///
+/// # Errors
+/// `Io` if the system supplies no random numbers.
+pub fn new_identity(is_post_quantum: bool) -> Result<Identity> {
+    let secret = Zeroizing::new(random::<32>()?);
+    Ok(match is_post_quantum {
+        true => Identity::Hybrid(secret),
+        false => Identity::X25519(secret),
+    })
+}
+
 fn usage(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, text.into())
 }
@@ -38,19 +51,7 @@ pub(super) fn new_envelope(
 ) -> Result<(FileKey, Envelope)> {
     let file_key = FileKey::new(random::<FILE_KEY_BYTES>()?);
     let salt = random::<SALT_BYTES>()?;
-    let mut slots = vec![];
-    for source in &encryption.passwords {
-        let password = new_password(source)?;
-        let cost = calibrated_cost(memory_bytes)?;
-        slots.push(password_slot(&file_key, &salt, &password, cost)?);
-    }
-    for recipient in &encryption.recipients {
-        let random = Zeroizing::new(random::<SLOT_RANDOM_BYTES>()?);
-        let slot = Slot::for_recipient(&file_key, &salt, recipient, &random);
-        let slot =
-            slot.ok_or_else(|| usage(format!("the key {recipient} keeps nothing secret")))?;
-        slots.push(StoredSlot::Known(slot));
-    }
+    let slots = new_slots(&file_key, &salt, encryption, memory_bytes)?;
     if slots.is_empty() {
         return Err(usage(
             "encryption needs a password or the key of a recipient",
@@ -63,6 +64,29 @@ pub(super) fn new_envelope(
         slots,
     };
     Ok((file_key, envelope))
+}
+
+/// Slots for all passwords and recipients.
+pub(super) fn new_slots(
+    file_key: &FileKey,
+    salt: &[u8; SALT_BYTES],
+    encryption: &Encryption,
+    memory_bytes: u64,
+) -> Result<Vec<StoredSlot>> {
+    let mut slots = vec![];
+    for source in &encryption.passwords {
+        let password = new_password(source)?;
+        let cost = calibrated_cost(memory_bytes)?;
+        slots.push(password_slot(file_key, salt, &password, cost)?);
+    }
+    for recipient in &encryption.recipients {
+        let random = Zeroizing::new(random::<SLOT_RANDOM_BYTES>()?);
+        let slot = Slot::for_recipient(file_key, salt, recipient, &random);
+        let slot =
+            slot.ok_or_else(|| usage(format!("the key {recipient} keeps nothing secret")))?;
+        slots.push(StoredSlot::Known(slot));
+    }
+    Ok(slots)
 }
 
 fn new_password(source: &PasswordSource) -> Result<Zeroizing<Vec<u8>>> {
@@ -85,10 +109,20 @@ fn password_slot(
     Ok(StoredSlot::Known(slot))
 }
 
-/// The cost that takes [`PASSWORD_SECONDS`] here, with a quarter of the memory at most.
+/// The cost that takes [`PASSWORD_SECONDS`] here, with a quarter of the memory at most. Measured once
+/// for all archives of a run with the same memory.
 fn calibrated_cost(memory_bytes: u64) -> Result<PasswordCost> {
+    static KNOWN: Lock<Option<PasswordCost>> = Lock::new(None);
     let memory_kib = (memory_bytes >> 12).min(PASSWORD_MEMORY_KIB);
     let memory_kib = memory_kib.max(u64::from(PasswordCost::MIN.memory_kib)) as u32;
+    let mut known = KNOWN.lock();
+    match *known {
+        Some(cost) if cost.memory_kib == memory_kib => Ok(cost),
+        _ => Ok(*known.insert(measured_cost(memory_kib)?)),
+    }
+}
+
+fn measured_cost(memory_kib: u32) -> Result<PasswordCost> {
     let cost = |passes| PasswordCost {
         memory_kib,
         passes,
@@ -205,8 +239,8 @@ fn why_locked(slots: &[&Slot], options: &ReadOptions) -> String {
     ) {
         (false, 0) => return format!("the archive is encrypted: {opens} is needed"),
         (true, 0) => "the password is wrong",
-        (false, _) => "it is not encrypted for this secret key",
-        (true, _) => "neither password nor secret key is right",
+        (false, _) => "the archive is not encrypted for this secret key",
+        (true, _) => "neither the password nor the secret key is right",
     };
-    format!("the archive is encrypted, and {tried}: {opens} opens it")
+    format!("{tried}: {opens} opens it")
 }

@@ -3,8 +3,9 @@
 //! A writer gets an [`EnvelopeSink`](sink::EnvelopeSink), a reader the archive inside as a source or
 //! a stream ([`open`]). Nothing else in the engine knows about encryption.
 
-pub(crate) mod keys;
+pub mod keys;
 pub(crate) mod open;
 pub(crate) mod sink;
+pub mod slots;
 mod source;
 mod stream;

@@ -4,10 +4,10 @@
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use refrain_format::MAGIC;
 use refrain_format::envelope::{
     ENVELOPE_BYTES_MAX, ENVELOPE_STEP_BYTES, StoredEnvelope, is_envelope,
 };
+use refrain_format::{FRAME_HEADER_BYTES, MAGIC, UntrustedFrameHeader};
 use refrain_storage::Source;
 
 use super::keys::unlock;
@@ -19,7 +19,7 @@ use crate::store::exact_read::read_full;
 use crate::store::frames::ArchiveFeed;
 
 /// The number of first bytes that tell whether an archive is encrypted.
-const FIRST_BYTES: usize = MAGIC.len() + refrain_format::FRAME_HEADER_BYTES;
+const FIRST_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
 
 /// The archive in `source`, or the one inside, if it is encrypted.
 ///
@@ -33,31 +33,34 @@ pub(crate) fn unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result
 }
 
 fn open(source: &Arc<dyn Source>, options: &ReadOptions) -> Result<Option<EnvelopeSource>> {
-    let mut first = [0; FIRST_BYTES];
-    let count = source.read_at(0, &mut first)?;
-    let is_first_intact = is_envelope(&first[..count]);
-    if !is_first_intact && !first.starts_with(&MAGIC) {
-        return Ok(None);
-    }
-    // The header of a plain archive's first frame may be damaged, too: then there is no copy.
-    let is_plain = refrain_format::UntrustedFrameHeader::parse(&first[MAGIC.len()..])
-        .is_ok_and(|header| header.is_intact());
-    if !is_first_intact && is_plain {
-        return Ok(None);
-    }
-    let Some(stored) = stored_envelope(&**source)? else {
-        if is_first_intact {
-            return Err(Error::damaged(
-                "both copies of the header of the encrypted archive are damaged",
-            ));
-        }
+    let Some(stored) = read_envelope(&**source)? else {
         return Ok(None);
     };
     let key = unlock(&stored, options)?;
     EnvelopeSource::open(source.clone(), &stored, &key).map(Some)
 }
 
-/// The newer of the intact copies of the header.
+/// The header of an encrypted archive; `None` for other files.
+pub(super) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
+    let mut first = [0; FIRST_BYTES];
+    let count = source.read_at(0, &mut first)?;
+    let is_first_intact = is_envelope(&first[..count]);
+    let is_other = !first.starts_with(&MAGIC)
+        || UntrustedFrameHeader::parse(&first[MAGIC.len()..])
+            .is_ok_and(|header| header.is_intact());
+    if is_other && !is_first_intact {
+        return Ok(None);
+    }
+    // If the header of the first frame is damaged, a copy shows that the archive is encrypted.
+    match stored_envelope(source)? {
+        None if is_first_intact => Err(Error::damaged(
+            "both copies of the header of the encrypted archive are damaged",
+        )),
+        found => Ok(found),
+    }
+}
+
+/// The newer of the intact copies of the header; `None` if there is none.
 fn stored_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
     let mut head = vec![0; MAGIC.len() + 2 * ENVELOPE_BYTES_MAX as usize];
     let count = source.read_at(0, &mut head)?;

@@ -154,7 +154,11 @@ impl EnvelopeSource {
 
 /// Where the records end: the tail at the end of the file says it, also behind an appendix. `None`
 /// if there is no such tail.
-fn records_end(inner: &dyn Source, records_offset: u64, archive_bytes: u64) -> Result<Option<u64>> {
+pub(super) fn records_end(
+    inner: &dyn Source,
+    records_offset: u64,
+    archive_bytes: u64,
+) -> Result<Option<u64>> {
     let tail_at = |offset: u64| -> Result<Option<Tail>> {
         let mut tail = [0; TAIL_BYTES];
         let count = inner.read_at(offset, &mut tail)?;

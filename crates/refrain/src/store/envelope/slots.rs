@@ -1,0 +1,171 @@
+//! Changes for whom an encrypted archive is, without touching its records.
+
+use refrain_format::envelope::{Envelope, StoredEnvelope, StoredSlot, envelope_tail};
+use refrain_format::{MAGIC, TAIL_BYTES};
+use refrain_protect::envelope::{FileKey, Slot};
+use refrain_storage::{Sink, Source};
+
+use super::keys::{new_slots, unlock};
+use super::open::read_envelope;
+use super::source::records_end;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Encryption, ReadOptions};
+
+/// How much is copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
+/// What opens an encrypted archive: a list of slots, each for one password or key.
+pub struct KeySlots {
+    stored: StoredEnvelope,
+}
+
+/// What a slot is for. It does not say for whose key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SlotKind {
+    /// A password.
+    Password {
+        /// The memory of a guess in KiB.
+        memory_kib: u32,
+        /// The passes over it.
+        passes: u32,
+    },
+    /// An X25519 or SSH key.
+    X25519,
+    /// An X-Wing key, which resists quantum computers.
+    Hybrid,
+    /// A kind of a later version.
+    Unknown(u64),
+}
+
+/// The slots of an archive after a change.
+pub struct ChangedSlots {
+    frames: [Vec<u8>; 2],
+    /// The size of each frame in the archive as it is.
+    frame_bytes_before: u64,
+}
+
+impl KeySlots {
+    /// The slots of an archive; `None` if it is not encrypted. Needs no secret.
+    ///
+    /// # Errors
+    /// `Damaged`, `Unsupported`, `Limit`, `Io`.
+    pub fn read(source: &dyn Source) -> Result<Option<KeySlots>> {
+        Ok(read_envelope(source)?.map(|stored| KeySlots { stored }))
+    }
+
+    /// What the slots are for, in order.
+    pub fn kinds(&self) -> Vec<SlotKind> {
+        let slots = self.stored.envelope.slots.iter();
+        let kind = |slot: &StoredSlot| match slot {
+            StoredSlot::Known(Slot::Password { cost, .. }) => SlotKind::Password {
+                memory_kib: cost.memory_kib,
+                passes: cost.passes,
+            },
+            StoredSlot::Known(Slot::X25519 { .. }) => SlotKind::X25519,
+            StoredSlot::Known(Slot::Hybrid { .. }) => SlotKind::Hybrid,
+            StoredSlot::Unknown { kind, .. } => SlotKind::Unknown(*kind),
+        };
+        slots.map(kind).collect()
+    }
+
+    /// Adds slots for passwords and recipients. The options' secrets must open the archive.
+    ///
+    /// # Errors
+    /// `Usage` if no secret opens it; `Limit` for too many slots; `Io`.
+    pub fn with(&self, added: &Encryption, options: &ReadOptions) -> Result<ChangedSlots> {
+        let key = unlock(&self.stored, options)?;
+        let salt = &self.stored.envelope.salt;
+        let new = new_slots(&key, salt, added, options.memory_bytes)?;
+        let mut slots = self.stored.envelope.slots.clone();
+        slots.extend(new);
+        self.changed(&key, slots)
+    }
+
+    /// Removes slots by their numbers, from 0. Whoever kept a copy of the archive, or of the key in
+    /// it, can still read it.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such slot, none would be left, or no secret opens the archive.
+    pub fn without(&self, removed: &[usize], options: &ReadOptions) -> Result<ChangedSlots> {
+        let usage = |text: String| Error::new(ErrorKind::Usage, text);
+        let before = &self.stored.envelope.slots;
+        if let Some(missing) = removed.iter().find(|&&number| number >= before.len()) {
+            return Err(usage(format!(
+                "there is no slot {missing}: the archive has slots 0 to {}",
+                before.len().saturating_sub(1)
+            )));
+        }
+        let kept = before.iter().enumerate();
+        let kept = kept.filter(|(number, _)| !removed.contains(number));
+        let kept: Vec<_> = kept.map(|(_, slot)| slot.clone()).collect();
+        if kept.is_empty() {
+            let text = "nobody could open the archive without its last slot: add another one first";
+            return Err(usage(text.into()));
+        }
+        let key = unlock(&self.stored, options)?;
+        self.changed(&key, kept)
+    }
+
+    fn changed(&self, key: &FileKey, slots: Vec<StoredSlot>) -> Result<ChangedSlots> {
+        let envelope = Envelope {
+            revision: self.stored.envelope.revision + 1,
+            slots,
+            ..self.stored.envelope.clone()
+        };
+        let frame_bytes_before = self.stored.frame_bytes;
+        let frame_bytes = match envelope.to_frames(key, frame_bytes_before) {
+            Ok(_) => frame_bytes_before,
+            Err(_) => envelope.frame_bytes(),
+        };
+        Ok(ChangedSlots {
+            frames: envelope.to_frames(key, frame_bytes)?,
+            frame_bytes_before,
+        })
+    }
+}
+
+impl ChangedSlots {
+    /// What to write where in the file, in this order; each must be durable before the next, so
+    /// that an interruption leaves one intact copy. `None` if there is no room: then the archive is
+    /// [copied](Self::copy).
+    pub fn writes(&self) -> Option<[(u64, &[u8]); 2]> {
+        let [first, second] = &self.frames;
+        let start = MAGIC.len() as u64;
+        let second_at = start + self.frame_bytes_before;
+        let fits = first.len() as u64 == self.frame_bytes_before;
+        fits.then_some([(second_at, &second[..]), (start, &first[..])])
+    }
+
+    /// Copies the archive in `source` with these slots, without recovery data, and publishes it.
+    ///
+    /// # Errors
+    /// `Damaged` if it is truncated; `Io`.
+    pub fn copy(&self, source: &dyn Source, sink: &mut dyn Sink) -> Result<()> {
+        let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
+        let end = records_end(source, start, source.size_bytes()?)?;
+        let end = end.ok_or_else(|| Error::damaged("the encrypted archive is truncated"))?;
+        sink.write_all(&MAGIC)?;
+        for frame in &self.frames {
+            sink.write_all(frame)?;
+        }
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut at = start;
+        while at < end {
+            let step = (end - at).min(COPY_BYTES as u64) as usize;
+            let piece = buffer.split_at_mut(step).0;
+            if source.read_at(at, piece)? < step {
+                return Err(Error::damaged(
+                    "the archive became shorter while it was read",
+                ));
+            }
+            sink.write_all(piece)?;
+            at += step as u64;
+        }
+        let new_start = MAGIC.len() as u64 + 2 * self.frames[0].len() as u64;
+        let records = refrain_format::envelope::record_count_of(end + TAIL_BYTES as u64, start);
+        let tail = envelope_tail(new_start, records.unwrap_or_default());
+        sink.write_all(&tail.to_bytes())?;
+        Ok(sink.publish()?)
+    }
+}
