@@ -43,7 +43,7 @@ pub enum FrameKind {
     End,
     /// 9: a whole small archive; the only frame.
     Whole,
-    /// 16, reserved: an encrypted frame, header included.
+    /// 16: the keys of an encrypted archive ([`envelope`](crate::envelope)), which is inside.
     Envelope,
     /// 17: recovery data over physical ranges; skipped by all who do not heal.
     Recovery,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from . import archive as archives
 from . import extract, listing, view
@@ -14,6 +16,7 @@ from .archive import Archive, Indexed
 from .contents import Member
 from .entries import Entry
 from .errors import Damaged, ReaderError
+from .envelope import EnvelopeFile, identity_of, opened
 from .scan import Scanned, open_scanned
 from .sources import File, Pipe
 
@@ -33,15 +36,39 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("name", nargs="?", help="a member, or MEMBER/PATH for an entry of a tree")
     made.add_argument("--mode", choices=MODES, help="how to read; default: index")
     made.add_argument("--exact", action="store_true", help="list: every field, for programs")
+    made.add_argument("--password-file", help="the password of an encrypted archive")
+    made.add_argument("--identity", help="a file with a secret key of age (X25519)")
     made.add_argument("-C", "--directory", default=".", help="extract: where to")
     return made
 
 
+def plain(arguments: argparse.Namespace, file: BinaryIO) -> File | EnvelopeFile:
+    """The archive in a file, or the one inside if it is encrypted."""
+    password = identity = None
+    if arguments.password_file:
+        password = Path(arguments.password_file).read_bytes().split(b"\n")[0].rstrip(b"\r")
+    if arguments.identity:
+        identity = identity_of(Path(arguments.identity).read_text())
+    return opened(File(file), password, identity)
+
+
+def is_piped(arguments: argparse.Namespace) -> bool:
+    """Whether the archive comes from a pipe, and is not decrypted, which takes all of it."""
+    return arguments.archive == "-" and not (arguments.password_file or arguments.identity)
+
+
+def file_of(arguments: argparse.Namespace) -> File | EnvelopeFile:
+    """The archive as a file; of an encrypted one in a pipe, a copy in memory."""
+    if arguments.archive == "-":
+        return plain(arguments, io.BytesIO(sys.stdin.buffer.read()))
+    return plain(arguments, open(arguments.archive, "rb"))
+
+
 def open_all(arguments: argparse.Namespace) -> list[Archive]:
     """The archives in the file, opened as `--mode` says."""
-    if arguments.archive == "-":
+    if is_piped(arguments):
         return archives.open_streamed(Pipe(sys.stdin.buffer))
-    source = File(open(arguments.archive, "rb"))
+    source = file_of(arguments)
     if arguments.mode == "stream":
         return archives.open_streamed(source)
     if arguments.mode == "scan":
@@ -118,13 +145,13 @@ def salvage(archive: Scanned, member: Member, directory: Path) -> int:
 
 def check(arguments: argparse.Namespace) -> None:
     """Reads from front to back, then through the index, and compares both."""
-    if arguments.archive == "-":
+    if is_piped(arguments):
         for sequence in archives.stream(Pipe(sys.stdin.buffer), keep=False):
             for member in sequence.members:
                 view.check_length(member, member.entries)
             print(sequence.root_hash.hex())
         return
-    source = File(open(arguments.archive, "rb"))
+    source = file_of(arguments)
     roots = []
     for sequence in archives.stream(source, keep=False):
         for member in sequence.members:

@@ -13,7 +13,7 @@ use crate::args::ServeArgs;
 use crate::failure::{Failure, Result};
 use crate::paths::{is_dash, label};
 use crate::text::quoted;
-use crate::{names, password, urls};
+use crate::{names, urls};
 
 /// With several archives: what one cannot give back while it is open takes a part of the memory of
 /// at least this many bytes, and there are so many parts at most.

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 19] = [
+const EXAMPLES: [(&str, Examples); 20] = [
     (
         "refrain",
         &[
@@ -230,6 +230,19 @@ const EXAMPLES: [(&str, Examples); 19] = [
             "Write MD5 checksums, and check them:",
             "refrain hash --md5 *.img > sums\nrefrain hash -c sums",
         )],
+    ),
+    (
+        "refrain-key",
+        &[
+            (
+                "Make a key pair, and encrypt for it where the secret key is not:",
+                "refrain key generate mine.key > mine.pub\nrefrain compress /srv -o srv.rfn --recipients-file mine.pub",
+            ),
+            (
+                "Add a password to an archive, and show what opens it:",
+                "refrain key add srv.rfn --identity mine.key --new-password\nrefrain key list srv.rfn",
+            ),
+        ],
     ),
     (
         "refrain-bench",

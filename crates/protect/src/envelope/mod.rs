@@ -21,6 +21,8 @@ mod password;
 mod recipient;
 mod record;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use file_key::{FILE_KEY_BYTES, FileKey, MAC_BYTES, SALT_BYTES};
 pub use password::{PASSWORD_SALT_BYTES, PasswordCost};

@@ -1,0 +1,56 @@
+//! The test vectors of docs/format-envelope.md, which the second reader checks as well.
+
+use super::file_key::derive;
+use super::*;
+
+const DOCUMENT: &str = include_str!("../../../../docs/format-envelope.md");
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn counting<const N: usize>(first: u8) -> [u8; N] {
+    std::array::from_fn(|at| first.wrapping_add(at as u8))
+}
+
+#[test]
+fn the_document_has_the_right_vectors() {
+    let file_key = FileKey::new(counting(0));
+    let salt = counting::<SALT_BYTES>(0x20);
+    let mut record = [0; SEALED_RECORD_BYTES];
+    file_key.records(&salt).seal(5, true, &mut record);
+    let identity = Identity::X25519(zeroize::Zeroizing::new([0x42; 32]));
+    let x25519 = Slot::for_recipient(&file_key, &salt, &identity.recipient(), &[0x43; 64]);
+    let cost = PasswordCost::MIN;
+    let password = Slot::for_password(&file_key, &salt, b"password", cost, counting(0x40));
+    let (
+        Some(Slot::X25519 { share, wrapped }),
+        Some(Slot::Password {
+            wrapped: by_password,
+            ..
+        }),
+    ) = (x25519, password)
+    else {
+        panic!("slots of other kinds");
+    };
+    let values = [
+        ("Commitment", hex(&file_key.commitment(&salt))),
+        (
+            "the key of records",
+            hex(&*derive(
+                "refrain envelope 1 records",
+                &[&*file_key.0, &salt],
+            )),
+        ),
+        ("Authenticator", hex(&file_key.authenticate(&salt, b"abc"))),
+        ("the first 32 bytes of record 5", hex(&record[..32])),
+        ("its tag", hex(&record[RECORD_BYTES..])),
+        ("Share", hex(&share)),
+        ("Wrapped_Key for X25519", hex(&wrapped)),
+        ("Wrapped_Key for the password", hex(&by_password)),
+    ];
+    for (name, value) in values {
+        let line = format!("{name:<31} {value}");
+        assert!(DOCUMENT.contains(&line), "{line}");
+    }
+}
