@@ -34,9 +34,10 @@ fn random<const N: usize>() -> Result<[u8; N]> {
 /// `Io` if the system supplies no random numbers.
 pub fn new_identity(is_post_quantum: bool) -> Result<Identity> {
     let secret = Zeroizing::new(random::<32>()?);
-    Ok(match is_post_quantum {
-        true => Identity::Hybrid(secret),
-        false => Identity::X25519(secret),
+    Ok(if is_post_quantum {
+        Identity::Hybrid(secret)
+    } else {
+        Identity::X25519(secret)
     })
 }
 

@@ -200,9 +200,10 @@ impl Sink for EnvelopeSink<'_> {
 
     fn publish(&mut self) -> io::Result<()> {
         let inner_bytes = self.written.bytes();
-        let records = match self.is_padded {
-            true => padded_record_count(inner_bytes),
-            false => record_count(inner_bytes),
+        let records = if self.is_padded {
+            padded_record_count(inner_bytes)
+        } else {
+            record_count(inner_bytes)
         };
         let stated = inner_bytes.to_le_bytes();
         let content_bytes = records * RECORD_BYTES as u64 - stated.len() as u64;
