@@ -18,7 +18,7 @@ use crate::check::{check_at_most, check_equal, check_limit};
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
 use crate::end::Tail;
 use crate::error::{FormatError, Result};
-use crate::frame::{UntrustedFrameHeader, complete_frame};
+use crate::frame::{FrameHeader, UntrustedFrameHeader, complete_frame};
 use crate::head::{SplitPayload, head_of};
 use crate::limits::HEAD_BYTES_MAX;
 
@@ -90,8 +90,7 @@ impl StoredEnvelope {
     /// # Errors
     /// Damaged: a checksum or a field is wrong. Unsupported: another cipher. Limit: too many slots.
     pub fn parse(frame: &[u8]) -> Result<StoredEnvelope> {
-        let header = UntrustedFrameHeader::parse(frame)?.check_reserved(FrameKind::Envelope)?;
-        check_limit("envelope bytes", header.frame_bytes(), ENVELOPE_BYTES_MAX)?;
+        let header = envelope_header(frame)?;
         check_at_most("copy of an envelope", header.sequence, 1)?;
         let payload = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
         let payload = payload.get(..header.payload_bytes as usize);
@@ -312,14 +311,14 @@ pub fn envelope_tail(records_offset: u64, record_count: u64) -> Tail {
     }
 }
 
-/// Returns the size of an Envelope frame that begins with these bytes, its header at least.
+/// Returns the header of an Envelope frame that begins with these bytes.
 ///
 /// # Errors
 /// As [`StoredEnvelope::parse`], for the header.
-pub fn envelope_frame_bytes(frame: &[u8]) -> Result<u64> {
+pub fn envelope_header(frame: &[u8]) -> Result<FrameHeader> {
     let header = UntrustedFrameHeader::parse(frame)?.check_reserved(FrameKind::Envelope)?;
     check_limit("envelope bytes", header.frame_bytes(), ENVELOPE_BYTES_MAX)?;
-    Ok(header.frame_bytes())
+    Ok(header)
 }
 
 /// Returns whether a file that begins with these bytes is an encrypted archive.

@@ -197,14 +197,22 @@ class EnvelopeFile:
         self.source = source
         self.key = derive("records", file_key, envelope.salt)
         self.start = len(MAGIC) + 2 * envelope.frame_bytes
-        end = parse_tail(source.read_at(source.size - TAIL_BYTES, TAIL_BYTES), source.size)
-        end += len(MAGIC)
-        need(parse_tail(source.read_at(end, TAIL_BYTES), end) + len(MAGIC) == end, "another tail")
-        self.records, rest = divmod(end - self.start, SEALED)
-        need(rest == 0 and self.records > 0, "the tail is at another place")
+        self.records = (source.size - self.start - TAIL_BYTES) // SEALED
+        # Appendices may follow the tail.
+        while self.records > 0 and not self.ends_there():
+            self.records -= 1
+        need(self.records > 0, "the archive has no end")
         self.known: tuple[int, bytes] = (-1, b"")
         self.size = int.from_bytes(self.record(self.records - 1)[-8:], "little")
         need(self.size + 8 <= self.records * RECORD, "more bytes are stated than there are")
+
+    def ends_there(self) -> bool:
+        """Whether the tail is behind so many records."""
+        end = self.start + self.records * SEALED
+        try:
+            return parse_tail(self.source.read_at(end, TAIL_BYTES), end) + len(MAGIC) == end
+        except Damaged:
+            return False
 
     def record(self, number: int) -> bytes:
         """The plaintext of a record."""

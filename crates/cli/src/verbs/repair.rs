@@ -87,7 +87,13 @@ fn check(
     }
     match refrain::verify(source, &args.resources.read_options(), meter) {
         Ok(_) => Ok(None),
-        Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Limit) => {
+        // Nobody needs a key to heal an encrypted archive.
+        Err(error)
+            if matches!(
+                error.kind,
+                ErrorKind::Unsupported | ErrorKind::Limit | ErrorKind::Usage
+            ) =>
+        {
             let text = format!("{label}: healed, but not checked as an archive: {error}");
             Ok(Some(text))
         }

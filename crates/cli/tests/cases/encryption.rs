@@ -196,3 +196,24 @@ fn a_plain_archive_does_not_pass_for_an_encrypted_one() {
     let told = case.fails("test -q --identity key plain.rfn", 1);
     assert!(told.contains("is not encrypted, so --identity"), "{told}");
 }
+
+#[test]
+fn recovery_data_heals_an_encrypted_archive_without_its_key() {
+    let (case, _) = case_with_keys();
+    case.ok("compress -q --recovery 10% --recipients-file key.pub tree -o a.rfn");
+    case.ok("compress -q --recipients-file key.pub tree -o b.rfn");
+    case.ok("protect -q b.rfn");
+    for archive in ["a.rfn", "b.rfn"] {
+        case.ok(&format!("test -q --identity key {archive}"));
+        let whole = case.read(archive);
+        let output = case.pipe(REFRAIN, "test -q --identity key -", &whole);
+        expect(output, 0, "recovery data behind an archive from a pipe");
+        let mut damaged = whole.clone();
+        damaged[5_000..5_100].fill(0);
+        case.write("damaged.rfn", &damaged);
+        case.fails("test -q --identity key damaged.rfn", 2);
+        case.ok("repair -q damaged.rfn -o healed.rfn");
+        assert!(case.read("healed.rfn") == whole);
+        fs::remove_file(case.path("healed.rfn")).unwrap();
+    }
+}

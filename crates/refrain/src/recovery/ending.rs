@@ -1,5 +1,6 @@
 //! How a file ends: with recovery data, with a tail that recovery data may follow, or otherwise.
 
+use refrain_format::envelope::{envelope_header, envelope_tail, record_count_of};
 use refrain_format::limits::Limits;
 use refrain_format::{
     FRAME_HEADER_BYTES, FrameHeader, FrameKind, MAGIC, RecoveryPart, RecoverySet, TAIL_BYTES, Tail,
@@ -52,7 +53,7 @@ pub(crate) fn ending_of(source: &dyn Source) -> Result<Ending> {
         return Ok(Ending::Other);
     };
     let Some(last) = header_at(source, start)? else {
-        return Ok(Ending::Other);
+        return Ok(encrypted_ending(source, size)?.unwrap_or(Ending::Other));
     };
     let own_end = start + last.frame_bytes() + TAIL_BYTES as u64;
     let (kind, sequence) = last_appended(source, own_end)?.unwrap_or((last.kind, last.sequence));
@@ -65,6 +66,26 @@ pub(crate) fn ending_of(source: &dyn Source) -> Result<Ending> {
         archive_id: last.archive_id,
         sequence: u32::try_from(sequence).unwrap_or(u32::MAX),
     }))
+}
+
+/// How an encrypted archive without an appendix ends, whose last frame is a copy of the first.
+fn encrypted_ending(source: &dyn Source, size: u64) -> Result<Option<Ending>> {
+    let mut head = [0; MAGIC.len() + FRAME_HEADER_BYTES];
+    let count = source.read_at(0, &mut head)?;
+    let Some(header) = head[..count].strip_prefix(&MAGIC) else {
+        return Ok(None);
+    };
+    let Ok(header) = envelope_header(header) else {
+        return Ok(None);
+    };
+    let records_offset = MAGIC.len() as u64 + 2 * header.frame_bytes();
+    let count = record_count_of(size, records_offset);
+    let tail = count.map(|count| envelope_tail(records_offset, count));
+    let is_whole = tail.is_some() && tail_before(source, size)? == tail;
+    Ok(is_whole.then_some(Ending::Tail(LastFrame {
+        archive_id: header.archive_id,
+        sequence: 1,
+    })))
 }
 
 /// The kind and number of the last frame of appendices that begin at `offset`.

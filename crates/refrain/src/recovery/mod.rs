@@ -19,7 +19,7 @@
 mod appendix;
 mod check;
 mod encode;
-mod ending;
+pub(crate) mod ending;
 mod frames;
 mod healed;
 mod options;

@@ -127,7 +127,7 @@ fn unlocked_stream(
 ) -> Result<EnvelopeStream> {
     // The first header is intact, and its size is that of both frames.
     let header = head.get(MAGIC.len()..).unwrap_or_default();
-    let frame_bytes = refrain_format::envelope::envelope_frame_bytes(header)?;
+    let frame_bytes = refrain_format::envelope::envelope_header(header)?.frame_bytes();
     let start = head.len();
     head.resize(MAGIC.len() + 2 * frame_bytes as usize, 0);
     let rest = head.get_mut(start..).unwrap_or_default();

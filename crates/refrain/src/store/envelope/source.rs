@@ -6,7 +6,7 @@ use std::sync::Arc;
 use refrain_format::envelope::{
     INNER_BYTES_BYTES, StoredEnvelope, envelope_tail, record_count, record_count_of,
 };
-use refrain_format::{MAGIC, TAIL_BYTES, Tail};
+use refrain_format::{TAIL_BYTES, Tail};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{
     FileKey, NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES,
@@ -14,6 +14,7 @@ use refrain_protect::envelope::{
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::recovery::ending::{Ending, ending_of};
 
 /// How many records are read at once.
 const BATCH_RECORDS: u64 = 64;
@@ -152,26 +153,46 @@ impl EnvelopeSource {
     }
 }
 
-/// Where the records end: the tail at the end of the file says it, also behind an appendix. `None`
-/// if there is no such tail.
+/// Where the records end, with or without an appendix. `None` if the archive has no end.
 pub(super) fn records_end(
-    inner: &dyn Source,
+    file: &dyn Source,
     records_offset: u64,
-    archive_bytes: u64,
+    file_bytes: u64,
 ) -> Result<Option<u64>> {
+    let tail_bytes = TAIL_BYTES as u64;
     let tail_at = |offset: u64| -> Result<Option<Tail>> {
         let mut tail = [0; TAIL_BYTES];
-        let count = inner.read_at(offset, &mut tail)?;
+        let count = file.read_at(offset, &mut tail)?;
         Ok(Tail::parse(&tail[..count]).ok())
     };
-    let last = tail_at(archive_bytes.saturating_sub(TAIL_BYTES as u64))?;
-    let end = last.and_then(|tail| tail.back_bytes.checked_add(MAGIC.len() as u64));
-    let Some(end) = end.filter(|&end| end <= archive_bytes) else {
-        return Ok(None);
+    let end_of = |archive_bytes: u64| -> Result<Option<u64>> {
+        let Some(count) = record_count_of(archive_bytes, records_offset) else {
+            return Ok(None);
+        };
+        let end = archive_bytes - tail_bytes;
+        let is_right = tail_at(end)? == Some(envelope_tail(records_offset, count));
+        Ok(is_right.then_some(end))
     };
-    let count = record_count_of(end.saturating_add(TAIL_BYTES as u64), records_offset);
-    let is_right = count.is_some_and(|count| last == Some(envelope_tail(records_offset, count)));
-    Ok(if is_right && tail_at(end)? == last { Some(end) } else { None })
+    if let Some(end) = end_of(file_bytes)? {
+        return Ok(Some(end));
+    }
+    if tail_at(file_bytes.saturating_sub(tail_bytes))?.is_none() {
+        return Ok(None);
+    }
+    if let Ok(Ending::Recovery(set)) = ending_of(file)
+        && let Some(end) = end_of(set.parameters.protected_bytes)?
+    {
+        return Ok(Some(end));
+    }
+    // Another appendix, or recovery data that is damaged.
+    let records = file_bytes.saturating_sub(records_offset) / SEALED_RECORD_BYTES as u64;
+    for count in (1..=records).rev() {
+        let end = records_offset + count * SEALED_RECORD_BYTES as u64;
+        if let Some(end) = end_of(end + tail_bytes)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
 }
 
 /// The size of the archive inside, as the last bytes of its `records` records state it.

@@ -130,14 +130,15 @@ impl EnvelopeStream {
         let at = self.next_in_batch * SEALED_RECORD_BYTES + TAIL_BYTES;
         let rest = self.sealed.split_off(at.min(self.sealed.len()));
         let mut rest = io::Cursor::new(rest).chain(&mut *self.stream);
-        let own_tail = envelope_tail(self.records_offset, self.next);
+        let mut tail = envelope_tail(self.records_offset, self.next);
         loop {
             let mut start = [0; TAIL_BYTES];
             let count = read_full(&mut rest, &mut start)?;
             if count == 0 {
                 return Ok(());
             }
-            skip_frames(&mut rest, start, self.archive_id, own_tail)?;
+            tail.back_bytes += TAIL_BYTES as u64;
+            skip_frames(&mut rest, start, self.archive_id, &mut tail)?;
         }
     }
 }
@@ -170,12 +171,12 @@ impl Read for EnvelopeStream {
     }
 }
 
-/// Skips the frames of an appendix and its tail.
+/// Skips the frames of an appendix and its tail. `tail` is what it would be before the next frame.
 fn skip_frames(
     rest: &mut dyn Read,
     start: [u8; TAIL_BYTES],
     archive_id: u32,
-    tail: Tail,
+    tail: &mut Tail,
 ) -> Result<()> {
     let foreign =
         || Error::damaged("data that belongs to no archive follows the encrypted archive");
@@ -204,6 +205,7 @@ fn skip_frames(
             left -= step as u64;
         }
         header.check_payload_checksum(hasher.value())?;
+        tail.back_bytes += header.frame_bytes();
         if read_full(rest, &mut start)? < TAIL_BYTES {
             return Err(Error::damaged("the appendix of the archive has no end"));
         }
