@@ -2,6 +2,7 @@
 
 use zeroize::Zeroizing;
 
+use super::derive::{Secret, derive};
 use super::record::RecordCipher;
 
 /// The size of a [`FileKey`] in bytes.
@@ -12,21 +13,6 @@ pub const SALT_BYTES: usize = 32;
 
 /// The size of a commitment or an authenticator of the header in bytes.
 pub const MAC_BYTES: usize = 32;
-
-/// A key of 32 bytes that is erased when it is dropped.
-pub(super) type Secret = Zeroizing<[u8; 32]>;
-
-/// BLAKE3's key derivation from several parts. Each context has parts of fixed sizes, so that their
-/// concatenation has one meaning.
-pub(super) fn derive(context: &str, parts: &[&[u8]]) -> Secret {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
-    for part in parts {
-        hasher.update(part);
-    }
-    let mut key = Zeroizing::new([0; 32]);
-    hasher.finalize_xof().fill(&mut *key);
-    key
-}
 
 /// The key of one archive: random, and never used for another one. Erased when dropped.
 #[derive(Clone, PartialEq, Eq)]

@@ -15,7 +15,9 @@
 //! Randomness comes from the caller: everything here is a pure function of its input.
 
 mod bech32_text;
+mod derive;
 mod file_key;
+mod key_text_error;
 mod openssh;
 mod password;
 mod recipient;
@@ -25,8 +27,9 @@ mod slot;
 mod tests;
 
 pub use file_key::{FILE_KEY_BYTES, FileKey, MAC_BYTES, SALT_BYTES};
+pub use key_text_error::KeyTextError;
 pub use password::{PASSWORD_SALT_BYTES, PasswordCost};
-pub use recipient::{Identity, KeyTextError, Recipient};
+pub use recipient::{Identity, Recipient};
 pub use record::{NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES, TAG_BYTES};
 pub use slot::{
     HYBRID_SHARE_BYTES, PasswordKey, SLOT_RANDOM_BYTES, Slot, WRAPPED_KEY_BYTES, X25519_SHARE_BYTES,

@@ -7,8 +7,8 @@ use curve25519_dalek::edwards::CompressedEdwardsY;
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
 
-use super::file_key::Secret;
-use super::recipient::KeyTextError;
+use super::derive::Secret;
+use super::key_text_error::KeyTextError;
 
 pub(super) const PRIVATE_BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const PRIVATE_END: &str = "-----END OPENSSH PRIVATE KEY-----";

@@ -3,7 +3,7 @@
 use argon2::{Algorithm, Argon2, Params, Version};
 use zeroize::Zeroizing;
 
-use super::file_key::Secret;
+use super::derive::Secret;
 
 /// The size of the salt of a password in bytes.
 pub const PASSWORD_SALT_BYTES: usize = 16;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use aegis::aegis256::Aegis256;
 
-use super::file_key::Secret;
+use super::derive::Secret;
 
 /// The size of a record before encryption, in bytes. A reader of a few bytes decrypts one record;
 /// 16 KiB take 1.6 microseconds, and the tags take a thousandth of the archive.

@@ -5,7 +5,8 @@ use x_wing::{Ciphertext, Decapsulate, DecapsulationKey, EncapsulationKey};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::file_key::{FILE_KEY_BYTES, FileKey, SALT_BYTES, Secret, derive};
+use super::derive::{Secret, derive};
+use super::file_key::{FILE_KEY_BYTES, FileKey, SALT_BYTES};
 use super::password::{PASSWORD_SALT_BYTES, PasswordCost};
 use super::recipient::{Identity, Recipient};
 

@@ -1,6 +1,6 @@
 //! The test vectors of docs/format-envelope.md, which the second reader checks as well.
 
-use super::file_key::derive;
+use super::derive::derive;
 use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/format-envelope.md");

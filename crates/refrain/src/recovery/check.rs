@@ -5,9 +5,9 @@ use refrain_format::{FRAME_HEADER_BYTES, RecoveryPart, RecoverySet, UntrustedFra
 use refrain_protect::recovery::DigestTable;
 use refrain_storage::Source;
 
-use super::ending::{Ending, ending_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
+use crate::store::ending::{Ending, ending_of};
 
 /// What is read at a time.
 const READ_BYTES: usize = 1 << 20;

@@ -19,7 +19,6 @@
 mod appendix;
 mod check;
 mod encode;
-pub(crate) mod ending;
 mod frames;
 mod healed;
 mod options;

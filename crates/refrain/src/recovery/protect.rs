@@ -9,10 +9,10 @@ use refrain_storage::{Sink, Source};
 use super::appendix::write_appendix;
 use super::check::old_digests;
 use super::encode::{Encoded, encode};
-use super::ending::{Ending, ending_of, tail_before};
 use super::options::RecoveryOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
+use crate::store::ending::{Ending, ending_of, tail_before};
 
 /// The recovery data that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,6 @@ use refrain_storage::{Sink, Source};
 
 use super::appendix::write_appendix;
 use super::encode::{Encoded, encode};
-use super::ending::tail_before;
 use super::frames::{FoundSet, find_set, frame_data};
 use super::healed::Patchwork;
 use super::options::RecoveryOptions;
@@ -21,6 +20,7 @@ use super::solve::{Losses, Parity};
 use super::unreadable::Unreadable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Unwatched, Watch};
+use crate::store::ending::tail_before;
 
 /// More inputs than anyone has.
 const INPUTS_MAX: usize = 100;

@@ -4,6 +4,7 @@
 pub(crate) mod block;
 pub(crate) mod coding;
 pub(crate) mod compressed_copy;
+pub(crate) mod ending;
 pub(crate) mod envelope;
 pub(crate) mod exact_read;
 pub(crate) mod frames;

@@ -110,8 +110,8 @@ fn password_slot(
     Ok(StoredSlot::Known(slot))
 }
 
-/// The cost that takes [`PASSWORD_SECONDS`] here, with a quarter of the memory at most. Measured once
-/// for all archives of a run with the same memory.
+/// The cost that takes [`PASSWORD_SECONDS`] here, with a quarter of the memory at most. Measured
+/// once for all archives of a run with the same memory.
 fn calibrated_cost(memory_bytes: u64) -> Result<PasswordCost> {
     static KNOWN: Lock<Option<PasswordCost>> = Lock::new(None);
     let memory_kib = (memory_bytes >> 12).min(PASSWORD_MEMORY_KIB);

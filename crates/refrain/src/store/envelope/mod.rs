@@ -1,7 +1,7 @@
 //! Encrypted archives: records around an archive, below everything that knows what an archive is.
 //!
-//! A writer gets an [`EnvelopeSink`](sink::EnvelopeSink), a reader the archive inside as a source or
-//! a stream ([`open`]). Nothing else in the engine knows about encryption.
+//! A writer gets an [`EnvelopeSink`](sink::EnvelopeSink), a reader the archive inside as a source
+//! or a stream ([`open`]). Nothing else in the engine knows about encryption.
 
 pub mod keys;
 pub(crate) mod open;

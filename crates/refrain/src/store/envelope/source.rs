@@ -14,7 +14,7 @@ use refrain_protect::envelope::{
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::recovery::ending::{Ending, ending_of};
+use crate::store::ending::{Ending, ending_of};
 
 /// How many records are read at once.
 const BATCH_RECORDS: u64 = 64;
