@@ -119,15 +119,23 @@ pub fn plan_repair(
     let (set, found) = find_set(&inputs, watch)?
         .ok_or_else(|| Error::damaged("has no recovery data, or nothing is left of it"))?;
     let table = Arc::new(table_of(&set, &found, &inputs)?);
-    let places = locate(&table, &found, &inputs)?;
-    let in_first = check_identity(&*inputs[0], &set, &found, &places)?;
     let parity = Arc::new(Parity::new(set, &found, inputs.clone()));
+    let index = SliceIndex::new(&table);
     let mut patchwork = Patchwork {
         parameters: set.parameters,
-        places,
+        places: locate(&index, How::AtItsPlace, &set, &found, &inputs)?,
         inputs,
     };
-    let losses = Losses::new(&patchwork, &parity)?;
+    let mut losses = Losses::new(&patchwork, &parity);
+    // Without most slices at their places, the recovery data may be that of an archive inside.
+    let is_found = patchwork.places.found_count() >= set.parameters.slice_count() / 2;
+    if losses.is_err() || !is_found {
+        patchwork.places = locate(&index, How::Anywhere, &set, &found, &patchwork.inputs)?;
+        losses = Losses::new(&patchwork, &parity);
+    }
+    drop(index);
+    check_identity(&*patchwork.inputs[0], &set, &found, &patchwork.places)?;
+    let losses = losses?;
     let mut summary = summarize(&patchwork, &set, &found, &losses)?;
     if losses.count() > 0 {
         let shared = Arc::new(patchwork);
@@ -140,7 +148,6 @@ pub fn plan_repair(
         };
         patchwork.add(Arc::new(solved), losses.slices());
     }
-    debug_assert!(in_first || !summary.is_intact);
     let healed: Arc<dyn Source> = Arc::new(patchwork);
     let encoded = encode(&healed, set.parameters, options, &Unwatched)?;
     if encoded.table.digests() != table.digests() {
@@ -183,31 +190,43 @@ fn table_of(
     })
 }
 
+/// Where to look for a slice.
+#[derive(Clone, Copy)]
+enum How {
+    AtItsPlace,
+    Anywhere,
+}
+
 /// Searches all inputs for slices, up to where recovery data begins.
 fn locate(
-    table: &DigestTable,
+    index: &SliceIndex<'_>,
+    how: How,
+    set: &RecoverySet,
     found: &FoundSet,
     inputs: &[Arc<dyn Source>],
 ) -> Result<SlicePlaces> {
-    let index = SliceIndex::new(table);
-    let mut places = SlicePlaces::new(table.parameters().slice_count());
+    let mut places = SlicePlaces::new(set.parameters.slice_count());
     for (number, input) in inputs.iter().enumerate() {
         let size = input.size_bytes()?;
         let length = found.start_in(number).map_or(size, |start| start.min(size));
         let mut read = |offset: u64, buffer: &mut [u8]| input.read_at(offset, buffer);
-        index.search((number as u8, length), &mut read, &mut places)?;
+        let of_input = (number as u8, length);
+        match how {
+            How::AtItsPlace => index.compare(of_input, &mut read, &mut places)?,
+            How::Anywhere => index.search(of_input, &mut read, &mut places)?,
+        }
     }
     Ok(places)
 }
 
 /// Refuses recovery data of another file: of an archive inside the first input, or of a file that
-/// was named by mistake. Returns whether anything is in the first input.
+/// was named by mistake.
 fn check_identity(
     first: &dyn Source,
     set: &RecoverySet,
     found: &FoundSet,
     places: &SlicePlaces,
-) -> Result<bool> {
+) -> Result<()> {
     let slices = 0..set.parameters.slice_count();
     let mut in_first = slices.filter_map(|slice| {
         let (input, offset) = places.place(slice)?;
@@ -220,7 +239,7 @@ fn check_identity(
         {
             of_other("nothing in this file belongs to the recovery data of the others")
         }
-        None => Ok(found.start_in(0).is_some()),
+        None => Ok(()),
         Some((slice, offset)) => {
             let is_later = offset > slice * u64::from(set.parameters.slice_bytes);
             if is_later && begins_another_archive(first, set)? {
@@ -228,7 +247,7 @@ fn check_identity(
                     "the recovery data that is left is of an archive inside this file",
                 );
             }
-            Ok(true)
+            Ok(())
         }
     }
 }
