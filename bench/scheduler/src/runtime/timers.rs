@@ -97,7 +97,7 @@ fn cancel(order: Order) -> Row {
                 for &id in ids {
                     transaction.cancel(id);
                 }
-                black_box(transaction.commit(0, |_| Ok::<(), ()>(())).is_ok());
+                black_box(transaction.commit(|_| Ok::<(), ()>(())).is_ok());
             }
             ns_each(start, MEASURED)
         });

@@ -91,24 +91,4 @@ impl EncryptionArgs {
         }
         Ok(())
     }
-
-    /// Refuses what lrzip's format does not have.
-    ///
-    /// # Errors
-    /// `Usage`.
-    pub fn check_for_lrzip(&self) -> Result<()> {
-        self.check()?;
-        let native_only = [
-            ("--recipient", !self.recipient.is_empty()),
-            ("--recipients-file", !self.recipients_file.is_empty()),
-            ("--pad", self.pad),
-        ];
-        match native_only.iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => {
-                let text = format!("{flag} cannot be used with --format lrz");
-                Err(Failure::usage("", text))
-            }
-            None => Ok(()),
-        }
-    }
 }

@@ -68,8 +68,11 @@ impl LrzipArgs {
         encryption: &EncryptionArgs,
         resources: &ResourceArgs,
     ) -> Result<LrzipOptions> {
-        encryption.check_for_lrzip()?;
+        encryption.check()?;
         let native_only = [
+            ("--recipient", !encryption.recipient.is_empty()),
+            ("--recipients-file", !encryption.recipients_file.is_empty()),
+            ("--pad", encryption.pad),
             ("--temporary", resources.temporary.is_some()),
             ("--for", compression.purpose.is_some()),
             ("--codec", compression.codec.is_some()),

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+#[cfg(feature = "lrzip")]
 use std::path::Path;
 
 use crate::support::{Case, REFRAIN, expect, incompressible, snapshot};
