@@ -4,10 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use refrain::{Identity, Recipient};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zeroize::Zeroizing;
 
 use crate::failure::{Failure, Result};
 use crate::paths::io_failure;
+
+/// Keeps what this process knows out of core files from now on.
+pub fn keep_secrets() {
+    let none = Rlimit {
+        current: Some(0),
+        ..getrlimit(Resource::Core)
+    };
+    // A limit that is lower than the highest is always accepted.
+    let _ = setrlimit(Resource::Core, none);
+}
 
 /// No file of keys is larger.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -26,6 +37,7 @@ fn text_of(path: &Path) -> Result<Zeroizing<String>> {
 /// # Errors
 /// `Usage` if there is none, or a line is not a secret key; `Io`.
 pub fn identities(path: &Path) -> Result<Vec<Identity>> {
+    keep_secrets();
     let text = text_of(path)?;
     Identity::from_file_text(&text)
         .map_err(|error| Failure::usage(path.to_string_lossy(), error.to_string()))

@@ -117,6 +117,7 @@ fn asked_once(ask: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static) -> 
         if let Some(password) = known.get() {
             return Ok(password.to_vec());
         }
+        keys::keep_secrets();
         let password = ask()?;
         Ok(known.get_or_init(|| Zeroizing::new(password)).to_vec())
     })

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::lrzip::{Cipher, DigestKind, Header, Prefilter};
-use refrain_pool::{Lock, OnceValue};
+use refrain_pool::{Lock, OnceValue, Turns};
 use refrain_storage::Source;
 
 use super::chunk_layout::{Chunk, LayoutReader, Tail};
@@ -49,6 +49,7 @@ pub(crate) struct LrzipArchive {
     mapped: OnceValue<MappedArchive>,
     /// The state after the last read of a filtered chunk.
     unfilter: Lock<Option<RangeUnfilter>>,
+    unfilter_turns: Turns,
 }
 
 /// The maps of all content.
@@ -100,6 +101,7 @@ impl LrzipArchive {
             member: member(&member_start(None), &member_end(content_bytes, tail.md5)),
             mapped: OnceValue::default(),
             unfilter: Lock::default(),
+            unfilter_turns: Turns::default(),
         })
     }
 
@@ -198,13 +200,15 @@ impl Members for LrzipArchive {
                     done = end;
                 }
                 Some(prefilter) => {
-                    let mut unfilter = self.unfilter.lock();
-                    let open = unfilter.take();
+                    // One reader after the other, or each begins the chunk anew. The lock is free
+                    // while blocks are decoded, which may have to wait.
+                    let _turn = self.unfilter_turns.take();
+                    let open = self.unfilter.lock().take();
                     let open = open.filter(|open| open.can_reach(chunk.start, at));
-                    let open = open.unwrap_or_else(|| RangeUnfilter::new(chunk, prefilter));
+                    let mut open = open.unwrap_or_else(|| RangeUnfilter::new(chunk, prefilter));
                     let read = |at: u64, out: &mut [u8]| self.read_mapped(at, out);
-                    let open = unfilter.insert(open);
                     let piece = open.read(at, &mut buffer[done..end], read)?;
+                    *self.unfilter.lock() = Some(open);
                     if piece == 0 {
                         return Err(Error::new(ErrorKind::Internal, "a chunk without content"));
                     }

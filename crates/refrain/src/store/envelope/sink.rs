@@ -261,6 +261,7 @@ mod tests {
     use crate::storage::{AtomicFile, MemorySink, MemorySource, OutputOptions};
     use crate::store::frames::ArchiveFeed;
     use refrain_protect::envelope::Identity;
+    use refrain_testkit::Rng;
     use std::io::{Cursor, Read};
 
     fn identity() -> Identity {
@@ -430,6 +431,51 @@ mod tests {
         spliced[first..first + SEALED_RECORD_BYTES]
             .copy_from_slice(&other[first..first + SEALED_RECORD_BYTES]);
         refused(&spliced, "a record of another archive");
+    }
+
+    /// Changes an archive at random: bits, ranges from elsewhere in it or in another archive for the
+    /// same key, cuts, insertions.
+    fn tamper(archive: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+        let mut changed = archive.to_vec();
+        let length = changed.len() as u64;
+        // Often whole records, which only their places tell apart.
+        let (unit, start) = if rng.below(2) == 0 { (1, 0) } else { (SEALED_RECORD_BYTES, 2056) };
+        let mut place = || {
+            let units = (length - start as u64) / unit as u64;
+            start + rng.below(units) as usize * unit
+        };
+        let (from, to) = (place(), place());
+        let count = (1 + rng.below(3) as usize * unit).min(changed.len() - from.max(to));
+        match rng.below(6) {
+            0 => changed[to] ^= 1 << rng.below(8),
+            1 => changed.copy_within(from..from + count, to),
+            2 => changed[to..to + count].copy_from_slice(&other[from..from + count]),
+            3 => changed.truncate(to),
+            4 => drop(changed.drain(to..to + count)),
+            _ => drop(changed.splice(to..to, other[from..from + count].iter().copied())),
+        }
+        changed
+    }
+
+    #[test]
+    fn tampering_is_refused_or_changes_nothing() {
+        let bytes = content(RECORD_BYTES * 3 + 100);
+        let (archive, other) = (sealed(&bytes, false), sealed(&bytes, true));
+        let mut rng = Rng::new(41);
+        for number in 0..refrain_testkit::scaled(300) {
+            let changed = tamper(&archive, &other, &mut rng);
+            let results = [opened(&changed), streamed(&changed)];
+            // Either header may be damaged; a pipe needs the first to be intact.
+            let is_same = |found: &Vec<u8>| *found == bytes;
+            let is_right = results
+                .iter()
+                .all(|result| result.as_ref().map_or(true, is_same));
+            assert!(is_right, "case {number}");
+            assert!(
+                results.iter().all(Result::is_err) || changed[2056..] == archive[2056..],
+                "case {number}"
+            );
+        }
     }
 
     #[test]
