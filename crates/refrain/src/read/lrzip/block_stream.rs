@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use refrain_format::lrzip::{BackEnd, FoundBlock, LzmaProperties};
 use refrain_lrzip_codec::{HEADER_BYTES_MAX, LrzipCodec, LrzipDecoder, LrzipFilter};
-use refrain_pool::compute;
-use refrain_pool::pool::checkpoint;
 
 use super::coded_bytes::{Block, CodedBytes};
 use super::input::ArchiveInput;
@@ -32,23 +30,11 @@ const DICTIONARY_BYTES_MAX: u64 = 3 << 29;
 /// The memory of an LZMA decoder besides the dictionary.
 const DICTIONARY_SPARE_BYTES: u64 = 1 << 20;
 
-/// How many coded bytes are decoded between two checkpoints: bzip2 takes 1 ms.
-const STEP_CODED_BYTES: usize = 16 << 10;
-
-/// How many raw bytes are decoded between two checkpoints: about a millisecond.
-fn step_bytes(codec: LrzipCodec) -> usize {
-    match codec {
-        LrzipCodec::Zpaq => 1 << 10,
-        _ => 64 << 10,
-    }
-}
-
 /// Decodes one block sequentially.
 pub(super) struct BlockStream {
     block: Block,
     decoder: LrzipDecoder,
     coded: CodedBytes,
-    step_bytes: usize,
     /// The number of raw bytes read by complete reads.
     passed: u64,
     memory_bytes: u64,
@@ -212,7 +198,6 @@ impl Opener {
         Ok(BlockStream {
             block: *block,
             decoder: LrzipDecoder::new(codec, block.found.raw_bytes, self.decoder_bytes_max)?,
-            step_bytes: step_bytes(codec),
             passed: 0,
             memory_bytes: decoder_bytes + coded.memory_bytes(),
             coded,
@@ -295,32 +280,17 @@ impl BlockStream {
     fn fill(&mut self, input: &ArchiveInput, out: &mut [u8]) -> Result<()> {
         let mut produced = 0;
         while produced < out.len() {
-            // This thread reads, which may be slow; decoding may be a job of a pool.
             self.coded.refill(input)?;
-            produced += compute(|| self.decode_read(&mut out[produced..]))?;
-        }
-        Ok(())
-    }
-
-    /// Decodes what was read, as far as `out` has room. Returns the number of bytes produced.
-    fn decode_read(&mut self, out: &mut [u8]) -> Result<usize> {
-        let mut produced = 0;
-        loop {
-            checkpoint();
-            let rest = self.coded.rest();
-            let coded = &rest[..rest.len().min(STEP_CODED_BYTES)];
-            let is_last = self.coded.is_last() && coded.len() == rest.len();
-            let end = out.len().min(produced + self.step_bytes);
-            let progress = self.decoder.step(coded, is_last, &mut out[produced..end])?;
+            let is_last = self.coded.is_last();
+            let (rest, out) = (self.coded.rest(), &mut out[produced..]);
+            let progress = self.decoder.step(rest, is_last, out)?;
             self.coded.consume(progress.consumed_bytes);
             produced += progress.produced_bytes;
             if progress.consumed_bytes == 0 && progress.produced_bytes == 0 {
                 return Err(Error::damaged("a block is shorter than its header states"));
             }
-            if produced == out.len() || self.coded.rest().is_empty() {
-                return Ok(produced);
-            }
         }
+        Ok(())
     }
 
     /// Decodes all of a block with a checksum, and compares the checksum.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use refrain_pool::{Lock, Turns};
+use refrain_pool::Lock;
 
 use super::block_stream::{BlockKnowledge, BlockStream, Opener};
 use super::coded_bytes::Block;
@@ -26,10 +26,8 @@ pub(super) struct LiteralBlock {
     first_page: u64,
     /// Its number among all blocks of literals.
     number: u64,
-    knowledge: Lock<BlockKnowledge>,
-    /// Pages are decoded in turn: a stream produces them only in order. Who has to do without a
-    /// turn takes another stream.
-    turns: Turns,
+    /// Locked while pages are decoded: a stream produces them only in order.
+    turn: Lock<BlockKnowledge>,
 }
 
 /// A decoder that has reached some page of a block.
@@ -82,8 +80,7 @@ impl Literals {
             store_start,
             first_page,
             number,
-            knowledge: Lock::new(BlockKnowledge::NOTHING),
-            turns: Turns::default(),
+            turn: Lock::new(BlockKnowledge::NOTHING),
         }));
     }
 
@@ -127,11 +124,8 @@ impl Literals {
         if self.opener.read_stored(&block.block, inside, page)? {
             return Ok(());
         }
-        let _turn = block.turns.take();
-        let mut knowledge = *block.knowledge.lock();
-        let opened = self.open_to(block, &mut knowledge, inside, page);
-        *block.knowledge.lock() = knowledge;
-        opened
+        let mut knowledge = block.turn.lock();
+        self.open_to(block, &mut knowledge, inside, page)
     }
 
     /// Fills `page` with the bytes of a block at `inside`, using an idle decoder before it or a new
