@@ -1,6 +1,6 @@
-//! Public and secret keys, and their text forms: age's (`age1…`, `AGE-SECRET-KEY-1…` for X25519;
-//! `age1pq1…`, `AGE-SECRET-KEY-PQ-1…` for X-Wing) and OpenSSH's (`ssh-ed25519 …`, and private keys
-//! without a passphrase).
+//! Public and secret keys, and their text forms: those of age (`age1`, `AGE-SECRET-KEY-1` for
+//! X25519; `age1pq1`, `AGE-SECRET-KEY-PQ-1` for X-Wing) and of OpenSSH (`ssh-ed25519`, and private
+//! keys without a passphrase).
 
 use std::fmt;
 use std::str::FromStr;
