@@ -79,6 +79,7 @@ pub mod foreign;
 mod going_on;
 mod hash;
 mod input;
+mod key_slots;
 mod levels;
 pub mod lrzip;
 mod member_extraction;
@@ -114,6 +115,7 @@ pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{ExtractSummary, Target, Targets, TreeTarget, extract, verify};
 pub use hash::{HashInputs, hash};
 pub use input::Input;
+pub use key_slots::{ChangedSlots, KeySlots, SlotKind};
 pub use levels::{LevelRow, levels};
 pub use options::{
     CodecChoice, CompressOptions, Encryption, Level, PasswordSource, Purpose, ReadOptions,
@@ -136,7 +138,6 @@ pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
 pub use refrain_filesystem::TarSink;
 pub use store::envelope::keys::new_identity;
-pub use store::envelope::slots::{ChangedSlots, KeySlots, SlotKind};
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
 pub use write::input::{Content, DirectoryContent, MemberInput};

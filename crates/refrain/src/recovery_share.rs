@@ -22,6 +22,11 @@ impl RecoveryShare {
     pub fn hundredths_of_percent(self) -> u32 {
         self.0
     }
+
+    /// A share in hundredths of a percent, or the nearest that may be asked for.
+    pub(crate) fn nearest(hundredths_of_percent: u32) -> RecoveryShare {
+        RecoveryShare(hundredths_of_percent.clamp(SHARE_MIN, SHARE_MAX))
+    }
 }
 
 impl FromStr for RecoveryShare {

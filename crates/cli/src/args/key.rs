@@ -12,8 +12,8 @@ use super::resources::ResourceArgs;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 generate writes a new secret key to FILE (or standard output), with its public key in a comment; a FILE that exists is
-kept. list shows what opens an archive. add and remove change that in place, without rewriting content; they need a secret
-that opens the archive. Removing a slot does not make anybody forget: who has an older copy of the archive, or has taken
+kept. list shows what opens an archive. add and remove change that in place, without rewriting content, or by a copy if the
+archive has recovery data, which is renewed; they need a secret that opens the archive. Removing a slot does not make anybody forget: who has an older copy of the archive, or has taken
 the key from it, still reads it.")]
 pub struct KeyArgs {
     /// What to do

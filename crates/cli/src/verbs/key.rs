@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::storage::Source;
-use refrain::{ChangedSlots, Encryption, KeySlots, SlotKind, new_identity};
+use refrain::{ChangedSlots, Encryption, KeySlots, RecoveryShare, SlotKind, new_identity};
 use zeroize::Zeroizing;
 
 use crate::args::{KeyAction, KeyArgs};
@@ -22,9 +22,9 @@ pub fn run(args: &KeyArgs, session: &Session) -> Exit {
     let done = check(args).and_then(|()| match (args.action, &args.file) {
         (KeyAction::Generate, file) => generate(file.as_deref(), args.post_quantum),
         (_, None) => Err(Failure::usage("", "which archive? Name its file")),
-        (KeyAction::List, Some(file)) => list(file, session),
-        (KeyAction::Add, Some(file)) => add(file, args, session),
-        (KeyAction::Remove, Some(file)) => remove(file, args, session),
+        (KeyAction::List, Some(file)) => list(file),
+        (KeyAction::Add, Some(file)) => add(file, args),
+        (KeyAction::Remove, Some(file)) => remove(file, args),
     });
     match done {
         Ok(()) => Exit::Done,
@@ -111,7 +111,7 @@ fn open(path: &Path) -> Result<(Arc<dyn Source>, KeySlots)> {
     Ok((source, slots))
 }
 
-fn list(path: &Path, _session: &Session) -> Result<()> {
+fn list(path: &Path) -> Result<()> {
     let (_, slots) = open(path)?;
     let mut text = String::new();
     for (number, kind) in slots.kinds().iter().enumerate() {
@@ -135,7 +135,7 @@ fn kind_text(kind: SlotKind) -> String {
     }
 }
 
-fn add(path: &Path, args: &KeyArgs, session: &Session) -> Result<()> {
+fn add(path: &Path, args: &KeyArgs) -> Result<()> {
     let mut added = Encryption {
         recipients: args.recipient.clone(),
         ..Encryption::default()
@@ -156,17 +156,15 @@ fn add(path: &Path, args: &KeyArgs, session: &Session) -> Result<()> {
         let text = "what is to be added? Give --recipient, --recipients-file, --new-password or --new-password-file";
         return Err(Failure::usage("", text));
     }
-    change(path, args, session, |slots, options| {
-        slots.with(&added, options)
-    })
+    change(path, args, |slots, options| slots.with(&added, options))
 }
 
-fn remove(path: &Path, args: &KeyArgs, session: &Session) -> Result<()> {
+fn remove(path: &Path, args: &KeyArgs) -> Result<()> {
     if args.slot.is_empty() {
         let text = "which slot? Give --slot NUMBER; `refrain key list` shows the numbers";
         return Err(Failure::usage("", text));
     }
-    change(path, args, session, |slots, options| {
+    change(path, args, |slots, options| {
         slots.without(&args.slot, options)
     })
 }
@@ -174,7 +172,6 @@ fn remove(path: &Path, args: &KeyArgs, session: &Session) -> Result<()> {
 fn change(
     path: &Path,
     args: &KeyArgs,
-    session: &Session,
     change: impl FnOnce(&KeySlots, &refrain::ReadOptions) -> refrain::Result<ChangedSlots>,
 ) -> Result<()> {
     let options = args.secrets.with(args.resources.read_options())?;
@@ -186,16 +183,14 @@ fn change(
         let new = NewFile {
             overwrite: true,
             mode,
+            synced: true,
             ..NewFile::default()
         };
         let mut sink = files::file_sink(path, new)?;
+        let options = args.resources.recovery_options(RecoveryShare::default());
         changed
-            .copy(&*source, sink.as_mut())
+            .copy(&*source, sink.as_mut(), options)
             .map_err(|error| Failure::engine(&label, error))?;
-        let text = format!(
-            "{label}: there was no room for the slot: the archive was copied, without recovery data"
-        );
-        messages::tell(session.program, &text);
         return Ok(());
     };
     let file = OpenOptions::new().write(true).open(path);

@@ -215,5 +215,28 @@ fn recovery_data_heals_an_encrypted_archive_without_its_key() {
         case.ok("repair -q damaged.rfn -o healed.rfn");
         assert!(case.read("healed.rfn") == whole);
         fs::remove_file(case.path("healed.rfn")).unwrap();
+        let told = case.fails(
+            "key add damaged.rfn --identity key --new-password-file pw",
+            2,
+        );
+        assert!(told.contains("repair it first"), "{told}");
+        assert!(case.read("damaged.rfn") == damaged);
     }
+}
+
+#[test]
+fn recovery_data_heals_the_new_slots() {
+    let (case, _) = case_with_keys();
+    case.ok("compress -q --recovery 10% --recipients-file key.pub tree -o a.rfn");
+    case.ok("key add a.rfn -M 128M --identity key --new-password-file pw");
+    case.ok("key remove a.rfn --password-file pw --slot 0");
+    let whole = case.read("a.rfn");
+    let mut damaged = whole.clone();
+    damaged[100..1_200].fill(0);
+    case.write("damaged.rfn", &damaged);
+    case.ok("repair -q damaged.rfn -o healed.rfn");
+    assert!(case.read("healed.rfn") == whole);
+    case.ok("test -q healed.rfn --password-file pw");
+    case.fails("test -q healed.rfn --identity key", 1);
+    case.ok("protect -q healed.rfn");
 }

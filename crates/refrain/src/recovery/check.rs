@@ -2,7 +2,7 @@
 
 use refrain_format::limits::Limits;
 use refrain_format::{FRAME_HEADER_BYTES, RecoveryPart, RecoverySet, UntrustedFrameHeader};
-use refrain_protect::recovery::DigestTable;
+use refrain_protect::recovery::{DigestTable, slice_digest};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -90,6 +90,35 @@ pub fn recovery_state(source: &dyn Source, watch: &dyn Watch) -> Result<Option<R
         frames: set.frame_count(),
         intact_frames,
     }))
+}
+
+/// Compares a file with the digests in its recovery data.
+///
+/// # Errors
+/// `Damaged` if there is a difference, or too much of the recovery data is damaged; `Io`.
+pub(crate) fn check_digests(source: &dyn Source) -> Result<()> {
+    let Ending::Recovery(set) = ending_of(source)? else {
+        return Ok(());
+    };
+    let digests = old_digests(source, &set)?.ok_or_else(repair_first)?;
+    let slice_bytes = u64::from(set.parameters.slice_bytes);
+    let mut slice = vec![0; slice_bytes as usize];
+    for (number, digest) in (0..).zip(digests) {
+        let start = number * slice_bytes;
+        let wanted = slice_bytes.min(set.parameters.protected_bytes.saturating_sub(start)) as usize;
+        let (content, rest) = slice.split_at_mut(wanted);
+        source.read_at(start, content)?;
+        rest.fill(0);
+        if slice_digest(&slice) != digest {
+            return Err(repair_first());
+        }
+    }
+    Ok(())
+}
+
+/// What is damaged must not get recovery data that says otherwise.
+pub(crate) fn repair_first() -> Error {
+    Error::damaged("the file is damaged, as the recovery data that it has says: repair it first")
 }
 
 /// The digests in the recovery data at the end of a file; `None` if too much of them is damaged.

@@ -29,7 +29,9 @@ mod solve;
 mod spool;
 mod unreadable;
 
+pub(crate) use check::check_digests;
 pub use check::{RecoveryInfo, RecoveryState, recovery_info, recovery_state};
 pub use options::RecoveryOptions;
+pub(crate) use protect::copy;
 pub use protect::{ProtectSummary, protect, recovery_goes_apart};
 pub use repair::{RepairPlan, RepairSummary, plan_repair};

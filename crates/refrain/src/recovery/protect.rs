@@ -1,5 +1,6 @@
 //! The verb protect: recovery data for a file that exists.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::RecoverySet;
@@ -7,7 +8,7 @@ use refrain_protect::recovery::{BadParameters, RecoveryParameters};
 use refrain_storage::{Sink, Source};
 
 use super::appendix::write_appendix;
-use super::check::old_digests;
+use super::check::{old_digests, repair_first};
 use super::encode::{Encoded, encode};
 use super::options::RecoveryOptions;
 use crate::error::{Error, ErrorKind, Result};
@@ -73,7 +74,7 @@ pub fn protect(
     let is_apart = set.is_apart;
     let tail = tail_before(&**source, protected_bytes)?;
     if !is_apart {
-        copy(&**source, protected_bytes, sink, watch)?;
+        copy(&**source, 0..protected_bytes, sink, watch)?;
     }
     let recovery_bytes = write_appendix(&set, &encoded, tail, sink)?;
     if source.has_changed()? {
@@ -119,27 +120,25 @@ fn compare(source: &dyn Source, old: &RecoverySet, encoded: &Encoded) -> Result<
     let is_same_size = old.parameters.slice_bytes == encoded.table.parameters().slice_bytes;
     let digests = old_digests(source, old)?.filter(|_| is_same_size);
     match digests {
-        Some(digests) if digests != encoded.table.digests() => Err(Error::damaged(
-            "the file is damaged, as the recovery data that it has says: repair it first",
-        )),
+        Some(digests) if digests != encoded.table.digests() => Err(repair_first()),
         _ => Ok(()),
     }
 }
 
-/// Copies the first `bytes` of a file.
+/// Copies a range of a file.
 pub(crate) fn copy(
     source: &dyn Source,
-    bytes: u64,
+    range: Range<u64>,
     sink: &mut dyn Sink,
     watch: &dyn Watch,
 ) -> Result<()> {
     let mut buffer = vec![0; 1 << 20];
-    let mut offset = 0;
-    while offset < bytes {
+    let mut offset = range.start;
+    while offset < range.end {
         if is_cancelled(watch) {
             return Err(Error::cancelled());
         }
-        let wanted = (bytes - offset).min(buffer.len() as u64) as usize;
+        let wanted = (range.end - offset).min(buffer.len() as u64) as usize;
         let count = source.read_at(offset, &mut buffer[..wanted])?;
         if count < wanted {
             let text = "the file became shorter while it was copied";

@@ -78,7 +78,7 @@ impl RepairPlan {
     /// `Io`, `Cancelled`. Then the sink is not published.
     pub fn write(&self, sink: &mut dyn Sink, watch: &dyn Watch) -> Result<()> {
         let bytes = self.set.parameters.protected_bytes;
-        copy(&*self.healed, bytes, sink, watch)?;
+        copy(&*self.healed, 0..bytes, sink, watch)?;
         if !self.set.is_apart {
             let tail = tail_before(&*self.healed, bytes)?;
             write_appendix(&self.set, &self.encoded, tail, sink)?;

@@ -68,7 +68,7 @@ pub(super) fn new_envelope(
 }
 
 /// Slots for all passwords and recipients.
-pub(super) fn new_slots(
+pub(crate) fn new_slots(
     file_key: &FileKey,
     salt: &[u8; SALT_BYTES],
     encryption: &Encryption,
@@ -147,7 +147,7 @@ fn measured_cost(memory_kib: u32) -> Result<PasswordCost> {
 /// # Errors
 /// `Usage` if none does; `Limit` if a password's key would take more memory than allowed; `Damaged`
 /// if a slot opens and the header contradicts its key.
-pub(super) fn unlock(stored: &StoredEnvelope, options: &ReadOptions) -> Result<FileKey> {
+pub(crate) fn unlock(stored: &StoredEnvelope, options: &ReadOptions) -> Result<FileKey> {
     let slots: Vec<&Slot> = known_slots(&stored.envelope).collect();
     let found = by_identity(stored, &slots, options);
     let found = match found {

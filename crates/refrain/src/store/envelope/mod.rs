@@ -6,6 +6,5 @@
 pub mod keys;
 pub(crate) mod open;
 pub(crate) mod sink;
-pub mod slots;
-mod source;
+pub(crate) mod source;
 mod stream;

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use refrain_format::envelope::{
-    ENVELOPE_BYTES_MAX, ENVELOPE_STEP_BYTES, StoredEnvelope, is_envelope,
+    ENVELOPE_BYTES_MAX, ENVELOPE_STEP_BYTES, StoredEnvelope, envelope_header, is_envelope,
 };
 use refrain_format::{FRAME_HEADER_BYTES, MAGIC, UntrustedFrameHeader};
 use refrain_storage::Source;
@@ -41,7 +41,7 @@ fn open(source: &Arc<dyn Source>, options: &ReadOptions) -> Result<Option<Envelo
 }
 
 /// The header of an encrypted archive; `None` for other files.
-pub(super) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
+pub(crate) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
     let mut first = [0; FIRST_BYTES];
     let count = source.read_at(0, &mut first)?;
     let is_first_intact = is_envelope(&first[..count]);
@@ -52,7 +52,7 @@ pub(super) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope
         return Ok(None);
     }
     // If the header of the first frame is damaged, a copy shows that the archive is encrypted.
-    match stored_envelope(source)? {
+    match stored_envelope(source, &first[..count])? {
         None if is_first_intact => Err(Error::damaged(
             "both copies of the header of the encrypted archive are damaged",
         )),
@@ -60,11 +60,20 @@ pub(super) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope
     }
 }
 
-/// The newer of the intact copies of the header; `None` if there is none.
-fn stored_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope>> {
-    let mut head = vec![0; MAGIC.len() + 2 * ENVELOPE_BYTES_MAX as usize];
-    let count = source.read_at(0, &mut head)?;
-    newest(head.get(..count).unwrap_or_default())
+/// The newer of the intact copies of the header; `None` if there is none. An intact first one says
+/// how much to read, which is less than a page of a remote file and not a quarter of a MiB.
+fn stored_envelope(source: &dyn Source, first: &[u8]) -> Result<Option<StoredEnvelope>> {
+    let copies = |frame_bytes: u64| {
+        let mut head = vec![0; MAGIC.len() + 2 * frame_bytes as usize];
+        let count = source.read_at(0, &mut head)?;
+        newest(head.get(..count).unwrap_or_default())
+    };
+    if let Ok(header) = envelope_header(first.get(MAGIC.len()..).unwrap_or_default())
+        && let Some(found) = copies(header.frame_bytes())?
+    {
+        return Ok(Some(found));
+    }
+    copies(ENVELOPE_BYTES_MAX)
 }
 
 /// The newer of the intact copies in the first bytes of an archive. The second is found by its size
@@ -127,7 +136,7 @@ fn unlocked_stream(
 ) -> Result<EnvelopeStream> {
     // The first header is intact, and its size is that of both frames.
     let header = head.get(MAGIC.len()..).unwrap_or_default();
-    let frame_bytes = refrain_format::envelope::envelope_header(header)?.frame_bytes();
+    let frame_bytes = envelope_header(header)?.frame_bytes();
     let start = head.len();
     head.resize(MAGIC.len() + 2 * frame_bytes as usize, 0);
     let rest = head.get_mut(start..).unwrap_or_default();

@@ -7,7 +7,7 @@ use refrain_format::envelope::{envelope_tail, padded_record_count, record_count}
 use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
-use refrain_storage::{Sink, Source};
+use refrain_storage::{Sink, Source, in_zero_pieces};
 
 use super::keys::new_envelope;
 use super::source::SealedRecords;
@@ -143,43 +143,25 @@ impl<'a> EnvelopeSink<'a> {
         batch.seal(&self.written.cipher, is_end);
         self.inner.write_all(&batch.records)
     }
+}
 
-    /// Adds bytes from `next`, which fills as much as it is given.
-    fn add(
-        &mut self,
-        mut left: u64,
-        mut next: impl FnMut(&mut Batch, u64) -> u64,
-    ) -> io::Result<()> {
+impl Sink for EnvelopeSink<'_> {
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let written = Arc::clone(&self.written);
         let mut batch = written.batch.lock();
-        while left > 0 {
+        while !bytes.is_empty() {
             // A full batch is written when more follows: the last record must be in one.
             if batch.is_full() {
                 self.flush(&mut batch, false)?;
                 batch.clear();
             }
-            left -= next(&mut batch, left);
+            bytes = bytes.split_at(batch.push(bytes)).1;
         }
         Ok(())
     }
-}
-
-impl Sink for EnvelopeSink<'_> {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut rest = bytes;
-        self.add(bytes.len() as u64, |batch, _| {
-            let count = batch.push(rest);
-            rest = rest.split_at(count).1;
-            count as u64
-        })
-    }
 
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
-        const ZEROS: [u8; RECORD_BYTES] = [0; RECORD_BYTES];
-        self.add(length_bytes, |batch, left| {
-            let count = left.min(RECORD_BYTES as u64) as usize;
-            batch.push(ZEROS.split_at(count).0) as u64
-        })
+        in_zero_pieces(length_bytes, |zeros| self.write_all(zeros))
     }
 
     fn read_back(&self) -> Option<Arc<dyn Source>> {

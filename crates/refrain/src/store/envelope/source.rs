@@ -154,7 +154,7 @@ impl EnvelopeSource {
 }
 
 /// Where the records end, with or without an appendix. `None` if the archive has no end.
-pub(super) fn records_end(
+pub(crate) fn records_end(
     file: &dyn Source,
     records_offset: u64,
     file_bytes: u64,

@@ -5,18 +5,20 @@ use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_protect::envelope::{FileKey, Slot};
 use refrain_storage::{Sink, Source};
 
-use super::keys::{new_slots, unlock};
-use super::open::read_envelope;
-use super::source::records_end;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Encryption, ReadOptions};
-
-/// How much is copied at once.
-const COPY_BYTES: usize = 1 << 20;
+use crate::progress::Unwatched;
+use crate::recovery::sink::RecoverySink;
+use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
+use crate::recovery_share::RecoveryShare;
+use crate::store::envelope::keys::{new_slots, unlock};
+use crate::store::envelope::open::read_envelope;
+use crate::store::envelope::source::records_end;
 
 /// What opens an encrypted archive: a list of slots, each for one password or key.
 pub struct KeySlots {
     stored: StoredEnvelope,
+    recovery: Option<RecoveryShare>,
 }
 
 /// What a slot is for. It does not say for whose key.
@@ -43,6 +45,8 @@ pub struct ChangedSlots {
     frames: [Vec<u8>; 2],
     /// The size of each frame in the archive as it is.
     frame_bytes_before: u64,
+    /// How much recovery data the archive has.
+    recovery: Option<RecoveryShare>,
 }
 
 impl KeySlots {
@@ -51,7 +55,11 @@ impl KeySlots {
     /// # Errors
     /// `Damaged`, `Unsupported`, `Limit`, `Io`.
     pub fn read(source: &dyn Source) -> Result<Option<KeySlots>> {
-        Ok(read_envelope(source)?.map(|stored| KeySlots { stored }))
+        let Some(stored) = read_envelope(source)? else {
+            return Ok(None);
+        };
+        let recovery = recovery_info(source)?.map(|info| RecoveryShare::nearest(info.share()));
+        Ok(Some(KeySlots { stored, recovery }))
     }
 
     /// What the slots are for, in order.
@@ -121,27 +129,43 @@ impl KeySlots {
         Ok(ChangedSlots {
             frames: envelope.to_frames(key, frame_bytes)?,
             frame_bytes_before,
+            recovery: self.recovery,
         })
     }
 }
 
 impl ChangedSlots {
     /// What to write where in the file, in this order; each must be durable before the next, so
-    /// that an interruption leaves one intact copy. `None` if there is no room: then the archive is
-    /// [copied](Self::copy).
+    /// that an interruption leaves one intact copy. `None` if there is no room, or recovery data
+    /// that would bring the old slots back: then the archive is [copied](Self::copy).
     pub fn writes(&self) -> Option<[(u64, &[u8]); 2]> {
         let [first, second] = &self.frames;
         let start = MAGIC.len() as u64;
         let second_at = start + self.frame_bytes_before;
         let fits = first.len() as u64 == self.frame_bytes_before;
-        fits.then_some([(second_at, &second[..]), (start, &first[..])])
+        (fits && self.recovery.is_none()).then_some([(second_at, &second[..]), (start, &first[..])])
     }
 
-    /// Copies the archive in `source` with these slots, without recovery data, and publishes it.
+    /// Copies the archive in `source` with these slots, and publishes it. Recovery data is renewed,
+    /// with the share that it has; the share of the options does not count.
     ///
     /// # Errors
-    /// `Damaged` if it is truncated; `Io`.
-    pub fn copy(&self, source: &dyn Source, sink: &mut dyn Sink) -> Result<()> {
+    /// `Damaged` if the archive is truncated, or is not what its recovery data says; `Limit`, `Io`.
+    pub fn copy(
+        &self,
+        source: &dyn Source,
+        sink: &mut dyn Sink,
+        options: RecoveryOptions,
+    ) -> Result<()> {
+        let Some(share) = self.recovery else {
+            return self.copy_records(source, sink);
+        };
+        check_digests(source)?;
+        let options = RecoveryOptions { share, ..options };
+        self.copy_records(source, &mut RecoverySink::new(sink, options)?)
+    }
+
+    fn copy_records(&self, source: &dyn Source, sink: &mut dyn Sink) -> Result<()> {
         let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
         let end = records_end(source, start, source.size_bytes()?)?;
         let end = end.ok_or_else(|| Error::damaged("the encrypted archive is truncated"))?;
@@ -149,19 +173,7 @@ impl ChangedSlots {
         for frame in &self.frames {
             sink.write_all(frame)?;
         }
-        let mut buffer = vec![0; COPY_BYTES];
-        let mut at = start;
-        while at < end {
-            let step = (end - at).min(COPY_BYTES as u64) as usize;
-            let piece = buffer.split_at_mut(step).0;
-            if source.read_at(at, piece)? < step {
-                return Err(Error::damaged(
-                    "the archive became shorter while it was read",
-                ));
-            }
-            sink.write_all(piece)?;
-            at += step as u64;
-        }
+        copy(source, start..end, sink, &Unwatched)?;
         let new_start = MAGIC.len() as u64 + 2 * self.frames[0].len() as u64;
         let records = refrain_format::envelope::record_count_of(end + TAIL_BYTES as u64, start);
         let tail = envelope_tail(new_start, records.unwrap_or_default());
