@@ -140,4 +140,5 @@ pub use refrain_filesystem::TarSink;
 pub use store::envelope::keys::new_identity;
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
+pub use verify::{FrameTotals, verify_frames};
 pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -18,7 +18,7 @@ use crate::progress::{MemberWatch, Watch};
 use crate::read::content_limit::{ContentLimit, ContentMeter};
 use crate::read::native::frame_check::check_frames;
 use crate::read::tree::recovery::Recovery;
-use crate::store::frames::limits_for;
+use crate::store::frames::{ArchiveFeed, limits_for};
 use crate::targets::{ExtractSummary, Target, Targets};
 use crate::verify::verify;
 
@@ -185,8 +185,10 @@ impl MemberExtraction<'_> {
     }
 
     fn check_frames(&mut self) -> Result<()> {
-        let checked = check_frames(self.source.clone(), &limits_for(self.options.memory_bytes));
-        self.unless_damaged_elsewhere(checked)?;
+        let feed = ArchiveFeed::Source(self.source.clone());
+        let limits = limits_for(self.options.memory_bytes);
+        let checked = check_frames(feed, &limits, self.watch);
+        self.unless_damaged_elsewhere(checked.map(|_| ()))?;
         self.is_checked = true;
         Ok(())
     }

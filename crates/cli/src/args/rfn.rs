@@ -147,6 +147,7 @@ impl RfnArgs {
         };
         if self.test {
             return Verb::Test(TestArgs {
+                fast: false,
                 archives: files,
                 secrets,
                 resources,

@@ -225,6 +225,10 @@ pub struct TestArgs {
     /// Archives; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "ARCHIVE")]
     pub archives: Vec<PathBuf>,
+    /// Compare the checksums of stored parts only, without decoding: as fast as the disk reads, and
+    /// enough against disks and transfers that alter bytes
+    #[arg(long)]
+    pub fast: bool,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

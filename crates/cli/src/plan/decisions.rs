@@ -392,6 +392,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("rfn", "test", Acts),
     ("rfn", "list", Acts),
     // Reading.
+    ("test", "fast", Acts),
     ("*", "archives", Acts),
     ("*", "archive", Acts),
     (

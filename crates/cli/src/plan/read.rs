@@ -13,6 +13,8 @@ use crate::failure::{Failure, Result};
 #[derive(Debug)]
 pub struct TestPlan {
     pub options: ReadOptions,
+    /// Whether content is not decoded.
+    pub is_fast: bool,
     pub archives: Vec<Result<ArchiveInput>>,
 }
 
@@ -29,6 +31,7 @@ impl TestPlan {
             .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.secrets)));
         Ok(TestPlan {
             archives: archives.collect(),
+            is_fast: args.fast,
             options,
         })
     }

@@ -54,4 +54,6 @@ pub use progress_line::ProgressLine;
 pub use recovery::{recovery_json, recovery_share_text, recovery_state_json};
 pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;
-pub use summary::{Sizes, compressed_line, decompressed_line, restored_part_line, tested_line};
+pub use summary::{
+    Sizes, checksums_line, compressed_line, decompressed_line, restored_part_line, tested_line,
+};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use refrain::FrameTotals;
+
 use crate::text::{counted, printable};
 use crate::units::{bytes_text, duration_text, percent_text, rate_text};
 
@@ -71,6 +73,17 @@ pub fn tested_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
     format!(
         "{label}: OK, {sizes_text}, {}",
         time_and_rate(sizes, elapsed)
+    )
+}
+
+/// `x.rfn: checksums OK, 195 MB in 210 frames, 0.10 s, 1.95 GB/s`
+pub fn checksums_line(label: &str, totals: &FrameTotals, elapsed: Duration) -> String {
+    let (label, bytes) = (printable(label), bytes_text(totals.archive_bytes));
+    format!(
+        "{label}: checksums OK, {bytes} in {}, {}, {}",
+        counted(totals.frames, "frame"),
+        duration_text(elapsed),
+        rate_text(totals.archive_bytes, elapsed)
     )
 }
 

@@ -148,6 +148,10 @@ const EXAMPLES: [(&str, Examples); 20] = [
         &[
             ("Check archives completely:", "refrain test *.rfn"),
             (
+                "Compare the checksums of all stored parts, without decoding:",
+                "refrain test --fast *.rfn",
+            ),
+            (
                 "Check an archive that comes through a pipe:",
                 "ssh host cat backup.rfn | refrain test",
             ),

@@ -1,12 +1,14 @@
-//! `refrain test`: checks every frame, block and hash of archives without writing anything.
+//! `refrain test`: checks every frame, block and hash of archives, or with `--fast` the frames,
+//! without writing anything.
 
 use std::sync::Arc;
 
 use refrain::storage::Source;
 use refrain::{
-    Archive, Dialect, Entry, EntryKind, ErrorKind, Input, recovery_info, recovery_state,
+    Archive, Dialect, Entry, EntryKind, ErrorKind, Input, RecoveryState, recovery_info,
+    recovery_state,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::entries::{for_each, for_each_member, has_entries};
 use super::input::{open_content, read_total};
@@ -16,8 +18,8 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
 use crate::report::{
-    DamageReport, DataTo, Meter, Outcome, Report, Sizes, recovery_share_text, recovery_state_json,
-    tested_line,
+    DamageReport, DataTo, Meter, Outcome, Report, Sizes, checksums_line, recovery_share_text,
+    recovery_state_json, tested_line,
 };
 use crate::session::Session;
 use crate::text::counted;
@@ -47,14 +49,29 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         (None | Some(Dialect::Native), Input::Source(source)) => Some(Arc::clone(source)),
         _ => None,
     };
-    let source_of_recovery = source.clone();
-    let summary = refrain::verify(input, &plan.options, &meter);
-    let summary = match (summary, source) {
+    let check = if plan.is_fast { check_frames } else { check_content };
+    let (line, json) = match (check(input, label, plan, &meter), &source) {
         (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
-            return damaged(error, &source, archive, plan, &meter);
+            return damaged(error, source, archive, plan, &meter);
         }
-        (summary, _) => summary.map_err(|error| Failure::engine(label, error))?,
+        (checked, _) => checked.map_err(|error| Failure::engine(label, error))?,
     };
+    let recovery = source.map(|source| recovery_state(&*source, &meter));
+    let recovery = recovery.transpose();
+    let recovery = recovery.map_err(|error| Failure::engine(label, error))?;
+    let mut outcome = with_recovery(label, line, json, recovery.flatten());
+    outcome.add_unread(meter.take_unread());
+    Ok(outcome)
+}
+
+/// Decodes everything. Returns the line and the JSON of an archive that is intact.
+fn check_content(
+    input: Input,
+    label: &str,
+    plan: &TestPlan,
+    meter: &Meter,
+) -> refrain::Result<(String, Value)> {
+    let summary = refrain::verify(input, &plan.options, meter)?;
     meter.erase();
     let elapsed = meter.elapsed();
     let sizes = Sizes {
@@ -70,12 +87,35 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    let mut line = tested_line(label, sizes, elapsed);
-    let recovery = source_of_recovery.map(|source| recovery_state(&*source, &meter));
-    let recovery = recovery.transpose();
-    let recovery = recovery
-        .map_err(|error| Failure::engine(label, error))?
-        .flatten();
+    Ok((tested_line(label, sizes, elapsed), json))
+}
+
+/// Compares checksums. Returns the line and the JSON of an archive that is intact.
+fn check_frames(
+    input: Input,
+    label: &str,
+    plan: &TestPlan,
+    meter: &Meter,
+) -> refrain::Result<(String, Value)> {
+    let totals = refrain::verify_frames(input, &plan.options, meter)?;
+    meter.erase();
+    let elapsed = meter.elapsed();
+    let json = json!({
+        "file": label,
+        "frames": totals.frames,
+        "archive_bytes": totals.archive_bytes,
+        "seconds": elapsed.as_secs_f64(),
+    });
+    Ok((checksums_line(label, &totals, elapsed), json))
+}
+
+/// Adds what is known about the recovery data of an archive.
+fn with_recovery(
+    label: &str,
+    mut line: String,
+    mut json: Value,
+    recovery: Option<RecoveryState>,
+) -> Outcome {
     if let Some(state) = &recovery {
         json["recovery"] = recovery_state_json(state);
         line.push_str(&format!(
@@ -84,7 +124,6 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         ));
     }
     let mut outcome = Outcome::new(label, line, json);
-    outcome.add_unread(meter.take_unread());
     if let Some(state) = recovery.filter(|state| state.intact_frames < state.frames) {
         let lost = counted(state.frames - state.intact_frames, "part");
         let text = format!(
@@ -93,7 +132,7 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         );
         outcome.add_loss(Exit::Damaged, &text);
     }
-    Ok(outcome)
+    outcome
 }
 
 /// The result for a damaged archive: where, which files are affected, and what helps. The error, if

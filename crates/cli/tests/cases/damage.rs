@@ -22,6 +22,7 @@ fn refused(case: &Case, bytes: &[u8], content: &[u8], what: &str) {
     };
     for line in [
         "test bad.rfn",
+        "test --fast bad.rfn",
         "decompress bad.rfn -o out",
         "decompress bad.rfn -o -",
     ] {
@@ -37,6 +38,26 @@ fn refused(case: &Case, bytes: &[u8], content: &[u8], what: &str) {
     expect(case.pipe(REFRAIN, "test", bytes), 2, what);
     expect(case.pipe(REFRAIN, "decompress - -o out", bytes), 2, what);
     check_output("from a pipe");
+}
+
+#[test]
+fn checksums_are_compared_without_decoding() {
+    let case = Case::new();
+    let good = archive(&case);
+    case.ok("protect -q good.rfn");
+    let told = String::from_utf8(case.ok("test --fast good.rfn").stderr).unwrap();
+    assert!(
+        told.contains("checksums OK, ") && told.contains(" recovery data for "),
+        "{told}"
+    );
+    expect(case.pipe(REFRAIN, "test --fast", &good), 0, "from a pipe");
+    let twice = [&good[..], &good[..]].concat();
+    case.write("twice.rfn", &twice);
+    let value = json(&case.ok("test --fast --json twice.rfn").stdout);
+    assert_eq!(value["results"][0]["archive_bytes"], twice.len());
+    case.ok("compress -q --format lrz x -o x.lrz");
+    let told = case.fails("test --fast x.lrz", 1);
+    assert!(told.contains("only decoding tests it"), "{told}");
 }
 
 #[test]

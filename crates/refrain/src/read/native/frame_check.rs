@@ -3,41 +3,73 @@
 use std::sync::Arc;
 
 use refrain_format::{Limits, Payload, StreamChecker};
-use refrain_storage::{MemorySource, Source};
+use refrain_storage::MemorySource;
 
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
+use crate::progress::{Progress, Unwatched, Watch, is_cancelled};
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
+
+/// The frames of a file, after a check of all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FrameTotals {
+    /// The archives in the file, one behind the other.
+    pub archives: u64,
+    /// Their frames, those within a Whole frame among them.
+    pub frames: u64,
+    /// Their bytes, without the envelope of an encrypted archive.
+    pub archive_bytes: u64,
+}
 
 /// Reads every frame of all archives of a file; verifies its checksums and order, and compares the
 /// index with the frames.
 ///
 /// # Errors
-/// `Damaged`, `Unsupported` and `Limit` with the location; `Io`.
-pub(crate) fn check_frames(source: Arc<dyn Source>, limits: &Limits) -> Result<()> {
-    let mut frames = FrameReader::open(ArchiveFeed::Source(source), *limits)?;
+/// `Damaged`, `Unsupported` and `Limit` with the location; `Io`, `Cancelled`.
+pub(crate) fn check_frames(
+    feed: ArchiveFeed,
+    limits: &Limits,
+    watch: &dyn Watch,
+) -> Result<FrameTotals> {
+    let mut frames = FrameReader::open(feed, *limits)?;
+    let mut totals = FrameTotals::default();
     loop {
-        match frames.take_whole()? {
-            None => check_archive(&mut frames, limits)?,
+        totals.archives += 1;
+        totals.frames += match frames.take_whole()? {
+            None => check_archive(&mut frames, limits, watch)?,
             Some((archive, _)) => {
-                check_frames(Arc::new(MemorySource::new(archive)), limits)?;
+                let feed = ArchiveFeed::Source(Arc::new(MemorySource::new(archive)));
+                let inside = check_frames(feed, limits, &Unwatched)?;
                 // Checks what follows the archive.
                 frames.next()?;
+                inside.frames
             }
-        }
+        };
         if !frames.begin_next_archive() {
-            return Ok(());
+            totals.archive_bytes = frames.offset();
+            return Ok(totals);
         }
     }
 }
 
-fn check_archive(frames: &mut FrameReader, limits: &Limits) -> Result<()> {
+/// Returns the number of frames.
+fn check_archive(frames: &mut FrameReader, limits: &Limits, watch: &dyn Watch) -> Result<u64> {
     let mut checker = StreamChecker::new(limits);
+    let mut count = 0;
     while let Some(frame) = frames.next()? {
+        if is_cancelled(watch) {
+            return Err(Error::cancelled());
+        }
         check_frame(&mut checker, &frame, limits).map_err(|error| error.at_offset(frame.offset))?;
+        count += 1;
+        watch.progress(&Progress {
+            content_bytes_done: 0,
+            content_bytes_total: None,
+            archive_bytes: frames.offset(),
+        });
     }
     if checker.is_complete() {
-        Ok(())
+        Ok(count)
     } else {
         let at = frames.archive_start() + checker.offset();
         Err(Error::new(ErrorKind::Damaged, CutOff { at }).at_offset(at))
