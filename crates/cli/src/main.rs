@@ -35,6 +35,7 @@
 //! [`inherited`], [`inherited_sockets`], [`standard`]
 //! what the process inherits; its standard streams
 //! | [`machine`] | the profile of this machine |
+//! | [`wall_clock`] | the time of day |
 //!
 //! [`memory_limit`], [`allocation`]
 //! the memory left to the process; running out of it
@@ -81,6 +82,7 @@ mod text;
 mod units;
 mod urls;
 mod verbs;
+mod wall_clock;
 
 use refrain_pool::{SignalDelivery, start_detached};
 

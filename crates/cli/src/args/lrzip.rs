@@ -9,6 +9,7 @@ use super::encryption::{CipherArg, EncryptionArgs};
 use super::resources::ResourceArgs;
 use super::size::Size;
 use crate::failure::{Failure, Result};
+use crate::wall_clock;
 
 /// The format to write, and options of lrzip's format.
 #[derive(Debug, Clone, Default, Args)]
@@ -95,6 +96,7 @@ impl LrzipArgs {
                     Some(CipherArg::Gcm) | None => LrzipCipher::Aes256Gcm,
                 },
                 password: encryption.password.new_password(),
+                written_unix_seconds: wall_clock::unix_seconds(),
             }),
             ..default
         })

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use refrain_page::escaped;
 use refrain_page::utc_text;
@@ -11,6 +10,7 @@ use crate::args::Verb;
 use crate::paths::label;
 use crate::text::{printable, shell_word};
 use crate::urls;
+use crate::wall_clock;
 
 /// More inputs are only counted.
 const INPUTS_MAX: usize = 3;
@@ -30,8 +30,6 @@ pub struct Facts {
 impl Facts {
     /// Describes a run that starts now.
     pub fn new(words: &[OsString], verb: &Verb) -> Facts {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = since.map_or(0, |since| since.as_secs());
         let (inputs, level): (&[PathBuf], _) = match verb {
             Verb::Compress(args) => (&args.files, Some(args.compression.options().level.0)),
             Verb::Decompress(args) | Verb::Gunzip(args) => (&args.operands, None),
@@ -43,7 +41,7 @@ impl Facts {
             command: command_text(words),
             level,
             inputs: inputs.iter().map(|path| label(path)).collect(),
-            date: utc_text(i64::try_from(seconds).unwrap_or(i64::MAX)),
+            date: utc_text(i64::try_from(wall_clock::unix_seconds()).unwrap_or(i64::MAX)),
         }
     }
 

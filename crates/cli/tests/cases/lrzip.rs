@@ -236,6 +236,11 @@ fn lrzip_reads_chunked_and_encrypted_archives_of_refrain() {
         let output = case.ok(&line);
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(message.contains("WEAK"), "{message}");
+        let rounds = rounds_of(&case.read("y.lrz"));
+        assert!(
+            rounds >= 170 << 16,
+            "lrzip's number of November 2026: {rounds}"
+        );
         expect(
             lrzip(&case, "-q --encrypt=secret -d -f -o y y.lrz")
                 .output()
@@ -247,6 +252,11 @@ fn lrzip_reads_chunked_and_encrypted_archives_of_refrain() {
         case.fails("test --password-file wrong y.lrz", 1);
         case.ok("test -q --password-file right y.lrz");
     }
+}
+
+/// The rounds of the key derivation that the salt of an archive states.
+fn rounds_of(archive: &[u8]) -> u64 {
+    u64::from(archive[7]) << archive[6]
 }
 
 #[test]
@@ -326,6 +336,17 @@ fn reads_archives_of_the_installed_lrzip() {
     }
 }
 
+/// An archive that Refrain writes now states about `lrzips` rounds: the salts of both hold eight
+/// bits of the number, which grow by one within days.
+fn expect_equal_rounds(case: &Case, lrzips: u64) {
+    case.ok("compress -q --format lrz --encrypt=cbc --password-file right -o z.lrz x");
+    let refrains = rounds_of(&case.read("z.lrz"));
+    assert!(
+        refrains.abs_diff(lrzips) <= lrzips / 100,
+        "{refrains}, lrzip {lrzips}"
+    );
+}
+
 /// Encrypted archives of the installed lrzip. Each key derivation takes about a second.
 #[test]
 fn reads_encrypted_archives_of_the_installed_lrzip() {
@@ -343,6 +364,9 @@ fn reads_encrypted_archives_of_the_installed_lrzip() {
         let mut lrzip = lrzip(&case, options);
         lrzip.args(["--encrypt=open sesame", "-q", "-f", "-o", "y.lrz", "x"]);
         expect(lrzip.output().unwrap(), 0, options);
+        if options.is_empty() {
+            expect_equal_rounds(&case, rounds_of(&case.read("y.lrz")));
+        }
         case.ok("decompress -q -f --password-file right y.lrz");
         assert!(case.read("y") == content, "lrzip {options}, encrypted");
     }

@@ -4,6 +4,7 @@ use crate::bytes::ByteReader;
 use crate::check::check_limit;
 use crate::error::{FormatError, Result};
 use crate::limits::ADDRESS_BYTES_MAX;
+use crate::lrzip::rounds::{salt_start_at, stated_rounds};
 
 /// The size of the longest header: lrzip-next's with a comment. Pass this many bytes to the parser
 /// if available.
@@ -15,10 +16,8 @@ pub(super) const MAGIC: [u8; 4] = *b"LRZI";
 const HEADER_BYTES: usize = 24;
 const DESCRIPTOR_BYTES: usize = 32;
 
-/// The accepted numbers of iterations of a key derivation: some tens of seconds on one core.
-/// lrzip's first cipher uses about 11 million rounds in 2026, a number that grows by a factor of
-/// 1.8 per year; its second accepts 5 million.
-const CBC_LOOPS_MAX: u64 = 1 << 28;
+/// The accepted number of iterations of the second cipher's key derivation: some tens of seconds on
+/// one core. lrzip accepts 5 million.
 const GCM_ITERATIONS_MAX: u32 = 10_000_000;
 
 /// Returns whether the bytes begin like an lrzip archive.
@@ -115,6 +114,17 @@ pub enum Cipher {
 }
 
 impl Cipher {
+    /// Returns the first cipher for an archive that is written at this time (in seconds since
+    /// 1970), with lrzip's number of rounds of that time: at most what [`Header::parse`] accepts,
+    /// and at least the number of November 2026. `salt` is random; its start is replaced.
+    #[must_use]
+    pub fn cbc_written_at(unix_seconds: u64, mut salt: [u8; 8]) -> Cipher {
+        let [shift, mantissa] = salt_start_at(unix_seconds);
+        (salt[0], salt[1]) = (shift, mantissa);
+        let loops = u64::from(mantissa) << shift;
+        Cipher::Cbc { salt, loops }
+    }
+
     /// Returns the customary name.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -226,13 +236,7 @@ fn content_bytes(version: Version, stated: u64) -> Result<Option<u64>> {
 }
 
 fn cbc(salt: [u8; 8]) -> Result<Cipher> {
-    let (shift, mantissa) = (u64::from(salt[0]), u64::from(salt[1]));
-    // A shift by more than 55 bits would lose some.
-    let loops = match shift {
-        0..=55 => mantissa << shift,
-        _ => u64::MAX,
-    };
-    check_limit("rounds of the key derivation", loops, CBC_LOOPS_MAX)?;
+    let loops = stated_rounds([salt[0], salt[1]])?;
     Ok(Cipher::Cbc { salt, loops })
 }
 

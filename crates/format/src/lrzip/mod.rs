@@ -17,11 +17,13 @@
 //! | [`header`] | the header, its versions and their differences |
 //! | [`chunk`] | chunk headers, block headers, and the order of blocks |
 //! | [`record`] | literals, matches, ends |
+//! | `rounds` | how many rounds the first cipher's key derivation has |
 //! | [`mod@write`] | writing all of these |
 
 pub mod chunk;
 pub mod header;
 pub mod record;
+mod rounds;
 pub mod write;
 
 #[cfg(any(test, feature = "property"))]

@@ -218,10 +218,6 @@ fn header(plan: LrzipPlan) -> Header {
     }
 }
 
-/// The rounds of the first cipher's key derivation, as the salt states them: a number and its
-/// shift. They are 2^24, about what lrzip 0.6 uses in 2028; lrzip derives its number from the
-/// clock, Refrain does not.
-const CBC_ROUNDS: (u8, u8) = (128, 17);
 /// The iterations of the second cipher's key derivation, as in lrzip 0.7.
 const GCM_ITERATIONS: u32 = 600_000;
 
@@ -244,13 +240,7 @@ fn item_encryption(
     let cipher = match encryption.cipher {
         LrzipCipher::Aes128Cbc => {
             watch.notice(CBC_NOTICE);
-            let (mantissa, shift) = CBC_ROUNDS;
-            let mut salt = draw.bytes::<8>();
-            (salt[0], salt[1]) = (shift, mantissa);
-            Cipher::Cbc {
-                salt,
-                loops: u64::from(mantissa) << shift,
-            }
+            Cipher::cbc_written_at(encryption.written_unix_seconds, draw.bytes())
         }
         LrzipCipher::Aes256Gcm => {
             header.version = Version::V7;

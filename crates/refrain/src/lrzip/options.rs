@@ -88,6 +88,10 @@ pub struct LrzipEncryption {
     pub cipher: LrzipCipher,
     /// The source of the password, of 1 to 503 bytes. It is called once, when the run starts.
     pub password: PasswordSource,
+    /// When the archive is written, in seconds since 1970. With AES-128-CBC, the number of rounds
+    /// of the key derivation grows with it, as lrzip's does: 11 million in 2026, 1.835 times as
+    /// many every four years, at most 2^28. A time before November 2026 counts as that.
+    pub written_unix_seconds: u64,
 }
 
 /// How to write an lrzip archive. `threads` changes only the time; every other option may change

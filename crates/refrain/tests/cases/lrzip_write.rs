@@ -241,6 +241,7 @@ fn writes_several_chunks_with_the_second_cipher() {
         encryption: Some(LrzipEncryption {
             cipher: LrzipCipher::Aes256Gcm,
             password: PasswordSource::from_bytes(b"secret"),
+            written_unix_seconds: 0,
         }),
         threads: 2,
         ..LrzipOptions::default()
@@ -266,6 +267,7 @@ fn reads_encrypted_archives_only_with_their_password() {
             Some(LrzipEncryption {
                 cipher,
                 password: PasswordSource::from_bytes(password),
+                written_unix_seconds: 0,
             })
         };
         let options = LrzipOptions {

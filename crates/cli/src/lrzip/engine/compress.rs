@@ -21,6 +21,7 @@ use crate::lrzip::plan::OutputTarget;
 use crate::lrzip::report::rates::speed;
 use crate::memory_limit;
 use crate::paths::{self, NewFile};
+use crate::wall_clock;
 
 /// The level that `-u` selects.
 const ULTRA_LEVEL: u8 = 9;
@@ -152,6 +153,7 @@ fn encryption(settings: &Settings, is_stdin_data: bool) -> LrzipEncryption {
             LrzipCipher::Aes256Gcm
         },
         password: password::for_writing(settings, is_stdin_data),
+        written_unix_seconds: wall_clock::unix_seconds(),
     }
 }
 

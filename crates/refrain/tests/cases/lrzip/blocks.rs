@@ -23,6 +23,7 @@ fn packed(content: &[u8], back_end: LrzipBackEnd, cipher: Option<LrzipCipher>) -
         encryption: cipher.map(|cipher| LrzipEncryption {
             cipher,
             password: PasswordSource::from_bytes(b"secret"),
+            written_unix_seconds: 0,
         }),
         threads: 2,
         ..LrzipOptions::default()
