@@ -55,13 +55,15 @@ pub enum FrameKind {
     Padding,
     /// 21, reserved: the place of this file among the volumes of an archive.
     Volume,
+    /// 22: a signature of the root hash; skipped by all who do not ask for one.
+    Signature,
     /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
     /// All kinds that have a name.
-    pub const NAMED: [Self; 15] = [
+    pub const NAMED: [Self; 16] = [
         Self::Archive,
         Self::MemberStart,
         Self::Block,
@@ -77,6 +79,7 @@ impl FrameKind {
         Self::Generation,
         Self::Padding,
         Self::Volume,
+        Self::Signature,
     ];
 
     /// Returns the id in the archive.
@@ -98,6 +101,7 @@ impl FrameKind {
             Self::Generation => 19,
             Self::Padding => 20,
             Self::Volume => 21,
+            Self::Signature => 22,
             Self::Unknown(id) => id,
         }
     }

@@ -20,6 +20,7 @@
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
 //! | [`whole`] | small archives as a single frame |
 //! | [`recovery`] | frames with parity and digests of the archive's bytes |
+//! | [`signature`], [`member_tree`] | who vouches for the archive, and proofs of single members |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
 //! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
@@ -73,12 +74,14 @@ pub mod limits;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
 pub mod member;
+pub mod member_tree;
 pub mod order;
 pub mod parity;
 pub mod payload;
 pub mod payload_hasher;
 pub mod recovery;
 pub mod root_hash;
+pub mod signature;
 pub mod walk;
 pub mod whole;
 
@@ -113,6 +116,7 @@ pub use index::{
 };
 pub use limits::{ARCHIVES_MAX, Limits, REFERENCE_DEPTH_MAX, REFERENCE_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
+pub use member_tree::MemberTree;
 pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
@@ -122,4 +126,7 @@ pub use refrain_entries::{Entry, EntryKind, Timestamp, compare_paths};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{ContentHash, checksum64, chunked_checksum64, content_hash};
 pub use root_hash::{EntriesHasher, RootHasher, member_hash};
+pub use signature::{
+    SIGNATURE_PAYLOAD_BYTES_MAX, SIGNATURES_MAX, SignaturePart, StoredSignature, signed_statement,
+};
 pub use walk::walk_archive;

@@ -20,7 +20,7 @@ use refrain_protect::{ContentHash, HASH_BYTES};
 
 const ENTRIES_CONTEXT: &str = "refrain 1.0 entries";
 const MEMBER_CONTEXT: &str = "refrain 1.0 member";
-const ROOT_CONTEXT: &str = "refrain 1.0 root";
+pub(crate) const ROOT_CONTEXT: &str = "refrain 1.0 root";
 
 /// Computes the hash of a member's entries, appended in order.
 #[derive(Debug, Clone)]

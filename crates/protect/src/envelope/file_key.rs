@@ -2,6 +2,7 @@
 
 use zeroize::Zeroizing;
 
+use super::appendix::AppendixCipher;
 use super::derive::{Secret, derive};
 use super::record::RecordCipher;
 
@@ -60,6 +61,15 @@ impl FileKey {
     #[must_use]
     pub fn records(&self, salt: &[u8; SALT_BYTES]) -> RecordCipher {
         RecordCipher::new(derive("refrain envelope 1 records", &[&*self.0, salt]))
+    }
+
+    /// The cipher of what is appended to the archive.
+    #[must_use]
+    pub fn appendix(&self, salt: &[u8; SALT_BYTES]) -> AppendixCipher {
+        AppendixCipher::new(
+            derive("refrain envelope 1 appendix", &[&*self.0, salt]),
+            derive("refrain envelope 1 appendix nonce", &[&*self.0, salt]),
+        )
     }
 }
 

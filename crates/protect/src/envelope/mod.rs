@@ -14,6 +14,7 @@
 //!
 //! Randomness comes from the caller: everything here is a pure function of its input.
 
+mod appendix;
 mod bech32_text;
 mod derive;
 mod file_key;
@@ -26,6 +27,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
+pub use appendix::{APPENDIX_NONCE_BYTES, APPENDIX_TAG_BYTES, AppendixCipher};
 pub use file_key::{FILE_KEY_BYTES, FileKey, MAC_BYTES, SALT_BYTES};
 pub use key_text_error::KeyTextError;
 pub use password::{PASSWORD_SALT_BYTES, PasswordCost};

@@ -9,21 +9,20 @@ use zeroize::Zeroizing;
 
 use super::derive::Secret;
 use super::key_text_error::KeyTextError;
+use crate::openssh::private_key::{self, PrivateKeyError};
+use crate::openssh::{ED25519, point_of};
 
-pub(super) const PRIVATE_BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
-const PRIVATE_END: &str = "-----END OPENSSH PRIVATE KEY-----";
-const PRIVATE_MAGIC: &[u8] = b"openssh-key-v1\0";
-const ED25519: &[u8] = b"ssh-ed25519";
+pub(super) use private_key::BEGIN as PRIVATE_BEGIN;
 
 /// The X25519 form of a public key: `ssh-ed25519 BASE64 [comment]`.
 pub(super) fn parse_public(text: &str) -> Result<[u8; 32], KeyTextError> {
     let mut words = text.split_ascii_whitespace();
-    if words.next().map(str::as_bytes) != Some(ED25519) {
+    if words.next() != Some(ED25519) {
         return Err(KeyTextError::SshKind);
     }
     let coded = words.next().ok_or(KeyTextError::Damaged)?;
     let bytes = STANDARD.decode(coded).map_err(|_| KeyTextError::Damaged)?;
-    let point = public_of(&bytes).ok_or(KeyTextError::Damaged)?;
+    let point = point_of(&bytes).ok_or(KeyTextError::Damaged)?;
     let point = CompressedEdwardsY(point).decompress();
     let point = point.ok_or(KeyTextError::Damaged)?;
     Ok(point.to_montgomery().to_bytes())
@@ -31,75 +30,18 @@ pub(super) fn parse_public(text: &str) -> Result<[u8; 32], KeyTextError> {
 
 /// The X25519 form of a private key that has no passphrase.
 pub(super) fn parse_private(text: &str) -> Result<Secret, KeyTextError> {
-    let coded = text.trim().strip_prefix(PRIVATE_BEGIN);
-    let coded = coded.and_then(|text| text.strip_suffix(PRIVATE_END));
-    let coded: Zeroizing<String> = Zeroizing::new(
-        coded
-            .ok_or(KeyTextError::Damaged)?
-            .split_ascii_whitespace()
-            .collect(),
-    );
-    let bytes = STANDARD
-        .decode(&*coded)
-        .map_err(|_| KeyTextError::Damaged)?;
-    let bytes = Zeroizing::new(bytes);
-    let mut fields = Fields(
-        bytes
-            .strip_prefix(PRIVATE_MAGIC)
-            .ok_or(KeyTextError::Damaged)?,
-    );
-    let (cipher, _kdf, _options) = (fields.string(), fields.string(), fields.string());
-    if cipher.ok_or(KeyTextError::Damaged)? != b"none" {
-        return Err(KeyTextError::SshPassphrase);
-    }
-    let mut parse = || {
-        // The number of keys, and the public key.
-        fields.take(4)?;
-        fields.string()?;
-        let mut private = Fields(fields.string()?);
-        // Two equal numbers, which show that a passphrase was right.
-        private.take(8)?;
-        Some((private.string()?, private))
-    };
-    let (kind, mut private) = parse().ok_or(KeyTextError::Damaged)?;
-    if kind != ED25519 {
-        return Err(KeyTextError::SshKind);
-    }
-    let mut seed = || {
-        private.string()?;
-        private.string()?.get(..32)
-    };
-    let seed = seed().ok_or(KeyTextError::Damaged)?;
+    let parsed = private_key::parse(text, None);
+    let (seed, _) = parsed.map_err(|error| match error {
+        PrivateKeyError::Kind(_) => KeyTextError::SshKind,
+        PrivateKeyError::Passphrase => KeyTextError::SshPassphrase,
+        _ => KeyTextError::Damaged,
+    })?;
     // As Ed25519 makes its scalar (RFC 8032, section 5.1.5); X25519 clears and sets its bits.
     let mut hash = Zeroizing::new([0; 64]);
-    hash.copy_from_slice(&Sha512::digest(seed));
+    hash.copy_from_slice(&Sha512::digest(*seed));
     let mut secret = Zeroizing::new([0; 32]);
     secret.copy_from_slice(&hash[..32]);
     Ok(secret)
-}
-
-/// The point in the wire form of a public key.
-fn public_of(bytes: &[u8]) -> Option<[u8; 32]> {
-    let mut fields = Fields(bytes);
-    let is_ed25519 = fields.string()? == ED25519;
-    let point = fields.string()?.try_into().ok()?;
-    (is_ed25519 && fields.0.is_empty()).then_some(point)
-}
-
-/// SSH's fields: a length of four bytes, big endian, and as many bytes (RFC 4251, section 5).
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn string(&mut self) -> Option<&'a [u8]> {
-        let length = u32::from_be_bytes(self.take(4)?.try_into().ok()?);
-        self.take(length as usize)
-    }
 }
 
 #[cfg(test)]
