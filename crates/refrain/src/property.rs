@@ -1,5 +1,6 @@
 //! Properties of the whole engine for arbitrary bytes, for property tests and fuzz targets.
 
+pub mod envelope;
 pub mod lrzip;
 pub mod repair;
 

@@ -42,6 +42,7 @@ mod concatenation;
 mod entry_lists;
 mod faults;
 mod golden;
+mod golden_encrypted;
 mod levels;
 #[cfg(feature = "lrzip")]
 mod lrzip;

@@ -1,0 +1,83 @@
+//! The golden encrypted archive: each kind of slot opens it. See `golden/README.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::*;
+use refrain::{
+    Archive, CompressOptions, Encryption, Identity, KeySlots, PasswordSource, ReadOptions,
+    Unwatched,
+};
+use refrain_testkit::data;
+
+/// Its password. The keys are in `all.keys`.
+const PASSWORD: &[u8] = b"password";
+
+fn golden(extension: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/encrypted");
+    folder.join("all").with_extension(extension)
+}
+
+fn content() -> Vec<u8> {
+    let mut content = data::text(50_000, 4);
+    content.extend(data::random(20_000, 5));
+    content
+}
+
+fn keys() -> Vec<Identity> {
+    let text = fs::read_to_string(golden("keys")).unwrap();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+#[test]
+fn each_slot_opens_the_golden_encrypted_archive() {
+    let archive = fs::read(golden("rfn")).unwrap();
+    let slots = KeySlots::read(&*source(&archive)).unwrap().unwrap();
+    assert_eq!(slots.kinds().len(), 3);
+    let with_password = ReadOptions {
+        password: Some(PasswordSource::from_bytes(PASSWORD)),
+        ..read_options(2)
+    };
+    let keys = keys();
+    assert_eq!(keys.len(), 2);
+    let with_keys = keys.into_iter().map(|key| ReadOptions {
+        identities: vec![key],
+        ..read_options(2)
+    });
+    for options in with_keys.chain([with_password]) {
+        let stream = Box::new(std::io::Cursor::new(archive.clone()));
+        refrain::verify(stream, &options, &Unwatched).unwrap();
+        let opened = Archive::open(source(&archive), &options).unwrap();
+        let mut read = vec![0; content().len()];
+        assert_eq!(opened.read_at(0, 0, &mut read).unwrap(), read.len());
+        assert!(read == content());
+    }
+}
+
+/// Writes the files unless they exist. Not a test; see `golden/README.md` for when to use it.
+#[test]
+#[ignore = "writes golden files"]
+fn make_golden_encrypted() {
+    if golden("rfn").exists() {
+        return;
+    }
+    let identities = [
+        Identity::X25519([0x42; 32].into()),
+        refrain::new_identity(true).unwrap(),
+    ];
+    let options = CompressOptions {
+        encryption: Some(Encryption {
+            passwords: vec![PasswordSource::from_bytes(PASSWORD)],
+            recipients: identities.iter().map(Identity::recipient).collect(),
+            is_padded: true,
+        }),
+        memory_bytes: Some(refrain::MEMORY_BYTES_MIN),
+        ..options(1, 1)
+    };
+    let (archive, _) = archive_of(vec![file("content", &content())], &options);
+    let keys = identities.each_ref().map(Identity::to_text);
+    let keys: String = keys.iter().map(|key| format!("{}\n", **key)).collect();
+    fs::create_dir_all(golden("rfn").parent().unwrap()).unwrap();
+    fs::write(golden("keys"), keys).unwrap();
+    fs::write(golden("rfn"), archive).unwrap();
+}
