@@ -12,7 +12,7 @@ use std::sync::Arc;
 use refrain::Timestamp;
 use refrain::storage::{AtomicFile, FileSource, OutputOptions, Overwrite, Sink, Source};
 use refrain_pool::Cancellation;
-use refrain_storage::{ConfinedDirectory, Durability, create_output, descriptor_output};
+use refrain_storage::{Checking, ConfinedDirectory, Durability, create_output, descriptor_output};
 #[cfg(target_os = "linux")]
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -216,6 +216,11 @@ fn copy_of_descriptor(_number: u32) -> io::Result<OwnedFd> {
 /// directly.
 pub fn file_sink(path: &Path, new: NewFile) -> Result<Box<dyn Sink>> {
     if let Some(number) = own_descriptor(path) {
+        if new.checking != Checking::Off {
+            let text = "leads to an open descriptor, from which nothing is read back: leave out \
+                        --check, or name a file";
+            return Err(Failure::usage(label(path), text));
+        }
         let file = inherited(number).map_err(io_failure(path, "open"))?;
         enlarge_pipe(&file);
         return Ok(descriptor_output(file, path));
@@ -240,6 +245,7 @@ fn output_options(new: NewFile) -> OutputOptions {
     OutputOptions {
         overwrite: if new.overwrite { Overwrite::Replace } else { Overwrite::Refuse },
         durability: if new.synced { Durability::Synced } else { Durability::Unsynced },
+        checking: new.checking,
         sparse: true,
         mode: new.mode,
         mode_limit: new.mode_limit,

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use refrain::Timestamp;
+use refrain_storage::Checking;
 
 use crate::failure::{Failure, Result};
 use crate::urls;
@@ -185,6 +186,11 @@ pub fn is_a_directory(path: &Path) -> Failure {
     Failure::usage(label(path), "is a directory; the output must be a file")
 }
 
+/// How outputs are checked with `--check`, and without.
+pub fn checking(is_checked: bool) -> Checking {
+    if is_checked { Checking::ReadBack } else { Checking::Off }
+}
+
 /// The attributes of a new file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewFile {
@@ -198,4 +204,6 @@ pub struct NewFile {
     pub modified: Option<Timestamp>,
     /// Whether to wait until the file is on disk.
     pub synced: bool,
+    /// Whether to compare what the disk has with what was written.
+    pub checking: Checking,
 }

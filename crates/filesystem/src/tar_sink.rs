@@ -5,7 +5,7 @@ use std::path::Path;
 
 use refrain_entries::tar::{SplitItem, SplitStep, TarSplitter, is_global_header};
 use refrain_entries::{Entry, EntryKind};
-use refrain_storage::Sink;
+use refrain_storage::{ReadBack, Sink};
 
 use crate::restore::{RestoreOptions, RestoredFile, TreeRestore};
 
@@ -86,6 +86,7 @@ impl TarSink {
             has_end_mark: false,
             extractor: Extractor {
                 restore: Some(restore),
+                read_back: None,
                 current: None,
             },
         }
@@ -232,6 +233,10 @@ impl Sink for TarSink {
         true
     }
 
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.extractor.read_back
+    }
+
     fn publish(&mut self) -> io::Result<()> {
         let pushed = self.push(&[], true);
         let ended = pushed.and_then(|()| self.check_end());
@@ -245,6 +250,7 @@ impl Sink for TarSink {
 struct Extractor {
     /// `None` after publishing.
     restore: Option<TreeRestore>,
+    read_back: Option<ReadBack>,
     current: Option<Arriving>,
 }
 
@@ -351,6 +357,7 @@ impl Extractor {
             return Ok(());
         };
         let mut summary = restore.finish()?;
+        self.read_back = summary.read_back;
         if let Some(stopped) = summary.stopped.take() {
             return Err(stopped);
         }

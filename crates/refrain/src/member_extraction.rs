@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use refrain_protect::{DigestHasher, MemberHasher};
-use refrain_storage::{Sink, Source, in_zero_pieces};
+use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use crate::archive::Archive;
 use crate::archive_info::{Member, MemberKind, MemberStart};
@@ -382,6 +382,10 @@ impl Sink for ResumedSink {
 
     fn is_stored(&self) -> bool {
         self.inner.is_stored()
+    }
+
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.inner.read_back_result()
     }
 
     fn publish(&mut self) -> io::Result<()> {

@@ -2,8 +2,8 @@
 //! for files, memory and streams, and for remote objects with the feature `remote`.
 
 pub use refrain_storage::{
-    AtomicFile, DescriptorReader, FileSource, MemoryOutput, MemorySink, MemorySource, NullSink,
-    OutputOptions, Overwrite, Sink, Source, StreamSink,
+    AtomicFile, Checking, DescriptorReader, FileSource, MemoryOutput, MemorySink, MemorySource,
+    NullSink, OutputOptions, Overwrite, ReadBack, Sink, Source, StreamSink,
 };
 #[cfg(feature = "remote")]
 pub use refrain_storage::{

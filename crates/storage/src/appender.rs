@@ -10,8 +10,10 @@ use refrain_pool::Lock;
 use refrain_pool::trace::{Device, reading, writing};
 
 use crate::failure::{at, refuse};
+use crate::read_back::{ReadBack, read_back};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, in_zero_pieces, read_full, slice_at, write_full};
+use crate::written_digests::StreamDigests;
 
 /// Small writes are buffered up to the next multiple of this, so that the file system receives
 /// whole, aligned pages wherever frames end.
@@ -43,6 +45,8 @@ pub(crate) struct Appender {
     appended: Arc<AppendedFile>,
     /// Whether zeros in the written bytes become holes too.
     sparse: bool,
+    /// Digests of what was appended, if it will be read back.
+    digests: Option<StreamDigests>,
 }
 
 impl Appender {
@@ -56,7 +60,13 @@ impl Appender {
         Appender {
             appended: Arc::new(appended),
             sparse,
+            digests: None,
         }
+    }
+
+    /// Makes [`read_back`](Appender::read_back) possible. Nothing may have been appended yet.
+    pub(crate) fn keep_digests(&mut self) {
+        self.digests = Some(StreamDigests::default());
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -70,6 +80,9 @@ impl Appender {
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(digests) = &mut self.digests {
+            digests.write(bytes);
+        }
         let mut tail = self.appended.tail.lock();
         self.check_end(&tail, bytes.len() as u64)?;
         let (head, rest) = bytes.split_at(buffer_space(&tail).min(bytes.len()));
@@ -93,6 +106,9 @@ impl Appender {
         if length_bytes < HOLE_BYTES as u64 {
             return in_zero_pieces(length_bytes, |piece| self.write_all(piece));
         }
+        if let Some(digests) = &mut self.digests {
+            digests.skip(length_bytes);
+        }
         let mut tail = self.appended.tail.lock();
         self.check_end(&tail, length_bytes)?;
         self.flush_tail(&mut tail)?;
@@ -108,6 +124,17 @@ impl Appender {
         let resized = self.appended.file.set_len(tail.offset);
         resized.map_err(at("set the size of", &self.appended.path))?;
         Ok(tail.offset)
+    }
+
+    /// Compares the file, which was finished and synced, with what was appended. `None` if it was
+    /// not to be checked.
+    pub(crate) fn read_back(&mut self) -> io::Result<Option<ReadBack>> {
+        let Some(digests) = &mut self.digests else {
+            return Ok(None);
+        };
+        let length_bytes = digests.length_bytes();
+        let AppendedFile { file, path, .. } = &*self.appended;
+        read_back(file, path, length_bytes, &digests.finish()).map(Some)
     }
 
     fn check_end(&self, tail: &Tail, added_bytes: u64) -> io::Result<()> {

@@ -24,6 +24,7 @@ use crate::directory::{Directory, resolve};
 use crate::failure::at;
 use crate::latch::FirstFailure;
 use crate::leftovers::Leftover;
+use crate::read_back::ReadBack;
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -49,6 +50,19 @@ pub enum Durability {
     Unsynced,
 }
 
+/// Whether the disk is asked what it has, before a file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checking {
+    /// No.
+    #[default]
+    Off,
+    /// The file is synced, read back past the page cache where the system allows it, and compared
+    /// with digests of what was written. A file that differs is not published.
+    ReadBack,
+    /// As [`Checking::ReadBack`], but a file that differs is published as well, with an error.
+    ReadBackAndKeep,
+}
+
 /// Where the bytes are until they are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Temporary {
@@ -67,6 +81,8 @@ pub struct OutputOptions {
     pub overwrite: Overwrite,
     /// Whether publishing calls `fsync`.
     pub durability: Durability,
+    /// Whether publishing reads the file back first.
+    pub checking: Checking,
     /// Where the bytes are until they are published.
     pub temporary: Temporary,
     /// Whether whole aligned blocks of zeros in [`Sink::write_all`] become holes. Zeros of
@@ -101,6 +117,7 @@ pub struct AtomicFile {
     leftover: Option<Leftover>,
     options: OutputOptions,
     mode: Option<Mode>,
+    read_back: Option<ReadBack>,
     failure: FirstFailure,
 }
 
@@ -158,8 +175,12 @@ impl AtomicFile {
         let mode = mode.map(permissions);
         let temporary = create_temporary(&directory, &name, mode, options)?;
         let Temporaries { file, hidden, mode } = temporary;
+        let mut appender = Appender::new(file, path.to_owned(), options.sparse);
+        if options.checking != Checking::Off {
+            appender.keep_digests();
+        }
         Ok(AtomicFile {
-            appender: Appender::new(file, path.to_owned(), options.sparse),
+            appender,
             leftover: hidden
                 .as_ref()
                 .map(|hidden| Leftover::note(directory.as_fd(), hidden)),
@@ -169,6 +190,7 @@ impl AtomicFile {
             hidden,
             options: options.clone(),
             mode,
+            read_back: None,
             failure: FirstFailure::default(),
         })
     }
@@ -200,10 +222,22 @@ impl AtomicFile {
         set_mode(self.appender.file(), self.mode).map_err(at("set the mode of", &self.path))?;
         let modified = self.options.modified;
         set_modified(self.appender.file(), modified).map_err(at("set the time of", &self.path))?;
-        if self.options.durability == Durability::Synced {
+        let is_checked = self.options.checking != Checking::Off;
+        if is_checked || self.options.durability == Durability::Synced {
             let synced = self.appender.file().sync_all();
             synced.map_err(at("sync", &self.path))?;
         }
+        let checked = self.appender.read_back();
+        if self.options.checking != Checking::ReadBackAndKeep {
+            self.read_back = checked?;
+            return self.publish_name();
+        }
+        self.publish_name()?;
+        self.read_back = checked?;
+        Ok(())
+    }
+
+    fn publish_name(&mut self) -> io::Result<()> {
         self.assign_name().map_err(at("publish", &self.path))?;
         if self.options.durability == Durability::Synced {
             let synced = self.directory.sync();
@@ -263,6 +297,10 @@ impl Sink for AtomicFile {
 
     fn is_stored(&self) -> bool {
         true
+    }
+
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.read_back
     }
 
     fn file_id(&self) -> Option<(u64, u64)> {

@@ -148,28 +148,6 @@ impl FileSource {
             .metadata()
             .map_err(at("get the metadata of", &self.path))
     }
-
-    /// The first data range at or after `offset`; `Ok(None)` if only a hole or nothing follows.
-    #[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
-    fn seek_data(&self, offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
-        use rustix::fs::{SeekFrom, seek};
-        use rustix::io::Errno;
-        let start = match seek(&self.file, SeekFrom::Data(offset)) {
-            Ok(start) => start,
-            Err(Errno::NXIO) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        match seek(&self.file, SeekFrom::Hole(start)) {
-            Ok(end) => Ok(Some((start, end))),
-            Err(Errno::NXIO) => Ok(None), // truncated between the two
-            Err(error) => Err(error),
-        }
-    }
-
-    #[cfg(not(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple")))]
-    fn seek_data(&self, _offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
-        Err(rustix::io::Errno::NOTSUP)
-    }
 }
 
 impl Source for FileSource {
@@ -198,7 +176,7 @@ impl Source for FileSource {
             return Ok(None);
         }
         if self.can_seek_holes.load(Ordering::Relaxed) {
-            match self.seek_data(offset) {
+            match seek_data(&self.file, offset) {
                 Ok(None) => return Ok(None),
                 // Holds even if the file changes under the search.
                 Ok(Some((start, end))) if offset <= start && start < end => {
@@ -215,6 +193,29 @@ impl Source for FileSource {
     fn has_changed(&self) -> io::Result<bool> {
         Ok(!self.is_block_device && self.identity()?.has_changed_since(&self.opened))
     }
+}
+
+/// The first data range at or after `offset`; `Ok(None)` if only a hole or nothing follows. Moves
+/// the descriptor's offset.
+#[cfg(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple"))]
+pub(crate) fn seek_data(file: &File, offset: u64) -> rustix::io::Result<Option<(u64, u64)>> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+    let start = match seek(file, SeekFrom::Data(offset)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match seek(file, SeekFrom::Hole(start)) {
+        Ok(end) => Ok(Some((start, end))),
+        Err(Errno::NXIO) => Ok(None), // truncated between the two
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "freebsd", target_vendor = "apple")))]
+pub(crate) fn seek_data(_: &File, _: u64) -> rustix::io::Result<Option<(u64, u64)>> {
+    Err(rustix::io::Errno::NOTSUP)
 }
 
 fn check_kind(metadata: &Metadata, path: &Path) -> io::Result<()> {

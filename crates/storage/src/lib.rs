@@ -14,6 +14,7 @@
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`blocking`] | [`Blocking`]: a descriptor in non-blocking mode, as if it were not |
+//! | [`read_back`](mod@read_back) | whether the disk returns what was written to it |
 //! | [`stream`] | [`StreamSink`] over any writer, [`NullSink`] that only counts |
 //! | [`memory`] | [`MemorySource`], [`MemorySink`] |
 //! | [`descriptor_reader`] | [`DescriptorReader`]: a pipe that lets other jobs run |
@@ -38,8 +39,6 @@
 //! All errors are [`std::io::Error`]. They retain the kind of the first cause, and contain a
 //! [`Failure`] with the operation and the path.
 
-#![forbid(unsafe_code)]
-
 pub mod atomic_file;
 pub mod blocking;
 pub mod confined;
@@ -52,6 +51,7 @@ pub mod output;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 pub mod ranged_file;
+pub mod read_back;
 pub mod redirected;
 #[cfg(feature = "remote")]
 pub mod remote;
@@ -61,14 +61,18 @@ pub mod source;
 pub mod stream;
 
 mod appender;
+mod checked_device;
 mod directory;
+mod disk_reader;
 mod failure;
 mod leftovers;
 mod open_at;
+mod page_residency;
 mod remove_tree;
 mod transfer;
+mod written_digests;
 
-pub use atomic_file::{AtomicFile, Durability, OutputOptions, Overwrite, Temporary};
+pub use atomic_file::{AtomicFile, Checking, Durability, OutputOptions, Overwrite, Temporary};
 pub use blocking::Blocking;
 pub use confined::ConfinedDirectory;
 pub use descriptor_reader::DescriptorReader;
@@ -81,6 +85,7 @@ pub use memory::{MemoryOutput, MemorySink, MemorySource};
 pub use open_at::open_at;
 pub use output::create_output;
 pub use ranged_file::{Positional, RangedFile, Sharing};
+pub use read_back::{NotAsWritten, ReadBack, read_back, read_back_parts};
 pub use redirected::descriptor_output;
 #[cfg(feature = "remote")]
 pub use remote::{
@@ -92,3 +97,4 @@ pub use sink::Sink;
 pub use source::Source;
 pub use stream::{NullSink, StreamSink};
 pub use transfer::{in_zero_pieces, read_full};
+pub use written_digests::WrittenDigests;

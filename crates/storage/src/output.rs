@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::atomic_file::{AtomicFile, OutputOptions, Overwrite};
+use crate::atomic_file::{AtomicFile, Checking, OutputOptions, Overwrite};
 use crate::blocking::Blocking;
+use crate::checked_device::CheckedDevice;
 use crate::failure::{at, refuse};
 use crate::sink::Sink;
 use crate::stream::StreamSink;
@@ -15,11 +16,12 @@ use crate::stream::StreamSink;
 ///
 /// For a regular file, or a path that does not exist, it is an [`AtomicFile`]. A device, terminal
 /// or named pipe (`/dev/null`, `/dev/stdout`) is written directly, not replaced by a file. A block
-/// device holds data like a file, so it is refused unless `options` contain [`Overwrite::Replace`].
-/// Opening a named pipe waits for its reader.
+/// device holds data like a file, so it is refused unless `options` contain [`Overwrite::Replace`],
+/// and it is read back like one if they ask for that. Opening a named pipe waits for its reader.
 ///
 /// # Errors
-/// As [`AtomicFile::create`]; [`io::ErrorKind::IsADirectory`] for a directory.
+/// As [`AtomicFile::create`]; [`io::ErrorKind::IsADirectory`] for a directory;
+/// [`io::ErrorKind::Unsupported`] for what cannot be read back, but is to be.
 pub fn create_output(path: impl AsRef<Path>, options: &OutputOptions) -> io::Result<Box<dyn Sink>> {
     let path = path.as_ref();
     match std::fs::metadata(path) {
@@ -41,8 +43,17 @@ fn open_direct(
         let kind = io::ErrorKind::AlreadyExists;
         return Err(refuse("write", path, kind, "is a block device"));
     }
-    let file = OpenOptions::new().write(true).open(path);
+    let is_checked = options.checking != Checking::Off;
+    if is_checked && !existing.file_type().is_block_device() {
+        let kind = io::ErrorKind::Unsupported;
+        let reason = "it is neither a file nor a block device";
+        return Err(refuse("read back what is written to", path, kind, reason));
+    }
+    let file = OpenOptions::new().read(is_checked).write(true).open(path);
     let file = file.map_err(at("open", path))?;
+    if is_checked {
+        return Ok(Box::new(CheckedDevice::new(file, path)?));
+    }
     Ok(Box::new(StreamSink::new(Blocking(file), path)))
 }
 
@@ -74,6 +85,19 @@ mod tests {
         let error = write_and_publish(Path::new("/dev/full"), b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(error.to_string().contains("write /dev/full"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_back_is_refused() {
+        let options = OutputOptions {
+            checking: Checking::ReadBack,
+            ..OutputOptions::default()
+        };
+        let Err(error) = create_output("/dev/null", &options) else {
+            panic!("not refused")
+        };
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains("/dev/null"), "{error}");
     }
 
     #[test]

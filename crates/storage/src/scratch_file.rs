@@ -116,14 +116,27 @@ fn create(directory: &Directory) -> io::Result<File> {
 /// directory that cannot be examined, which is useless for temporary files.
 #[cfg(target_os = "linux")]
 pub fn is_in_memory(directory: impl AsRef<Path>) -> bool {
+    rustix::fs::statfs(directory.as_ref()).map_or(true, |found| is_memory(&found))
+}
+
+/// Whether an open file takes memory instead of disk, as far as known.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_memory_file(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|found| is_memory(&found))
+}
+
+#[cfg(target_os = "linux")]
+fn is_memory(found: &rustix::fs::StatFs) -> bool {
     const TMPFS_MAGIC: u64 = 0x0102_1994;
     const RAMFS_MAGIC: u64 = 0x8584_58f6;
-    let Ok(found) = rustix::fs::statfs(directory.as_ref()) else {
-        return true;
-    };
     // The width of the field differs between systems.
     let kind = found.f_type as u64 & u64::from(u32::MAX);
     kind == TMPFS_MAGIC || kind == RAMFS_MAGIC
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_memory_file(_: &File) -> bool {
+    false
 }
 
 /// Whether files in `directory` take memory instead of disk. Unknown on this system.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::read_back::ReadBack;
 use crate::source::Source;
 
 /// Bytes written strictly forward. Nothing is visible under its final name before
@@ -24,6 +25,12 @@ pub trait Sink: Send {
     /// pipe, a device, or whatever an inherited descriptor leads to.
     fn is_stored(&self) -> bool {
         false
+    }
+
+    /// What was read back from the disk and compared when the output was published. `None` if
+    /// nobody asked for it.
+    fn read_back_result(&self) -> Option<ReadBack> {
+        None
     }
 
     /// The device and inode of the file being written, if it is one, so that a walk of its
@@ -54,6 +61,10 @@ macro_rules! sink_by_reference {
 
             fn is_stored(&self) -> bool {
                 (**self).is_stored()
+            }
+
+            fn read_back_result(&self) -> Option<ReadBack> {
+                (**self).read_back_result()
             }
 
             fn file_id(&self) -> Option<(u64, u64)> {

@@ -40,6 +40,9 @@ pub struct KeyArgs {
     /// remove: the slot with this number, as list shows it. May be repeated
     #[arg(long, value_name = "NUMBER")]
     pub slot: Vec<usize>,
+    /// add and remove: read back what was written, from the disk itself where the system allows it
+    #[arg(long)]
+    pub check: bool,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

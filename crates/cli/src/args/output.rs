@@ -27,6 +27,10 @@ pub struct OutputArgs {
     /// Call fsync, so that the output survives a power cut (implied by --rm)
     #[arg(long)]
     pub sync: bool,
+    /// Read back what was written, from the disk itself where the system allows it, before it gets
+    /// its name and any source is removed (implies --sync)
+    #[arg(long)]
+    pub check: bool,
 }
 
 fn output_path() -> impl TypedValueParser<Value = PathBuf> {
@@ -37,7 +41,7 @@ impl OutputArgs {
     /// Whether output must be on disk before the run ends. Like gzip, xz and zstd, this program
     /// leaves that to the system unless a source is removed.
     pub fn is_synced(&self) -> bool {
-        self.sync || self.rm
+        self.sync || self.rm || self.check
     }
 
     /// Whether `-o -` was given.

@@ -24,6 +24,10 @@ pub struct ProtectArgs {
     /// Overwrite existing files
     #[arg(short, long)]
     pub force: bool,
+    /// Read back what was written, from the disk itself where the system allows it, before it gets
+    /// its name
+    #[arg(long)]
+    pub check: bool,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -54,6 +58,10 @@ pub struct RepairArgs {
     /// Overwrite an existing PATH
     #[arg(short, long, requires = "output")]
     pub force: bool,
+    /// Read back what was written, from the disk itself where the system allows it, before FILE is
+    /// replaced
+    #[arg(long)]
+    pub check: bool,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

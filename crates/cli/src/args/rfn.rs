@@ -111,6 +111,7 @@ impl RfnArgs {
                 (output.output.is_some(), "-o (--output)"),
                 (output.rm, "--rm"),
                 (output.sync, "--sync"),
+                (output.check, "--check"),
             ];
             return match writing.iter().find(|(is_given, _)| *is_given) {
                 Some((_, flag)) => Err(format!(

@@ -442,6 +442,7 @@ fn file_output(
         mode_limit: paths::mode_limit(inputs.iter().filter_map(|input| input.metadata.as_ref())),
         modified: only.and_then(paths::modified),
         synced: args.output.is_synced(),
+        checking: paths::checking(args.output.check),
     };
     Ok(ArchiveOutput::File {
         path,

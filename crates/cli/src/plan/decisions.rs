@@ -176,6 +176,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         RefusedOpened("--new-password-file"),
     ),
     ("key", "slot", RefusedOpened("key add --slot")),
+    ("key", "check", RefusedOpened("key list --check")),
     ("*", "password_file", RefusedOpened("--password-file pw")),
     ("*", "password_fd", RefusedOpened("--password-fd 0")),
     ("*", "password_command", RefusedOpened("--password-command")),
@@ -238,6 +239,23 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         ]),
     ),
     ("rfn", "sync", Refused(&["rfn -t --sync {file}"])),
+    (
+        "compress",
+        "check",
+        Refused(&[
+            "refrain compress --check {file} -o -",
+            "refrain compress --check -",
+        ]),
+    ),
+    (
+        "decompress",
+        "check",
+        Refused(&[
+            "refrain decompress --check {file} -o -",
+            "refrain decompress --check -",
+        ]),
+    ),
+    ("rfn", "check", Refused(&["rfn -t --check {file}"])),
     // Compression.
     (
         "compress",
@@ -502,9 +520,15 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("protect", "files", Acts),
     ("protect", "recovery", Acts),
     ("protect", "output", Acts),
+    ("protect", "check", Acts),
     ("repair", "file", Acts),
     ("repair", "copies", Acts),
     ("repair", "output", Acts),
+    (
+        "repair",
+        "check",
+        Idle("what is intact is not written again"),
+    ),
     ("hash", "files", Acts),
     (
         "hash",

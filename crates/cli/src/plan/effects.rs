@@ -74,6 +74,11 @@ pub(super) fn check_output(output: &OutputArgs, files: &[PathBuf]) -> Result<()>
                    leave it out";
         return refused("--sync", why);
     }
+    if output.check && is_stdout_only(output, files) {
+        let why = "reads files back, and the output goes to standard output: name a file with -o, \
+                   or leave it out";
+        return refused("--check", why);
+    }
     Ok(())
 }
 

@@ -20,6 +20,7 @@
 //! | `description` | `info`: describes a file of another format |
 //! | `member`, `block` | one member, one block |
 //! | `listing` | `list`: one line per entry |
+//! | `read_back` | what `--check` found |
 //! | `recovery` | recovery data |
 
 mod archive;
@@ -34,6 +35,7 @@ mod position;
 mod problems;
 mod progress;
 mod progress_line;
+mod read_back;
 mod recovery;
 mod run;
 mod size_estimate;
@@ -51,6 +53,7 @@ pub use position::Total;
 pub use problems::{FileProblem, FileProblemKind};
 pub use progress::{FileNamer, Meter};
 pub use progress_line::ProgressLine;
+pub use read_back::{read_back_remark, tell_read_back};
 pub use recovery::{recovery_json, recovery_share_text, recovery_state_json};
 pub use run::{DataTo, Report, clear_screen, print};
 pub use size_estimate::SizeEstimate;

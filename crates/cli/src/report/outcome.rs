@@ -135,6 +135,21 @@ impl Outcome {
         }
     }
 
+    /// Sets a value for scripts.
+    pub fn set_value(&mut self, name: &str, value: Value) {
+        self.json[name] = value;
+    }
+
+    /// Adds to the line about a complete result.
+    pub fn add_to_success(&mut self, text: &str) {
+        self.success.push_str(text);
+    }
+
+    /// The name in messages.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Sets how many files were requested and delivered.
     pub fn set_files(&mut self, files: FileCount) {
         self.files = Some(files);

@@ -151,6 +151,7 @@ mod tests {
                 ..LeftOut::default()
             },
             stopped: None,
+            read_back: None,
             missing_targets: Vec::new(),
         }
     }

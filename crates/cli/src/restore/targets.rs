@@ -13,6 +13,8 @@ use refrain::{
     Timestamp, TreeTarget,
 };
 
+use refrain_storage::{Checking, ReadBack};
+
 use super::not_restored::NotRestored;
 use super::place::{Place, Root};
 use super::placement::Placement;
@@ -44,6 +46,9 @@ pub struct Restore {
     memory_bytes: Option<u64>,
     overwrite: bool,
     synced: bool,
+    checking: Checking,
+    /// What was read back so far.
+    read_back: Option<ReadBack>,
     /// The archive's file, which no member may replace.
     archive_file: Option<Metadata>,
     /// Mode and time for members whose archive does not store them.
@@ -79,6 +84,8 @@ impl Restore {
             memory_bytes: None,
             overwrite: output.force,
             synced: output.is_synced(),
+            checking: paths::checking(output.check),
+            read_back: None,
             archive_file: None,
             attributes: (None, None),
             owners: OwnerArgs::default(),
@@ -156,6 +163,25 @@ impl Restore {
         self.is_stored
     }
 
+    /// Also publishes files that differ from what was written, when they are read back.
+    #[cfg(feature = "lrzip")]
+    pub fn keep_different(&mut self) {
+        if self.checking == Checking::ReadBack {
+            self.checking = Checking::ReadBackAndKeep;
+        }
+    }
+
+    /// What was read back from the disk so far, if that was requested.
+    pub fn read_back(&self) -> Option<ReadBack> {
+        self.read_back
+    }
+
+    fn add_read_back(&mut self, found: Option<ReadBack>) {
+        if let Some(found) = found {
+            self.read_back.get_or_insert_default().add(found);
+        }
+    }
+
     /// Where the members went, for people; `None` for standard output and for nothing.
     pub fn place_text(&self) -> Option<String> {
         let path = match self.restored.as_slice() {
@@ -192,6 +218,7 @@ impl Restore {
             Target::Sink(mut sink) => {
                 files::publish(sink.as_mut(), &path)?;
                 self.is_stored &= sink.is_stored();
+                self.add_read_back(sink.read_back_result());
                 self.restored_count += 1;
                 self.losses.add_file();
                 let name_file = self.name_file.as_ref().filter(|_| is_file);
@@ -201,6 +228,7 @@ impl Restore {
             }
             Target::Tree(tree) => {
                 let summary = tree.restore.finish().map_err(Failure::Storage)?;
+                self.add_read_back(summary.read_back);
                 let entries = summary.entries;
                 self.restored_count += entries;
                 self.losses.add(&path, summary);
@@ -227,6 +255,7 @@ impl Restore {
             mode: member.mode.or(self.attributes.0),
             modified: member.modified.or(self.attributes.1),
             synced: self.synced,
+            checking: self.checking,
             ..NewFile::default()
         };
         self.root.file(place, new)
@@ -243,6 +272,7 @@ impl Restore {
             overwrite: self.overwrite,
             owners,
             numeric_owner: self.owners.numeric_owner,
+            reads_back: self.checking != Checking::Off,
             memory_bytes: self.memory_bytes.unwrap_or(usual.memory_bytes),
             ..usual
         }
@@ -357,6 +387,7 @@ impl Targets for Restore {
         }
         files::publish(sink.as_mut(), &path).map_err(into_error)?;
         self.is_stored &= sink.is_stored();
+        self.add_read_back(sink.read_back_result());
         self.restored.push(path);
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::plan::{
 };
 use crate::report::{
     Copied, DataTo, FileCount, FileProblem, FileProblemKind, Meter, Outcome, Report, SizeEstimate,
-    Sizes, Total, compressed_line,
+    Sizes, Total, compressed_line, tell_read_back,
 };
 use crate::selection::{PathList, WalkSelection};
 use crate::session::Session;
@@ -98,6 +98,7 @@ fn compress(
     }
     let (sizes, stored, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
     let copied = if sink.is_stored() { Copied::Whole } else { Copied::Elsewhere };
+    let read_back = sink.read_back_result();
     drop(sink);
     meter.erase();
     json["file"] = json!(archive.label);
@@ -128,6 +129,7 @@ fn compress(
         });
     }
     outcome.add_files(problems, "left out or changed");
+    tell_read_back(read_back, &mut outcome, report);
     if plan.removes_sources {
         let sources = archive.inputs.iter();
         let sources = sources.filter_map(|input| Some((&input.path, input.metadata.as_ref()?)));

@@ -29,6 +29,7 @@ use crate::paths;
 use crate::plan::{DecompressPlan, Destination, RestorePlan, check_owners, writes_stdout};
 use crate::report::{
     Copied, DamageReport, DataTo, Outcome, Report, Sizes, decompressed_line, restored_part_line,
+    tell_read_back,
 };
 use crate::restore::{Placement, Restore, StreamPlacement};
 use crate::selection::{ArchiveSelection, Wanted, has_wildcards};
@@ -110,7 +111,9 @@ fn decompress(item: RestorePlan, plan: &DecompressPlan, report: &Report) -> Resu
         (false, true) => Copied::Whole,
         (false, false) => Copied::Elsewhere,
     };
+    let read_back = extraction.restore.read_back();
     let mut outcome = outcome(&item, extraction, is_part, report);
+    tell_read_back(read_back, &mut outcome, report);
     if plan.output.rm {
         let source = item.archive.metadata.as_ref();
         let source = source.map(|read| (&item.archive.path, read));

@@ -46,6 +46,10 @@ const EXAMPLES: [(&str, Examples); 20] = [
                 "producer | refrain compress --memory 512M -o stream.rfn -",
             ),
             (
+                "Remove the source only after the archive was read back from the disk:",
+                "refrain compress --check --rm disk.img",
+            ),
+            (
                 "Write an archive for random access:",
                 "refrain compress --for serve disk.img",
             ),

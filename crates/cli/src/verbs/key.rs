@@ -8,26 +8,33 @@ use std::sync::Arc;
 
 use refrain::storage::Source;
 use refrain::{ChangedSlots, Encryption, KeySlots, RecoveryShare, SlotKind, new_identity};
+use refrain_storage::{ReadBack, read_back_parts};
 use zeroize::Zeroizing;
 
 use crate::args::{KeyAction, KeyArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::paths::{self, NewFile, io_failure, is_dash};
+use crate::report::read_back_remark;
 use crate::session::Session;
 use crate::{files, keys, messages, password, standard};
 
 /// `refrain key ACTION FILE`
 pub fn run(args: &KeyArgs, session: &Session) -> Exit {
     let done = check(args).and_then(|()| match (args.action, &args.file) {
-        (KeyAction::Generate, file) => generate(file.as_deref(), args.post_quantum),
+        (KeyAction::Generate, file) => generate(file.as_deref(), args.post_quantum).map(|()| None),
         (_, None) => Err(Failure::usage("", "which archive? Name its file")),
-        (KeyAction::List, Some(file)) => list(file),
+        (KeyAction::List, Some(file)) => list(file).map(|()| None),
         (KeyAction::Add, Some(file)) => add(file, args),
         (KeyAction::Remove, Some(file)) => remove(file, args),
     });
     match done {
-        Ok(()) => Exit::Done,
+        Ok(found) => {
+            if let Some(remark) = found.as_ref().and_then(read_back_remark) {
+                messages::tell(session.program, &remark);
+            }
+            Exit::Done
+        }
         Err(failure) => {
             messages::tell(session.program, &failure.to_string());
             failure.exit()
@@ -53,6 +60,7 @@ fn check(args: &KeyArgs) -> Result<()> {
             &[Add],
         ),
         ("--slot", !args.slot.is_empty(), &[Remove]),
+        ("--check", args.check, &[Add, Remove]),
         (
             args.secrets.given().unwrap_or_default(),
             args.secrets.given().is_some(),
@@ -135,7 +143,8 @@ fn kind_text(kind: SlotKind) -> String {
     }
 }
 
-fn add(path: &Path, args: &KeyArgs) -> Result<()> {
+/// Returns what was read back of what was written.
+fn add(path: &Path, args: &KeyArgs) -> Result<Option<ReadBack>> {
     let mut added = Encryption {
         recipients: args.recipient.clone(),
         ..Encryption::default()
@@ -159,7 +168,7 @@ fn add(path: &Path, args: &KeyArgs) -> Result<()> {
     change(path, args, |slots, options| slots.with(&added, options))
 }
 
-fn remove(path: &Path, args: &KeyArgs) -> Result<()> {
+fn remove(path: &Path, args: &KeyArgs) -> Result<Option<ReadBack>> {
     if args.slot.is_empty() {
         let text = "which slot? Give --slot NUMBER; `refrain key list` shows the numbers";
         return Err(Failure::usage("", text));
@@ -173,7 +182,7 @@ fn change(
     path: &Path,
     args: &KeyArgs,
     change: impl FnOnce(&KeySlots, &refrain::ReadOptions) -> refrain::Result<ChangedSlots>,
-) -> Result<()> {
+) -> Result<Option<ReadBack>> {
     let options = args.secrets.with(args.resources.read_options())?;
     let (source, slots) = open(path)?;
     let label = path.to_string_lossy();
@@ -184,6 +193,7 @@ fn change(
             overwrite: true,
             mode,
             synced: true,
+            checking: paths::checking(args.check),
             ..NewFile::default()
         };
         let mut sink = files::file_sink(path, new)?;
@@ -191,14 +201,19 @@ fn change(
         changed
             .copy(&*source, sink.as_mut(), options)
             .map_err(|error| Failure::engine(&label, error))?;
-        return Ok(());
+        return Ok(sink.read_back_result());
     };
-    let file = OpenOptions::new().write(true).open(path);
+    let file = OpenOptions::new().read(args.check).write(true).open(path);
     let file: File = file.map_err(io_failure(path, "write to"))?;
-    for (offset, bytes) in writes {
-        file.write_all_at(bytes, offset)
+    for (offset, bytes) in &writes {
+        file.write_all_at(bytes, *offset)
             .and_then(|()| file.sync_all())
             .map_err(io_failure(path, "write to"))?;
     }
-    Ok(())
+    if !args.check {
+        return Ok(None);
+    }
+    let written = writes.iter().map(|(offset, bytes)| (*offset, &bytes[..]));
+    let found = read_back_parts(&file, path, written).map_err(Failure::Storage)?;
+    Ok(Some(found))
 }

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
 use crate::paths::{self, NewFile, label};
-use crate::report::{DataTo, Outcome, Report};
+use crate::report::{DataTo, Outcome, Report, tell_read_back};
 use crate::session::Session;
 use crate::text::printable;
 use crate::units::{bytes_text, duration_text, percent_text};
@@ -60,11 +60,13 @@ fn protect(
         overwrite: replaces,
         mode: paths::metadata(path).ok().as_ref().and_then(paths::mode),
         synced: true,
+        checking: paths::checking(args.check),
         ..NewFile::default()
     };
     let mut sink = files::file_sink(&output, new)?;
     let meter = report.meter(&label);
     let summary = refrain::protect(&source, sink.as_mut(), options, &meter).map_err(failure)?;
+    let read_back = sink.read_back_result();
     drop(sink);
     meter.erase();
     let elapsed = meter.elapsed();
@@ -77,7 +79,9 @@ fn protect(
         "seconds": elapsed.as_secs_f64(),
     });
     let line = line(&label, &summary, &output, &duration_text(elapsed));
-    Ok(Outcome::new(&label, line, json))
+    let mut outcome = Outcome::new(&label, line, json);
+    tell_read_back(read_back, &mut outcome, report);
+    Ok(outcome)
 }
 
 fn line(label: &str, summary: &ProtectSummary, output: &Path, elapsed: &str) -> String {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use refrain::{Dialect, ErrorKind, RecoveryShare, RepairPlan, RepairSummary, plan_repair};
+use refrain_storage::ReadBack;
 use serde_json::{Value, json};
 
 use super::input::first_bytes;
@@ -13,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::names;
 use crate::paths::{self, NewFile, label};
-use crate::report::{DataTo, Meter, Outcome, Report};
+use crate::report::{DataTo, Meter, Outcome, Report, tell_read_back};
 use crate::session::Session;
 use crate::text::{counted, printable};
 use crate::units::{bytes_text, duration_text};
@@ -50,10 +51,10 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
         None => Some(args.file.clone()),
         output => output.clone(),
     };
-    let mut remark = None;
+    let (mut remark, mut read_back) = (None, None);
     if let Some(output) = &output {
         remark = check(&plan, &label, args, &meter)?;
-        write(&plan, output, args, &meter)?;
+        read_back = write(&plan, output, args, &meter)?;
     }
     meter.erase();
     let mut json = to_json(plan.summary());
@@ -65,7 +66,9 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
     }
     let elapsed = duration_text(meter.elapsed());
     let line = line(&label, plan.summary(), output.as_deref(), &elapsed);
-    Ok(Outcome::new(&label, line, json))
+    let mut outcome = Outcome::new(&label, line, json);
+    tell_read_back(read_back, &mut outcome, report);
+    Ok(outcome)
 }
 
 /// The file with the recovery data of another one, beside it.
@@ -101,18 +104,25 @@ fn check(
     }
 }
 
-fn write(plan: &RepairPlan, output: &Path, args: &RepairArgs, meter: &Meter) -> Result<()> {
+fn write(
+    plan: &RepairPlan,
+    output: &Path,
+    args: &RepairArgs,
+    meter: &Meter,
+) -> Result<Option<ReadBack>> {
     let metadata = paths::metadata(&args.file).ok();
     let new = NewFile {
         overwrite: args.output.is_none() || args.force,
         mode: metadata.as_ref().and_then(paths::mode),
         modified: metadata.as_ref().and_then(paths::modified),
         synced: true,
+        checking: paths::checking(args.check),
         ..NewFile::default()
     };
     let mut sink = files::file_sink(output, new)?;
     let written = plan.write(sink.as_mut(), meter);
-    written.map_err(|error| Failure::engine(&label(&args.file), error))
+    written.map_err(|error| Failure::engine(&label(&args.file), error))?;
+    Ok(sink.read_back_result())
 }
 
 fn to_json(summary: &RepairSummary) -> Value {

@@ -109,7 +109,7 @@ fn slots_are_added_and_removed_in_place() {
     );
     case.ok("test -q a.rfn --password-file pw");
     // A slot for which there is no room: the archive is copied.
-    case.ok("key add a.rfn --password-file pw --recipients-file second.pub");
+    case.ok("key add --check a.rfn --password-file pw --recipients-file second.pub");
     for secret in ["--identity key", "--identity second", "--password-file pw"] {
         case.ok(&format!("test -q a.rfn {secret}"));
     }

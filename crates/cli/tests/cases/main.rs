@@ -18,6 +18,7 @@
 //! | `inherited` | closed and non-blocking streams, ignored signals, limits of the shell |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
+//! | `check` | `--check`, also on a disk that lies (`lying_disk`) |
 //! | `damage` | broken archives |
 //! | `documents` | every command that README and docs/ show |
 //! | `mutations` | archives of every kind, changed at random |
@@ -58,6 +59,7 @@
 // A case fails by panicking, in its helpers too.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod check;
 mod completion;
 mod confined;
 mod damage;
@@ -81,6 +83,7 @@ mod lrzip_comparison;
 mod lrzip_prompts;
 #[cfg(feature = "lrzip")]
 mod lrzip_tar;
+mod lying_disk;
 mod map;
 mod messages;
 mod metadata;

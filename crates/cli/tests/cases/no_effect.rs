@@ -78,6 +78,7 @@ fn options_of_one_action_on_keys_are_refused_with_others() {
     for (line, flag) in [
         ("key list --post-quantum file", "--post-quantum"),
         ("key list --new-password file", "--new-password"),
+        ("key list --check file", "--check"),
         (
             "key remove --slot 0 --recipient age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj file",
             "--recipient",

@@ -5,19 +5,23 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use refrain_pool::Lock;
 use refrain_pool::trace::{Device, writing};
 use refrain_storage::open_at;
-use refrain_storage::{RangedFile, Sharing};
+use refrain_storage::{RangedFile, ReadBack, Sharing, WrittenDigests, read_back};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 
 use super::directory::Directory;
 use super::metadata::Metadata;
 use super::path::ConfinedPath;
 use super::shared::{Place, Shared};
+use super::unconfirmed::Unconfirmed;
 use super::unnamed;
 use refrain_entries::Entry;
 
@@ -45,6 +49,8 @@ pub struct RestoredFile {
     /// The end of the last byte written.
     written_end: AtomicU64,
     has_failed: AtomicBool,
+    /// What was written where, if it will be read back.
+    digests: Option<Lock<WrittenDigests>>,
 }
 
 /// Where the stored data of a file is in the file.
@@ -124,6 +130,7 @@ impl RestoredFile {
             received_bytes: AtomicU64::new(0),
             written_end: AtomicU64::new(0),
             has_failed: AtomicBool::new(false),
+            digests: shared.unconfirmed.is_some().then(Lock::default),
         })
     }
 
@@ -155,7 +162,8 @@ impl RestoredFile {
         Ok(())
     }
 
-    /// Sets length, owner, extended attributes, mode and time, and gives the file its name.
+    /// Sets length, owner, extended attributes, mode and time, and gives the file its name. If it
+    /// is to be [read back](super::RestoreOptions::reads_back), that happens later.
     ///
     /// # Errors
     ///
@@ -165,7 +173,15 @@ impl RestoredFile {
         if self.has_failed.load(Ordering::Relaxed) {
             return Err(io::Error::other("an earlier step failed"));
         }
-        self.complete().map_err(|error| self.note(error))
+        self.complete_data().map_err(|error| self.note(error))?;
+        let shared = Arc::clone(&self.shared);
+        match &shared.unconfirmed {
+            Some(unconfirmed) => {
+                unconfirmed.add(Box::new(self));
+                Ok(())
+            }
+            None => self.complete().map_err(|error| self.note(error)),
+        }
     }
 
     /// Removes the unfinished file, and records why.
@@ -187,12 +203,21 @@ impl RestoredFile {
             let (piece, tail) = rest.split_at(length);
             let range = offset..offset.saturating_add(length as u64);
             (self.file).change(range, |file| self.write_data(file, offset, piece))?;
+            self.add_digest(offset, piece);
             position = position.saturating_add(length as u64);
             rest = tail;
         }
         let length = bytes.len() as u64;
         self.received_bytes.fetch_add(length, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn add_digest(&self, offset: u64, piece: &[u8]) {
+        if let Some(digests) = &self.digests {
+            let mut digest = WrittenDigests::default();
+            digest.add(offset, piece);
+            digests.lock().append(digest);
+        }
     }
 
     /// Writes `bytes` without the blocks of zeros in them.
@@ -221,7 +246,7 @@ impl RestoredFile {
         Ok(())
     }
 
-    fn complete(&mut self) -> io::Result<()> {
+    fn complete_data(&self) -> io::Result<()> {
         if self.received_bytes.load(Ordering::Relaxed) != self.stored_bytes() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -231,6 +256,10 @@ impl RestoredFile {
         if self.written_end.load(Ordering::Relaxed) != self.size_bytes {
             self.file.alone(|file| file.set_len(self.size_bytes))?;
         }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> io::Result<()> {
         let applied = self.shared.applier.apply(
             self.file.file().as_fd(),
             &self.found,
@@ -291,6 +320,42 @@ impl RestoredFile {
     }
 }
 
+impl Unconfirmed for RestoredFile {
+    fn file(&self) -> &File {
+        self.file.file()
+    }
+
+    fn device(&self) -> u64 {
+        self.found.st_dev
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn confirm(mut self: Box<Self>) -> ReadBack {
+        let digests = self.digests.take();
+        let digests = digests.map(|digests| std::mem::take(&mut *digests.lock()));
+        let path = PathBuf::from(OsStr::from_bytes(self.path.as_bytes()));
+        let found = read_back(
+            self.file.file(),
+            &path,
+            self.size_bytes,
+            &digests.unwrap_or_default(),
+        );
+        // Only now: reading changes the time of the last access.
+        let completed = found.and_then(|found| self.complete().map(|()| found));
+        completed.unwrap_or_else(|error| {
+            self.note(error);
+            ReadBack::default()
+        })
+    }
+
+    fn refuse(self: Box<Self>, reason: io::Error) {
+        self.abandon(reason);
+    }
+}
+
 impl Drop for RestoredFile {
     fn drop(&mut self) {
         let Some(name) = &self.named else { return };
@@ -306,7 +371,8 @@ impl Drop for RestoredFile {
 
 /// Creates a file under its final name, invisible until the target is published.
 fn create_named(shared: &Shared, place: &Place<'_>, mode: Mode) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags =
+        shared.access() | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let create = |name: &OsStr| open_at(&place.directory, name, flags, mode);
     Ok(File::from(shared.create(place, create)?.0))
 }

@@ -32,6 +32,7 @@
 //!
 //! `tree.rs`
 //! joins them: [`TreeRestore`]
+//! | `unconfirmed.rs` | files that wait to be read back |
 //! | `waiting_links.rs` | hard links until their files are restored |
 //! | `summary.rs` | what was restored, what failed, what was not permitted |
 
@@ -52,6 +53,7 @@ mod special;
 mod summary;
 mod target;
 mod tree;
+mod unconfirmed;
 mod unnamed;
 mod waiting_links;
 

@@ -24,6 +24,9 @@ pub struct RestoreOptions {
     pub numeric_owner: bool,
     /// Whether extended attributes, including access control lists and capabilities, are restored.
     pub keep_attributes: bool,
+    /// Whether the data of files is read back from the disk, and compared with what was written,
+    /// before they get their names.
+    pub reads_back: bool,
     /// The memory budget of the run. A restore into an existing directory uses part of it to
     /// remember what it created.
     pub memory_bytes: u64,
@@ -40,6 +43,7 @@ impl Default for RestoreOptions {
             owners: OwnerPolicy::AsPermitted,
             numeric_owner: false,
             keep_attributes: true,
+            reads_back: false,
             memory_bytes: MEMORY_BYTES,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use refrain_pool::Lock;
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use super::created::Placed;
@@ -18,6 +18,7 @@ use super::options::RestoreOptions;
 use super::path::ConfinedPath;
 use super::replace::replace;
 use super::summary::{Problem, Tally, is_full};
+use super::unconfirmed::UnconfirmedFiles;
 
 /// Receives the path of everything except directories as it is restored, from several threads.
 pub type RestoredObserver = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     pub(super) applier: Applier,
     pub(super) tally: Arc<Tally>,
     pub(super) observer: Observer,
+    /// Complete files that wait to be read back, if files are.
+    pub(super) unconfirmed: Option<UnconfirmedFiles>,
     /// Whether files can be created without a name, as far as known.
     pub(super) has_unnamed_files: AtomicBool,
     /// Whether they can be named through their descriptor, as far as known.
@@ -77,6 +80,7 @@ impl Shared {
             applier: Applier::new(options, Arc::clone(&tally)),
             tally,
             observer: Observer::default(),
+            unconfirmed: options.reads_back.then(UnconfirmedFiles::new),
             has_unnamed_files: AtomicBool::new(can_name_later()),
             links_directly: AtomicBool::new(true),
             ended: AtomicBool::new(false),
@@ -90,6 +94,11 @@ impl Shared {
         if let Some(observer) = self.observer.0.get() {
             observer(path.as_bytes());
         }
+    }
+
+    /// How new files are opened.
+    pub(super) fn access(&self) -> OFlags {
+        if self.options.reads_back { OFlags::RDWR } else { OFlags::WRONLY }
     }
 
     pub(super) fn has_ended(&self) -> bool {

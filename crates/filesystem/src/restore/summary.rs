@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_pool::Lock;
+use refrain_storage::ReadBack;
 use rustix::io::Errno;
 
 /// The memory for problems until [`take_problems`](super::TreeRestore::take_problems) is called, in
@@ -105,6 +106,8 @@ pub struct RestoreSummary {
     /// Set if the restore ended early because the file system is full or the user's quota is used
     /// up. Files complete by then were kept.
     pub stopped: Option<io::Error>,
+    /// What was read back from the disk, if anything was to be.
+    pub read_back: Option<ReadBack>,
     /// Hard links that were not restored because their target was not. Each is also a problem.
     pub missing_targets: Vec<HardLink>,
 }

@@ -20,6 +20,7 @@ use super::shared::{RestoredObserver, Shared};
 use super::special::{self, Linked};
 use super::summary::{HardLink, Problem, RestoreSummary};
 use super::target::Target;
+use super::unconfirmed::UnconfirmedFiles;
 use super::waiting_links::WaitingLinks;
 use refrain_entries::{Entry, EntryKind};
 
@@ -41,7 +42,8 @@ use refrain_entries::{Entry, EntryKind};
 ///
 /// Finishing does not call `fsync`: one call for each of many small files takes too long, and
 /// `syncfs` waits for all data of all processes. A caller that then removes the archive should sync
-/// first.
+/// first. With [`reads_back`](RestoreOptions::reads_back) files are synced before they are read
+/// back, but directories, links and metadata are not.
 #[derive(Debug)]
 pub struct TreeRestore {
     pub(super) shared: Arc<Shared>,
@@ -165,6 +167,9 @@ impl TreeRestore {
     /// Creates the hard links given so far. Returns those whose target was not restored: the caller
     /// may restore the data under one of the names and pass the others again.
     pub fn link(&self) -> Vec<HardLink> {
+        if let Some(unconfirmed) = &self.shared.unconfirmed {
+            unconfirmed.confirm_rest();
+        }
         let mut waiting = std::mem::take(&mut self.hard_links.lock().links);
         loop {
             let count = waiting.len();
@@ -254,6 +259,7 @@ impl TreeRestore {
             problems: tally.take_problems(),
             left_out: tally.left_out(),
             stopped: self.shared.take_stopped(),
+            read_back: (self.shared.unconfirmed.as_ref()).map(UnconfirmedFiles::read_back),
             missing_targets,
         })
     }
@@ -341,6 +347,8 @@ impl Drop for TreeRestore {
             return;
         }
         self.shared.end();
+        // They hold what holds them.
+        drop(self.shared.unconfirmed.as_ref().map(UnconfirmedFiles::take));
         if self.target.is_new() { self.target.discard() } else { self.remove_created() }
     }
 }

@@ -46,22 +46,22 @@ pub(super) fn create(
     // The error for missing support differs between file systems and kernels. Other errors (full,
     // read-only, forbidden) recur below.
     if shared.has_unnamed_files.load(Ordering::Relaxed)
-        && let Ok(file) = create_unnamed(place, mode)
+        && let Ok(file) = create_unnamed(place, shared.access(), mode)
     {
         return Ok((file, None));
     }
-    let (file, name) = create_hidden(place)?;
+    let (file, name) = create_hidden(place, shared.access())?;
     shared.has_unnamed_files.store(false, Ordering::Relaxed);
     Ok((file, Some(name)))
 }
 
 /// Creates and locks a file with a hidden name. Nobody else may read it until it is complete.
-fn create_hidden(place: &Place<'_>) -> io::Result<(File, OsString)> {
+fn create_hidden(place: &Place<'_>, access: OFlags) -> io::Result<(File, OsString)> {
     let directory = &place.directory;
     if !directory.is_cleaned.swap(true, Ordering::Relaxed) {
         remove_abandoned(directory);
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let (file, name) = with_hidden_name(place.name, |hidden| {
         let file = open_at(directory, hidden, flags, mode)?;
@@ -122,14 +122,14 @@ pub(super) fn publish(
 }
 
 #[cfg(target_os = "linux")]
-fn create_unnamed(place: &Place<'_>, mode: Mode) -> rustix::io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+fn create_unnamed(place: &Place<'_>, access: OFlags, mode: Mode) -> rustix::io::Result<File> {
+    let flags = OFlags::TMPFILE | access | OFlags::CLOEXEC;
     let file = open_at(&place.directory, ".", flags, mode)?;
     Ok(File::from(file))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn create_unnamed(_place: &Place<'_>, _mode: Mode) -> rustix::io::Result<File> {
+fn create_unnamed(_: &Place<'_>, _: OFlags, _: Mode) -> rustix::io::Result<File> {
     Err(Errno::NOTSUP)
 }
 

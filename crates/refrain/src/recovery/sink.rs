@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use refrain_storage::{ScratchFile, Sink, Source};
+use refrain_storage::{ReadBack, ScratchFile, Sink, Source};
 
 use super::appendix::write_appendix;
 use super::encode::encode;
@@ -86,6 +86,10 @@ impl Sink for RecoverySink<'_> {
 
     fn is_stored(&self) -> bool {
         self.inner.is_stored()
+    }
+
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.inner.read_back_result()
     }
 
     fn file_id(&self) -> Option<(u64, u64)> {

@@ -154,7 +154,7 @@ pub const OPTIONS: &[OptionRow] = {
             ("cC", "C", "check"),
             Nothing,
             General,
-            "Read the written file again and compare its MD5",
+            "Read back from the disk what was written, and compare",
         ),
         row(
             Id::Decompress,

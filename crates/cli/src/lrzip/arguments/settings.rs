@@ -309,9 +309,9 @@ impl Settings {
             self.warnings
                 .push("Filters are not supported for compression.".into());
         }
-        // A check prints the digest that it compares.
+        // As in lrzip, which compares digests.
         self.shows_hash |= self.verifies_output;
-        if self.verifies_output && matches!(self.action, Action::Compress | Action::Test) {
+        if self.verifies_output && self.action == Action::Test {
             self.warnings
                 .push("Can only check file written on decompression.".into());
             self.verifies_output = false;

@@ -7,6 +7,7 @@ use refrain::directory::Problem;
 use refrain::lrzip::{LrzipBackEnd, LrzipCipher, LrzipEncryption, LrzipOptions, LrzipSummary};
 use refrain::storage::Sink;
 use refrain::{Content, Level, MEMORY_BYTES_MIN, MemberInput};
+use refrain_storage::{Checking, ReadBack};
 
 use super::context::RunContext;
 use super::input::InputFile;
@@ -53,6 +54,7 @@ pub fn run(
         .and_then(|sink| write_archive(context, content, sink, &label))
         .map_err(|failure| context.run_error(path, failure))?;
     context.check_complete(&label, written.problems)?;
+    context.tell_read_back(written.read_back);
     print_result(context, &written.summary, &prefix, started);
     Ok(written.is_stored)
 }
@@ -63,6 +65,8 @@ pub struct WrittenArchive {
     pub problems: Vec<Problem>,
     /// Whether it is a regular file.
     pub is_stored: bool,
+    /// What was read back from the disk.
+    pub read_back: Option<ReadBack>,
 }
 
 /// Prints the result in lrzip's words.
@@ -95,21 +99,23 @@ pub fn file_sink(
     path: &Path,
     input: &InputFile,
 ) -> Result<Box<dyn Sink>, Failure> {
-    paths::check_free(path, context.settings.force)?;
+    let settings = context.settings;
+    paths::check_free(path, settings.force)?;
     let source = input.metadata.as_ref().filter(|found| found.is_file());
     let new = NewFile {
-        overwrite: context.settings.force,
+        overwrite: settings.force,
         mode: source.and_then(paths::mode),
         mode_limit: paths::mode_limit(&input.metadata),
         modified: source.and_then(paths::modified),
-        synced: context.settings.deletes_sources,
+        synced: settings.deletes_sources,
+        checking: match (settings.verifies_output, settings.keeps_broken) {
+            (false, _) => Checking::Off,
+            (true, false) => Checking::ReadBack,
+            (true, true) => Checking::ReadBackAndKeep,
+        },
     };
     let sink = files::file_sink(path, new)?;
-    Ok(if context.settings.keeps_broken {
-        Box::new(KeepBrokenSink::new(sink))
-    } else {
-        sink
-    })
+    Ok(if settings.keeps_broken { Box::new(KeepBrokenSink::new(sink)) } else { sink })
 }
 
 pub fn write_archive(
@@ -142,6 +148,7 @@ pub fn write_archive(
         summary,
         problems: meter.take_unread(),
         is_stored: sink.is_stored(),
+        read_back: sink.read_back_result(),
     })
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use refrain::ReadOptions;
 use refrain::directory::Problem;
+use refrain_storage::{NotAsWritten, ReadBack};
 use serde_json::Value;
 
 use super::input::InputFile;
@@ -19,7 +20,7 @@ use crate::lrzip::error::RunError;
 use crate::lrzip::report::console::Console;
 use crate::memory_limit::default_for_reading;
 use crate::messages;
-use crate::report::{Meter, Outcome};
+use crate::report::{Meter, Outcome, read_back_remark};
 use crate::session::Session;
 use crate::temporary;
 use crate::text::printable;
@@ -125,7 +126,15 @@ impl RunContext<'_> {
             force: self.settings.force,
             // A source is deleted only after its output was synced to disk.
             rm: self.settings.deletes_sources,
+            check: self.settings.verifies_output,
             ..OutputArgs::default()
+        }
+    }
+
+    /// Says if what was written could not be read from the disk itself.
+    pub fn tell_read_back(&self, found: Option<ReadBack>) {
+        if let Some(remark) = found.as_ref().and_then(read_back_remark) {
+            self.console.warn(&remark);
         }
     }
 
@@ -146,6 +155,9 @@ impl RunContext<'_> {
             failure if failure.is_broken_pipe() => RunError::Reported,
             Failure::Exists { file } => {
                 RunError::Message(format!("Failed to create {file}\nFile exists"))
+            }
+            Failure::Storage(error) if NotAsWritten::is_inside(&error) => {
+                RunError::Message(format!("MD5 CHECK FAILED.\n{error}"))
             }
             Failure::Storage(error) => RunError::Message(format!(
                 "Failed to create {}\n{}",

@@ -9,8 +9,7 @@ use refrain::directory::Problem;
 use refrain::lrzip::LrzipLayout;
 use refrain::storage::NullSink;
 use refrain::{
-    Dialect, DigestAlgorithm, DigestHasher, DigestValue, Member, MemberStart, ReadOptions, Target,
-    Targets,
+    Dialect, DigestAlgorithm, DigestValue, Member, MemberStart, ReadOptions, Target, Targets,
 };
 
 use super::context::RunContext;
@@ -26,9 +25,6 @@ use crate::restore::{Placement, Restore};
 
 /// The error for files with a different beginning.
 const NOT_AN_ARCHIVE_TEXT: &str = "Not an lrzip file";
-
-/// How much of a file is hashed at a time.
-const READ_BYTES: usize = 1 << 20;
 
 /// The target of the content, and what is known about it.
 struct ContentTarget {
@@ -74,11 +70,20 @@ pub fn extract_content(
     prefix: &str,
 ) -> Result<bool, RunError> {
     let label = paths::label(input.path);
-    let is_file = matches!(placement, Some(Placement::Exact { .. }));
+    let is_file = matches!(
+        placement,
+        Some(Placement::Exact {
+            unpacks_tar: false,
+            ..
+        })
+    );
     let mut restore =
         placement.map(|placement| Restore::new(&label, placement, &context.output_args()));
     if let (Some(restore), Some(archive)) = (&mut restore, &input.metadata) {
         restore.take_attributes_of(archive);
+    }
+    if let (Some(restore), true) = (&mut restore, context.settings.keeps_broken) {
+        restore.keep_different();
     }
     let hashes = context.settings.shows_hash
         || context.settings.verifies_output
@@ -94,6 +99,7 @@ pub fn extract_content(
     let content_bytes = extract(context, input, &mut content, &label)
         .map_err(|failure| context.run_error(path, failure))?;
     context.check_complete(&label, std::mem::take(&mut content.unread))?;
+    context.tell_read_back(content.restore.as_ref().and_then(Restore::read_back));
     let rate = speed(content_bytes, started);
     context.console.print_line("");
     context
@@ -101,8 +107,11 @@ pub fn extract_content(
         .print_line(&format!("Average DeCompression Speed: {rate}"));
     if let Some(md5) = content.md5().filter(|_| hashes) {
         context.console.print_line(&format!("MD5: {md5}"));
+        // What the disk returned was compared with what had this MD5.
         if context.settings.verifies_output && is_file {
-            check_written(context, path, md5)?;
+            context
+                .console
+                .print_line("MD5 integrity of written file matches archive");
         }
     }
     context
@@ -184,38 +193,6 @@ fn print_version(
         context
             .console
             .print_line(&format!("{check} being used for integrity testing."));
-    }
-}
-
-/// Checks the written file (`-c`) by reading it again, from disk or from the page cache.
-fn check_written(context: &RunContext, path: &Path, expected: DigestValue) -> Result<(), RunError> {
-    let found = md5_of_file(context, path)?;
-    if found == expected {
-        context
-            .console
-            .print_line("MD5 integrity of written file matches archive");
-        return Ok(());
-    }
-    if !context.settings.keeps_broken {
-        let _ = std::fs::remove_file(path);
-    }
-    Err(RunError::Message(format!(
-        "MD5 CHECK FAILED.\nStored:{expected}\nOutput file:{found}"
-    )))
-}
-
-fn md5_of_file(context: &RunContext, path: &Path) -> Result<DigestValue, RunError> {
-    let mut file = files::file_stream(path, &context.session)?;
-    let mut hasher = DigestHasher::new(DigestAlgorithm::Md5);
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let count = file
-            .read(&mut buffer)
-            .map_err(paths::io_failure(path, "read"))?;
-        match buffer.get(..count) {
-            Some(bytes) if count > 0 => hasher.update(bytes),
-            _ => return Ok(hasher.finish()),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use refrain::storage::{Sink, Source};
 use refrain::{DigestAlgorithm, DigestHasher, DigestValue};
-use refrain_storage::in_zero_pieces;
+use refrain_storage::{ReadBack, in_zero_pieces};
 
 /// The MD5 of the bytes written, set when they are published.
 pub type Md5Cell = Arc<OnceLock<DigestValue>>;
@@ -53,6 +53,10 @@ impl Sink for HashingSink {
         self.inner.is_stored()
     }
 
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.inner.read_back_result()
+    }
+
     fn publish(&mut self) -> io::Result<()> {
         self.inner.publish()?;
         if let Some(hasher) = self.hasher.take() {
@@ -95,6 +99,10 @@ impl Sink for KeepBrokenSink {
 
     fn is_stored(&self) -> bool {
         self.inner.is_stored()
+    }
+
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.inner.read_back_result()
     }
 
     fn publish(&mut self) -> io::Result<()> {

@@ -94,6 +94,7 @@ fn archive(context: &RunContext, path: &Path) -> Result<(), RunError> {
     let written = compress::write_archive(context, content, sink, &label)
         .map_err(|failure| context.run_error(path, failure))?;
     context.check_complete(&label, written.problems)?;
+    context.tell_read_back(written.read_back);
     compress::print_result(context, &written.summary, "", started);
     Ok(())
 }

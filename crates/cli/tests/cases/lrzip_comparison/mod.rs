@@ -326,7 +326,11 @@ fn files_are_compressed() {
             ("lrzip -p 3 text", "", Same),
             ("lrzip -U text", "", Same),
             ("lrzip -U -w 2 text", "", Same),
-            ("lrzip -c text", "", Same),
+            (
+                "lrzip -c text",
+                "",
+                OtherMessages("archives are checked, too"),
+            ),
             ("lrzip -K text", "", Same),
             ("lrzip empty", "", Same),
             ("lrzip -n empty", "", Same),

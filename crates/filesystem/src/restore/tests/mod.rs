@@ -4,6 +4,7 @@ mod hostile;
 mod kinds;
 mod members;
 mod peers;
+mod read_back;
 mod state;
 mod trouble;
 mod users;

@@ -7,7 +7,7 @@ use refrain_format::envelope::{envelope_tail, padded_record_count, record_count}
 use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
-use refrain_storage::{Sink, Source, in_zero_pieces};
+use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use super::keys::new_envelope;
 use super::source::SealedRecords;
@@ -174,6 +174,10 @@ impl Sink for EnvelopeSink<'_> {
 
     fn is_stored(&self) -> bool {
         self.inner.is_stored()
+    }
+
+    fn read_back_result(&self) -> Option<ReadBack> {
+        self.inner.read_back_result()
     }
 
     fn file_id(&self) -> Option<(u64, u64)> {
