@@ -49,6 +49,10 @@ pub struct FinishedArchive {
     pub last_bytes: Vec<u8>,
     /// What the End frame states.
     pub end: ArchiveEnd,
+    /// The archive's id.
+    pub archive_id: u32,
+    /// The hashes of the members, which the root hash covers.
+    pub member_hashes: Vec<[u8; 32]>,
     /// The number of blocks.
     pub block_count: u64,
     /// The length of all members as streams, in bytes ([`MemberEnd::view_bytes`]).
@@ -335,6 +339,8 @@ impl ArchiveAssembler {
         Ok(FinishedArchive {
             last_bytes,
             end,
+            archive_id: self.archive_id,
+            member_hashes: self.checker.member_hashes().to_vec(),
             block_count: self.block_count,
             view_bytes: self.view_bytes,
         })

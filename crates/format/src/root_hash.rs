@@ -111,6 +111,12 @@ impl RootHasher {
         self.member_hashes.extend_from_slice(member_hash);
     }
 
+    /// Returns the hashes of the members so far.
+    #[must_use]
+    pub fn member_hashes(&self) -> &[[u8; HASH_BYTES]] {
+        self.member_hashes.as_chunks().0
+    }
+
     /// Returns the root hash of the members so far.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {

@@ -31,7 +31,7 @@ use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, write_view};
-use crate::store::envelope::open::unlocked;
+use crate::store::envelope::open::{Unlocked, unlocked};
 
 /// How much is read at once when a whole member is written.
 const READ_BYTES: usize = 8 << 20;
@@ -60,7 +60,9 @@ pub struct Archive {
     pub(crate) reader: &'static DialectReader,
     /// The bytes of the archive.
     pub(crate) source: Arc<dyn Source>,
-    threads: usize,
+    /// The bytes of its file, with what is appended, and what opens that.
+    pub(crate) unlocked: Option<Unlocked>,
+    pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) memory: Box<ServingMemory>,
     content_limit: ContentLimit,
@@ -76,7 +78,16 @@ impl Archive {
     /// each other; `Unsupported` for a later version; `Limit` if its index takes more memory than
     /// allowed; `Io`.
     pub fn open(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        Archive::open_unlocked(unlocked(source, options)?, options)
+        let unlocked = unlocked(source, options)?;
+        let archive = Archive::open_unlocked(unlocked.source.clone(), options)?;
+        Ok(archive.in_file(unlocked))
+    }
+
+    fn in_file(self, unlocked: Unlocked) -> Archive {
+        Archive {
+            unlocked: Some(unlocked),
+            ..self
+        }
     }
 
     /// Opens an archive that is not encrypted, or whose envelope was opened.
@@ -106,6 +117,7 @@ impl Archive {
             opened,
             reader,
             source,
+            unlocked: None,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
             memory: Box::new(ServingMemory::new(SharedMemory::new(options.memory_bytes))),
@@ -154,7 +166,7 @@ impl Archive {
     /// # Errors
     /// `Damaged` if no frame with content is found; `Io`.
     pub fn open_by_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        Archive::scan_unlocked(unlocked(source, options)?, options)
+        Archive::scan_unlocked(unlocked(source, options)?.source, options)
     }
 
     fn scan_unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
@@ -178,7 +190,8 @@ impl Archive {
     /// # Errors
     /// As [`Archive::open`], if a scan finds nothing either.
     pub fn open_or_scan(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
-        let source = unlocked(source, options)?;
+        let unlocked = unlocked(source, options)?;
+        let source = unlocked.source.clone();
         match Archive::open_checked(source.clone(), options) {
             Err(error) if error.kind == ErrorKind::Damaged => {
                 match Archive::scan_unlocked(source, options) {
@@ -186,7 +199,7 @@ impl Archive {
                     scanned => scanned,
                 }
             }
-            checked => checked,
+            checked => Ok(checked?.in_file(unlocked)),
         }
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use refrain_codec::is_slow_to_decode;
 use refrain_format::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 use refrain_pool::{Crew, crew};
-use refrain_protect::{DigestAlgorithm, SEGMENT_BYTES};
+use refrain_protect::envelope::AppendixCipher;
+use refrain_protect::{DigestAlgorithm, HASH_BYTES, SEGMENT_BYTES};
 use refrain_storage::Sink;
 
 use crate::error::{Error, Result, mebibytes};
@@ -13,6 +14,8 @@ use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
 use crate::recovery::RecoveryOptions;
 use crate::recovery::sink::RecoverySink;
+use crate::signing::sink::SignatureSink;
+use crate::store::appendix::LastFrame;
 use crate::store::envelope::sink::EnvelopeSink;
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
@@ -56,6 +59,8 @@ pub struct CompressSummary {
     pub fallbacks: u64,
     /// How many of the archive's latest bytes a decoder that cannot seek has to keep.
     pub reach_bytes: u64,
+    /// The root hash, BLAKE3 over everything that a reader shows.
+    pub root_hash: [u8; HASH_BYTES],
     /// Number of files that the archive lacks, or has not as they were at one moment.
     /// [`Watch::problem`] named each.
     pub problems: u64,
@@ -77,7 +82,7 @@ pub fn compress(
     watch: &dyn Watch,
 ) -> Result<CompressSummary> {
     let Some(share) = options.recovery else {
-        return encrypt(members, sink, options, watch);
+        return sign(members, sink, options, watch);
     };
     let recovery = RecoveryOptions {
         share,
@@ -86,8 +91,38 @@ pub fn compress(
         temporary: (options.temporary.as_ref()).map(|temporary| temporary.directory.clone()),
     };
     let mut sink = RecoverySink::new(sink, recovery)?;
-    let mut summary = encrypt(members, &mut sink, options, watch)?;
+    let mut summary = sign(members, &mut sink, options, watch)?;
     summary.archive_bytes += sink.recovery_bytes();
+    Ok(summary)
+}
+
+/// An archive that was written, and what it takes to sign it.
+pub(crate) struct Compressed {
+    summary: CompressSummary,
+    member_hashes: Vec<[u8; HASH_BYTES]>,
+    last: LastFrame,
+    cipher: Option<AppendixCipher>,
+}
+
+/// Compresses, and signs the archive if the options have a key.
+fn sign(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
+    let Some(key) = &options.signing_key else {
+        return Ok(encrypt(members, sink, options, watch)?.summary);
+    };
+    let mut sink = SignatureSink::new(sink);
+    let Compressed {
+        mut summary,
+        member_hashes,
+        last,
+        cipher,
+    } = encrypt(members, &mut sink, options, watch)?;
+    let place = (last, cipher.as_ref());
+    summary.archive_bytes += sink.sign(key, &summary.root_hash, &member_hashes, place)?;
     Ok(summary)
 }
 
@@ -97,16 +132,21 @@ fn encrypt(
     sink: &mut dyn Sink,
     options: &CompressOptions,
     watch: &dyn Watch,
-) -> Result<CompressSummary> {
+) -> Result<Compressed> {
     let Some(encryption) = &options.encryption else {
         return compress_in_runs(members, sink, options, RUN_BYTES_MAX, watch);
     };
     let memory_bytes = Tuning::new(options)?.memory_bytes;
     let mut sink = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
-    let summary = compress_in_runs(members, &mut sink, options, RUN_BYTES_MAX, watch)?;
-    Ok(CompressSummary {
-        archive_bytes: sink.archive_bytes(),
-        ..summary
+    let compressed = compress_in_runs(members, &mut sink, options, RUN_BYTES_MAX, watch)?;
+    Ok(Compressed {
+        summary: CompressSummary {
+            archive_bytes: sink.archive_bytes(),
+            ..compressed.summary
+        },
+        last: sink.last_frame(),
+        cipher: Some(sink.appendix_cipher().clone()),
+        ..compressed
     })
 }
 
@@ -117,7 +157,7 @@ pub(crate) fn compress_in_runs(
     options: &CompressOptions,
     run_bytes_max: u64,
     watch: &dyn Watch,
-) -> Result<CompressSummary> {
+) -> Result<Compressed> {
     let tuning = Tuning::new(options)?;
     if tuning.level != options.level.0 {
         watch.notice(&format!(
@@ -254,7 +294,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, PipelineEvent<NativeEncoding>>,
         mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
-    ) -> Result<CompressSummary> {
+    ) -> Result<Compressed> {
         let content_bytes_total = prepared.content_bytes_total();
         let read_sources = prepared.take_read_sources();
         let PreparedMembers {
@@ -313,15 +353,15 @@ impl Run<'_> {
             self.watch,
         )?;
         let files = assembler.file_count();
-        let mut summary = self.finish(assembler.output)?;
-        summary.files = files;
+        let mut compressed = self.finish(assembler.output)?;
+        compressed.summary.files = files;
         if let Some(reason) = spill.and_then(|spill| spill.failure()) {
             let text = "old content was decoded again, which takes long, because it could not be written to a temporary file";
             self.watch.notice(&format!("{text}: {reason}"));
         }
         read_sources.report_changes();
-        summary.problems = send_problems(&problems, self.watch);
-        Ok(summary)
+        compressed.summary.problems = send_problems(&problems, self.watch);
+        Ok(compressed)
     }
 
     fn spill(&self) -> Option<Arc<PageSpill>> {
@@ -351,7 +391,7 @@ impl Run<'_> {
     }
 
     /// Writes the index and the end, and publishes.
-    fn finish(&self, output: Output<'_>) -> Result<CompressSummary> {
+    fn finish(&self, output: Output<'_>) -> Result<Compressed> {
         let (archive_bytes, archive) = output.publish()?;
         let (content_bytes, end) = (archive.view_bytes, &archive.end);
         self.watch.progress(&Progress {
@@ -359,7 +399,7 @@ impl Run<'_> {
             content_bytes_total: Some(content_bytes),
             archive_bytes,
         });
-        Ok(CompressSummary {
+        let summary = CompressSummary {
             content_bytes,
             archive_bytes,
             store_bytes: end.store_bytes,
@@ -370,7 +410,19 @@ impl Run<'_> {
             blocks: archive.block_count as usize,
             fallbacks: end.fallback_count,
             reach_bytes: end.totals.reach_needed_bytes,
+            root_hash: end.root_hash,
             problems: 0,
+        };
+        // A Whole frame is the only one.
+        let is_whole = archive_bytes != end.archive_bytes;
+        Ok(Compressed {
+            summary,
+            last: LastFrame {
+                archive_id: archive.archive_id,
+                sequence: if is_whole { 0 } else { end.frame_count.saturating_sub(1) },
+            },
+            member_hashes: archive.member_hashes,
+            cipher: None,
         })
     }
 }

@@ -72,7 +72,10 @@ fn by_members(
         None => Archive::open_as(reader, source, options),
     };
     let chosen = opened.and_then(|archive| {
-        let is_chosen = archive.is_scanned() || targets.is_part() || has_trees(&archive)?;
+        let is_chosen = archive.is_scanned()
+            || targets.is_part()
+            || archive.opened.expects_members()
+            || has_trees(&archive)?;
         Ok(is_chosen.then_some(archive))
     });
     match chosen {

@@ -1,7 +1,7 @@
 //! Changes for whom an encrypted archive is, without touching its records.
 
 use refrain_format::envelope::{Envelope, StoredEnvelope, StoredSlot, envelope_tail};
-use refrain_format::{MAGIC, TAIL_BYTES};
+use refrain_format::{MAGIC, TAIL_BYTES, Tail};
 use refrain_protect::envelope::{FileKey, Slot};
 use refrain_storage::{Sink, Source};
 
@@ -11,6 +11,8 @@ use crate::progress::Unwatched;
 use crate::recovery::sink::RecoverySink;
 use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
 use crate::recovery_share::RecoveryShare;
+use crate::store::appendix::{appended_frames, own_end};
+use crate::store::ending::protected_end;
 use crate::store::envelope::keys::{new_slots, unlock};
 use crate::store::envelope::open::read_envelope;
 use crate::store::envelope::source::records_end;
@@ -167,7 +169,7 @@ impl ChangedSlots {
 
     fn copy_records(&self, source: &dyn Source, sink: &mut dyn Sink) -> Result<()> {
         let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
-        let end = records_end(source, start, source.size_bytes()?)?;
+        let end = records_end(source, start)?;
         let end = end.ok_or_else(|| Error::damaged("the encrypted archive is truncated"))?;
         sink.write_all(&MAGIC)?;
         for frame in &self.frames {
@@ -178,6 +180,27 @@ impl ChangedSlots {
         let records = refrain_format::envelope::record_count_of(end + TAIL_BYTES as u64, start);
         let tail = envelope_tail(new_start, records.unwrap_or_default());
         sink.write_all(&tail.to_bytes())?;
+        copy_appendices(source, end + TAIL_BYTES as u64, tail, sink)?;
         Ok(sink.publish()?)
     }
+}
+
+/// Copies what is appended to an archive that ends at `end`, except for recovery data: neither its
+/// key nor its root hash has changed, so signatures stay right.
+fn copy_appendices(source: &dyn Source, end: u64, tail: Tail, sink: &mut dyn Sink) -> Result<()> {
+    let protected = protected_end(source)?;
+    let Some(own) = own_end(source, protected)?.filter(|own| own.offset == end) else {
+        return Ok(());
+    };
+    let mut back_bytes = tail.back_bytes;
+    for frame in appended_frames(source, &own, protected)?.frames {
+        let frame_end = frame.offset + frame.header.frame_bytes();
+        copy(source, frame.offset..frame_end, sink, &Unwatched)?;
+        back_bytes += frame.header.frame_bytes();
+    }
+    if back_bytes > tail.back_bytes {
+        back_bytes += TAIL_BYTES as u64;
+        sink.write_all(&Tail { back_bytes }.to_bytes())?;
+    }
+    Ok(())
 }

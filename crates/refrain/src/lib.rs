@@ -82,6 +82,7 @@ mod input;
 mod key_slots;
 mod levels;
 pub mod lrzip;
+mod member_check;
 mod member_extraction;
 mod options;
 mod place;
@@ -92,6 +93,7 @@ mod read;
 mod recover;
 mod recovery;
 mod recovery_share;
+mod signing;
 pub mod storage;
 mod store;
 mod survey;
@@ -134,11 +136,20 @@ pub use recovery::{
 pub use recovery_share::RecoveryShare;
 pub use refrain_entries::{Entry, EntryKind, ExtendedAttribute, Owner, Timestamp};
 pub use refrain_protect::envelope::{Identity, KeyTextError, Recipient};
+pub use refrain_protect::signature::{
+    PublicKey, SecretKeyFile, Signature, SignatureKeyError, SignatureTextError, SignerName,
+    SigningKey, TrustedSigner, trusted_signers,
+};
 pub use refrain_protect::{DigestAlgorithm, DigestHasher, DigestValue};
 
 pub use refrain_filesystem::TarSink;
+pub use signing::{
+    ArchiveSignature, Authenticated, SignSummary, SignatureState, Trust, append_signature,
+    attached_signature,
+};
 pub use store::envelope::keys::new_identity;
 pub use survey::damaged_files;
 pub use tuning::MEMORY_BYTES_MIN;
+pub use verify::verify_root;
 pub use verify::{FrameTotals, verify_frames};
 pub use write::input::{Content, DirectoryContent, MemberInput};

@@ -265,7 +265,7 @@ fn start_of(member: &Member, index: usize) -> MemberStart {
 }
 
 /// A sink that compares what is written with a member's hash and digests.
-struct CheckedSink<'a> {
+pub(crate) struct CheckedSink<'a> {
     inner: Option<&'a mut dyn Sink>,
     member: &'a Member,
     /// `None` for a directory: what is written is not its content.
@@ -274,7 +274,7 @@ struct CheckedSink<'a> {
 }
 
 impl<'a> CheckedSink<'a> {
-    fn new(member: &'a Member, inner: Option<&'a mut dyn Sink>) -> CheckedSink<'a> {
+    pub(crate) fn new(member: &'a Member, inner: Option<&'a mut dyn Sink>) -> CheckedSink<'a> {
         let is_content = matches!(member.kind, MemberKind::File | MemberKind::Stream);
         let algorithms = member.digests.iter().map(|(algorithm, _)| *algorithm);
         CheckedSink {
@@ -289,7 +289,7 @@ impl<'a> CheckedSink<'a> {
     }
 
     /// Returns whether the content was compared.
-    fn check(self) -> Result<bool> {
+    pub(crate) fn check(self) -> Result<bool> {
         let is_content = self.hash.is_some();
         let name = || String::from_utf8_lossy(&self.member.name).into_owned();
         // Without its end, a member has no hash.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use refrain_codec::{by_name, codecs};
 use refrain_protect::DigestAlgorithm;
 use refrain_protect::envelope::{Identity, Recipient};
+use refrain_protect::signature::SigningKey;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::recovery_share::RecoveryShare;
@@ -171,6 +172,8 @@ pub struct CompressOptions {
     pub recovery: Option<RecoveryShare>,
     /// For whom the archive is encrypted; `None`: it is not.
     pub encryption: Option<Encryption>,
+    /// Who signs the archive; `None`: nobody.
+    pub signing_key: Option<Arc<SigningKey>>,
 }
 
 impl Default for CompressOptions {
@@ -187,6 +190,7 @@ impl Default for CompressOptions {
             digests: Vec::new(),
             recovery: None,
             encryption: None,
+            signing_key: None,
         }
     }
 }

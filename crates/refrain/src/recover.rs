@@ -67,7 +67,11 @@ pub fn recover(
         member: 0,
         target: None,
     };
-    if !archive.is_scanned() && !targets.is_part() && !has_trees(&archive)? {
+    let is_by_members = archive.is_scanned()
+        || targets.is_part()
+        || archive.opened.expects_members()
+        || has_trees(&archive)?;
+    if !is_by_members {
         let (feed, limit) = limited(ArchiveFeed::Source(archive.source.clone()), options)?;
         let mut extraction = Extraction::new(targets, options, &limit, watch);
         let error = match run(walk, (feed, limit), &mut extraction, options, watch) {
@@ -122,7 +126,7 @@ pub fn damaged_places(
     source: &Arc<dyn Source>,
     options: &ReadOptions,
 ) -> Result<Vec<DamagedPlace>> {
-    let source = unlocked(source.clone(), options)?;
+    let source = unlocked(source.clone(), options)?.source;
     lost_places_of(&*source, &limits_for(options.memory_bytes))
 }
 

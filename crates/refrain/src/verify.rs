@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use refrain_format::{MemberEnd, MemberStart as FormatStart};
+use refrain_format::{MemberEnd, MemberStart as FormatStart, RootHasher, member_hash};
+use refrain_protect::HASH_BYTES;
 use refrain_storage::Source;
 
-use crate::dialect::{Dialect, WalkArchive, Way};
+use crate::archive::Archive;
+use crate::dialect::{Dialect, DialectReader, WalkArchive, Way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{Input, Recognized};
 use crate::options::ReadOptions;
@@ -57,6 +59,57 @@ pub fn verify_frames(
     check_frames(feed, &limits_for(options.memory_bytes), watch)
 }
 
+/// As [`verify`] for a single archive of the native format, and compares all members with this root
+/// hash, whatever the archive itself states.
+///
+/// # Errors
+/// As [`verify`]; `Damaged` if they are others; `Usage` for other formats.
+pub fn verify_root(
+    input: impl Into<Input>,
+    root_hash: &[u8; HASH_BYTES],
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let Recognized { reader, feed, .. } = input.into().recognize(options)?;
+    verify_feed((reader, feed), root_hash, options, watch)
+}
+
+impl Archive {
+    /// As [`verify_root`], of this archive.
+    ///
+    /// # Errors
+    /// As [`verify_root`].
+    pub fn check_root(
+        &self,
+        root_hash: &[u8; HASH_BYTES],
+        options: &ReadOptions,
+        watch: &dyn Watch,
+    ) -> Result<ExtractSummary> {
+        let feed = ArchiveFeed::Source(self.source.clone());
+        verify_feed((self.reader, feed), root_hash, options, watch)
+    }
+}
+
+fn verify_feed(
+    (reader, feed): (&DialectReader, ArchiveFeed),
+    root_hash: &[u8; HASH_BYTES],
+    options: &ReadOptions,
+    watch: &dyn Watch,
+) -> Result<ExtractSummary> {
+    let (Way::Walk(walk), Dialect::Native) = (&reader.way, reader.dialect()) else {
+        let text = "only archives of Refrain's own format have a root hash";
+        return Err(Error::new(ErrorKind::Usage, text));
+    };
+    let feed = limited(feed, options)?;
+    let mut verification = RootVerification::default();
+    let summary = run(*walk, feed, &mut verification, options, watch)?;
+    if verification.root.value() == *root_hash {
+        Ok(summary)
+    } else {
+        Err(Error::damaged("the members are not those of the root hash"))
+    }
+}
+
 /// An archive and the limit of its content.
 pub(crate) fn limited(
     feed: ArchiveFeed,
@@ -98,6 +151,31 @@ impl ContentVisitor for Verification {
         Ok(())
     }
     fn end(&mut self, _: &FormatStart, _: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Computes the root hash of the members.
+#[derive(Default)]
+struct RootVerification {
+    root: RootHasher,
+}
+
+impl ContentVisitor for RootVerification {
+    fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
+        Ok(None)
+    }
+
+    fn content(&mut self, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, start: &FormatStart, end: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
+        self.root.push(&member_hash(start, end));
         Ok(())
     }
 }

@@ -34,6 +34,7 @@ pub mod mutations;
 pub mod resolve;
 pub mod rng;
 pub mod scale;
+pub mod signing_keys;
 #[cfg(feature = "archives")]
 mod slices;
 

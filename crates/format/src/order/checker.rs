@@ -163,6 +163,12 @@ impl StreamChecker {
         self.members_ended
     }
 
+    /// Returns the hashes of the members that have ended.
+    #[must_use]
+    pub fn member_hashes(&self) -> &[[u8; 32]] {
+        self.root.member_hashes()
+    }
+
     /// Returns the root hash of the members that have ended.
     #[must_use]
     pub fn root_hash(&self) -> [u8; 32] {

@@ -68,6 +68,15 @@ impl Signature {
         }
     }
 
+    /// The public key, if the signature has it: SSH's. It says nothing about whose it is.
+    #[must_use]
+    pub fn public_key(&self) -> Option<PublicKey> {
+        match &self.form {
+            Form::Minisign(_) => None,
+            Form::Ssh(signature) => Some(PublicKey::Ssh(signature.point)),
+        }
+    }
+
     /// The comment that is signed along with the text; only minisign has one.
     #[must_use]
     pub fn trusted_comment(&self) -> Option<&str> {

@@ -14,6 +14,7 @@ pub(crate) mod lost_entries;
 pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod opened_archive;
+pub(crate) mod proven_members;
 pub(crate) mod range_read;
 pub(crate) mod read_control;
 pub(crate) mod read_statistics;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use refrain_entries::Entry;
 use refrain_filesystem::Problem;
 use refrain_foreign::Description;
+use refrain_protect::HASH_BYTES;
 use refrain_storage::Sink;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, Member};
@@ -13,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
 use crate::read::content_check::ContentCheck;
+use crate::read::proven_members::ProvenMembers;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -216,7 +218,28 @@ pub(crate) trait Remains: Members {
     }
 }
 
-/// An archive opened for random access. Each dialect has its own.
-pub(crate) trait OpenedArchive: Members + Serving + Layout + Remains {}
+/// What proves that members are those of a root hash.
+pub(crate) trait Provable {
+    /// The root hash that the archive states; `None` if it has none, or several.
+    fn root_hash(&self) -> Option<[u8; HASH_BYTES]> {
+        None
+    }
 
-impl<A: Members + Serving + Layout + Remains> OpenedArchive for A {}
+    /// The hashes of members, as the index states them.
+    fn member_hashes(&self, _members: Range<u64>) -> Result<Vec<[u8; HASH_BYTES]>> {
+        Ok(Vec::new())
+    }
+
+    /// Compares members with these whenever they are read from now on.
+    fn expect_members(&self, _proven: ProvenMembers) {}
+
+    /// Whether members are compared with what somebody vouched for.
+    fn expects_members(&self) -> bool {
+        false
+    }
+}
+
+/// An archive opened for random access. Each dialect has its own.
+pub(crate) trait OpenedArchive: Members + Serving + Layout + Remains + Provable {}
+
+impl<A: Members + Serving + Layout + Remains + Provable> OpenedArchive for A {}

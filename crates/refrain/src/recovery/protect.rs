@@ -13,7 +13,8 @@ use super::encode::{Encoded, encode};
 use super::options::RecoveryOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
-use crate::store::ending::{Ending, ending_of, tail_before};
+use crate::store::appendix::tail_before;
+use crate::store::ending::{Ending, ending_of};
 
 /// The recovery data that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,10 @@ pub(crate) fn not_protected(bad: BadParameters) -> Error {
 pub(crate) fn set_of(ending: Ending, encoded: &Encoded) -> RecoverySet {
     let (archive_id, first_sequence, is_apart) = match ending {
         Ending::Recovery(old) => (old.archive_id, old.first_sequence, old.is_apart),
-        Ending::Tail(last) => (last.archive_id, last.sequence.saturating_add(1), false),
+        Ending::Tail(last) => {
+            let next = u32::try_from(last.sequence.saturating_add(1)).unwrap_or(u32::MAX);
+            (last.archive_id, next, false)
+        }
         Ending::Other => (0, 0, true),
     };
     RecoverySet {

@@ -20,7 +20,7 @@ use super::solve::{Losses, Parity};
 use super::unreadable::Unreadable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Unwatched, Watch};
-use crate::store::ending::tail_before;
+use crate::store::appendix::tail_before;
 
 /// More inputs than anyone has.
 const INPUTS_MAX: usize = 100;

@@ -11,7 +11,8 @@ use super::options::RecoveryOptions;
 use super::protect::{not_protected, set_of};
 use crate::error::{Error, Result};
 use crate::progress::Unwatched;
-use crate::store::ending::{ending_of, tail_before};
+use crate::store::appendix::tail_before;
+use crate::store::ending::ending_of;
 use refrain_protect::recovery::RecoveryParameters;
 
 /// Passes an archive on, and appends recovery data when it is complete. What goes to a pipe is

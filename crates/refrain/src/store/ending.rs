@@ -1,14 +1,10 @@
 //! How a file ends: with recovery data, with a tail that recovery data may follow, or otherwise.
 
-use refrain_format::envelope::{envelope_header, envelope_tail, record_count_of};
-use refrain_format::limits::Limits;
-use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, MAGIC, RecoveryPart, RecoverySet, TAIL_BYTES, Tail,
-    UntrustedFrameHeader,
-};
+use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, RecoveryPart, RecoverySet, TAIL_BYTES};
 use refrain_storage::Source;
 
 use crate::error::{Error, Result};
+use crate::store::appendix::{LastFrame, appended_frames, header_at, own_end};
 
 /// The head of a Recovery frame and its largest piece of the table.
 const LAST_PAYLOAD_BYTES_MAX: usize = 4096 + 42;
@@ -22,13 +18,6 @@ pub(crate) enum Ending {
     Tail(LastFrame),
     /// With anything else.
     Other,
-}
-
-/// The last frame of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LastFrame {
-    pub archive_id: u32,
-    pub sequence: u32,
 }
 
 /// Reads the end of a file.
@@ -45,64 +34,24 @@ pub(crate) fn ending_of(source: &dyn Source) -> Result<Ending> {
     }
     let mut magic = [0; MAGIC.len()];
     source.read_at(0, &mut magic)?;
-    let Some(tail) = tail_before(source, size)?.filter(|_| magic == MAGIC) else {
+    let own = own_end(source, size)?.filter(|_| magic == MAGIC);
+    let Some(own) = own else {
         return Ok(Ending::Other);
     };
-    let tail_offset = size - TAIL_BYTES as u64;
-    let Some(start) = tail_offset.checked_sub(tail.back_bytes) else {
-        return Ok(Ending::Other);
+    let appended = appended_frames(source, &own, size)?;
+    let (kind, sequence) = match appended.last {
+        Some((kind, sequence)) => (Some(kind), sequence),
+        None => (None, own.last.sequence),
     };
-    let Some(last) = header_at(source, start)? else {
-        return Ok(encrypted_ending(source, size)?.unwrap_or(Ending::Other));
-    };
-    let own_end = start + last.frame_bytes() + TAIL_BYTES as u64;
-    let (kind, sequence) = last_appended(source, own_end)?.unwrap_or((last.kind, last.sequence));
-    if kind == FrameKind::Recovery && last_set.is_none() {
+    if kind == Some(FrameKind::Recovery) && last_set.is_none() {
         return Err(Error::damaged(
             "the recovery data is damaged: repair the file first",
         ));
     }
     Ok(Ending::Tail(LastFrame {
-        archive_id: last.archive_id,
-        sequence: u32::try_from(sequence).unwrap_or(u32::MAX),
+        sequence,
+        ..own.last
     }))
-}
-
-/// How an encrypted archive without an appendix ends, whose last frame is a copy of the first.
-fn encrypted_ending(source: &dyn Source, size: u64) -> Result<Option<Ending>> {
-    let mut head = [0; MAGIC.len() + FRAME_HEADER_BYTES];
-    let count = source.read_at(0, &mut head)?;
-    let Some(header) = head[..count].strip_prefix(&MAGIC) else {
-        return Ok(None);
-    };
-    let Ok(header) = envelope_header(header) else {
-        return Ok(None);
-    };
-    let records_offset = MAGIC.len() as u64 + 2 * header.frame_bytes();
-    let count = record_count_of(size, records_offset);
-    let tail = count.map(|count| envelope_tail(records_offset, count));
-    let is_whole = tail.is_some() && tail_before(source, size)? == tail;
-    Ok(is_whole.then_some(Ending::Tail(LastFrame {
-        archive_id: header.archive_id,
-        sequence: 1,
-    })))
-}
-
-/// The kind and number of the last frame of appendices that begin at `offset`.
-fn last_appended(source: &dyn Source, offset: u64) -> Result<Option<(FrameKind, u64)>> {
-    let (mut offset, mut last) = (offset, None);
-    loop {
-        match header_at(source, offset)?.filter(|header| header.skippable) {
-            Some(header) => {
-                last = Some((header.kind, header.sequence));
-                offset += header.frame_bytes();
-            }
-            None if tail_before(source, offset + TAIL_BYTES as u64)?.is_some() => {
-                offset += TAIL_BYTES as u64;
-            }
-            None => return Ok(last),
-        }
-    }
 }
 
 /// The set whose last frame and tail, or last frame alone, are the end of the file, and where it
@@ -143,20 +92,13 @@ fn set_at(source: &dyn Source, offset: u64) -> Result<Option<RecoverySet>> {
     Ok(parsed.map(|(set, _, _)| set))
 }
 
-fn header_at(source: &dyn Source, offset: u64) -> Result<Option<FrameHeader>> {
-    let mut header = [0; FRAME_HEADER_BYTES];
-    let count = source.read_at(offset, &mut header)?;
-    let header = UntrustedFrameHeader::parse(&header[..count]);
-    let header = header.and_then(|header| header.check(&Limits::default(), None));
-    Ok(header.ok())
-}
-
-/// The tail that ends at `end`.
-pub(crate) fn tail_before(source: &dyn Source, end: u64) -> Result<Option<Tail>> {
-    let Some(start) = end.checked_sub(TAIL_BYTES as u64) else {
-        return Ok(None);
-    };
-    let mut tail = [0; TAIL_BYTES];
-    let count = source.read_at(start, &mut tail)?;
-    Ok(Tail::parse(&tail[..count]).ok())
+/// Where recovery data begins, or the file ends.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn protected_end(source: &dyn Source) -> Result<u64> {
+    let size = source.size_bytes()?;
+    let set = last_set(source, size)?
+        .filter(|(set, begins_at)| !set.is_apart && *begins_at == set.parameters.protected_bytes);
+    Ok(set.map_or(size, |(_, begins_at)| begins_at))
 }

@@ -1,6 +1,7 @@
-//! Shared by writing and reading: pages, compressed copies of blocks, workspaces, the coding of
-//! blocks, frame input.
+//! Shared by writing and reading: pages, appendices, compressed copies of blocks, workspaces, the
+//! coding of blocks, frame input.
 
+pub(crate) mod appendix;
 pub(crate) mod block;
 pub(crate) mod coding;
 pub(crate) mod compressed_copy;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::common::appendix::appendix;
 use crate::common::holes::Holey;
@@ -11,10 +12,10 @@ use crate::common::*;
 use refrain::Timestamp;
 use refrain::{
     Archive, CodecChoice, CompressOptions, Content, DirectoryContent, Error, ErrorKind, Member,
-    MemberInput, MemberKind, Purpose, Result, Unwatched,
+    MemberInput, MemberKind, Purpose, Result, SecretKeyFile, Unwatched,
 };
 use refrain_format::{Coding, FrameKind, content_hash, walk_archive};
-use refrain_testkit::{data, mutations, sample_archive};
+use refrain_testkit::{data, mutations, sample_archive, signing_keys};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden")
@@ -175,6 +176,14 @@ fn recipes() -> Vec<Recipe> {
         vec![file("random", &random)],
         protected,
     ));
+    // So many members that a tree proves single ones.
+    let key = SecretKeyFile::parse(signing_keys::MINISIGN).unwrap();
+    let signed = CompressOptions {
+        signing_key: Some(Arc::new(key.unlock(None).unwrap())),
+        ..options(3, 1)
+    };
+    let many = (0..300_u32).map(|number| file(&format!("{number}"), &number.to_le_bytes()));
+    recipes.push(Recipe::new("signature", many.collect(), signed));
     recipes
 }
 

@@ -22,6 +22,7 @@
 //! | `round_trip` | every kind of input, output and reading |
 //! | `scan` | damaged archives, read by their frames |
 //! | `second_reader` | the reader of `tools/reader` agrees |
+//! | `signing` | signatures, and archives that nobody vouches for |
 //! | `sparse` | holes of single files |
 //! | `temporary` | temporary files change no content |
 //! | `trees` | directories and tar streams |
@@ -56,6 +57,7 @@ mod repair;
 mod round_trip;
 mod scan;
 mod second_reader;
+mod signing;
 mod sparse;
 mod temporary;
 mod trees;

@@ -20,7 +20,7 @@ use crate::read::foreign::pieces::deliver;
 use crate::read::foreign::range::write_range;
 use crate::read::foreign::tar;
 use crate::read::foreign::zip::{ENTRY_BYTES, Zip, holds_files};
-use crate::read::opened_archive::{Layout, Members, Passes, Remains, Serving};
+use crate::read::opened_archive::{Layout, Members, Passes, Provable, Remains, Serving};
 use crate::read::range_read::within;
 use crate::read::read_control::ReadControl;
 use crate::read::tree::content::TreeContent;
@@ -233,6 +233,8 @@ impl Layout for ForeignArchive {
         Err(self.unsupported())
     }
 }
+
+impl Provable for ForeignArchive {}
 
 impl Remains for ForeignArchive {}
 

@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::content_check::ContentCheck;
 use crate::read::epoch_map::EpochMap;
-use crate::read::opened_archive::{Layout, Members, Remains, Serving, no_member};
+use crate::read::opened_archive::{Layout, Members, Provable, Remains, Serving, no_member};
 use crate::read::read_control::ReadControl;
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::read::tree::content::TreeContent;
@@ -291,6 +291,8 @@ impl Layout for LrzipArchive {
         self.blocks.iter().cloned().try_for_each(each)
     }
 }
+
+impl Provable for LrzipArchive {}
 
 impl Remains for LrzipArchive {
     /// The number of bytes after the archive.

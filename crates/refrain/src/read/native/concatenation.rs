@@ -19,7 +19,9 @@ use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
 use crate::read::native::scan::{Scan, ScannedPart, cut_off_at, scan};
-use crate::read::opened_archive::{Layout, Members, OpenedArchive, Remains, Serving, no_member};
+use crate::read::opened_archive::{
+    Layout, Members, OpenedArchive, Provable, Remains, Serving, no_member,
+};
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::tree::content::TreeContent;
@@ -408,6 +410,8 @@ impl Layout for Concatenation {
         Ok(count)
     }
 }
+
+impl Provable for Concatenation {}
 
 impl Remains for Concatenation {
     fn check_index(&self) -> Result<()> {

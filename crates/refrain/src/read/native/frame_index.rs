@@ -3,15 +3,19 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_format::{
     Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexSlice, IndexTree,
     MemberEnd, MemberKind, MemberStart, NodeRows,
 };
 
+use refrain_pool::Lock;
+
 use crate::error::{Error, Result};
 use crate::read::lost_entries::LostEntries;
 use crate::read::native::index_nodes::IndexNodes;
+use crate::read::proven_members::ProvenMembers;
 
 /// What reading a member's content requires.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +56,8 @@ pub(crate) struct FrameIndex {
     /// Where the archive starts in the file. Rows have offsets in the archive, this interface has
     /// offsets in the file.
     archive_start: u64,
+    /// What members are compared with, if somebody vouched for them.
+    proven: Lock<Option<Arc<ProvenMembers>>>,
 }
 
 enum Rows {
@@ -73,6 +79,7 @@ impl FrameIndex {
         FrameIndex {
             rows: Rows::Tree(tree),
             archive_start,
+            proven: Lock::default(),
         }
     }
 
@@ -89,7 +96,21 @@ impl FrameIndex {
                 open_members,
             },
             archive_start: 0,
+            proven: Lock::default(),
         }
+    }
+
+    /// Compares members with these whenever they are read from now on.
+    pub(crate) fn expect_members(&self, proven: ProvenMembers) {
+        *self.proven.lock() = Some(Arc::new(proven));
+    }
+
+    pub(crate) fn expects_members(&self) -> bool {
+        self.proven().is_some()
+    }
+
+    fn proven(&self) -> Option<Arc<ProvenMembers>> {
+        self.proven.lock().clone()
     }
 
     /// The block with this store byte, and its number.
@@ -232,11 +253,15 @@ impl FrameIndex {
         each: &mut dyn FnMut(usize, &MemberStart, &MemberEnd) -> Result<()>,
     ) -> Result<()> {
         let mut number = 0;
+        let proven = self.proven();
         self.for_each_leaf(IndexList::Members, &mut |rows| {
             let LeafRows::Members(rows) = rows else {
                 return Ok(());
             };
             rows.iter().try_for_each(|row| {
+                if let Some(proven) = &proven {
+                    proven.check_listed(number as u64, &row.start, &row.end)?;
+                }
                 number += 1;
                 each(number - 1, &row.start, &row.end)
             })
@@ -277,7 +302,7 @@ impl FrameIndex {
     /// The outline of member `number`.
     pub(crate) fn outline(&self, number: usize) -> Result<Option<MemberOutline>> {
         Ok(match &self.rows {
-            Rows::Tree(tree) => tree.member(number as u64)?.as_ref().map(MemberOutline::new),
+            Rows::Tree(_) => self.member(number)?.as_ref().map(MemberOutline::new),
             Rows::Scanned {
                 rows, open_members, ..
             } => rows.members.get(number).map(|row| MemberOutline {
@@ -289,10 +314,14 @@ impl FrameIndex {
 
     /// Member `number`.
     pub(crate) fn member(&self, number: usize) -> Result<Option<IndexMember>> {
-        match &self.rows {
-            Rows::Tree(tree) => tree.member(number as u64),
-            Rows::Scanned { rows, .. } => Ok(rows.members.get(number).cloned()),
+        let row = match &self.rows {
+            Rows::Tree(tree) => tree.member(number as u64)?,
+            Rows::Scanned { rows, .. } => rows.members.get(number).cloned(),
+        };
+        if let (Some(row), Some(proven)) = (&row, self.proven()) {
+            proven.check(number as u64, &row.start, &row.end)?;
         }
+        Ok(row)
     }
 
     /// The first member with this name, byte for byte.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use refrain_format::{
     ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, IndexEpoch,
-    Limits, MAGIC,
+    Limits, MAGIC, member_hash,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
+use refrain_protect::HASH_BYTES;
 use refrain_storage::Source;
 
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters_text};
@@ -27,7 +28,8 @@ use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::references::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
-use crate::read::opened_archive::{Layout, Remains, Serving, no_member};
+use crate::read::opened_archive::{Layout, Provable, Remains, Serving, no_member};
+use crate::read::proven_members::ProvenMembers;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
 use crate::read::store_reader::{
@@ -450,8 +452,7 @@ impl Layout for IndexedArchive {
             reach_bytes: totals.reach_needed_bytes,
             members: self.index.member_count(),
             archives: 1,
-            // After a scan there is no End frame.
-            root_hash: (self.end.frame_count > 0).then_some(self.end.root_hash),
+            root_hash: self.root_hash(),
             codecs: sums.codecs.finish(),
             fallbacks: self.end.fallback_count,
             block_bytes_max: sums.block_bytes_max,
@@ -501,6 +502,38 @@ impl Layout for IndexedArchive {
             .min(buffer.len());
         self.read_store_at(offset_in_store, &mut buffer[..count])?;
         Ok(count)
+    }
+}
+
+impl Provable for IndexedArchive {
+    fn root_hash(&self) -> Option<[u8; HASH_BYTES]> {
+        // After a scan there is no End frame.
+        (self.end.frame_count > 0).then_some(self.end.root_hash)
+    }
+
+    fn member_hashes(&self, members: Range<u64>) -> Result<Vec<[u8; HASH_BYTES]>> {
+        let mut hashes = vec![];
+        if members == (0..self.index.member_count() as u64) {
+            self.index.for_each_member(&mut |_, start, end| {
+                hashes.push(member_hash(start, end));
+                Ok(())
+            })?;
+            return Ok(hashes);
+        }
+        for number in members {
+            let row = self.index.member(number as usize)?;
+            let row = row.ok_or_else(|| no_member(number as usize, self.index.member_count()))?;
+            hashes.push(member_hash(&row.start, &row.end));
+        }
+        Ok(hashes)
+    }
+
+    fn expect_members(&self, proven: ProvenMembers) {
+        self.index.expect_members(proven);
+    }
+
+    fn expects_members(&self) -> bool {
+        self.index.expects_members()
     }
 }
 

@@ -8,6 +8,7 @@ use refrain_format::envelope::{
     ENVELOPE_BYTES_MAX, ENVELOPE_STEP_BYTES, StoredEnvelope, envelope_header, is_envelope,
 };
 use refrain_format::{FRAME_HEADER_BYTES, MAGIC, UntrustedFrameHeader};
+use refrain_protect::envelope::AppendixCipher;
 use refrain_storage::Source;
 
 use super::keys::unlock;
@@ -21,23 +22,34 @@ use crate::store::frames::ArchiveFeed;
 /// The number of first bytes that tell whether an archive is encrypted.
 const FIRST_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
 
-/// The archive in `source`, or the one inside, if it is encrypted.
+/// An archive, and the file that has it.
+pub(crate) struct Unlocked {
+    /// The archive: of an encrypted one, the one inside.
+    pub source: Arc<dyn Source>,
+    /// All bytes of the file, with what is appended.
+    pub file: Arc<dyn Source>,
+    /// Opens what is appended, if it is encrypted.
+    pub cipher: Option<AppendixCipher>,
+}
+
+/// The archive in `file`, or the one inside, if it is encrypted.
 ///
 /// # Errors
 /// `Usage` if no secret of the options opens it; `Damaged`, `Unsupported`, `Limit`, `Io`.
-pub(crate) fn unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Arc<dyn Source>> {
-    Ok(match open(&source, options)? {
-        None => source,
-        Some(opened) => Arc::new(opened),
-    })
-}
-
-fn open(source: &Arc<dyn Source>, options: &ReadOptions) -> Result<Option<EnvelopeSource>> {
-    let Some(stored) = read_envelope(&**source)? else {
-        return Ok(None);
+pub(crate) fn unlocked(file: Arc<dyn Source>, options: &ReadOptions) -> Result<Unlocked> {
+    let Some(stored) = read_envelope(&*file)? else {
+        return Ok(Unlocked {
+            source: file.clone(),
+            file,
+            cipher: None,
+        });
     };
     let key = unlock(&stored, options)?;
-    EnvelopeSource::open(source.clone(), &stored, &key).map(Some)
+    Ok(Unlocked {
+        source: Arc::new(EnvelopeSource::open(file.clone(), &stored, &key)?),
+        file,
+        cipher: Some(key.appendix(&stored.envelope.salt)),
+    })
 }
 
 /// The header of an encrypted archive; `None` for other files.
@@ -114,7 +126,7 @@ fn newest(head: &[u8]) -> Result<Option<StoredEnvelope>> {
 /// As [`unlocked`].
 pub(crate) fn unlocked_feed(feed: ArchiveFeed, options: &ReadOptions) -> Result<ArchiveFeed> {
     match feed {
-        ArchiveFeed::Source(source) => Ok(ArchiveFeed::Source(unlocked(source, options)?)),
+        ArchiveFeed::Source(source) => Ok(ArchiveFeed::Source(unlocked(source, options)?.source)),
         ArchiveFeed::Stream(mut stream) => {
             let mut first = vec![0; FIRST_BYTES];
             let count = read_full(&mut *stream, &mut first)?;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use refrain_format::envelope::{envelope_tail, padded_record_count, record_count};
 use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_pool::Lock;
-use refrain_protect::envelope::{RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
+use refrain_protect::envelope::{AppendixCipher, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
 use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use super::keys::new_envelope;
 use super::source::SealedRecords;
 use crate::error::Result;
 use crate::options::Encryption;
+use crate::store::appendix::LastFrame;
 
 /// How many records are encrypted and written at once.
 const BATCH_RECORDS: usize = 64;
@@ -21,6 +22,8 @@ const BATCH_RECORDS: usize = 64;
 pub(crate) struct EnvelopeSink<'a> {
     inner: &'a mut dyn Sink,
     written: Arc<Written>,
+    appendix_cipher: AppendixCipher,
+    archive_id: u32,
     records_offset: u64,
     is_padded: bool,
     /// The bytes in the other sink, once published.
@@ -128,10 +131,25 @@ impl<'a> EnvelopeSink<'a> {
                 cipher: file_key.records(&envelope.salt),
                 batch: Lock::default(),
             }),
+            appendix_cipher: file_key.appendix(&envelope.salt),
+            archive_id: envelope.archive_id(),
             records_offset: head.len() as u64,
             is_padded: encryption.is_padded,
             archive_bytes: 0,
         })
+    }
+
+    /// The second copy of the header, which counts as the last frame.
+    pub(crate) fn last_frame(&self) -> LastFrame {
+        LastFrame {
+            archive_id: self.archive_id,
+            sequence: 1,
+        }
+    }
+
+    /// The cipher of what is appended to the archive.
+    pub(crate) fn appendix_cipher(&self) -> &AppendixCipher {
+        &self.appendix_cipher
     }
 
     /// The size of the encrypted archive, once it is published.
@@ -304,7 +322,7 @@ mod tests {
     }
 
     fn opened(archive: &[u8]) -> Result<Vec<u8>> {
-        let source = unlocked(Arc::new(MemorySource::new(archive.to_vec())), &options())?;
+        let source = unlocked(Arc::new(MemorySource::new(archive.to_vec())), &options())?.source;
         let mut bytes = vec![0; source.size_bytes()? as usize];
         assert_eq!(source.read_at(0, &mut bytes)?, bytes.len());
         Ok(bytes)
@@ -347,7 +365,9 @@ mod tests {
     fn any_range_is_read() {
         let bytes = content(BATCH_RECORDS * RECORD_BYTES * 2);
         let archive = sealed(&bytes, false);
-        let source = unlocked(Arc::new(MemorySource::new(archive)), &options()).unwrap();
+        let source = unlocked(Arc::new(MemorySource::new(archive)), &options())
+            .unwrap()
+            .source;
         for (offset, length) in [
             (0, 1),
             (RECORD_BYTES - 1, 2),

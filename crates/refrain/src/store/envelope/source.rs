@@ -3,10 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use refrain_format::envelope::{
-    INNER_BYTES_BYTES, StoredEnvelope, envelope_tail, record_count, record_count_of,
-};
-use refrain_format::{TAIL_BYTES, Tail};
+use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, record_count};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{
     FileKey, NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES,
@@ -14,7 +11,8 @@ use refrain_protect::envelope::{
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::ending::{Ending, ending_of};
+use crate::store::appendix::{records_end_before, tail_before};
+use crate::store::ending::protected_end;
 
 /// How many records are read at once.
 const BATCH_RECORDS: u64 = 64;
@@ -126,7 +124,7 @@ impl EnvelopeSource {
     ) -> Result<EnvelopeSource> {
         let records_offset = stored.records_offset();
         let archive_bytes = file.size_bytes()?;
-        let records_bytes = match records_end(&*file, records_offset, archive_bytes)? {
+        let records_bytes = match records_end(&*file, records_offset)? {
             Some(end) => end - records_offset,
             None => archive_bytes.saturating_sub(records_offset) + SEALED_RECORD_BYTES as u64,
         };
@@ -154,45 +152,12 @@ impl EnvelopeSource {
 }
 
 /// Where the records end, with or without an appendix. `None` if the archive has no end.
-pub(crate) fn records_end(
-    file: &dyn Source,
-    records_offset: u64,
-    file_bytes: u64,
-) -> Result<Option<u64>> {
-    let tail_bytes = TAIL_BYTES as u64;
-    let tail_at = |offset: u64| -> Result<Option<Tail>> {
-        let mut tail = [0; TAIL_BYTES];
-        let count = file.read_at(offset, &mut tail)?;
-        Ok(Tail::parse(&tail[..count]).ok())
-    };
-    let end_of = |archive_bytes: u64| -> Result<Option<u64>> {
-        let Some(count) = record_count_of(archive_bytes, records_offset) else {
-            return Ok(None);
-        };
-        let end = archive_bytes - tail_bytes;
-        let is_right = tail_at(end)? == Some(envelope_tail(records_offset, count));
-        Ok(is_right.then_some(end))
-    };
-    if let Some(end) = end_of(file_bytes)? {
-        return Ok(Some(end));
-    }
-    if tail_at(file_bytes.saturating_sub(tail_bytes))?.is_none() {
+pub(crate) fn records_end(file: &dyn Source, records_offset: u64) -> Result<Option<u64>> {
+    let end = protected_end(file)?;
+    if tail_before(file, end)?.is_none() {
         return Ok(None);
     }
-    if let Ok(Ending::Recovery(set)) = ending_of(file)
-        && let Some(end) = end_of(set.parameters.protected_bytes)?
-    {
-        return Ok(Some(end));
-    }
-    // Another appendix, or recovery data that is damaged.
-    let records = file_bytes.saturating_sub(records_offset) / SEALED_RECORD_BYTES as u64;
-    for count in (1..=records).rev() {
-        let end = records_offset + count * SEALED_RECORD_BYTES as u64;
-        if let Some(end) = end_of(end + tail_bytes)? {
-            return Ok(Some(end));
-        }
-    }
-    Ok(None)
+    records_end_before(file, records_offset, end)
 }
 
 /// The size of the archive inside, as the last bytes of its `records` records state it.
