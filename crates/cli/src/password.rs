@@ -36,13 +36,23 @@ pub fn from_command(command: &str) -> io::Result<Vec<u8>> {
     first_line(&**Zeroizing::new(output.stdout))
 }
 
-/// Reads the password from the controlling terminal, with echo off.
+/// Reads the password of an archive from the controlling terminal, with echo off.
 pub fn from_terminal() -> io::Result<Vec<u8>> {
-    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| {
-        io::Error::other("the archive is encrypted, and there is no terminal to read the password from: use --password-file")
-    })?;
-    let mut prompt = &terminal;
-    read_without_echo(&terminal, || prompt.write_all(b"Password: "))
+    let no_terminal = "the archive is encrypted, and there is no terminal to read the password from: use --password-file";
+    typed("Password: ", no_terminal)
+}
+
+/// Reads the passphrase of a secret key from the controlling terminal, with echo off.
+pub fn of_key_from_terminal() -> io::Result<Vec<u8>> {
+    let no_terminal = "the secret key has a passphrase, and there is no terminal to read it from: use --key-password-file";
+    typed("Passphrase of the secret key: ", no_terminal)
+}
+
+fn typed(prompt: &str, no_terminal: &'static str) -> io::Result<Vec<u8>> {
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
+    let terminal = terminal.map_err(|_| io::Error::other(no_terminal))?;
+    let mut prompted = &terminal;
+    read_without_echo(&terminal, || prompted.write_all(prompt.as_bytes()))
 }
 
 /// Reads a new password from the controlling terminal, twice.

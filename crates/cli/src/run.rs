@@ -101,6 +101,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Test(args) => verbs::test::run(&args, session),
         Verb::Protect(args) => verbs::protect::run(&args, session),
         Verb::Repair(args) => verbs::repair::run(&args, session),
+        Verb::Sign(args) => verbs::sign::run(&args, session),
         Verb::Info(args) => verbs::info::run(&args, session),
         Verb::Map(args) => verbs::map::run(&args, session),
         Verb::List(args) => verbs::list::run(&args, session),

@@ -26,6 +26,7 @@ mod rfn;
 mod run;
 mod selection;
 mod serve;
+mod signing;
 mod size;
 mod top;
 mod verb;
@@ -48,6 +49,7 @@ pub use rfn::{RfnArgs, RfnMode};
 pub use run::{ProfileFile, ProfileFormat, RunArgs};
 pub use selection::{OwnerArgs, PatternArgs, WalkArgs};
 pub use serve::ServeArgs;
+pub use signing::{NewSignatureArgs, SignArgs, all_signers};
 pub use top::TopArgs;
 pub use verb::{
     Arguments, CatArgs, CompressArgs, DecompressArgs, GenerateArgs, GenerateWhat, InfoArgs,

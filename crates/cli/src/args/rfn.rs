@@ -15,6 +15,7 @@ use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PatternArgs, WalkArgs};
+use super::signing::{NewSignatureArgs, TrustArgs};
 use super::verb::{CompressArgs, DecompressArgs, InfoArgs, RefrainArgs, TestArgs, Verb};
 use crate::exit::EXIT_CODES_TEXT;
 use crate::paths::is_dash;
@@ -149,8 +150,10 @@ impl RfnArgs {
         if self.test {
             return Verb::Test(TestArgs {
                 fast: false,
+                member: Vec::new(),
                 archives: files,
                 secrets,
+                trust: TrustArgs::default(),
                 resources,
                 limits,
                 report,
@@ -163,6 +166,7 @@ impl RfnArgs {
                 archives,
                 table: true,
                 secrets,
+                trust: TrustArgs::default(),
                 resources,
                 report,
             });
@@ -176,6 +180,7 @@ impl RfnArgs {
                 patterns: PatternArgs::default(),
                 owners: OwnerArgs::default(),
                 secrets,
+                trust: TrustArgs::default(),
                 resources,
                 limits,
                 report,
@@ -192,6 +197,7 @@ impl RfnArgs {
             walk: WalkArgs::default(),
             lrzip: LrzipArgs::default(),
             encryption,
+            signature: NewSignatureArgs::default(),
             resources,
             report,
         })

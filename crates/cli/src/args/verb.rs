@@ -24,6 +24,7 @@ use super::resources::ResourceArgs;
 use super::run::RunArgs;
 use super::selection::{OwnerArgs, PATTERNS_TEXT, PatternArgs, WalkArgs};
 use super::serve::ServeArgs;
+use super::signing::{NewSignatureArgs, SignArgs, TrustArgs};
 use super::top::TopArgs;
 use crate::exit::EXIT_CODES_TEXT;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -63,6 +64,8 @@ pub enum Verb {
     Protect(ProtectArgs),
     /// Heal damaged archives by their recovery data, or merge damaged copies
     Repair(RepairArgs),
+    /// Sign archives, so that others can verify who made them
+    Sign(SignArgs),
     /// Show sizes, ratio, codecs and integrity of archives
     Info(InfoArgs),
     /// Show what repeats where, and what every folder costs: a table, a page or a picture
@@ -146,6 +149,8 @@ pub struct CompressArgs {
     #[command(flatten)]
     pub encryption: EncryptionArgs,
     #[command(flatten)]
+    pub signature: NewSignatureArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
@@ -177,6 +182,8 @@ pub struct DecompressArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub patterns: PatternArgs,
     #[command(flatten)]
@@ -227,10 +234,16 @@ pub struct TestArgs {
     pub archives: Vec<PathBuf>,
     /// Compare the checksums of stored parts only, without decoding: as fast as the disk reads, and
     /// enough against disks and transfers that alter bytes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["member", "signer", "signers_file", "root_hash"])]
     pub fast: bool,
+    /// Check only the member or file called NAME, as `list` prints it; a file in a directory needs
+    /// all of that. Reads little else of a remote archive. May be repeated
+    #[arg(long, value_name = "NAME")]
+    pub member: Vec<OsString>,
     #[command(flatten)]
     pub secrets: SecretArgs,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -252,6 +265,8 @@ pub struct InfoArgs {
     pub opening: OpeningArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -325,6 +340,8 @@ pub struct CatArgs {
     pub opening: OpeningArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
+    #[command(flatten)]
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -6,14 +6,16 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use refrain::foreign::Format;
-use refrain::{CompressOptions, Dialect, ReadOptions};
+use refrain::{CompressOptions, Dialect, ReadOptions, SigningKey};
 
 use super::effects::{self, InputKind};
 use super::inputs::or_stdin;
-use crate::args::{CompressArgs, WalkArgs};
+use crate::args::{CompressArgs, NewSignatureArgs, WalkArgs};
 use crate::failure::{Failure, Result};
+use crate::keys;
 use crate::lrzip::format::LrzipFormat;
 use crate::memory_limit::{self, Budget};
 use crate::names;
@@ -113,6 +115,11 @@ impl CompressPlan {
     pub fn new(args: &CompressArgs) -> Result<CompressPlan> {
         effects::check_output(&args.output, &args.files)?;
         effects::check_stdin_is_read_once(&args.walk, &args.files)?;
+        if args.lrzip.is_lrzip() && args.signature.sign.is_some() {
+            let text =
+                "--sign has no place in lrzip's format: sign its files with minisign or ssh-keygen";
+            return Err(Failure::usage("", text));
+        }
         if args.lrzip.is_lrzip() && args.recovery.is_some() {
             let text = "--recovery has no place in lrzip's format: use `refrain protect` later";
             return Err(Failure::usage("", text));
@@ -189,10 +196,23 @@ fn options(args: &CompressArgs) -> Result<(CompressOptions, Option<String>)> {
             args.output.output.as_deref().filter(|path| !is_dash(path)),
         ),
         encryption: args.encryption.options()?,
+        signing_key: signing_key(args)?,
         ..options
     };
     options.check().map_err(Failure::Engine)?;
     Ok((options, budget.remark))
+}
+
+/// Who signs the archives.
+fn signing_key(args: &CompressArgs) -> Result<Option<Arc<SigningKey>>> {
+    let NewSignatureArgs {
+        sign,
+        key_password_file,
+    } = &args.signature;
+    let key = sign
+        .as_deref()
+        .map(|path| keys::signing_key(path, key_password_file.as_deref()));
+    Ok(key.transpose()?.map(Arc::new))
 }
 
 /// The names given by `--name`; none for further inputs.

@@ -176,6 +176,47 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         RefusedOpened("--new-password-file"),
     ),
     ("key", "slot", RefusedOpened("key add --slot")),
+    ("sign", "key", Acts),
+    ("sign", "attach", Acts),
+    ("sign", "statement", Acts),
+    (
+        "sign",
+        "check",
+        Refused(&["refrain sign --statement --check {file}"]),
+    ),
+    (
+        "sign",
+        "signer",
+        Refused(&[
+            "refrain sign --key {file} --signer RWTykBXoF5CvEa54JN9dNL40wFXk+yoiiRP2+dMaWhvjwTBeyLZVJ0wd {file}",
+        ]),
+    ),
+    (
+        "sign",
+        "signers_file",
+        Refused(&["refrain sign --key {file} --signers-file {file} {file}"]),
+    ),
+    (
+        "compress",
+        "sign",
+        Refused(&["refrain compress --format lrz --sign {file} {file}"]),
+    ),
+    (
+        "*",
+        "key_password_file",
+        Refused(&[
+            "refrain compress --key-password-file {file} {file}",
+            "refrain sign --statement --key-password-file {file} {file}",
+        ]),
+    ),
+    ("*", "signer", Acts),
+    ("*", "signers_file", Acts),
+    ("*", "root_hash", Acts),
+    (
+        "*",
+        "signature",
+        Refused(&["refrain decompress --signature {file} {file}"]),
+    ),
     ("key", "check", RefusedOpened("key list --check")),
     ("*", "password_file", RefusedOpened("--password-file pw")),
     ("*", "password_fd", RefusedOpened("--password-fd 0")),
@@ -410,7 +451,12 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("rfn", "test", Acts),
     ("rfn", "list", Acts),
     // Reading.
-    ("test", "fast", Acts),
+    (
+        "test",
+        "fast",
+        Refused(&["refrain test --fast --member x {file}"]),
+    ),
+    ("test", "member", Acts),
     ("*", "archives", Acts),
     ("*", "archive", Acts),
     (

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use refrain::ReadOptions;
+use refrain::{ReadOptions, Trust};
 
 use super::effects;
 use super::inputs::{ArchiveInput, or_stdin};
@@ -25,6 +25,8 @@ pub struct DecompressPlan {
     pub copies_other_input: bool,
     /// Whether to restore files with missing parts.
     pub keep_broken: bool,
+    /// Who must vouch for the archives.
+    pub trust: Trust,
     /// One per archive; a refused one does not stop the others.
     pub archives: Vec<Result<RestorePlan>>,
 }
@@ -82,6 +84,7 @@ impl DecompressPlan {
             output: args.output.clone(),
             copies_other_input,
             keep_broken: args.keep_broken,
+            trust: args.trust.trust()?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use refrain::ReadOptions;
+use refrain::{ReadOptions, Trust};
 
 use super::inputs::{ArchiveInput, SeekableInput, or_stdin};
 use crate::args::{ByteRange, CatArgs, InfoArgs, SecretArgs, TestArgs};
@@ -16,6 +16,10 @@ pub struct TestPlan {
     /// Whether content is not decoded.
     pub is_fast: bool,
     pub archives: Vec<Result<ArchiveInput>>,
+    /// Who must vouch for them.
+    pub trust: Trust,
+    /// The only members to check; empty: all.
+    pub members: Vec<OsString>,
 }
 
 impl TestPlan {
@@ -30,6 +34,8 @@ impl TestPlan {
             .iter()
             .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.secrets)));
         Ok(TestPlan {
+            trust: args.trust.trust()?,
+            members: args.member.clone(),
             archives: archives.collect(),
             is_fast: args.fast,
             options,
@@ -42,6 +48,8 @@ impl TestPlan {
 pub struct InspectPlan {
     pub options: ReadOptions,
     pub archives: Vec<Result<SeekableInput>>,
+    /// Who must vouch for them.
+    pub trust: Trust,
 }
 
 impl InspectPlan {
@@ -51,7 +59,11 @@ impl InspectPlan {
     /// As [`SecretArgs::with`].
     pub fn for_info(args: &InfoArgs) -> Result<InspectPlan> {
         let options = args.secrets.with(args.resources.read_options())?;
-        Ok(InspectPlan::new(options, &args.archives, &args.secrets))
+        let plan = InspectPlan::new(options, &args.archives, &args.secrets);
+        Ok(InspectPlan {
+            trust: args.trust.trust()?,
+            ..plan
+        })
     }
 
     /// Plans a run over these archives.
@@ -62,6 +74,7 @@ impl InspectPlan {
         InspectPlan {
             archives: archives.collect(),
             options,
+            trust: Trust::default(),
         }
     }
 }
@@ -77,6 +90,8 @@ pub struct CatPlan {
     pub range: Option<ByteRange>,
     /// Whether binary content may go to a terminal.
     pub force: bool,
+    /// Who must vouch for it.
+    pub trust: Trust,
 }
 
 impl CatPlan {
@@ -96,6 +111,7 @@ impl CatPlan {
             paths: args.paths.clone(),
             range: args.range,
             force: args.force,
+            trust: args.trust.trust()?,
         })
     }
 }

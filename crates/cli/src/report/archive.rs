@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::block::block_line;
 use super::member::{blake3_text, kind_name, member_json};
 use super::recovery::recovery_text;
+use super::signature::{KnownSignature, signature_text};
 use crate::names;
 use crate::text::{counted, escaped, hex, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
@@ -58,7 +59,7 @@ impl Rows {
 pub fn archive_text(
     label: &str,
     info: &ArchiveInfo,
-    recovery: Option<&RecoveryInfo>,
+    (recovery, signatures): (Option<&RecoveryInfo>, &[KnownSignature]),
     (has_md5, is_detailed): (bool, bool),
 ) -> String {
     let mut rows = Rows::default();
@@ -77,6 +78,9 @@ pub fn archive_text(
     }
     if let Some(root_hash) = &info.root_hash {
         rows.add("root hash", hex(root_hash));
+    }
+    for signature in signatures {
+        rows.add("signature", signature_text(signature));
     }
     rows.add("format", format_text(info));
     if is_detailed {

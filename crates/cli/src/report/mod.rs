@@ -22,6 +22,7 @@
 //! | `listing` | `list`: one line per entry |
 //! | `read_back` | what `--check` found |
 //! | `recovery` | recovery data |
+//! | `signature` | signatures |
 
 mod archive;
 mod block;
@@ -38,6 +39,7 @@ mod progress_line;
 mod read_back;
 mod recovery;
 mod run;
+mod signature;
 mod size_estimate;
 mod summary;
 
@@ -56,6 +58,7 @@ pub use progress_line::ProgressLine;
 pub use read_back::{read_back_remark, tell_read_back};
 pub use recovery::{recovery_json, recovery_share_text, recovery_state_json};
 pub use run::{DataTo, Report, clear_screen, print};
+pub use signature::{KnownSignature, signature_json};
 pub use size_estimate::SizeEstimate;
 pub use summary::{
     Sizes, checksums_line, compressed_line, decompressed_line, restored_part_line, tested_line,

@@ -2,6 +2,7 @@
 //! that needs.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,6 +16,7 @@ use super::entries::{self, Found};
 use super::input::open_to_read;
 use super::matches::{Match, for_each_match};
 use super::near_names;
+use super::trusted;
 use crate::args::{ByteRange, CatArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -70,6 +72,7 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
         written_bytes: Cell::new(0),
         unread: RefCell::default(),
     };
+    check_trust(&copy, plan)?;
     let mut stdout = files::content_sink(plan.force)?;
     meter.begin(None);
     match plan.paths.as_slice() {
@@ -99,6 +102,43 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
     outcome.add_unread(meter.take_unread());
     outcome.add_unread(copy.unread.take());
     Ok(outcome)
+}
+
+/// Compares what will be written with what somebody vouches for.
+fn check_trust(copy: &Copy<'_>, plan: &CatPlan) -> Result<()> {
+    if plan.trust.is_none() {
+        return Ok(());
+    }
+    let mut members = BTreeSet::new();
+    if plan.paths.is_empty()
+        && let Data::Member(only) = only_member(copy.archive, copy.label)?
+    {
+        members.insert(only);
+    }
+    for path in &plan.paths {
+        match copy.find(path.as_bytes())? {
+            Some(data) => {
+                members.insert(data.member());
+            }
+            None => copy.for_each_file(path.as_bytes(), &mut |found| {
+                let (Match::Member(member) | Match::Entry(member, _)) = found;
+                members.insert(member);
+                Ok(())
+            })?,
+        }
+    }
+    let members: Vec<_> = members.into_iter().collect();
+    trusted::check(copy.archive, &plan.trust, &members, copy.label, copy.meter)?;
+    Ok(())
+}
+
+impl Data {
+    /// The member that has it.
+    fn member(&self) -> usize {
+        match self {
+            Data::Member(member) | Data::File(member, _) | Data::Directory(member, _) => *member,
+        }
+    }
 }
 
 /// What is written without a path.

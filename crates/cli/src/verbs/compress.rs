@@ -28,6 +28,7 @@ use crate::report::{
 };
 use crate::selection::{PathList, WalkSelection};
 use crate::session::Session;
+use crate::text::hex;
 
 /// Runs the verb.
 pub fn run(args: &CompressArgs, session: &Session) -> Exit {
@@ -368,5 +369,6 @@ fn summary_json(summary: &CompressSummary) -> Value {
         "reach_bytes": summary.reach_bytes,
         "block_count": summary.blocks,
         "fallbacks": summary.fallbacks,
+        "root_hash": hex(&summary.root_hash),
     })
 }

@@ -19,6 +19,7 @@ use super::operands::{self, Operands};
 use super::part_stream::{self, Part};
 use super::recognize;
 use super::removal::remove_sources;
+use super::trusted;
 use crate::args::DecompressArgs;
 use crate::entry_paths::normalized;
 use crate::exit::Exit;
@@ -146,6 +147,7 @@ fn extract<'a>(
         Input::Source(source) if is_native => {
             let archive = Archive::open_or_scan(source, &plan.options).map_err(engine_failure)?;
             let wishes = existing_paths(&archive, item, plan)?;
+            check_trust(&archive, &wishes, item, plan, report)?;
             if item.destination == Destination::Stdout && !wishes.selection.is_everything() {
                 let part = Part {
                     archive: &archive,
@@ -159,6 +161,10 @@ fn extract<'a>(
         }
         input => {
             is_stream = matches!(input, Input::Stream(_));
+            if is_stream {
+                trusted::refuse_stream(&plan.trust, label)?;
+            }
+            trusted::refuse_other_format(&plan.trust, label)?;
             let known = match dialect.and_then(Dialect::format) {
                 Some(format) => known_of_file(format, is_stream, item, plan)?,
                 None => known_of_stream(is_stream, item, plan)?,
@@ -220,6 +226,25 @@ fn extract<'a>(
         not_found,
         damage,
     })
+}
+
+/// Compares what is wanted with what somebody vouches for, before anything is restored.
+fn check_trust(
+    archive: &Archive,
+    wishes: &Wishes,
+    item: &RestorePlan,
+    plan: &DecompressPlan,
+    report: &Report,
+) -> Result<()> {
+    if plan.trust.is_none() {
+        return Ok(());
+    }
+    let label = &item.archive.label;
+    let (trust, meter) = ((&plan.trust, &plan.options), report.meter(label));
+    meter.begin(None);
+    trusted::check_selected(archive, trust, &wishes.selection, label, &meter)?;
+    meter.erase();
+    Ok(())
 }
 
 /// What is known about an opened archive.

@@ -200,6 +200,13 @@ fn find_member(
         unnamed = Some(found);
     }
     let named = if path.is_empty() { None } else { archive.find_member(path)? };
+    // The names of an index may be forged where those of its members are not.
+    if let Some(found) = named
+        && archive.member(found)?.name != path
+    {
+        let text = "the names in the index are not those of the members";
+        return Err(refrain::Error::new(ErrorKind::Damaged, text));
+    }
     Ok(unnamed.into_iter().chain(named).min())
 }
 

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 20] = [
+const EXAMPLES: [(&str, Examples); 21] = [
     (
         "refrain",
         &[
@@ -158,6 +158,27 @@ const EXAMPLES: [(&str, Examples); 20] = [
             (
                 "Check an archive that comes through a pipe:",
                 "ssh host cat backup.rfn | refrain test",
+            ),
+            (
+                "Check that somebody signed an archive, and that it is what was signed:",
+                "refrain test backup.rfn --signers-file ann.pub",
+            ),
+        ],
+    ),
+    (
+        "refrain-sign",
+        &[
+            (
+                "Sign an archive with a key of SSH, and check the signature:",
+                "refrain sign backup.rfn --key ~/.ssh/id_ed25519\nrefrain test backup.rfn --signers-file ~/.ssh/id_ed25519.pub",
+            ),
+            (
+                "Write the signature to a file of its own:",
+                "refrain sign backup.rfn --key minisign.key -o backup.minisig",
+            ),
+            (
+                "Let ssh-keygen sign, with a key that its agent holds:",
+                "refrain sign backup.rfn --statement > statement\nssh-keygen -Y sign -n refrain -f ~/.ssh/id_ed25519.pub statement\nrefrain sign backup.rfn --attach statement.sig",
             ),
         ],
     ),

@@ -5,12 +5,14 @@
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
+//! | `sign` | a verb: who vouches for an archive |
 //! | `serve`, `mount`, `boot`, `top`, `hash`, `key`, `bench`, `lab`, `generate` | verbs |
 //! | `input` | opens archives: recognition, progress of a scan |
 //!
 //! `damaged`
 //! reports damage
 //! | `extraction` | what `decompress` did |
+//! | `trusted` | archives that somebody must vouch for |
 //! | `unpack` | the content of compressed input |
 //!
 //! `removal`
@@ -57,6 +59,8 @@ mod recognize;
 mod removal;
 pub mod repair;
 pub mod serve;
+pub mod sign;
 pub mod test;
 pub mod top;
+mod trusted;
 mod unpack;

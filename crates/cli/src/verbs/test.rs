@@ -1,18 +1,20 @@
 //! `refrain test`: checks every frame, block and hash of archives, or with `--fast` the frames,
 //! without writing anything.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use refrain::storage::Source;
 use refrain::{
-    Archive, Dialect, Entry, EntryKind, ErrorKind, Input, RecoveryState, recovery_info,
-    recovery_state,
+    Archive, Authenticated, Dialect, Entry, EntryKind, ErrorKind, Input, RecoveryState,
+    recovery_info, recovery_state,
 };
 use serde_json::{Value, json};
 
 use super::entries::{for_each, for_each_member, has_entries};
 use super::input::{open_content, read_total};
 use super::recognize;
+use super::trusted;
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -22,7 +24,8 @@ use crate::report::{
     recovery_state_json, tested_line,
 };
 use crate::session::Session;
-use crate::text::counted;
+use crate::text::{counted, hex, printable};
+use crate::units::duration_text;
 
 /// Runs the verb.
 pub fn run(args: &TestArgs, session: &Session) -> Exit {
@@ -49,6 +52,19 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         (None | Some(Dialect::Native), Input::Source(source)) => Some(Arc::clone(source)),
         _ => None,
     };
+    match (&input, &source) {
+        (_, None) if dialect.is_some_and(|dialect| dialect != Dialect::Native) => {
+            trusted::refuse_other_format(&plan.trust, label)?;
+        }
+        (Input::Stream(_), _) if !plan.trust.signers.is_empty() => {
+            trusted::refuse_stream(&plan.trust, label)?;
+        }
+        _ => {}
+    }
+    if !plan.members.is_empty() {
+        let source = source.ok_or_else(|| no_members(label))?;
+        return test_members(source, archive, plan, meter);
+    }
     let check = if plan.is_fast { check_frames } else { check_content };
     let (line, json) = match (check(input, label, plan, &meter), &source) {
         (Err(error), Some(source)) if error.kind == ErrorKind::Damaged => {
@@ -71,7 +87,20 @@ fn check_content(
     plan: &TestPlan,
     meter: &Meter,
 ) -> refrain::Result<(String, Value)> {
-    let summary = refrain::verify(input, &plan.options, meter)?;
+    let options = &plan.options;
+    let mut authenticated = None;
+    let summary = match (input, plan.trust.root_hash) {
+        (input, _) if plan.trust.is_none() => refrain::verify(input, options, meter)?,
+        (Input::Source(source), _) => {
+            let archive = Archive::open(source, options)?;
+            let found = archive.authenticate(&plan.trust, None)?;
+            let summary = archive.check_root(&found.root_hash, options, meter)?;
+            authenticated = Some(found);
+            summary
+        }
+        (input, Some(root_hash)) => refrain::verify_root(input, &root_hash, options, meter)?,
+        (input, None) => refrain::verify(input, options, meter)?,
+    };
     meter.erase();
     let elapsed = meter.elapsed();
     let sizes = Sizes {
@@ -87,7 +116,65 @@ fn check_content(
         "seconds": elapsed.as_secs_f64(),
     });
     meter.add_blocks(&mut json);
-    Ok((tested_line(label, sizes, elapsed), json))
+    let mut line = tested_line(label, sizes, elapsed);
+    add_signer(authenticated.as_ref(), &mut line, &mut json);
+    Ok((line, json))
+}
+
+/// Adds who vouches for what was checked.
+fn add_signer(authenticated: Option<&Authenticated>, line: &mut String, json: &mut Value) {
+    let Some(found) = authenticated else {
+        return;
+    };
+    json["root_hash"] = json!(hex(&found.root_hash));
+    if let Some(signer) = &found.signer {
+        json["signer"] = json!(signer);
+        line.push_str(&format!(", signed by {}", printable(signer)));
+    }
+}
+
+fn no_members(label: &str) -> Failure {
+    let text = "single members are checked in files of Refrain's own format: leave out --member";
+    Failure::usage(label, text)
+}
+
+/// Checks only what is named, and reads little else.
+fn test_members(
+    source: Arc<dyn Source>,
+    input: &ArchiveInput,
+    plan: &TestPlan,
+    meter: Meter,
+) -> Result<Outcome> {
+    let label = &input.label;
+    let failure = |error| Failure::engine(label, error);
+    let archive = Archive::open(source, &plan.options).map_err(failure)?;
+    let names = || plan.members.iter().map(|name| name.as_bytes());
+    let members = trusted::members_with(&archive, &input.path, label, names())?;
+    let authenticated = trusted::check(&archive, &plan.trust, &members, label, &meter)?;
+    if authenticated.is_none() {
+        trusted::check_members(&archive, &members, label, &meter)?;
+    } else if trusted::members_with(&archive, &input.path, label, names())? != members {
+        // The names of the index may be forged; those of the members are not.
+        let text = "the index leads to other members than those that are named";
+        return Err(Failure::refused(label, text));
+    }
+    meter.erase();
+    let elapsed = meter.elapsed();
+    let names: Vec<_> = plan
+        .members
+        .iter()
+        .map(|name| name.to_string_lossy())
+        .collect();
+    let mut json = json!({
+        "file": label,
+        "checked": names,
+        "seconds": elapsed.as_secs_f64(),
+    });
+    let list = printable(&names.join(", "));
+    let label = printable(label);
+    let mut line = format!("{label}: {list}: intact, {}", duration_text(elapsed));
+    add_signer(authenticated.as_ref(), &mut line, &mut json);
+    Ok(Outcome::new(&label, line, json))
 }
 
 /// Compares checksums. Returns the line and the JSON of an archive that is intact.

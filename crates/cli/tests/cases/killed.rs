@@ -129,7 +129,7 @@ fn restored_over_a_tree_every_file_is_the_old_or_the_new_one() {
 }
 
 #[test]
-fn a_protected_or_repaired_archive_is_as_before_or_as_after() {
+fn a_protected_repaired_or_signed_archive_is_as_before_or_as_after() {
     let case = Case::new();
     case.write("x", &incompressible(7, 3_000_000));
     case.ok("compress -q x");
@@ -138,11 +138,18 @@ fn a_protected_or_repaired_archive_is_as_before_or_as_after() {
     let whole = case.read("x.rfn");
     let mut damaged = whole.clone();
     damaged[100_000..300_000].fill(0);
-    for (line, before) in [("protect -q x.rfn", &plain), ("repair -q x.rfn", &damaged)] {
+    case.write("key", refrain_testkit::signing_keys::SSH.as_bytes());
+    case.ok("sign -q x.rfn --key key");
+    let signed = case.read("x.rfn");
+    for (line, before, after) in [
+        ("protect -q x.rfn", &plain, &whole),
+        ("repair -q x.rfn", &damaged, &whole),
+        ("sign -q x.rfn --key key", &whole, &signed),
+    ] {
         let prepare = || drop(case.write("x.rfn", before));
         kill_often(&case, line, &prepare, &|what| {
             let found = case.read("x.rfn");
-            assert!(found == *before || found == whole, "{what}: neither");
+            assert!(found == *before || found == *after, "{what}: neither");
         });
     }
 }

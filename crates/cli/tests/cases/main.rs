@@ -104,6 +104,7 @@ mod serve_http;
 mod serve_nbd;
 mod serve_several;
 #[cfg(feature = "remote")]
+mod signing;
 mod sources;
 mod sparse;
 #[cfg(feature = "remote")]
