@@ -1,7 +1,7 @@
 //! Encodes a block by a plan: takes a sample, chooses filters, runs the codec, and falls back when
 //! that does not pay.
 
-use crate::codec::{Codec, OnIncompressible};
+use crate::codec::{Codec, OnIncompressible, reserve};
 use crate::description::{BlockDescription, FallbackReason};
 use crate::error::{Error, Result};
 use crate::filter::candidates::select_candidates;
@@ -40,9 +40,9 @@ const FULL_PASS_SAVING_LOG: u32 = 8;
 /// to about 2 MiB of memory, regardless of the limit in the plan.
 ///
 /// # Errors
-/// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` when not even a copy fits. `out`
-/// is then unchanged. A codec that fails or needs too much memory is not an error: see
-/// `FallbackReason`.
+/// `RawLength`, `UnsupportedCodec`, `Setting`, and `OutOfMemory` if the system refuses memory: a
+/// caller may try again. `out` is then unchanged. A codec that fails, or needs more memory than the
+/// plan allows, is not an error: see `FallbackReason`.
 pub fn encode_block(
     workspace: &mut Workspace,
     raw: &[u8],
@@ -134,6 +134,7 @@ fn encode_checked(
     }
     let mut filtered = std::mem::take(&mut workspace.filtered);
     filtered.clear();
+    reserve(plan.codec, &mut filtered, raw.len())?;
     workspace.host.append(&mut filtered, raw);
     filters.encode(workspace.host, &mut filtered);
     let result = run_codecs(workspace, raw, &filtered, filters, plan, out);
@@ -225,7 +226,8 @@ fn run_codecs(
                 fallback = fallback.or(Some(FallbackReason::NotSmaller));
                 break;
             }
-            Err(error @ Error::Setting { .. }) => return Err(error),
+            // Whether there is memory must not decide the bytes: the caller may wait for some.
+            Err(error @ (Error::Setting { .. } | Error::OutOfMemory { .. })) => return Err(error),
             Err(_) => {
                 out.truncate(start);
                 fallback = fallback.or(Some(FallbackReason::CodecFailed));
@@ -267,7 +269,7 @@ fn choose_codec(
     })
 }
 
-/// The size of a part of a block after a codec; `usize::MAX` if it has no memory for that.
+/// The size of a part of a block after a codec; `usize::MAX` if the plan allows too little memory.
 fn part_bytes(
     workspace: &mut Workspace,
     part: &[u8],

@@ -47,6 +47,7 @@ mod error;
 mod filter;
 mod host;
 mod id;
+mod library_memory;
 mod params;
 mod plan;
 #[cfg(any(test, feature = "property"))]
@@ -73,6 +74,7 @@ pub use filter::chain::{FilterChain, MAX_FILTERS};
 pub use filter::step::FilterStep;
 pub use host::Host;
 pub use id::CodecId;
+pub use library_memory::create_with_memory;
 pub use params::{MAX_PARAMS_BYTES, Params};
 pub use plan::{BlockPlan, TunedCodec};
 pub use raw_length::MAX_RAW_LENGTH_BYTES;

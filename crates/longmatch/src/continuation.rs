@@ -92,6 +92,15 @@ impl Continuations {
         self.buckets.is_empty()
     }
 
+    /// The memory that the table will ask for when it grows next, in bytes; 0 if it does not grow.
+    pub fn growth_bytes(&self) -> usize {
+        if self.buckets.len() < self.buckets_max {
+            2 * self.buckets.len() * size_of::<Bucket>()
+        } else {
+            0
+        }
+    }
+
     fn bucket_of(&self, tag: u32) -> Option<usize> {
         Some(tag as usize & self.buckets.len().checked_sub(1)?)
     }

@@ -86,19 +86,21 @@ pub const NO_CANDIDATE: u32 = u32::MAX;
 /// The largest number of slots of the table for repeats inside an epoch: 16 MiB of memory.
 const SLOTS_MAX: usize = 1 << 21;
 
+/// The number of slots of the table that [`find_in_epoch`] needs for this epoch.
+pub fn table_slots(epoch: &Epoch<'_>) -> usize {
+    let segments = epoch.segments().iter();
+    let anchors: usize = segments.map(|segment| segment.scan.positions.len()).sum();
+    (anchors * 2).next_power_of_two().clamp(64, SLOTS_MAX)
+}
+
 /// Step B: for every anchor of the epoch, in order, finds the first earlier anchor of the epoch
 /// with the same fingerprint, as a position in the epoch. It does not use the index, so it can run
 /// ahead of the steps that do.
 ///
 /// `candidates` receives one list per segment, as long as the segment's list of anchors. `table` is
-/// memory to reuse.
+/// memory to reuse, in which a caller may reserve [`table_slots`].
 pub fn find_in_epoch(epoch: &Epoch<'_>, table: &mut Vec<u64>, candidates: &mut Vec<Vec<u32>>) {
-    let anchors: usize = epoch
-        .segments()
-        .iter()
-        .map(|segment| segment.scan.positions.len())
-        .sum();
-    let slots = (anchors * 2).next_power_of_two().clamp(64, SLOTS_MAX);
+    let slots = table_slots(epoch);
     table.clear();
     table.resize(slots, 0);
     candidates.resize_with(epoch.segments().len(), Vec::new);

@@ -71,7 +71,7 @@ pub mod property;
 pub mod reference;
 
 pub use continuation::Continuations;
-pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats};
+pub use epoch::{Epoch, EpochSegment, NO_CANDIDATE, find_in_epoch, has_repeats, table_slots};
 pub use extent::{Extent, Pattern};
 pub use find::{History, HistoryChunk, Match, MatchSource, match_segment};
 pub use flatten::{FlatEpoch, flatten};

@@ -6,8 +6,7 @@ use liblzma::stream::{Action, Filters, LzmaOptions, PRESET_EXTREME, Status as Lz
 
 use crate::codec::LrzipCodec;
 use crate::{lzo, zpaq};
-use refrain_codec::CodecId;
-use refrain_codec::{Error, Result};
+use refrain_codec::{CodecId, Error, Result, create_with_memory};
 
 /// `(pb * 5 + lp) * 9 + lc` for pb 2, lp 0 and lc 3, the values that lrzip writes.
 pub const LZMA_PROPERTIES: u8 = 0x5D;
@@ -66,14 +65,37 @@ impl LrzipPlan {
         }
     }
 
+    /// Returns the plan that needs the next smaller memory: a lower level, then bzip2 (for LZMA and
+    /// ZPAQ, whose lowest levels need more), then storing. `None` for storing.
+    ///
+    /// This is what lrzip does if the system refuses it memory.
+    #[must_use]
+    pub fn with_less_memory(self) -> Option<LrzipPlan> {
+        match self {
+            Self::Stored => None,
+            Self::Lzma {
+                level: level @ 2..,
+                dictionary_bytes,
+            } => Some(Self::Lzma {
+                level: level - 1,
+                dictionary_bytes: (dictionary_bytes / 2).max(DICTIONARY_BYTES_LEAST),
+            }),
+            Self::Zpaq { level: level @ 2.. } => Some(Self::Zpaq { level: level - 1 }),
+            Self::Lzma { .. } | Self::Zpaq { .. } => Some(Self::Bzip2 { level: BZIP2_LEVEL }),
+            Self::Bzip2 { level: level @ 2.. } => Some(Self::Bzip2 { level: level - 1 }),
+            Self::Zlib { level: level @ 2.. } => Some(Self::Zlib { level: level - 1 }),
+            Self::Bzip2 { .. } | Self::Zlib { .. } | Self::Lzo => Some(Self::Stored),
+        }
+    }
+
     /// Returns the working memory of an encoder in bytes, without the raw and the encoded block.
     #[must_use]
     pub fn memory_bytes(self) -> u64 {
         match self {
             Self::Stored => 0,
-            Self::Bzip2 { .. } => 8 << 20,
+            Self::Bzip2 { level } => bzip2_bytes(level),
             // The densest levels keep a list of the matches of a deflate block.
-            Self::Zlib { .. } => 12 << 20,
+            Self::Zlib { .. } => ZLIB_BYTES,
             // The window takes 1.5 times the dictionary, the hash table up to 2 times and the
             // binary trees 8 times; fixed tables are added.
             Self::Lzma {
@@ -85,21 +107,56 @@ impl LrzipPlan {
     }
 }
 
+/// The memory of an encoder of bzip2: eight bytes for each of a block of bzip2, and tables.
+fn bzip2_bytes(level: u8) -> u64 {
+    u64::from(level) * 800_000 + (512 << 10)
+}
+
+/// The memory of an encoder of zlib at the highest level.
+const ZLIB_BYTES: u64 = 12 << 20;
+
+/// The smallest dictionary that is worth an encoder of LZMA, in bytes: lrzip's at its level 1.
+const DICTIONARY_BYTES_LEAST: u32 = 64 << 10;
+
+/// The level of bzip2 where LZMA and ZPAQ have too little memory: half of its memory and nearly its
+/// density.
+const BZIP2_LEVEL: u8 = 5;
+
+/// Reserves `bytes` more in `out`, so that an encoder that appends at most as many allocates
+/// nothing.
+fn reserve(codec: CodecId, out: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    let refused = |_| Error::OutOfMemory {
+        codec,
+        wanted_bytes: bytes as u64,
+    };
+    out.try_reserve_exact(bytes).map_err(refused)
+}
+
 /// Encodes a block and appends the result to `out`.
 ///
 /// # Errors
 /// `OutOfMemory`; `Encoder` if a library fails.
 pub fn encode_lrzip_block(plan: LrzipPlan, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     match plan {
-        LrzipPlan::Stored => out.extend_from_slice(raw),
+        LrzipPlan::Stored => {
+            reserve(CodecId::NONE, out, raw.len())?;
+            out.extend_from_slice(raw);
+        }
         LrzipPlan::Bzip2 { level } => bzip2(level, raw, out)?,
         LrzipPlan::Zlib { level } => zlib(level, raw, out)?,
         LrzipPlan::Lzma {
             level,
             dictionary_bytes,
         } => lzma(level, dictionary_bytes, raw, out)?,
-        LrzipPlan::Lzo => lzo::encode::encode(raw, out),
-        LrzipPlan::Zpaq { level } => zpaq::encoder::encode(level, raw, out)?,
+        LrzipPlan::Lzo => {
+            reserve(CodecId::LZO, out, lzo::encode::bound_bytes(raw.len()))?;
+            lzo::encode::encode(raw, out);
+        }
+        LrzipPlan::Zpaq { level } => {
+            // Incompressible bytes take a little more than eight bits each.
+            reserve(CodecId::ZPAQ, out, raw.len() + raw.len() / 64 + (4 << 10))?;
+            zpaq::encoder::encode(level, raw, out)?;
+        }
     }
     Ok(())
 }
@@ -111,19 +168,26 @@ fn failed(codec: CodecId, cause: &'static str) -> Error {
 /// The smallest dictionary that liblzma accepts, in bytes.
 const DICTIONARY_BYTES_MIN: u64 = 4096;
 
-/// How much space is reserved before each step, in bytes.
+/// How much space there is at least before each step, in bytes.
 const STEP_BYTES: usize = 64 << 10;
+
+/// By how much the space for the encoded bytes grows at once, in bytes.
+const GROWTH_BYTES: usize = 1 << 20;
 
 /// Calls `step` with the remaining raw bytes until it reports the end of the stream. `step` returns
 /// the total of raw bytes consumed, and whether the stream has ended.
 fn run(
+    codec: CodecId,
     raw: &[u8],
     out: &mut Vec<u8>,
     mut step: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(u64, bool)>,
 ) -> Result<()> {
     let mut consumed = 0;
     loop {
-        out.reserve(STEP_BYTES);
+        if out.capacity() - out.len() < STEP_BYTES {
+            // As `Vec` grows, but refused memory is an error.
+            reserve(codec, out, out.len().max(GROWTH_BYTES))?;
+        }
         let (consumed_total, has_ended) = step(raw.get(consumed..).unwrap_or(&[]), out)?;
         if has_ended {
             return Ok(());
@@ -134,9 +198,9 @@ fn run(
 
 fn bzip2(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let failed = |_| failed(CodecId::BZIP2, "libbz2 failed");
-    let level = bzip2::Compression::new(u32::from(level));
-    let mut stream = Bzip2Compress::new(level, 0);
-    run(raw, out, |input, out| {
+    let create = || Bzip2Compress::new(bzip2::Compression::new(u32::from(level)), 0);
+    let mut stream = create_with_memory(CodecId::BZIP2, bzip2_bytes(level), create)?;
+    run(CodecId::BZIP2, raw, out, |input, out| {
         let status = stream
             .compress_vec(input, out, Bzip2Action::Finish)
             .map_err(failed)?;
@@ -166,9 +230,12 @@ fn zlib(level: u8, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let index = usize::from(level.clamp(1, 9)) - 1;
     let level = CompressionLvl::new(LIBDEFLATE_LEVELS[index])
         .map_err(|_| failed("libdeflate does not accept the level"))?;
-    let mut compressor = Compressor::new(level);
+    let create = || Compressor::new(level);
+    let mut compressor = create_with_memory(CodecId::DEFLATE, ZLIB_BYTES, create)?;
     let start = out.len();
-    out.resize(start + compressor.zlib_compress_bound(raw.len()), 0);
+    let bound_bytes = compressor.zlib_compress_bound(raw.len());
+    reserve(CodecId::DEFLATE, out, bound_bytes)?;
+    out.resize(start + bound_bytes, 0);
     let count = compressor
         .zlib_compress(raw, &mut out[start..])
         .map_err(|_| failed("libdeflate failed"))?;
@@ -205,7 +272,7 @@ fn lzma(level: u8, dictionary_bytes: u32, raw: &[u8], out: &mut Vec<u8>) -> Resu
         codec: CodecId::LZMA,
         wanted_bytes: u64::from(dictionary_bytes) * 23 / 2,
     })?;
-    run(raw, out, |input, out| {
+    run(CodecId::LZMA, raw, out, |input, out| {
         let status = stream
             .process_vec(input, out, Action::Finish)
             .map_err(|_| failed("liblzma failed"))?;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::codec::LrzipCodec;
 use crate::decoder::LrzipDecoder;
-use crate::encoder::encode_lrzip_block;
+use crate::encoder::{LrzipPlan, encode_lrzip_block};
 use crate::property::blocks::{decodes_arbitrary_bytes, plan, round_trips};
 use crate::property::decode::{codec, decode_in_chunks};
 use refrain_codec::Result;
@@ -283,4 +283,53 @@ fn bytes_after_the_block_do_not_affect_decoding() {
         2, 255, 233, 0, 0, 255, 120, 5, 0, 2, 255, 233, 0, 0, 255, 252,
     ];
     decodes_arbitrary_bytes(120, &lzo, 5);
+}
+
+/// Each plan with less memory is another one, needs no more, and the last one stores. All of them
+/// encode what a reader with the archive's LZMA properties decodes.
+#[test]
+fn plans_with_less_memory_end_with_storing() {
+    let raw = text(30_000, 3);
+    for plan in [
+        LrzipPlan::Lzma {
+            level: 9,
+            dictionary_bytes: 32 << 20,
+        },
+        LrzipPlan::Zpaq { level: 7 },
+        LrzipPlan::Zlib { level: 9 },
+        LrzipPlan::Bzip2 { level: 9 },
+        LrzipPlan::Lzo,
+    ] {
+        let archive_codec = plan.codec();
+        let mut plans = vec![plan];
+        while let Some(next) = plans[plans.len() - 1].with_less_memory() {
+            let before = plans[plans.len() - 1];
+            assert!(
+                next.memory_bytes() <= before.memory_bytes(),
+                "{before:?}, {next:?}"
+            );
+            assert!(!plans.contains(&next), "{next:?}");
+            plans.push(next);
+        }
+        assert_eq!(plans.last(), Some(&LrzipPlan::Stored));
+        // ZPAQ has few models.
+        plans.dedup_by_key(|plan| (plan.codec(), plan.memory_bytes()));
+        for plan in plans {
+            let mut coded = Vec::new();
+            encode_lrzip_block(plan, &raw, &mut coded).unwrap();
+            let codec = match plan {
+                LrzipPlan::Lzma { .. } => archive_codec,
+                _ => plan.codec(),
+            };
+            let mut decoder = LrzipDecoder::new(codec, raw.len() as u64, 1 << 30).unwrap();
+            let (mut decoded, mut taken, mut made) = (vec![0; raw.len()], 0, 0);
+            while made < raw.len() {
+                let step = decoder.step(&coded[taken..], true, &mut decoded[made..]);
+                let step = step.unwrap();
+                taken += step.consumed_bytes;
+                made += step.produced_bytes;
+            }
+            assert!(decoded == raw, "{plan:?}");
+        }
+    }
 }

@@ -51,15 +51,20 @@ pub(crate) struct ZstdStage {
     has_ended: bool,
 }
 
+/// `ZSTD_error_memory_allocation` (zstd_errors.h, whose numbers below 100 are fixed), as functions
+/// return it.
+const MEMORY_REFUSED: zstd_safe::ErrorCode = 64_usize.wrapping_neg();
+
+const OUT_OF_MEMORY: Error = Error::OutOfMemory {
+    codec: CodecId::ZSTD,
+    wanted_bytes: SPARE_BYTES,
+};
+
 impl ZstdStage {
     /// The library refuses frames whose window is larger than `memory_bytes_max`, rounded up to a
     /// power of two.
     pub(crate) fn new(memory_bytes_max: u64) -> Result<ZstdStage> {
-        let out_of_memory = || Error::OutOfMemory {
-            codec: CodecId::ZSTD,
-            wanted_bytes: SPARE_BYTES,
-        };
-        let mut context = DCtx::try_create().ok_or_else(out_of_memory)?;
+        let mut context = DCtx::try_create().ok_or(OUT_OF_MEMORY)?;
         let window_log_max = memory_bytes_max
             .checked_next_power_of_two()
             .map_or(WINDOW_LOG_MAX, u64::ilog2)
@@ -85,11 +90,12 @@ impl Stage for ZstdStage {
         let mut output = OutBuffer::around(out);
         let mut input = InBuffer::around(input);
         let left = self.context.decompress_stream(&mut output, &mut input);
-        let left = left.map_err(|_| {
-            damaged(
+        let left = left.map_err(|code| match code {
+            MEMORY_REFUSED => OUT_OF_MEMORY,
+            _ => damaged(
                 CodecId::ZSTD,
                 "not a zstd frame, its window is too large, or its checksum differs",
-            )
+            ),
         })?;
         self.has_ended = left == 0;
         Ok(Progress {

@@ -12,7 +12,7 @@
 //! 128 MiB at level 1 took 148 MB, and 134 with large buffers from the system (6.2 and 6.9 s, busy
 //! machine); decompressing it from a pipe 164 and 143 MB.
 //!
-//! `unsafe`: `mallopt(3)` takes two numbers, and locks what it changes.
+//! `unsafe`: `mallopt(3)` takes two numbers, `malloc_trim(3)` one, and both lock what they change.
 
 #![allow(unsafe_code)]
 
@@ -33,4 +33,14 @@ pub fn return_large_buffers() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes two numbers and no pointer.
     let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+}
+
+/// Returns free memory of the allocator to the system, and large buffers as soon as they are freed:
+/// for a program that was refused memory, and freed what it can do without. Only glibc's allocator
+/// is affected.
+pub fn return_free_memory() {
+    return_large_buffers();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: takes a number and no pointer.
+    let _ = unsafe { libc::malloc_trim(0) };
 }

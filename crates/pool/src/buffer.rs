@@ -1,13 +1,14 @@
 //! Large memory: tables whose pages are populated on first use, and byte buffers that are reused.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use memmap2::MmapMut;
 
 use crate::error::Error;
 use crate::lock::Lock;
 use crate::prefault::prefault;
+use crate::refusable::try_reserve_exact;
 
 /// The pages that a table asks the system for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,7 @@ pub struct BufferPool {
     capacity_bytes: usize,
     idle_max: usize,
     idle: Lock<Vec<Vec<u8>>>,
+    refusals: AtomicU64,
 }
 
 impl BufferPool {
@@ -133,6 +135,7 @@ impl BufferPool {
             capacity_bytes,
             idle_max,
             idle: Lock::new(Vec::new()),
+            refusals: AtomicU64::new(0),
         }
     }
 
@@ -154,6 +157,19 @@ impl BufferPool {
         let mut buffer = self.take()?;
         buffer.clear();
         Ok(buffer)
+    }
+
+    /// As [`get`](BufferPool::get), for a caller that cannot wait for memory: with the program's
+    /// reserve, if it has one. A refusal without it counts.
+    ///
+    /// # Errors
+    /// As [`get`](BufferPool::get).
+    pub fn get_from_reserve(&self) -> Result<Vec<u8>, Error> {
+        self.get().or_else(|error| {
+            let mut buffer = Vec::new();
+            let reserved = buffer.try_reserve_exact(self.capacity_bytes);
+            reserved.map_err(|_| error).map(|()| buffer)
+        })
     }
 
     /// A buffer of exactly [`BufferPool::capacity_bytes`] bytes of *unspecified content* (zeros or
@@ -180,15 +196,28 @@ impl BufferPool {
         }
     }
 
+    /// How often the allocator refused a buffer.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// Frees the cached buffers, for when the system refuses memory.
+    pub fn release(&self) {
+        // Freed outside the lock.
+        let idle = std::mem::take(&mut *self.idle.lock());
+        drop(idle);
+    }
+
     fn take(&self) -> Result<Vec<u8>, Error> {
         // Last in, first out: its content is most likely in a processor cache.
         if let Some(buffer) = self.idle.lock().pop() {
             return Ok(buffer);
         }
         let mut buffer = Vec::new();
-        buffer
-            .try_reserve_exact(self.capacity_bytes)
-            .map_err(|error| unavailable(self.capacity_bytes as u64, &error))?;
+        if let Err(error) = try_reserve_exact(&mut buffer, self.capacity_bytes) {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            return Err(unavailable(self.capacity_bytes as u64, &error));
+        }
         prefault(&mut buffer);
         Ok(buffer)
     }
@@ -299,7 +328,10 @@ mod tests {
             let error = HugeBuffer::zeroed(length_words).unwrap_err();
             assert!(error.to_string().contains("cannot allocate"), "{error}");
         }
-        assert!(BufferPool::new(usize::MAX, 1).get().is_err());
+        let pool = BufferPool::new(usize::MAX, 1);
+        assert!(pool.get().is_err());
+        assert!(pool.get_from_reserve().is_err());
+        assert_eq!(pool.refusals(), 2);
     }
 
     #[test]
@@ -324,6 +356,14 @@ mod tests {
         let again = pool.get().unwrap();
         assert_eq!(again.as_ptr(), address);
         assert!(again.is_empty());
+        assert_eq!(pool.idle(), 0);
+    }
+
+    #[test]
+    fn released_buffers_are_not_cached() {
+        let pool = BufferPool::new(4096, 2);
+        pool.put(pool.get().unwrap());
+        pool.release();
         assert_eq!(pool.idle(), 0);
     }
 

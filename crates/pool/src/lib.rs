@@ -58,13 +58,14 @@ mod processors;
 pub mod range_lock;
 #[cfg(not(loom))]
 mod readiness;
+mod refusable;
 pub mod run_queue;
 pub mod stages;
 mod thread;
 pub mod trace;
 mod turns;
 
-pub use arenas::{limit_allocator_arenas, return_large_buffers};
+pub use arenas::{limit_allocator_arenas, return_free_memory, return_large_buffers};
 pub use buffer::{BufferPool, HugeBuffer, Pages, PooledBuffer};
 pub use cancel::Cancellation;
 pub use crew::{Crew, crew};
@@ -81,6 +82,7 @@ pub use processors::processors;
 pub use range_lock::{RangeLock, SharedOffset};
 #[cfg(not(loom))]
 pub use readiness::suspend_until_readable;
+pub use refusable::{is_refusable, try_reserve_exact};
 pub use thread::class::SignalDelivery;
 pub use thread::detached::start_detached;
 pub use turns::{Turn, Turns};

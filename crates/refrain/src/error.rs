@@ -131,6 +131,19 @@ impl Error {
         self.cause.downcast_ref::<CutOff>().map(|cut| cut.at)
     }
 
+    /// Whether the system, not a limit of ours, refused memory. The same may succeed when other
+    /// memory was freed.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let cause = &self.cause;
+        matches!(
+            cause.downcast_ref::<refrain_codec::Error>(),
+            Some(refrain_codec::Error::OutOfMemory { .. })
+        ) || matches!(
+            cause.downcast_ref::<refrain_pool::Error>(),
+            Some(refrain_pool::Error::MemoryUnavailable { .. })
+        )
+    }
+
     /// Whether the reader of the output closed its end of the pipe.
     pub fn is_broken_pipe(&self) -> bool {
         self.cause

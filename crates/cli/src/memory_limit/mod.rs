@@ -4,16 +4,10 @@
 //! and one that exceeds `ulimit -v` is refused memory in the middle of its work. So the default
 //! budget is the level's or what fits, whichever is smaller:
 //!
-//!
-//! limit
-//! what it leaves
+//! | limit | what it leaves |
 //! |---|---|
-//!
-//! control groups, up to the topmost
-//! minus what others use and cannot be reclaimed
-//!
-//! `ulimit -v`, `ulimit -d`
-//! minus what is mapped, stacks and heaps
+//! | control groups, up to the topmost | minus what others use and cannot be reclaimed |
+//! | `ulimit -v`, `ulimit -d` | minus what is mapped, stacks and heaps |
 //! | the machine | `MemAvailable` |
 //!
 //! A budget is three quarters of that: the rest is for pages of files being read and written, and

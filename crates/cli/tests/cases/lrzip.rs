@@ -136,7 +136,7 @@ fn damaged_archives_leave_no_output() {
 
 /// Whether lrzip is installed. CI must have it.
 #[allow(clippy::print_stderr)] // A test that compares nothing must report it.
-fn has_lrzip() -> bool {
+pub fn has_lrzip() -> bool {
     let has_lrzip = Command::new("lrzip").arg("-V").output().is_ok();
     if !has_lrzip {
         assert!(std::env::var_os("CI").is_none(), "CI without lrzip");
@@ -150,7 +150,7 @@ fn has_lrzip() -> bool {
 const NOT_NICE: &str = "-N 0";
 
 /// Returns the command `lrzip` with these arguments, without a configuration file.
-fn lrzip(case: &Case, line: &str) -> Command {
+pub fn lrzip(case: &Case, line: &str) -> Command {
     let mut command = case.command("lrzip", &format!("{NOT_NICE} {line}"));
     command.env("LRZIP", "NOCONFIG");
     command

@@ -99,6 +99,7 @@ mod remote;
 mod rfn;
 mod round_trip;
 mod sampling;
+mod scarce_memory;
 mod selection;
 mod serve_http;
 mod serve_nbd;

@@ -9,6 +9,7 @@ use crate::codec::{
 };
 use crate::error::{Error, Result};
 use crate::id::CodecId;
+use crate::library_memory::create_with_memory;
 use crate::params::Params;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
@@ -50,7 +51,9 @@ impl Codec for Bzip2 {
         let level = useful_level(raw.len() as u64, checked_level(self, settings)?);
         reserve(CodecId::BZIP2, out, bound_bytes(raw.len()))?;
         workspace.host.call(raw.len(), ENCODER_MB_PER_S, || {
-            let stream = Compress::new(Compression::new(level), WORK_FACTOR);
+            let create = || Compress::new(Compression::new(level), WORK_FACTOR);
+            let memory_bytes = encoder_bytes(level);
+            let stream = create_with_memory(CodecId::BZIP2, memory_bytes, create)?;
             run_encoder(stream, raw, out)
         })?;
         Ok(Params::EMPTY)
@@ -86,12 +89,11 @@ impl Codec for Bzip2 {
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
         let level = useful_level(raw_length_bytes, clamped_level(self, settings));
-        (400 << 10) + 8 * LEVEL_BYTES * u64::from(level)
+        encoder_bytes(level)
     }
 
     fn decode_memory_bytes(&self, _raw_length_bytes: u64, _params: &Params) -> u64 {
-        // The header of the stream states the level, up to 9.
-        (128 << 10) + 4 * LEVEL_BYTES * 9
+        DECODER_BYTES_MAX
     }
 
     fn with_less_memory(&self, raw_length_bytes: u64, settings: &Settings) -> Option<Settings> {
@@ -111,12 +113,20 @@ impl Codec for Bzip2 {
     }
 }
 
+/// The memory of an encoder at a level.
+fn encoder_bytes(level: u32) -> u64 {
+    (400 << 10) + 8 * LEVEL_BYTES * u64::from(level)
+}
+
 /// The level, or the smallest level whose block size contains the whole block.
 fn useful_level(raw_length_bytes: u64, level: i32) -> u32 {
     let filled = raw_length_bytes.div_ceil(LEVEL_BYTES).clamp(1, 9);
     let level = u64::try_from(level).unwrap_or(1).clamp(1, 9);
     u32::try_from(level.min(filled)).unwrap_or(9)
 }
+
+/// The memory of a decoder. The header of the stream states the level, up to 9.
+const DECODER_BYTES_MAX: u64 = (128 << 10) + 4 * LEVEL_BYTES * 9;
 
 /// From the manual of bzip2: at most one percent and 600 bytes more than the input.
 fn bound_bytes(raw_length_bytes: usize) -> usize {
@@ -162,7 +172,10 @@ fn fill(
             return Err(length_error(raw_length_bytes, now.1 as u64));
         }
         if status == Status::MemNeeded {
-            return Err(damaged("out of memory"));
+            return Err(Error::OutOfMemory {
+                codec: CodecId::BZIP2,
+                wanted_bytes: DECODER_BYTES_MAX,
+            });
         }
         if now == (consumed, produced) {
             return Err(damaged("truncated"));

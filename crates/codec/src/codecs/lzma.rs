@@ -318,7 +318,7 @@ fn fill(stream: &mut Stream, data: &[u8], out: &mut [u8], raw_length_bytes: u64)
         let input = data.get(consumed..).unwrap_or(&[]);
         let status = stream
             .process(input, &mut out[produced..], Action::Run)
-            .map_err(|error| damaged(decoder_cause(error)))?;
+            .map_err(|error| decoder_error(error, raw_length_bytes))?;
         let now = totals(stream)?;
         if now.1 == out.len() {
             return Ok(());
@@ -339,7 +339,7 @@ fn finish(stream: &mut Stream, data: &[u8], raw_length_bytes: u64) -> Result<()>
     let mut one_more = [0];
     let status = stream
         .process(input, &mut one_more, Action::Run)
-        .map_err(|error| damaged(decoder_cause(error)))?;
+        .map_err(|error| decoder_error(error, raw_length_bytes))?;
     let now = totals(stream)?;
     if now.1 > produced {
         return Err(length_error(raw_length_bytes, now.1 as u64));
@@ -356,10 +356,14 @@ fn totals(stream: &Stream) -> Result<(usize, usize)> {
     Ok((to_usize(stream.total_in())?, to_usize(stream.total_out())?))
 }
 
-fn decoder_cause(error: liblzma::stream::Error) -> &'static str {
+/// An error of a decoder whose dictionary is at most as large as the block.
+fn decoder_error(error: liblzma::stream::Error, raw_length_bytes: u64) -> Error {
     match error {
-        liblzma::stream::Error::Mem | liblzma::stream::Error::MemLimit => "no memory",
-        _ => "not an LZMA2 stream",
+        liblzma::stream::Error::Mem | liblzma::stream::Error::MemLimit => Error::OutOfMemory {
+            codec: CodecId::LZMA,
+            wanted_bytes: raw_length_bytes,
+        },
+        _ => damaged("not an LZMA2 stream"),
     }
 }
 

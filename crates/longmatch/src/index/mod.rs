@@ -99,6 +99,12 @@ impl<W: IndexWords> FingerprintIndex<W> {
         self.small.as_ref().map_or(self.used, SmallTable::len)
     }
 
+    /// Returns the memory that the index will ask for when it grows next, in bytes; 0 if it does
+    /// not grow.
+    pub fn growth_bytes(&self) -> usize {
+        self.small.as_ref().map_or(0, SmallTable::growth_bytes)
+    }
+
     /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -99,6 +99,11 @@ impl SmallTable {
         }
     }
 
+    /// The memory that the table asks for when it grows next, in bytes.
+    pub(super) fn growth_bytes(&self) -> usize {
+        2 * self.slots.len() * size_of::<IndexSlot>()
+    }
+
     fn double(&mut self, check_in: fn()) {
         let slots = cleared(self.slots.len() * 2, check_in);
         let old = std::mem::replace(&mut self.slots, slots);

@@ -22,6 +22,12 @@ const SHORT_MAX: usize = 8;
 /// log2 of the number of misses after which the steps grow by one.
 const SKIP_LOG: u32 = 5;
 
+/// The most bytes that the encoder appends: literals take a byte of length for each 255 of them,
+/// and an instruction, which a match of at least four bytes pays for, takes at most four.
+pub(crate) fn bound_bytes(raw_bytes: usize) -> usize {
+    raw_bytes + raw_bytes / 255 + 64
+}
+
 pub(crate) fn encode(raw: &[u8], out: &mut Vec<u8>) {
     let mut writer = InstructionWriter {
         out,

@@ -87,6 +87,9 @@ pub(crate) struct CodecMemory {
     pub shards: u64,
 }
 
+/// A cache with less is not halved if the system refuses memory.
+const HALVED_BYTES_MIN: u64 = 1 << 20;
+
 /// How many buffers are kept for the next blocks by default.
 pub(super) const SPARE_BUFFERS_MAX: usize = 2;
 
@@ -114,6 +117,15 @@ impl BlockCache {
     /// Sets the memory limit, in bytes.
     pub(crate) fn set_bytes_max(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
+    }
+
+    /// Halves the memory limit and evicts what exceeds it. Returns whether it was larger than a few
+    /// small blocks, which are not worth another attempt.
+    pub(crate) fn halve(&mut self) -> bool {
+        let had_room = self.bytes_max >= HALVED_BYTES_MIN;
+        self.bytes_max /= 2;
+        self.trim();
+        had_room
     }
 
     /// The memory limit for decoded blocks, in bytes.

@@ -55,6 +55,13 @@ impl CacheShards {
         }
     }
 
+    /// Halves the memory limit of all shards, and evicts what exceeds it. Returns false if it was
+    /// too small to be halved.
+    pub(crate) fn halve(&self) -> bool {
+        let halved = self.all().map(|shard| shard.lock().halve());
+        halved.fold(false, |any, one| any | one)
+    }
+
     /// Evicts blocks beyond the memory limit.
     pub(crate) fn trim(&self) {
         for shard in self.all() {

@@ -8,7 +8,7 @@ use refrain_format::Limits;
 use refrain_pool::permits::AcquiredPermits;
 use refrain_pool::pool::{checkpoint, current_worker};
 use refrain_pool::stages::stage;
-use refrain_pool::{Permits, compute};
+use refrain_pool::{Permits, compute, return_free_memory};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
@@ -444,13 +444,26 @@ impl StoreReader {
         }
     }
 
+    /// The system refuses memory that the budget allows: halves the cache for good, and frees what
+    /// is retained for later. Returns false if nothing is left to free.
+    fn give_way(&self) -> bool {
+        let had_room = self.resources.cache.halve();
+        self.resources.workspaces.release();
+        return_free_memory();
+        had_room
+    }
+
+    /// Decodes a block. If the system refuses memory for it, cached blocks give way.
     fn decode(
         &self,
         location: &BlockLocation,
         wanted: u64,
         meter: Option<&WorkMeter>,
     ) -> Result<Vec<u8>> {
-        let decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
+        let mut decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
+        while decoded.as_ref().err().is_some_and(Error::is_out_of_memory) && self.give_way() {
+            decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
+        }
         let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged;
         let is_lost = decoded.as_ref().err().is_some_and(is_damaged);
         self.failed.decoded(location.block, is_lost);

@@ -15,6 +15,7 @@ use refrain_pool::stages::stage;
 use crate::error::Result;
 use crate::store::coding::coding;
 use crate::store::compressed_copy::CompressedCopy;
+use crate::store::memory::reserve;
 use crate::store::page::{PAGE_BYTES, Page};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 
@@ -107,7 +108,7 @@ impl UnencodedBlock {
     /// Encodes the block and builds its frame, except for the sequence number. With `makes_copy`,
     /// also makes a compressed copy if the block decodes slowly.
     pub(crate) fn encode(
-        self,
+        &self,
         workspaces: &Workspaces,
         plan: &BlockPlan,
         makes_copy: bool,
@@ -133,7 +134,7 @@ impl UnencodedBlock {
             header.coding = coding(&BlockDescription::stored(reason))?;
             BlockFrame {
                 bytes: header.finish_detached(&page_checksums)?,
-                stored: self.pages,
+                stored: self.pages.clone(),
                 page_checksums,
                 has_sync: false,
             }
@@ -196,7 +197,7 @@ impl UnencodedBlock {
         }
         scratch.joined.clear();
         // Growing step by step would copy all of it at once, without a checkpoint.
-        scratch.joined.reserve(self.raw_bytes() as usize);
+        reserve(&mut scratch.joined, self.raw_bytes())?;
         for page in &self.pages {
             scratch.joined.extend_from_slice(page);
             checkpoint();

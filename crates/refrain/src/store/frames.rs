@@ -14,6 +14,7 @@ use refrain_storage::Source;
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
+use crate::store::memory::{reserve, zeroed};
 
 /// A payload is read in steps of this many bytes, so that a forged size takes no memory that the
 /// archive does not fill.
@@ -328,6 +329,7 @@ impl FrameReader {
         while left > 0 {
             let step = left.min(READ_STEP_BYTES.max(payload.len() as u64)) as usize;
             let start = payload.len();
+            reserve(&mut payload, step as u64)?;
             payload.resize(start + step, 0);
             let count = self.fill(&mut payload[start..])?;
             self.offset += count as u64;
@@ -400,7 +402,7 @@ fn frame_without_header(
     if payload_bytes > payload_bytes_max.min(source.size_bytes()?) {
         return Ok(None);
     }
-    let mut payload = vec![0; payload_bytes as usize];
+    let mut payload = zeroed(payload_bytes as usize)?;
     let count = source.read_at(offset + FRAME_HEADER_BYTES as u64, &mut payload)?;
     payload.truncate(count);
     let header = header_by_parity(kind, &payload).filter(|_| count as u64 == payload_bytes);
@@ -437,7 +439,7 @@ pub(crate) fn read_any_frame_at(
             check_skipped_payload(&header, read).map(|()| Vec::new())?
         } else {
             // At most the rest of the file: the header was checked against that.
-            let mut payload = vec![0; header.payload_bytes as usize];
+            let mut payload = zeroed(header.payload_bytes as usize)?;
             let count = source.read_at(after, &mut payload)?;
             if let Err(error) = header.check_payload(&payload[..count]) {
                 payload = mended_payload(&header, &payload[..count]).ok_or(error)?;

@@ -10,6 +10,7 @@ pub(crate) mod envelope;
 pub(crate) mod exact_read;
 pub(crate) mod frames;
 pub(crate) mod lrzip;
+pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod pipe_copy;
 pub(crate) mod source_stream;

@@ -53,6 +53,13 @@ impl Workspaces {
         result
     }
 
+    /// Frees the scratch memory and buffers that no job uses.
+    pub(crate) fn release(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        let frames = std::mem::take(&mut *self.frames.lock());
+        drop((idle, frames));
+    }
+
     /// Takes a written frame's buffer back for the next one.
     pub(crate) fn recycle_frame(&self, frame: Vec<u8>) {
         let mut frames = self.frames.lock();

@@ -97,7 +97,7 @@ impl ZstdState {
     }
 }
 
-/// The size of a context object itself, without tables.
+/// The memory of a context; its tables, which it allocates itself, are larger.
 const OUT_OF_MEMORY: Error = Error::OutOfMemory {
     codec: CodecId::ZSTD,
     wanted_bytes: 16 << 10,
@@ -297,7 +297,8 @@ fn compress(
 ) -> Result<()> {
     let host = workspace.host;
     let context = workspace.state::<ZstdState>().encoder(raw.len() as u64)?;
-    configure(context, tuning).map_err(encoder_error)?;
+    let failed = |code| encoder_error(code, tuning);
+    configure(context, tuning).map_err(failed)?;
     // Always reserve the full bound: with less capacity zstd stores parts that it could compress,
     // and the bytes would depend on the capacity that `out` happens to have.
     reserve(CodecId::ZSTD, out, zstd_safe::compress_bound(raw.len()))?;
@@ -306,7 +307,7 @@ fn compress(
     cursor.set_position(start);
     let compress = || context.compress2(&mut cursor, raw);
     host.call(raw.len(), encoder_mb_per_s(tuning.finder.level), compress)
-        .map_err(encoder_error)?;
+        .map_err(failed)?;
     Ok(())
 }
 
@@ -367,14 +368,27 @@ const FIXED_ENCODER_BYTES: u64 = 2 << 20;
 /// The same for a decoder: entropy tables, input and output buffers of one 128 KiB block.
 const FIXED_DECODER_BYTES: u64 = 512 << 10;
 
+/// `ZSTD_error_memory_allocation` (zstd_errors.h, whose numbers below 100 are fixed), as functions
+/// return it.
+const MEMORY_REFUSED: zstd_safe::ErrorCode = 64_usize.wrapping_neg();
+
 fn damaged(code: zstd_safe::ErrorCode) -> Error {
+    if code == MEMORY_REFUSED {
+        return OUT_OF_MEMORY;
+    }
     Error::Damaged {
         codec: CodecId::ZSTD,
         cause: zstd_safe::get_error_name(code),
     }
 }
 
-fn encoder_error(code: zstd_safe::ErrorCode) -> Error {
+fn encoder_error(code: zstd_safe::ErrorCode, tuning: &Tuning) -> Error {
+    if code == MEMORY_REFUSED {
+        return Error::OutOfMemory {
+            codec: CodecId::ZSTD,
+            wanted_bytes: table_bytes(&tuning.finder, tuning.window_log, tuning.long_distance),
+        };
+    }
     Error::Encoder {
         codec: CodecId::ZSTD,
         cause: zstd_safe::get_error_name(code),

@@ -9,6 +9,7 @@ use refrain_storage::Source;
 
 use super::spool::Spool;
 use crate::error::{Error, Result};
+use crate::store::memory::zeroed;
 
 /// The origin of the archive's bytes.
 enum Origin {
@@ -64,7 +65,7 @@ impl ArchiveInput {
 
     /// Reads up to `length` bytes at `offset`; fewer only at the end of the archive.
     pub(crate) fn up_to(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
+        let mut bytes = zeroed(length)?;
         let count = self.read_at(offset, &mut bytes)?;
         bytes.truncate(count);
         Ok(bytes)

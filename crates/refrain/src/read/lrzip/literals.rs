@@ -15,6 +15,7 @@ use crate::read::store_reader::{
 };
 use crate::read::work_meter::WorkMeter;
 use crate::store::frames::limits_for;
+use crate::store::memory::reserve;
 
 /// The length of a page: small compared with the cache, large compared with the overhead of a page.
 pub(super) const PAGE_BYTES: u64 = 1 << 20;
@@ -113,6 +114,8 @@ impl Literals {
         let block = self
             .block_at(place.store_start)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a page without a block"))?;
+        page.clear();
+        reserve(&mut page, place.raw_bytes)?;
         page.resize(place.raw_bytes as usize, 0);
         let opened = self.open_page(&block, place.store_start - block.store_start, &mut page);
         // Page numbers are internal and would not help in an error.

@@ -18,6 +18,7 @@ use super::replayed_piece::{PIECE_BYTES, ReplayedPiece, Retention};
 use super::retained::RetainedPieces;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::store_reader::StoreReader;
+use crate::store::memory::reserve;
 use crate::store::page::PAGE_BYTES;
 use crate::store::workspaces::new_workspace;
 
@@ -253,6 +254,7 @@ impl Replay {
 /// Appends content from the output to `to`.
 fn read_back(output: &dyn Source, from: u64, length: u64, to: &mut Vec<u8>) -> Result<u64> {
     let before = to.len();
+    reserve(to, length)?;
     to.resize(before + length as usize, 0);
     let found = output.read_at(from, &mut to[before..])?;
     if (found as u64) < length {

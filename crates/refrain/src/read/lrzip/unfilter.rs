@@ -6,6 +6,7 @@ use refrain_format::lrzip::Prefilter;
 use refrain_lrzip_codec::{LrzipFilter, StreamFilter};
 
 use crate::error::Result;
+use crate::store::memory::zeroed;
 
 /// How many filtered bytes are read at a time.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -83,7 +84,7 @@ impl RangeUnfilter {
         while offset >= self.ready_start + self.ready.len() as u64
             && let Some(mut unfilter) = self.unfilter.take()
         {
-            let mut filtered = vec![0; (self.chunk.end - self.next).min(PIECE_BYTES) as usize];
+            let mut filtered = zeroed((self.chunk.end - self.next).min(PIECE_BYTES) as usize)?;
             read(self.next, &mut filtered)?;
             self.next += filtered.len() as u64;
             self.ready_start += self.ready.len() as u64;

@@ -34,6 +34,7 @@ use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::store_reader::{Depth, StoreReader};
 use crate::store::frames::ArchiveFeed;
+use crate::store::memory::zeroed;
 use crate::store::workspaces::CodecScratch;
 
 /// The crew's completion type.
@@ -493,7 +494,7 @@ impl Walk<'_, '_, '_> {
 
     fn deliver_zeros(&mut self, length_bytes: u64) -> Result<()> {
         if self.filter.is_some() {
-            return self.deliver_bytes(self.pooled(vec![0; length_bytes as usize]));
+            return self.deliver_bytes(self.pooled(zeroed(length_bytes as usize)?));
         }
         self.undigested.push(DigestInput::Zeros(length_bytes));
         self.count(length_bytes)?;
@@ -551,7 +552,7 @@ impl WalkContext {
         }
         let bytes = match length_bytes {
             PIECE_BYTES => self.buffers.get_full()?,
-            _ => vec![0; length_bytes as usize],
+            _ => zeroed(length_bytes as usize)?,
         };
         let mut bytes = PooledBuffer::new(&self.buffers, bytes);
         self.store

@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::block_frame::{check_location, check_memory};
 use crate::read::store_reader::{BlockLocation, DecodeResources, DecodedBlock};
 use crate::store::coding::description;
+use crate::store::memory::zeroed;
 
 /// The maximum length of a payload's head.
 const HEAD_BYTES: usize = refrain_format::limits::HEAD_BYTES_MAX + 3;
@@ -261,7 +262,7 @@ fn payload_at(source: &dyn Source, frame_offset: u64, limits: &Limits) -> Result
     let header = UntrustedFrameHeader::parse(&header[..count])?.check(limits, None)?;
     let start = frame_offset + FRAME_HEADER_BYTES as u64;
     let available_bytes = source.size_bytes()?.saturating_sub(start);
-    let mut payload = vec![0; header.payload_bytes.min(available_bytes) as usize];
+    let mut payload = zeroed(header.payload_bytes.min(available_bytes) as usize)?;
     let count = source.read_at(start, &mut payload)?;
     payload.truncate(count);
     Ok(payload)

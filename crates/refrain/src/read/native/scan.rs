@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
 use crate::read::native::lost_places::{Surroundings, lost_places};
 use crate::store::frames::read_any_frame_at;
+use crate::store::memory::zeroed;
 
 /// The number of bytes searched at once.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -142,7 +143,7 @@ fn whole_without_header(source: &dyn Source, file_bytes: u64) -> Result<Option<F
     if file_bytes > whole::WHOLE_ARCHIVE_BYTES_MAX as u64 {
         return Ok(None);
     }
-    let mut archive = vec![0; file_bytes as usize];
+    let mut archive = zeroed(file_bytes as usize)?;
     let count = source.read_at(0, &mut archive)?;
     let expanded = whole::expand_by_parity(&archive[..count]);
     Ok(expanded.map(|whole| FoundFrames::from_whole(0..file_bytes, whole)))

@@ -14,6 +14,7 @@ use crate::read::native::block_frame::decode_block_frame;
 use crate::read::store_reader::{BlockDecoder, BlockLocation, DecodeResources, DecodedBlock};
 use crate::read::work_meter::WorkMeter;
 use crate::store::frames::{CheckedFrame, read_frame_at};
+use crate::store::memory::zeroed;
 
 /// A block whose frame was read.
 struct StreamedBlock {
@@ -53,7 +54,7 @@ impl FrameSpill {
     }
 
     fn read(&self, offset: u64, (length_bytes, checksum): (usize, u64)) -> Result<Arc<Vec<u8>>> {
-        let mut payload = vec![0; length_bytes];
+        let mut payload = zeroed(length_bytes)?;
         let count = self.file()?.read_at(offset, &mut payload)?;
         if count == length_bytes && checksum64(&payload) == checksum {
             Ok(Arc::new(payload))

@@ -272,7 +272,7 @@ impl<'a> LrzipAssembler<'a> {
         let slot = self.layout.reserve(Stream::Records);
         let chunk = self.open_chunk()?;
         let before = std::mem::replace(&mut chunk.records_slot, slot);
-        self.submit(before, BlockContent::Records(raw), start);
+        self.submit(before, BlockContent::Records(Arc::new(raw)), start);
         Ok(())
     }
 
@@ -332,7 +332,7 @@ impl<'a> LrzipAssembler<'a> {
         chunk.records.end(crc, &mut chunk.raw_records)?;
         self.submit(
             chunk.records_slot,
-            BlockContent::Records(chunk.raw_records),
+            BlockContent::Records(Arc::new(chunk.raw_records)),
             start,
         );
         self.layout.end_chunk();

@@ -11,6 +11,7 @@ use refrain_pool::stages::stage;
 use refrain_protect::{DigestAlgorithm, DigestHasher, checksum64};
 
 use crate::error::Result;
+use crate::store::memory::with_capacity;
 use crate::store::page::Page;
 use crate::write::lrzip::chunk_layout::{BlockSlot, CodedBlock};
 use crate::write::lrzip::records::Insertion;
@@ -43,7 +44,7 @@ pub(crate) struct UnencodedLiterals {
 
 pub(crate) enum BlockContent {
     Literals(UnencodedLiterals),
-    Records(Vec<u8>),
+    Records(Arc<Vec<u8>>),
 }
 
 pub(crate) struct LrzipEncodeJob {
@@ -95,10 +96,10 @@ impl Encoding for LrzipEncoding {
     type Encoded = LrzipEncoded;
     type Digests = Box<ContentDigests>;
 
-    fn encode(context: &PipelineContext, job: LrzipEncodeJob) -> Result<LrzipEncoded> {
-        let LrzipEncodeJob {
+    fn encode(context: &PipelineContext, job: &LrzipEncodeJob) -> Result<LrzipEncoded> {
+        let &LrzipEncodeJob {
             slot,
-            content,
+            ref content,
             plan,
             tries_sample,
         } = job;
@@ -107,7 +108,7 @@ impl Encoding for LrzipEncoding {
                 let _stage = stage("encode records", raw.len() as u64);
                 return Ok(LrzipEncoded {
                     slot,
-                    block: encode_block(plan, &Arc::new(raw), None)?,
+                    block: encode_block(plan, raw, None)?,
                     pages: None,
                     retained: None,
                 });
@@ -117,7 +118,7 @@ impl Encoding for LrzipEncoding {
         let mut stage = stage("encode", 0);
         let is_incompressible = tries_sample && literals.is_incompressible(context)?;
         let plan = if is_incompressible { LrzipPlan::Stored } else { plan };
-        let raw = Arc::new(literals.joined());
+        let raw = Arc::new(literals.joined()?);
         stage.add_bytes(raw.len() as u64);
         let block = encode_block(plan, &raw, Some(literals.first_page))?;
         let pages = EncodedPages {
@@ -137,6 +138,11 @@ impl Encoding for LrzipEncoding {
             pages: Some(pages),
             retained,
         })
+    }
+
+    fn with_less_memory(job: LrzipEncodeJob) -> Option<LrzipEncodeJob> {
+        let plan = job.plan.with_less_memory()?;
+        Some(LrzipEncodeJob { plan, ..job })
     }
 
     fn digest(digests: &mut Box<ContentDigests>, data: &EpochData) {
@@ -161,7 +167,7 @@ impl UnencodedLiterals {
     }
 
     /// The block in a form that decodes quickly enough to be read again.
-    fn retained(self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<RetainedBlock> {
+    fn retained(&self, plan: LrzipPlan, block: &CodedBlock, raw: &[u8]) -> Result<RetainedBlock> {
         let (codec, coded) = match (block.back_end, plan) {
             (BackEnd::None, _) => (LrzipCodec::Stored, block.coded.clone()),
             (BackEnd::Zpaq, _) => {
@@ -177,16 +183,16 @@ impl UnencodedLiterals {
             coded,
             raw_bytes: block.raw_bytes,
             store_start: self.store_start,
-            insertions: self.insertions,
+            insertions: self.insertions.clone(),
             first_page: self.first_page,
             pages: self.pages.len() as u64,
         })
     }
 
-    fn joined(&self) -> Vec<u8> {
+    fn joined(&self) -> Result<Vec<u8>> {
         let added: usize = self.insertions.iter().map(|part| part.bytes().len()).sum();
         let pages: usize = self.pages.iter().map(|page| page.len()).sum();
-        let mut raw = Vec::with_capacity(pages + added);
+        let mut raw = with_capacity(pages + added)?;
         let mut insertions = self.insertions.iter().peekable();
         let mut offset = self.store_start;
         for page in &self.pages {
@@ -201,7 +207,7 @@ impl UnencodedLiterals {
             offset = end;
         }
         insertions.for_each(|insertion| raw.extend_from_slice(insertion.bytes()));
-        raw
+        Ok(raw)
     }
 }
 

@@ -12,8 +12,10 @@ use refrain_lrzip_codec::{LrzipCodec, LrzipDecoder};
 use refrain_pool::Lock;
 use refrain_storage::Source;
 
+use crate::error::Result;
 use crate::write::lrzip::records::Insertion;
 use crate::write::pipeline::history::BlockReader;
+use crate::write::pipeline::refusals::Refusals;
 
 /// A block of literals in a form that can be decoded again.
 pub(crate) struct RetainedBlock {
@@ -41,6 +43,7 @@ struct PlacedBlock {
 pub(crate) struct RetainedBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<PlacedBlock>>,
+    refusals: Refusals,
 }
 
 impl RetainedBlocks {
@@ -49,6 +52,7 @@ impl RetainedBlocks {
         RetainedBlocks {
             archive,
             blocks: Lock::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -99,12 +103,13 @@ impl RetainedBlocks {
         let coded = match location {
             Ok(coded) => coded,
             Err((offset, coded_bytes)) => {
-                let mut coded = vec![0; coded_bytes];
+                let mut coded = self.refusals.zeroed(coded_bytes)?;
                 let count = self.archive.as_ref()?.read_at(offset, &mut coded).ok()?;
                 (count == coded.len()).then(|| Arc::new(coded))?
             }
         };
-        let raw = decoded(codec, &coded, raw_bytes)?;
+        let raw = self.refusals.zeroed(usize::try_from(raw_bytes).ok()?)?;
+        let raw = self.refusals.count_in(decoded(codec, &coded, raw)).ok()?;
         Some((
             first_page,
             without_insertions(&insertions, store_start, raw)?,
@@ -112,18 +117,17 @@ impl RetainedBlocks {
     }
 }
 
-fn decoded(codec: LrzipCodec, coded: &[u8], raw_bytes: u64) -> Option<Vec<u8>> {
-    let mut raw = vec![0; usize::try_from(raw_bytes).ok()?];
-    let mut decoder = LrzipDecoder::new(codec, raw_bytes, u64::MAX).ok()?;
+fn decoded(codec: LrzipCodec, coded: &[u8], mut raw: Vec<u8>) -> Result<Vec<u8>> {
+    let mut decoder = LrzipDecoder::new(codec, raw.len() as u64, u64::MAX)?;
     let (mut taken, mut made) = (0, 0);
     while made < raw.len() {
-        let progress = decoder.step(&coded[taken..], true, &mut raw[made..]).ok()?;
+        let progress = decoder.step(&coded[taken..], true, &mut raw[made..])?;
         (taken, made) = (
             taken + progress.consumed_bytes,
             made + progress.produced_bytes,
         );
     }
-    Some(raw)
+    Ok(raw)
 }
 
 fn without_insertions(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) -> Option<Vec<u8>> {
@@ -143,6 +147,10 @@ fn without_insertions(insertions: &[Insertion], store_start: u64, raw: Vec<u8>) 
 }
 
 impl BlockReader for RetainedBlocks {
+    fn refusals(&self) -> u64 {
+        self.refusals.count()
+    }
+
     fn read_block_of(&self, page: u64) -> Option<(u64, Vec<u8>)> {
         self.decode(page)
     }

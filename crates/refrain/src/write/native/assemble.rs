@@ -126,7 +126,7 @@ impl Encoding for NativeEncoding {
     type Encoded = NativeEncoded;
     type Digests = ();
 
-    fn encode(context: &PipelineContext, job: NativeEncodeJob) -> Result<NativeEncoded> {
+    fn encode(context: &PipelineContext, job: &NativeEncodeJob) -> Result<NativeEncoded> {
         Ok(match job {
             NativeEncodeJob::Block {
                 ticket,
@@ -134,21 +134,20 @@ impl Encoding for NativeEncoding {
                 job,
             } => {
                 let _stage = stage("encode", job.raw_bytes());
-                let pages = context.spill.as_ref().map(|_| job.pages.clone());
                 let block = job.encode(
                     &context.workspaces,
                     &context.tuning.plan,
                     context.history.makes_copies(),
                 )?;
                 // Pages of a block stored uncompressed are read from its frame.
-                if let (Some(spill), Some(pages)) = (&context.spill, pages)
+                if let Some(spill) = &context.spill
                     && block.frame.stored.is_empty()
                 {
-                    spill.add(first_page, pages);
+                    spill.add(*first_page, job.pages.clone());
                 }
                 NativeEncoded::Block {
-                    ticket,
-                    first_page,
+                    ticket: *ticket,
+                    first_page: *first_page,
                     block: Box::new(block),
                 }
             }
@@ -158,7 +157,7 @@ impl Encoding for NativeEncoding {
                 let blocks = context.tuning.plan.codec;
                 let extents = spaces.with(|space| job.encode(&mut space.codec, blocks));
                 NativeEncoded::Extents {
-                    ticket,
+                    ticket: *ticket,
                     extents: Box::new(extents?),
                 }
             }

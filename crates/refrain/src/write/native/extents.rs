@@ -128,7 +128,7 @@ impl UnencodedExtents {
     /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the
     /// codec of the archive's blocks.
     pub(crate) fn encode(
-        self,
+        &self,
         workspace: &mut Workspace,
         blocks: CodecId,
     ) -> Result<EncodedExtents> {

@@ -9,11 +9,13 @@ use refrain_format::{BlockHeader, FRAME_HEADER_BYTES, SplitPayload};
 use refrain_pool::{Lock, Permits};
 use refrain_storage::Source;
 
+use crate::error::Error;
 use crate::store::block::BlockFrame;
 use crate::store::coding::description;
 use crate::store::page::PAGE_BYTES;
 use crate::store::workspaces::Workspaces;
 use crate::write::pipeline::history::BlockReader;
+use crate::write::pipeline::refusals::Refusals;
 
 /// Blocks being decoded at once may take 1/16 of the memory budget; a single larger block is
 /// decoded alone.
@@ -37,6 +39,7 @@ pub(crate) struct WrittenBlocks {
     archive: Option<Arc<dyn Source>>,
     blocks: Lock<VecDeque<LocatedBlock>>,
     workspaces: Workspaces,
+    refusals: Refusals,
     /// Limits the raw bytes of blocks decoded at the same time.
     decoding: Permits,
 }
@@ -48,6 +51,7 @@ impl WrittenBlocks {
             archive,
             blocks: Lock::default(),
             workspaces: Workspaces::default(),
+            refusals: Refusals::default(),
             decoding: Permits::new(memory_bytes / DECODE_SHARE),
         }
     }
@@ -96,13 +100,17 @@ impl WrittenBlocks {
                 frame_bytes,
             } => (offset, frame_bytes),
         };
-        let mut frame = vec![0; usize::try_from(frame_bytes).ok()?];
+        let mut frame = self.refusals.zeroed(usize::try_from(frame_bytes).ok()?)?;
         let count = self.archive.as_ref()?.read_at(offset, &mut frame).ok()?;
         (count == frame.len()).then(|| frame.into())
     }
 }
 
 impl BlockReader for WrittenBlocks {
+    fn refusals(&self) -> u64 {
+        self.refusals.count()
+    }
+
     fn evict_below(&self, store_floor: u64) {
         let mut blocks = self.blocks.lock();
         while blocks
@@ -156,7 +164,7 @@ impl BlockReader for WrittenBlocks {
                 &mut raw,
             )
         });
-        decoded.ok()?;
+        self.refusals.count_in(decoded.map_err(Error::from)).ok()?;
         header.check_raw(&raw).ok()?;
         Some((first_page, raw))
     }

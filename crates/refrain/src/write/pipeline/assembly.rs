@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use refrain_longmatch::Match;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::write::pipeline::commit::CommittedEpoch;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
+use crate::write::pipeline::refused_jobs::RefusedJob;
 use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
 
 /// The result of a job, received by the coordinator.
@@ -25,6 +26,8 @@ pub(crate) enum PipelineEvent<C: Encoding> {
         slot: usize,
         segment: Result<ReadSegment>,
     },
+    /// The system refused memory for a job, which has done nothing.
+    Refused(RefusedJob),
     /// A job of a member's feed is done.
     FeedJob,
     /// The repeats inside an epoch were found.
@@ -41,8 +44,19 @@ pub(crate) enum PipelineEvent<C: Encoding> {
     Committed(Result<Box<CommittedEpoch>>),
     /// The content of the epoch being matched was digested.
     Digested(C::Digests),
-    /// An encode job was done.
-    Encoded(Result<C::Encoded>),
+    /// An encode job has ended.
+    Encoded(EncodeOutcome<C>),
+}
+
+/// The end of an encode job.
+pub(crate) enum EncodeOutcome<C: Encoding> {
+    Encoded(C::Encoded),
+    Failed(Error),
+    /// The system refused memory; the job may be tried again.
+    Refused {
+        job: C::EncodeJob,
+        error: Error,
+    },
 }
 
 /// The work of encoders for one dialect.
@@ -54,7 +68,14 @@ pub(crate) trait Encoding: 'static {
     /// Digests of all content so far, if the dialect needs them in content order.
     type Digests: Send + 'static;
 
-    fn encode(context: &PipelineContext, job: Self::EncodeJob) -> Result<Self::Encoded>;
+    /// Does the job. If the system refuses memory, the same job is tried again later.
+    fn encode(context: &PipelineContext, job: &Self::EncodeJob) -> Result<Self::Encoded>;
+
+    /// A job for the same content that needs less memory, if the dialect allows the bytes of an
+    /// archive to depend on the memory that there was.
+    fn with_less_memory(_job: Self::EncodeJob) -> Option<Self::EncodeJob> {
+        None
+    }
 
     /// Whether a job needs as much memory as encoding a block.
     fn is_large(_job: &Self::EncodeJob) -> bool {

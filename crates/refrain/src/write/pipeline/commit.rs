@@ -89,9 +89,15 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
         has_repeats,
         reach_floor,
     } = step;
+    state.history.check_memory()?;
     for pages in encoded {
         state.history.encoded(pages);
     }
+    let growth_bytes = state
+        .index
+        .growth_bytes()
+        .max(state.continuations.growth_bytes());
+    state.history.make_room(growth_bytes);
     let store_start = state.history.store_bytes();
     let mut filled = vec![];
     let flat: FlatEpoch = data.with(|epoch| {

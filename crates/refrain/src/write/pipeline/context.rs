@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use refrain_longmatch::{SegmentScan, scan_segment};
 use refrain_pool::stages::stage;
-use refrain_pool::{BufferPool, Lock};
+use refrain_pool::{BufferPool, Lock, return_free_memory};
 use refrain_protect::SEGMENT_BYTES;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::memory::zeroed;
 use crate::store::workspaces::Workspaces;
 use crate::tuning::Tuning;
 use crate::write::pipeline::history_policy::HistoryPolicy;
@@ -30,17 +31,24 @@ pub(crate) struct PipelineContext {
 }
 
 impl PipelineContext {
+    /// A buffer for a segment.
+    ///
+    /// # Errors
+    /// `Limit` if the system refuses memory.
+    pub(crate) fn segment_buffer(&self, length_bytes: usize) -> Result<Vec<u8>> {
+        if length_bytes == SEGMENT_BYTES {
+            Ok(self.buffers.get_full()?)
+        } else {
+            zeroed(length_bytes)
+        }
+    }
+
     /// Calls `read` with a buffer and returns the buffer, truncated to the number of bytes read.
     pub(crate) fn read(
         &self,
-        length_bytes: usize,
+        mut bytes: Vec<u8>,
         read: impl FnOnce(&mut [u8]) -> std::io::Result<usize>,
     ) -> Result<Vec<u8>> {
-        let mut bytes = if length_bytes == SEGMENT_BYTES {
-            self.buffers.get_full()?
-        } else {
-            vec![0; length_bytes]
-        };
         let mut stage = stage("read", 0);
         let count = read(&mut bytes)?;
         stage.add_bytes(count as u64);
@@ -64,6 +72,16 @@ impl PipelineContext {
             scan,
             hash,
         })
+    }
+
+    /// Frees what is retained for later jobs: the system refuses memory.
+    pub(crate) fn release_idle_memory(&self) {
+        self.workspaces.release();
+        self.small_workspaces.release();
+        self.buffers.release();
+        let scans = std::mem::take(&mut *self.scans.lock());
+        drop(scans);
+        return_free_memory();
     }
 
     /// Takes back the memory of an epoch for the next ones.

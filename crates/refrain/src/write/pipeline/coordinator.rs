@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment};
+use refrain_longmatch::{Match, find_in_epoch, has_repeats, match_segment, table_slots};
 use refrain_pool::stages::stage;
 use refrain_pool::trace::{MEMORY, count, waiting};
 use refrain_pool::{Crew, Lane};
@@ -14,6 +14,7 @@ use refrain_pool::{Crew, Lane};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled, next_event};
 use crate::store::exact_read::read_full;
+use crate::store::memory::{reserve, with_capacity};
 use crate::store::source_stream::read_source;
 use crate::write::pipeline::assembly::{Assembly, Encoding, PipelineEvent};
 use crate::write::pipeline::budget::Budget;
@@ -22,6 +23,7 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::intake::{Intake, NextSegment, SegmentFeed};
+use crate::write::pipeline::refused_jobs::{RefusedJob, RefusedJobs, SegmentRead};
 use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment, SegmentPlan};
 
 /// An epoch that was read and waits to be matched.
@@ -39,6 +41,13 @@ pub(crate) struct Coordinator<'c, 'scope, 'env, A: Assembly> {
     intake_done: bool,
     assembly: A,
     encoders: EncodeQueue<'c, 'scope, 'env, A::Encoding>,
+    refused: RefusedJobs,
+    has_been_refused: bool,
+    /// Refusals of buffers so far, and whether reading pauses because of the last one.
+    buffer_refusals: u64,
+    pauses_reading: bool,
+    /// Whether the epoch that was matched waits for memory to be committed.
+    commit_waits: bool,
     watch: &'c dyn Watch,
     /// Epochs being read, starting with number `first_open`.
     open: VecDeque<OpenEpoch>,
@@ -91,6 +100,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             intake_done: false,
             assembly,
             encoders,
+            refused: RefusedJobs::default(),
+            has_been_refused: false,
+            buffer_refusals: 0,
+            pauses_reading: false,
+            commit_waits: false,
             watch,
             open: VecDeque::new(),
             first_open: 0,
@@ -117,7 +131,18 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             let next = next_event(self.crew, self.watch)?;
             drop(waits_for_memory);
             match next {
-                Some(event) => self.take(event?)?,
+                Some(event) => {
+                    let is_refusal = self.take(event?)?;
+                    if is_refusal {
+                        self.plan_with_less_memory();
+                    } else {
+                        self.refused.another_job_ended();
+                    }
+                    // What the job has freed may be what was missing.
+                    if !is_refusal || self.crew.in_flight() == 0 {
+                        self.try_again()?;
+                    }
+                }
                 None if self.intake_done && self.waiting.is_empty() && self.open.is_empty() => {
                     break;
                 }
@@ -153,6 +178,44 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         (has_no_block && !self.intake_done) || self.encoders.is_held_back(self.crew.threads())
     }
 
+    /// The system refused memory: from now on less is read ahead and fewer blocks are in flight.
+    fn plan_with_less_memory(&mut self) {
+        if !std::mem::replace(&mut self.has_been_refused, true) {
+            self.watch.notice(SMALLER_PLAN_NOTICE);
+        }
+        let budget = &mut self.budget;
+        budget.read_ahead_bytes = (budget.read_ahead_bytes / 2).max(budget.epoch_bytes);
+        budget.blocks_in_flight = (budget.blocks_in_flight / 2).max(1);
+    }
+
+    /// Starts again what was refused memory.
+    fn try_again(&mut self) -> Result<()> {
+        self.pauses_reading = false;
+        self.encoders.retry();
+        for job in self.refused.take() {
+            self.submit_again(job);
+        }
+        if std::mem::take(&mut self.commit_waits) {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn submit_again(&mut self, job: RefusedJob) {
+        self.context.release_idle_memory();
+        self.spare_tables.clear();
+        match job {
+            RefusedJob::Segment(segment) => self.submit_reading(segment),
+            RefusedJob::Candidates { epoch, data } => self.submit_search(epoch, data),
+        }
+    }
+
+    /// Whether jobs that were refused memory wait for others to end: nothing new is started.
+    fn waits_for_memory(&self) -> bool {
+        let is_refused = self.encoders.waits_for_memory() || !self.refused.is_empty();
+        is_refused || self.pauses_reading || self.commit_waits
+    }
+
     /// How many content bytes may be read beyond those in segments.
     fn room_bytes(&self) -> u64 {
         if self.assembly.blocks_in_flight() < self.budget.blocks_in_flight {
@@ -170,9 +233,11 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     /// Reads ahead as far as the budget allows.
     fn start_reading(&mut self) -> Result<()> {
-        while !self.intake_done {
+        while !self.intake_done && !self.waits_for_memory() {
             let (room_bytes, ahead_bytes) = (self.room_bytes(), self.ahead_bytes());
-            match (self.intake).next(room_bytes, ahead_bytes, &self.context)? {
+            let next = (self.intake).next(room_bytes, ahead_bytes, &self.context)?;
+            self.note_refused_buffers();
+            match next {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
                 NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
                 NextSegment::Job(lane, job) => {
@@ -190,6 +255,17 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
         }
         Ok(())
+    }
+
+    /// A feed that was refused a buffer took it from the program's reserve: reading pauses until a
+    /// job ends.
+    fn note_refused_buffers(&mut self) {
+        let refusals = self.context.buffers.refusals();
+        if std::mem::replace(&mut self.buffer_refusals, refusals) < refusals {
+            self.plan_with_less_memory();
+            self.context.release_idle_memory();
+            self.pauses_reading = self.crew.in_flight() > 0;
+        }
     }
 
     /// Reserves the place of the next segment: its epoch and slot.
@@ -217,11 +293,26 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
 
     fn read_segment(&mut self, plan: SegmentPlan, feed: SegmentFeed) {
         let (epoch, slot) = self.reserve_slot(&plan);
+        self.submit_reading(SegmentRead {
+            epoch,
+            slot,
+            plan,
+            feed,
+        });
+    }
+
+    fn submit_reading(&mut self, segment: SegmentRead) {
         let context = self.context.clone();
-        match feed {
+        let SegmentRead {
+            epoch, slot, plan, ..
+        } = segment;
+        match segment.feed.clone() {
             SegmentFeed::Source(source) => {
                 self.crew.submit(Lane::Normal, move || {
-                    let bytes = context.read(plan.length_bytes, |buffer| {
+                    let Ok(buffer) = context.segment_buffer(plan.length_bytes) else {
+                        return PipelineEvent::Refused(RefusedJob::Segment(segment));
+                    };
+                    let bytes = context.read(buffer, |buffer| {
                         read_source(&*source, plan.offset_in_member, buffer)
                     });
                     let segment = bytes.and_then(|bytes| context.scan(&plan, bytes));
@@ -234,9 +325,12 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             }
             SegmentFeed::Stream(stream) => {
                 self.crew.submit(Lane::Input, move || {
+                    let Ok(buffer) = context.segment_buffer(plan.length_bytes) else {
+                        return PipelineEvent::Refused(RefusedJob::Segment(segment));
+                    };
                     // No lock is held during the read: the job may be suspended.
                     let taken = stream.lock().take();
-                    let bytes = context.read(plan.length_bytes, |buffer| {
+                    let bytes = context.read(buffer, |buffer| {
                         let mut taken = taken.ok_or_else(|| io::Error::other("no stream"))?;
                         let read = read_full(&mut *taken, buffer);
                         *stream.lock() = Some(taken);
@@ -253,7 +347,8 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    fn take(&mut self, event: PipelineEvent<A::Encoding>) -> Result<()> {
+    /// Returns whether the job of the event was refused memory.
+    fn take(&mut self, event: PipelineEvent<A::Encoding>) -> Result<bool> {
         match event {
             PipelineEvent::StreamRead {
                 epoch,
@@ -284,13 +379,18 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 self.assembly.digested(digests);
                 self.matching_job_done()?;
             }
-            PipelineEvent::Encoded(encoded) => {
-                let encoded = encoded?;
-                self.encoders.done(&encoded);
+            PipelineEvent::Refused(job) => {
+                self.refused.add(job, self.crew.in_flight() == 0)?;
+                return Ok(true);
+            }
+            PipelineEvent::Encoded(outcome) => {
+                let Some(encoded) = self.encoders.take(outcome, self.watch)? else {
+                    return Ok(true);
+                };
                 self.assembly.encoded(encoded);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn stream_read(&mut self, epoch: u64, slot: usize, plan: SegmentPlan, bytes: Vec<u8>) {
@@ -341,18 +441,28 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 data: data.clone(),
                 candidates: None,
             });
-            let mut table = self.spare_tables.pop().unwrap_or_default();
-            self.crew.submit(Lane::Urgent, move || {
-                let _stage = stage("find repeats", data.length_bytes());
-                let mut candidates = vec![];
-                data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
-                PipelineEvent::Candidates {
-                    epoch: id,
-                    candidates,
-                    table,
-                }
-            });
+            self.submit_search(id, data);
         }
+    }
+
+    /// Submits the search for repeats inside an epoch.
+    fn submit_search(&mut self, epoch: u64, data: Arc<EpochData>) {
+        let mut table = self.spare_tables.pop().unwrap_or_default();
+        self.crew.submit(Lane::Urgent, move || {
+            let _stage = stage("find repeats", data.length_bytes());
+            table.clear();
+            let slots = data.with(table_slots);
+            if reserve(&mut table, slots as u64).is_err() {
+                return PipelineEvent::Refused(RefusedJob::Candidates { epoch, data });
+            }
+            let mut candidates = vec![];
+            data.with(|epoch| find_in_epoch(epoch, &mut table, &mut candidates));
+            PipelineEvent::Candidates {
+                epoch,
+                candidates,
+                table,
+            }
+        });
     }
 
     /// The segments of an epoch, without those that follow an early end of their member.
@@ -366,6 +476,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
     }
 
     fn start_matching(&mut self) -> Result<()> {
+        // A commit fills pages.
+        if self.encoders.waits_for_memory() {
+            return Ok(());
+        }
         let next = self.waiting.front();
         let next = next.filter(|epoch| epoch.candidates.is_some() && self.matching.is_none());
         let Some(next) = next.filter(|epoch| self.assembly.may_begin(&epoch.data)) else {
@@ -452,7 +566,17 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
+    /// Commits the epoch whose matches were found. Its pages are new memory: if the system refuses
+    /// that much, the commit waits until another job has ended.
     fn commit(&mut self) -> Result<()> {
+        let matching = self.matching.as_ref().ok_or_else(not_matching)?;
+        let length_bytes = matching.epoch.data.length_bytes() as usize;
+        if self.crew.in_flight() > 0 && with_capacity(length_bytes).is_err() {
+            self.commit_waits = true;
+            self.plan_with_less_memory();
+            self.context.release_idle_memory();
+            return Ok(());
+        }
         let matching = self.matching.as_mut().ok_or_else(not_matching)?;
         let state = self.state.take().and_then(Arc::into_inner);
         let state = state
@@ -489,6 +613,10 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         Ok(())
     }
 }
+
+/// The notice when the system refuses memory.
+const SMALLER_PLAN_NOTICE: &str =
+    "the system refuses memory: fewer blocks are in flight from now on, which takes more time";
 
 /// The result of a job of matching came while no epoch was being matched.
 fn not_matching() -> Error {

@@ -9,14 +9,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use refrain_longmatch::{History, HistoryChunk};
-use refrain_pool::{BufferPool, Lock, PooledBuffer};
+use refrain_pool::{BufferPool, Lock, PooledBuffer, return_free_memory};
 use refrain_protect::checksum64;
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::compressed_copy::CompressedCopy;
+use crate::store::memory::with_capacity;
 use crate::store::page::{PAGE_BYTES, Page, pages};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 use crate::write::pipeline::copy_cache::CopyCache;
@@ -35,6 +37,9 @@ pub(crate) trait BlockReader: Send + Sync {
     fn read_stored_page(&self, _page: u64, _bytes: &mut [u8]) -> Option<()> {
         None
     }
+
+    /// How often the system refused memory for decoding a block.
+    fn refusals(&self) -> u64;
 
     /// Releases blocks that end at or before `store_floor`: they are not read again.
     fn evict_below(&self, store_floor: u64);
@@ -77,6 +82,8 @@ pub(crate) struct StoreHistory {
     open_start: u64,
     /// The page being filled.
     open: Page,
+    /// Whether a page was not read again because the system refused memory.
+    is_missing_memory: AtomicBool,
     open_pieces: Vec<SourcePiece>,
     cache: Lock<PageCache>,
     policy: HistoryPolicy,
@@ -136,6 +143,7 @@ impl StoreHistory {
             known_bytes_max,
             open_start: 0,
             open: Arc::new(PooledBuffer::empty(&pool)?),
+            is_missing_memory: AtomicBool::new(false),
             open_pieces: Vec::new(),
             cache: Lock::new(PageCache::new(pages(cache_bytes))),
             pages_bytes: cache_bytes,
@@ -183,12 +191,55 @@ impl StoreHistory {
     /// The open page with exclusive access. It is copied if a reader still holds it.
     fn open_for_writing(&mut self) -> Result<&mut PooledBuffer> {
         if Arc::get_mut(&mut self.open).is_none() {
-            let mut copy = PooledBuffer::empty(&self.pool)?;
+            let mut copy = self.fresh_page()?;
             copy.extend_from_slice(&self.open);
             self.open = Arc::new(copy);
         }
         let shared = || Error::new(ErrorKind::Internal, "the open page is shared");
         Arc::get_mut(&mut self.open).ok_or_else(shared)
+    }
+
+    /// An empty buffer for a page. If the system refuses one, cached pages give way.
+    fn fresh_page(&self) -> Result<PooledBuffer> {
+        loop {
+            match PooledBuffer::empty(&self.pool) {
+                Err(_) if self.give_way() => {}
+                page => return Ok(page?),
+            }
+        }
+    }
+
+    /// Frees cached pages until this much memory can be allocated, or none are cached.
+    pub(crate) fn make_room(&self, length_bytes: usize) {
+        while with_capacity(length_bytes).is_err() && self.give_way() {}
+    }
+
+    /// Frees half of the cached pages for good. Returns false if none is cached. Pages are read
+    /// again where they were cached, so the result of matching does not change.
+    fn give_way(&self) -> bool {
+        let had_pages = self.cache.lock().halve();
+        self.pool.release();
+        return_free_memory();
+        had_pages
+    }
+
+    fn refusals(&self) -> u64 {
+        let of_blocks = self.blocks.as_ref().map_or(0, |blocks| blocks.refusals());
+        self.pool.refusals() + of_blocks
+    }
+
+    /// Fails if a page could not be read again for lack of memory: the matches that were found, and
+    /// so the bytes of the archive, would depend on it.
+    ///
+    /// # Errors
+    /// `Limit`.
+    pub(crate) fn check_memory(&self) -> Result<()> {
+        if self.is_missing_memory.load(Ordering::Relaxed) {
+            return Err(Error::limit(
+                "the system refuses memory for comparing repeats",
+            ));
+        }
+        Ok(())
     }
 
     fn add_piece(&mut self, piece: SourcePiece) {
@@ -214,7 +265,7 @@ impl StoreHistory {
     }
 
     fn close_page(&mut self) -> Result<FilledPage> {
-        let next = Arc::new(PooledBuffer::empty(&self.pool)?);
+        let next = Arc::new(self.fresh_page()?);
         let bytes = std::mem::replace(&mut self.open, next);
         let recipe = Recipe::new(&self.open_pieces, &self.sources);
         self.open_pieces.clear();
@@ -291,8 +342,23 @@ impl StoreHistory {
         Some((self.first_closed + index as u64, &self.closed[index]))
     }
 
-    /// Reads an evicted page again, from the sources, a temporary file or a block.
+    /// Reads an evicted page again. If the system refuses memory for that, cached pages give way.
     fn reread(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
+        loop {
+            let refusals_before = self.refusals();
+            let page = self.read_evicted(number, closed);
+            if page.is_some() || self.refusals() == refusals_before {
+                return page;
+            }
+            if !self.give_way() {
+                self.is_missing_memory.store(true, Ordering::Relaxed);
+                return None;
+            }
+        }
+    }
+
+    /// Reads an evicted page again, from the sources, a temporary file or a block.
+    fn read_evicted(&self, number: u64, closed: &ClosedPage) -> Option<Page> {
         let expected = closed.checksum?;
         let is_expected = |bytes: &PooledBuffer| checksum64(bytes) == expected;
         let bytes = match &closed.recipe {

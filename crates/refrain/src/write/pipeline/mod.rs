@@ -31,5 +31,7 @@ pub(crate) mod page_cache;
 pub(crate) mod page_spill;
 pub(crate) mod reach;
 pub(crate) mod recipe;
+pub(crate) mod refusals;
+pub(crate) mod refused_jobs;
 pub(crate) mod run;
 pub(crate) mod segments;

@@ -66,6 +66,16 @@ impl PageCache {
         self.shrink();
     }
 
+    /// Halves the cache for good. Returns whether it had room for a page before.
+    pub(crate) fn halve(&mut self) -> bool {
+        let had_room = self.recent_max + self.sample_max > 0;
+        self.recent_max /= 2;
+        self.sample_max /= 2;
+        self.shrink();
+        self.shrink_sample();
+        had_room
+    }
+
     /// The memory per page of the store, whether or not its bytes are in memory.
     pub(crate) const BYTES_PER_PAGE: usize = size_of::<CachedPage>();
 

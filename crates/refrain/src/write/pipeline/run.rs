@@ -132,10 +132,11 @@ fn drain<A: Assembly>(
         assembly.write_ready()?;
         match crew.next() {
             Some(event) => match event? {
-                PipelineEvent::Encoded(encoded) => {
-                    let encoded = encoded?;
-                    encoders.done(&encoded);
-                    assembly.encoded(encoded);
+                PipelineEvent::Encoded(outcome) => {
+                    if let Some(encoded) = encoders.take(outcome, watch)? {
+                        assembly.encoded(encoded);
+                        encoders.retry();
+                    }
                 }
                 _ => return internal("content was read after its end"),
             },

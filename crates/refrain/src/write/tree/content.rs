@@ -107,7 +107,8 @@ impl ContentWriter {
     fn append(&mut self, mut bytes: &[u8], context: &PipelineContext) -> Result<()> {
         while !bytes.is_empty() {
             if self.open.capacity() == 0 {
-                self.open = context.buffers.get()?;
+                // What was read cannot wait. The coordinator then reads no more for a while.
+                self.open = context.buffers.get_from_reserve()?;
             }
             let count = bytes.len().min(SEGMENT_BYTES - self.open.len());
             let (now, later) = bytes.split_at(count);

@@ -237,7 +237,9 @@ impl TarFeed {
         } else {
             self.jobs.start(Lane::Input, move |context| {
                 let length = refrain_protect::SEGMENT_BYTES;
-                let bytes = context.read(length, |buffer| reader.read_raw(buffer));
+                let bytes = context
+                    .segment_buffer(length)
+                    .and_then(|buffer| context.read(buffer, |buffer| reader.read_raw(buffer)));
                 let is_last = bytes.as_ref().is_ok_and(|bytes| bytes.len() < length);
                 JobResult::Raw {
                     reader,
