@@ -23,7 +23,8 @@ use crate::read::native::concatenation::open_scanned;
 use crate::read::opened_archive::{OpenedArchive, no_member};
 use crate::read::range_read::{RangeRead, within};
 use crate::read::read_control::ReadControl;
-use crate::read::serving_memory::{ServingMemory, SharedMemory};
+use crate::read::serving_memory::ServingMemory;
+use crate::read::shared_memory::SharedMemory;
 use crate::read::tree::content::TreeContent;
 use crate::read::tree::part::{PartOutput, write_part};
 use crate::read::tree::raw_parts::TarCheck;
@@ -141,8 +142,10 @@ impl Archive {
     }
 
     /// Takes a part of a budget that several archives share, in place of a budget of its own.
+    /// Called before anything is read.
     pub fn share_memory(&mut self, shared: &Arc<SharedMemory>) {
         *self.memory = ServingMemory::new(Arc::clone(shared));
+        self.opened.share_memory(self.memory.store());
     }
 
     /// Gives decoded blocks and maps of extents most of the memory, for a caller that serves the

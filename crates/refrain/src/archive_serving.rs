@@ -105,6 +105,11 @@ impl Archive {
         }
     }
 
+    /// The bytes of the largest block, as the archive states; 0 if it has no such bound.
+    pub fn block_bytes_max(&self) -> u64 {
+        self.opened.block_bytes_max()
+    }
+
     /// What reads found in memory and what they decoded, since the archive was opened.
     pub fn read_statistics(&self) -> ReadStatistics {
         self.opened.read_statistics()

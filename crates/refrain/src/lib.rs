@@ -127,7 +127,7 @@ pub use place::Place;
 pub use progress::{Progress, Unwatched, Watch};
 pub use read::content_check::ContentCheck;
 pub use read::read_statistics::ReadStatistics;
-pub use read::serving_memory::SharedMemory;
+pub use read::shared_memory::SharedMemory;
 pub use recover::{damaged_places, recover};
 pub use recovery::{
     ProtectSummary, RecoveryInfo, RecoveryOptions, RecoveryState, RepairPlan, RepairSummary,

@@ -90,6 +90,23 @@ pub(crate) struct CodecMemory {
 /// A cache with less is not halved if the system refuses memory.
 const HALVED_BYTES_MIN: u64 = 1 << 20;
 
+impl CodecMemory {
+    /// Reserves a sixteenth of `memory_bytes`, and allows a half.
+    pub(crate) fn new(threads: u64, memory_bytes: u64) -> CodecMemory {
+        CodecMemory {
+            threads,
+            share_bytes: codec_share_bytes(memory_bytes),
+            bytes_max: memory_bytes / 2,
+            shards: 1,
+        }
+    }
+}
+
+/// The share of a memory budget reserved for codecs, in bytes.
+pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
+    memory_bytes / 16
+}
+
 /// How many buffers are kept for the next blocks by default.
 pub(super) const SPARE_BUFFERS_MAX: usize = 2;
 
@@ -112,6 +129,17 @@ impl BlockCache {
             spare_buffers: Vec::new(),
             spare_buffers_max: SPARE_BUFFERS_MAX,
         }
+    }
+
+    /// Decodes within a budget of `memory_bytes`, from now on.
+    pub(crate) fn set_codec_memory(&mut self, memory_bytes: u64) {
+        let CodecMemory {
+            threads, shards, ..
+        } = self.codecs;
+        self.codecs = CodecMemory {
+            shards,
+            ..CodecMemory::new(threads, memory_bytes)
+        };
     }
 
     /// Sets the memory limit, in bytes.
@@ -309,6 +337,31 @@ impl BlockCache {
         }
         self.spare_buffers.clear();
         self.shrink_compressed();
+    }
+
+    /// The memory of decoded blocks, compressed copies and spare buffers, in bytes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let spare = self
+            .spare_buffers
+            .iter()
+            .map(|buffer| buffer.capacity() as u64);
+        self.bytes + self.compressed_bytes + spare.sum::<u64>()
+    }
+
+    /// Evicts spare buffers, a decoded block other than `block`, or a compressed copy. Returns
+    /// whether there was anything.
+    pub(crate) fn evict_oldest_but(&mut self, block: u64) -> bool {
+        if self.spare_buffers.pop().is_some() {
+            return true;
+        }
+        if let Some(oldest) = self.oldest_but(block) {
+            self.remove(oldest);
+            self.spare_buffers.clear();
+            return true;
+        }
+        let evicted = self.compressed.pop_last();
+        self.compressed_bytes -= evicted.as_ref().map_or(0, |(_, copy)| copy.memory_bytes());
+        evicted.is_some()
     }
 
     /// The block to evict next, other than `block`.

@@ -19,6 +19,8 @@ pub(crate) struct CacheShards {
     /// One more than the largest memory so far of a fast codec, and of a slow one; 0 if unused.
     codec_bytes_noted: AtomicU64,
     slow_codec_bytes_noted: AtomicU64,
+    /// The time of the last use, by the clock of the caches that share a limit.
+    used: AtomicU64,
 }
 
 impl CacheShards {
@@ -35,7 +37,31 @@ impl CacheShards {
             shards: (0..count).map(shard).collect(),
             codec_bytes_noted: AtomicU64::new(0),
             slow_codec_bytes_noted: AtomicU64::new(0),
+            used: AtomicU64::new(0),
         }
+    }
+
+    /// When the cache was last used.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_used(&self, now: u64) {
+        // Readers of one archive must not write to the same line of memory all the time.
+        if self.used() != now {
+            self.used.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The memory of decoded blocks, compressed copies and spare buffers, in bytes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.all().map(|shard| shard.lock().held_bytes()).sum()
+    }
+
+    /// Evicts what was not used for longest, other than `block`: spare buffers, a decoded block, or
+    /// a compressed copy. Returns whether there was anything.
+    pub(crate) fn evict_oldest_but(&self, block: u64) -> bool {
+        self.all().any(|shard| shard.lock().evict_oldest_but(block))
     }
 
     pub(crate) fn shard_for(&self, block: u64) -> &Lock<BlockCache> {
@@ -45,6 +71,13 @@ impl CacheShards {
     /// All shards.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Lock<BlockCache>> {
         self.shards.iter()
+    }
+
+    /// Decodes within a budget of `memory_bytes`, from now on.
+    pub(crate) fn set_codec_memory(&self, memory_bytes: u64) {
+        for shard in self.all() {
+            shard.lock().set_codec_memory(memory_bytes);
+        }
     }
 
     /// Sets the memory limit, in bytes.

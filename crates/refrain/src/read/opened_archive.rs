@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
 use crate::read::content_check::ContentCheck;
+use crate::read::decode_memory::StoreMemory;
 use crate::read::proven_members::ProvenMembers;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
@@ -128,6 +129,14 @@ pub(crate) trait Serving {
     fn read_statistics(&self) -> ReadStatistics {
         ReadStatistics::default()
     }
+
+    /// The bytes of the largest block, as the archive states; 0 if it has no such bound.
+    fn block_bytes_max(&self) -> u64 {
+        0
+    }
+
+    /// Decodes within memory that is shared with other archives, from now on.
+    fn share_memory(&mut self, _memory: &StoreMemory) {}
 
     /// Sets the memory for decoded blocks, in bytes, and how much of it maps of extents may take
     /// beyond their own share.

@@ -3,43 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::read::decode_memory::StoreMemory;
 use crate::read::opened_archive::OpenedArchive;
+use crate::read::shared_memory::SharedMemory;
 use crate::read::tree::entry_memory::EntryMemory;
-use crate::read::tree::view_frames::{SharedViewFrames, ViewFrames};
+use crate::read::tree::view_frames::ViewFrames;
 
 /// What a program takes without any archive, in bytes: its code, and threads.
 const PROCESS_BYTES: u64 = 12 << 20;
-
-/// One memory budget for several archives that are served together
-/// ([`Archive::share_memory`](crate::Archive::share_memory)). Decoded blocks and maps of extents of
-/// each get an equal part; frames of entries have one memory for all.
-#[derive(Debug)]
-pub struct SharedMemory {
-    memory_bytes: u64,
-    /// For frames of entries while they are decoded.
-    entries: EntryMemory,
-    views: Arc<SharedViewFrames>,
-    /// What the callers use besides the archives, in bytes.
-    reserved_bytes: AtomicU64,
-    /// How many archives are open.
-    opened: AtomicU64,
-    /// The number of the next archive.
-    next: AtomicU64,
-}
-
-impl SharedMemory {
-    /// A budget of `memory_bytes`.
-    pub fn new(memory_bytes: u64) -> Arc<SharedMemory> {
-        Arc::new(SharedMemory {
-            memory_bytes,
-            entries: EntryMemory::new(memory_bytes),
-            views: SharedViewFrames::new(memory_bytes),
-            reserved_bytes: AtomicU64::new(0),
-            opened: AtomicU64::new(0),
-            next: AtomicU64::new(0),
-        })
-    }
-}
 
 /// The part of an archive in the memory for entries, and in what is left of the budget for decoded
 /// blocks.
@@ -63,6 +34,11 @@ impl ServingMemory {
             taken_bytes: AtomicU64::new(0),
             is_serving: AtomicBool::new(false),
         }
+    }
+
+    /// What readers of the store share.
+    pub(crate) fn store(&self) -> &StoreMemory {
+        &self.shared.store
     }
 
     /// For frames of entries while they are decoded.
@@ -98,10 +74,14 @@ impl ServingMemory {
 
     fn set_cache_bytes(&self, opened: &dyn OpenedArchive, taken_bytes: u64) {
         let (cache_bytes, maps_bytes_max) = self.cache_limits(taken_bytes);
+        if let Some(caches) = &self.shared.store.caches {
+            caches.set_bytes_max(cache_bytes);
+        }
         opened.set_cache_bytes(cache_bytes, maps_bytes_max);
     }
 
-    /// The memory of this archive for decoded blocks, and how much of it maps may take, in bytes.
+    /// The memory of all archives for decoded blocks, and how much maps of this one may take, in
+    /// bytes.
     fn cache_limits(&self, taken_bytes: u64) -> (u64, u64) {
         let memory_bytes = self.shared.memory_bytes;
         let sharers = self.shared.opened.load(Ordering::Relaxed).max(1);
@@ -109,10 +89,11 @@ impl ServingMemory {
         // Some blocks always fit: without them every read would decode.
         let left_bytes = cache_bytes.saturating_sub(taken_bytes);
         let least_bytes = memory_bytes / 8;
-        (
-            left_bytes.max(least_bytes) / sharers,
-            memory_bytes / 8 / sharers,
-        )
+        let maps_bytes = memory_bytes / 8;
+        // The cache of a single archive knows what its maps take.
+        let others_bytes = if sharers > 1 { maps_bytes } else { 0 };
+        let blocks_bytes = left_bytes.saturating_sub(others_bytes).max(least_bytes);
+        (blocks_bytes, maps_bytes / sharers)
     }
 }
 
@@ -135,9 +116,9 @@ mod tests {
         let alone = open();
         assert_eq!(alone.cache_limits(0), (308 * MIB, 64 * MIB));
         let others = (0..3).map(|_| open()).collect::<Vec<_>>();
-        assert_eq!(alone.cache_limits(8 * MIB), (75 * MIB, 16 * MIB));
-        assert_eq!(others[2].cache_limits(8 * MIB), (75 * MIB, 16 * MIB));
-        assert_eq!(alone.cache_limits(u64::MAX), (16 * MIB, 16 * MIB));
+        assert_eq!(alone.cache_limits(8 * MIB), (236 * MIB, 16 * MIB));
+        assert_eq!(others[2].cache_limits(8 * MIB), (236 * MIB, 16 * MIB));
+        assert_eq!(alone.cache_limits(u64::MAX), (64 * MIB, 16 * MIB));
         drop(others);
         assert_eq!(alone.cache_limits(0), (308 * MIB, 64 * MIB));
     }

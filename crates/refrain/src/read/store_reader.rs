@@ -8,11 +8,12 @@ use refrain_format::Limits;
 use refrain_pool::permits::AcquiredPermits;
 use refrain_pool::pool::{checkpoint, current_worker};
 use refrain_pool::stages::stage;
-use refrain_pool::{Permits, compute, return_free_memory};
+use refrain_pool::{compute, return_free_memory};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::block_cache::CodecMemory;
 use crate::read::cache_shards::CacheShards;
+use crate::read::decode_memory::{DecodeMemory, StoreMemory};
 use crate::read::epoch_map::{EpochMap, Origin};
 use crate::read::failed_blocks::FailedBlocks;
 use crate::read::read_statistics::{ReadCounters, count};
@@ -69,13 +70,8 @@ pub(crate) struct DecodedBlock {
 /// The resources shared by block decoders.
 pub(crate) struct DecodeResources {
     pub limits: Limits,
-    pub workspaces: Workspaces,
-    /// Limits the memory used by codecs at once, in bytes.
-    pub codec_memory: Permits,
-    /// Limits the memory of frames that wait to be decoded, and what is decoded at once, in bytes.
-    frame_memory: Permits,
-    decoding_memory: Permits,
-    pub(super) cache: CacheShards,
+    memory: StoreMemory,
+    pub(super) cache: Arc<CacheShards>,
 }
 
 impl DecodeResources {
@@ -87,12 +83,12 @@ impl DecodeResources {
         wanted: u64,
     ) -> Option<[AcquiredPermits<'_>; 2]> {
         let is_job = current_worker().is_some();
-        (!is_job).then(|| {
-            [
-                self.frame_memory.acquire(location.frame_bytes),
-                self.decoding_memory.acquire(wanted),
-            ]
-        })
+        (!is_job).then(|| self.memory.decoding.hold(location.frame_bytes, wanted))
+    }
+
+    /// Scratch memory, and the limits of codecs.
+    pub(crate) fn decoding(&self) -> &DecodeMemory {
+        &self.memory.decoding
     }
 
     /// The buffer of an evicted block for this one, or an empty one.
@@ -104,18 +100,6 @@ impl DecodeResources {
     pub(crate) fn note_decoding(&self, codec_bytes: u64, is_slow: bool) {
         self.cache.note_decoding(codec_bytes, is_slow);
     }
-}
-
-/// Frames that wait to be decoded may take 1/16 of a reader's memory.
-const FRAMES_SHARE: u64 = 16;
-
-/// What is decoded at once may take 1/8 of a reader's memory, or is one block. The cache counts it,
-/// too, and never has less.
-const DECODING_SHARE: u64 = 8;
-
-/// The share of a memory budget reserved for codecs, in bytes.
-pub(crate) fn codec_share_bytes(memory_bytes: u64) -> u64 {
-    memory_bytes / 16
 }
 
 /// A block is decoded ahead only if at least this many of its bytes are needed.
@@ -147,26 +131,30 @@ impl StoreReader {
         (cache_bytes_max, block_bytes_max): (u64, u64),
         threads: usize,
     ) -> StoreReader {
-        let codecs = CodecMemory {
-            threads: threads as u64,
-            share_bytes: codec_share_bytes(memory_bytes),
-            bytes_max: memory_bytes / 2,
-            shards: 1,
-        };
+        let codecs = CodecMemory::new(threads as u64, memory_bytes);
+        let cache = CacheShards::new(cache_bytes_max, block_bytes_max, codecs);
         StoreReader {
             blocks,
             resources: DecodeResources {
                 limits,
-                workspaces: Workspaces::default(),
-                codec_memory: Permits::new(codecs.bytes_max),
-                frame_memory: Permits::new(memory_bytes / FRAMES_SHARE),
-                decoding_memory: Permits::new(memory_bytes / DECODING_SHARE),
-                cache: CacheShards::new(cache_bytes_max, block_bytes_max, codecs),
+                memory: StoreMemory::new(memory_bytes),
+                cache: Arc::new(cache),
             },
             decoded_pages: DecodedPages::default(),
             failed: FailedBlocks::default(),
             counters: ReadCounters::default(),
         }
+    }
+
+    /// Decodes within memory that is shared with other archives, from now on.
+    pub(crate) fn share_memory(&mut self, memory: &StoreMemory) {
+        self.resources
+            .cache
+            .set_codec_memory(memory.decoding.memory_bytes);
+        if let Some(caches) = &memory.caches {
+            caches.add(&self.resources.cache);
+        }
+        self.resources.memory = memory.clone();
     }
 
     /// Sets the memory limit of the block cache, in bytes.
@@ -190,7 +178,7 @@ impl StoreReader {
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
-        &self.resources.workspaces
+        &self.resources.decoding().workspaces
     }
 
     /// The blocks not cached and of which the content range `content` of `map` needs at least
@@ -359,7 +347,7 @@ impl StoreReader {
                 out,
             )
         };
-        self.resources.workspaces.with(read)
+        self.resources.decoding().workspaces.with(read)
     }
 
     /// At least the first `needed` bytes of a block, cached or decoded.
@@ -370,7 +358,11 @@ impl StoreReader {
         depth: Depth,
         meter: Option<&WorkMeter>,
     ) -> Result<Arc<Vec<u8>>> {
-        let shard = self.resources.cache.shard_for(location.block);
+        let resources = &self.resources;
+        if let Some(shared) = &resources.memory.caches {
+            shared.touch(&resources.cache);
+        }
+        let shard = resources.cache.shard_for(location.block);
         let mut cache = shard.lock();
         let needed = match depth {
             Depth::Whole => location.raw_bytes,
@@ -422,6 +414,9 @@ impl StoreReader {
             evicted
                 .into_iter()
                 .for_each(|(block, bytes)| self.retain_compressed(block, bytes));
+            if let Some(shared) = &resources.memory.caches {
+                shared.make_room(&resources.cache, location.block);
+            }
             Ok::<_, Error>(Arc::new(self.decode(location, wanted, meter)?))
         });
         Ok(decoded
@@ -436,7 +431,7 @@ impl StoreReader {
     /// Replaces an evicted block by a compressed copy.
     fn retain_compressed(&self, block: u64, bytes: Arc<Vec<u8>>) {
         let compress = |space: &mut CodecScratch| CompressedCopy::new(&mut space.codec, &bytes);
-        let compressed = compute(|| self.resources.workspaces.with(compress));
+        let compressed = compute(|| self.resources.decoding().workspaces.with(compress));
         let mut cache = self.resources.cache.shard_for(block).lock();
         cache.put_compressed(block, compressed.ok());
         if let Some(memory) = Arc::into_inner(bytes) {
@@ -448,7 +443,7 @@ impl StoreReader {
     /// is retained for later. Returns false if nothing is left to free.
     fn give_way(&self) -> bool {
         let had_room = self.resources.cache.halve();
-        self.resources.workspaces.release();
+        self.resources.decoding().workspaces.release();
         return_free_memory();
         had_room
     }
@@ -500,6 +495,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::*;
+    use crate::read::decode_memory::DECODING_SHARE;
 
     const BLOCK_BYTES: u64 = 100;
 

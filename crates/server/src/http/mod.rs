@@ -51,6 +51,7 @@ mod settings;
 mod shared;
 mod target;
 mod visit;
+mod working_archives;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;

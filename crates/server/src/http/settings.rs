@@ -24,6 +24,9 @@ pub struct HttpSettings {
     pub chunk_bytes: usize,
     /// The memory for the responses being sent, in bytes. Requests beyond it are refused.
     pub answer_bytes: u64,
+    /// The memory for blocks that long responses decode, in bytes: requests for archives beyond it
+    /// are refused.
+    pub working_bytes: u64,
     /// How long caches may keep content of a single archive, in seconds. Frames, whose address
     /// contains their hash, may be kept for a year.
     pub max_age_seconds: u64,
@@ -46,6 +49,7 @@ impl Default for HttpSettings {
             write_timeout: Duration::from_secs(30),
             chunk_bytes: 1 << 20,
             answer_bytes: 64 << 20,
+            working_bytes: u64::MAX,
             max_age_seconds: 86_400,
             host_names: vec![],
             resets_from_anywhere: false,
@@ -64,6 +68,7 @@ impl fmt::Debug for HttpSettings {
             .field("write_timeout", &self.write_timeout)
             .field("chunk_bytes", &self.chunk_bytes)
             .field("answer_bytes", &self.answer_bytes)
+            .field("working_bytes", &self.working_bytes)
             .field("max_age_seconds", &self.max_age_seconds)
             .field("host_names", &self.host_names)
             .field("resets_from_anywhere", &self.resets_from_anywhere)

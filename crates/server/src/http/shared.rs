@@ -7,6 +7,7 @@ use refrain_sync::clock::RealClock;
 
 use super::answer_memory::AnswerMemory;
 use super::settings::HttpSettings;
+use super::working_archives::WorkingArchives;
 use crate::archives::Archives;
 use crate::error::Result;
 use crate::reports::Occurrences;
@@ -22,6 +23,7 @@ pub(super) struct Shared {
     pub clock: RealClock,
     pub in_flight: AtomicU64,
     pub answer_memory: AnswerMemory,
+    pub working_archives: WorkingArchives,
     /// Requests that were refused because answers use the memory.
     pub refusals: Occurrences,
 }
@@ -36,6 +38,7 @@ impl Shared {
         }
         Ok(Shared {
             answer_memory: AnswerMemory::new(settings.answer_bytes),
+            working_archives: WorkingArchives::new(settings.working_bytes),
             refusals: Occurrences::new(),
             archives,
             tree_memory,

@@ -478,6 +478,7 @@ pub fn http_settings(
     HttpSettings {
         chunk_bytes: usize::try_from(chunk_bytes).unwrap_or(usize::MAX),
         answer_bytes,
+        working_bytes: memory_bytes / 8 * 3,
         metrics: [Arc::new(metrics) as Arc<dyn MetricSource>]
             .into_iter()
             .chain(scrub.map(Scrub::metrics))

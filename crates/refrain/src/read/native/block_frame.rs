@@ -34,8 +34,8 @@ pub(crate) fn decode_block_frame(
     compute(|| {
         meter.map_or(Ok(()), WorkMeter::go_on)?;
         // Acquired by the job, not by the thread that waits for it: other jobs wait for permits.
-        let _permits = resources.codec_memory.acquire(codec_bytes);
-        resources.workspaces.with(|space| {
+        let _permits = resources.decoding().codec_memory.acquire(codec_bytes);
+        resources.decoding().workspaces.with(|space| {
             let workspace = &mut space.codec;
             if is_whole {
                 decode(workspace, &description, data, head.raw_bytes, &mut raw)?;
@@ -65,7 +65,7 @@ pub(super) fn check_memory(
     resources: &DecodeResources,
 ) -> Result<()> {
     let needed = codec_bytes.saturating_add(raw_bytes);
-    let allowed = resources.codec_memory.total();
+    let allowed = resources.decoding().codec_memory.total();
     if needed <= allowed {
         return Ok(());
     }

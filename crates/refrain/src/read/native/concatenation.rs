@@ -15,6 +15,7 @@ use crate::damage::{CutOff, DamagedPlace, distinct};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
+use crate::read::decode_memory::StoreMemory;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::member_content::MemberContent;
@@ -111,6 +112,8 @@ pub(crate) struct Concatenation {
     member_count: usize,
     /// The most recently used archives, the latest at the end.
     open: Lock<Vec<(usize, Arc<IndexedArchive>)>>,
+    /// What the archives share with those of other files.
+    memory: Option<StoreMemory>,
     /// The limits of each archive's caches, unless default: [`Serving::set_cache_bytes`].
     cache_bytes: Lock<Option<(u64, u64)>>,
     /// After a scan, the number of bytes that belong to no frame.
@@ -147,6 +150,7 @@ impl Concatenation {
             parts: Vec::with_capacity(found.len()),
             member_count: 0,
             open: Lock::default(),
+            memory: None,
             cache_bytes: Lock::default(),
             skipped_bytes: 0,
         };
@@ -184,6 +188,7 @@ impl Concatenation {
             parts,
             member_count,
             open: Lock::default(),
+            memory: None,
             cache_bytes: Lock::default(),
             skipped_bytes,
         }
@@ -226,7 +231,10 @@ impl Concatenation {
             };
             let shares = self.shares();
             let source = self.source.clone();
-            let archive = IndexedArchive::open(source, found, &self.options, shares)?;
+            let mut archive = IndexedArchive::open(source, found, &self.options, shares)?;
+            if let Some(memory) = &self.memory {
+                archive.share_memory(memory);
+            }
             if let Some((bytes, maps_bytes_max)) = *self.cache_bytes.lock() {
                 archive.set_cache_bytes(bytes, maps_bytes_max);
             }
@@ -346,6 +354,17 @@ impl Serving for Concatenation {
         let open = self.open_parts();
         let of_parts = open.iter().map(|part| part.read_statistics());
         of_parts.fold(ReadStatistics::default(), ReadStatistics::plus)
+    }
+
+    fn share_memory(&mut self, memory: &StoreMemory) {
+        self.memory = Some(memory.clone());
+        for part in &mut self.parts {
+            if let PartSource::Opened(archive) = &mut part.archive
+                && let Some(archive) = Arc::get_mut(archive)
+            {
+                archive.share_memory(memory);
+            }
+        }
     }
 
     fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::damage_log::DamageLog;
+use crate::read::decode_memory::StoreMemory;
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
@@ -418,6 +419,14 @@ impl Serving for IndexedArchive {
 
     fn read_statistics(&self) -> ReadStatistics {
         self.store.counters.snapshot()
+    }
+
+    fn block_bytes_max(&self) -> u64 {
+        self.head.block_bytes_max
+    }
+
+    fn share_memory(&mut self, memory: &StoreMemory) {
+        self.store.share_memory(memory);
     }
 
     fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {

@@ -230,11 +230,11 @@ fn decode_remains(
     let description = description(&head.coding, head.raw_bytes)?;
     let codec_bytes = decode_memory_bytes(&description, head.raw_bytes)?;
     check_memory(codec_bytes, head.raw_bytes, resources)?;
-    let _permits = resources.codec_memory.acquire(codec_bytes);
+    let _permits = resources.decoding().codec_memory.acquire(codec_bytes);
     resources.note_decoding(codec_bytes, false);
     let mut raw = resources.take_spare_buffer(location.block);
     let data = head.coding.unmasked(split.data);
-    resources.workspaces.with(|space| {
+    resources.decoding().workspaces.with(|space| {
         decode_damaged(
             &mut space.codec,
             &description,

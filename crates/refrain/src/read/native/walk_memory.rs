@@ -2,7 +2,7 @@
 
 use refrain_protect::SEGMENT_BYTES;
 
-use crate::read::store_reader::codec_share_bytes;
+use crate::read::block_cache::codec_share_bytes;
 
 /// The size of decoded blocks for which a pipe's frames make room if they may go to a temporary
 /// file. Reading a frame again takes a hundredth of the time that decoding its block takes: a GB of
