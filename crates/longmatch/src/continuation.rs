@@ -52,6 +52,7 @@ pub struct Continuations {
     buckets: Vec<Bucket>,
     used: usize,
     buckets_max: usize,
+    was_refused: bool,
 }
 
 impl Continuations {
@@ -67,6 +68,7 @@ impl Continuations {
             buckets: vec![Bucket::default(); buckets_max.min(BUCKETS_MIN)],
             used: 0,
             buckets_max,
+            was_refused: false,
         }
     }
 
@@ -90,6 +92,12 @@ impl Continuations {
 
     pub(crate) fn is_absent(&self) -> bool {
         self.buckets.is_empty()
+    }
+
+    /// Whether the allocator refused to let the table grow. Then it holds less than it should, and
+    /// what is found no longer depends on the content alone.
+    pub fn was_refused(&self) -> bool {
+        self.was_refused
     }
 
     /// The memory that the table will ask for when it grows next, in bytes; 0 if it does not grow.
@@ -157,7 +165,10 @@ impl Continuations {
     }
 
     fn double(&mut self, check_in: fn()) {
-        let buckets = cleared(self.buckets.len() * 2, check_in);
+        let Some(buckets) = cleared(self.buckets.len() * 2, check_in) else {
+            self.was_refused = true;
+            return;
+        };
         self.used = 0;
         let old = std::mem::replace(&mut self.buckets, buckets);
         for (number, bucket) in old.into_iter().enumerate() {

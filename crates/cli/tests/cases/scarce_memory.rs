@@ -84,10 +84,10 @@ fn lrzip_archives_get_lighter_blocks_where_memory_is_refused() {
     let case = Case::new();
     let content = mixture(40_000);
     case.write("f", &content);
-    let line = "compress -M 128M -T1 --format lrz --back-end zpaq -9 f -f -o f.lrz";
+    let line = "compress -M 448M -T1 --format lrz --back-end zpaq -9 f -f -o f.lrz";
     let mut lighter = 0;
     // The program itself takes some of it.
-    for limit_mib in (128..=416).step_by(48) {
+    for limit_mib in (128..=256).step_by(64) {
         let (code, stderr) = limited(&case, limit_mib, line);
         assert!(matches!(code, 0 | 5), "{limit_mib}: {code}: {stderr}");
         if code == 0 {

@@ -99,6 +99,12 @@ impl<W: IndexWords> FingerprintIndex<W> {
         self.small.as_ref().map_or(self.used, SmallTable::len)
     }
 
+    /// Returns whether the allocator refused to let the index grow. Then it holds less than it
+    /// should, and what is found no longer depends on the content alone.
+    pub fn was_refused(&self) -> bool {
+        self.small.as_ref().is_some_and(SmallTable::was_refused)
+    }
+
     /// Returns the memory that the index will ask for when it grows next, in bytes; 0 if it does
     /// not grow.
     pub fn growth_bytes(&self) -> usize {

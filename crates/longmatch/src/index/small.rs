@@ -27,6 +27,7 @@ pub(super) struct SmallTable {
     slots: Vec<IndexSlot>,
     used: usize,
     entries_max: usize,
+    was_refused: bool,
 }
 
 impl SmallTable {
@@ -38,6 +39,7 @@ impl SmallTable {
             slots: vec![IndexSlot::default(); SLOTS_MIN],
             used: 0,
             entries_max,
+            was_refused: false,
         })
     }
 
@@ -84,6 +86,10 @@ impl SmallTable {
 
     /// Inserts the fingerprint unless it is already present with an address of at least `floor`.
     pub(super) fn insert(&mut self, fingerprint: u64, address: u64, floor: u64, check_in: fn()) {
+        if self.was_refused {
+            // A table without an empty slot would be searched for ever.
+            return;
+        }
         let at = self.find(fingerprint);
         let slot = &mut self.slots[at];
         if slot.address_plus_one > floor {
@@ -99,13 +105,21 @@ impl SmallTable {
         }
     }
 
+    /// Whether the allocator refused to let the table grow. Nothing is inserted since then.
+    pub(super) fn was_refused(&self) -> bool {
+        self.was_refused
+    }
+
     /// The memory that the table asks for when it grows next, in bytes.
     pub(super) fn growth_bytes(&self) -> usize {
         2 * self.slots.len() * size_of::<IndexSlot>()
     }
 
     fn double(&mut self, check_in: fn()) {
-        let slots = cleared(self.slots.len() * 2, check_in);
+        let Some(slots) = cleared(self.slots.len() * 2, check_in) else {
+            self.was_refused = true;
+            return;
+        };
         let old = std::mem::replace(&mut self.slots, slots);
         let entries = old.into_iter().filter(|slot| slot.address_plus_one != 0);
         for (number, slot) in entries.enumerate() {

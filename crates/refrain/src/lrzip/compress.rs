@@ -69,6 +69,9 @@ pub fn compress_lrzip(
     watch: &dyn Watch,
 ) -> Result<LrzipSummary> {
     let tuning = LrzipTuning::new(options)?;
+    if tuning.lowered_from.is_some() {
+        watch.notice(LOWERED_NOTICE);
+    }
     let mut prepared = PreparedMembers::new(tuning.tuning.memory_bytes, RUN_BYTES_MAX, &[], true);
     prepared.add(member)?;
     let history = history_policy(&prepared, sink, options);
@@ -217,6 +220,10 @@ fn header(plan: LrzipPlan) -> Header {
         length_bytes: 0,
     }
 }
+
+/// The notice if the budget is too small for the level of ZPAQ.
+const LOWERED_NOTICE: &str =
+    "the memory budget is too small for this level of ZPAQ: a lower one is used";
 
 /// The iterations of the second cipher's key derivation, as in lrzip 0.7.
 const GCM_ITERATIONS: u32 = 600_000;

@@ -136,6 +136,8 @@ pub(crate) struct LrzipTuning {
     /// The maximum memory for encoded blocks that wait for the offset of the next one, and for the
     /// lists that records are made from.
     pub waiting_bytes: u64,
+    /// The plan that was asked for, if the memory budget has no room for it.
+    pub lowered_from: Option<LrzipPlan>,
 }
 
 /// A group of blocks may take 1/16 of the memory budget, and two groups may wait.
@@ -166,7 +168,8 @@ impl LrzipTuning {
         }
         let block_bytes =
             block_bytes(options.back_end, level).min(prev_power_of_two(memory_bytes / 32));
-        let plan = plan(options.back_end, level, block_bytes);
+        let asked = plan(options.back_end, level, block_bytes);
+        let plan = fitting_plan(asked, memory_bytes);
         let group_bytes = memory_bytes / GROUP_SHARE;
         let records_bytes = memory_bytes / RECORDS_SHARE;
         let chunk_bytes = options
@@ -199,6 +202,7 @@ impl LrzipTuning {
                 records_memory_bytes: records_bytes as usize,
                 tries_sample: options.tries_sample,
             },
+            lowered_from: (plan != asked).then_some(asked),
             waiting_bytes: 2 * group_bytes.max(block_bytes) + records_bytes + records_bytes / 2,
         })
     }
@@ -243,6 +247,18 @@ fn plan(back_end: LrzipBackEnd, level: u8, block_bytes: u64) -> LrzipPlan {
     }
 }
 
+/// The plan, or the next one with less memory that leaves half of the budget to everything else:
+/// the tables of ZPAQ take 204 MB at level 9 for the smallest block.
+fn fitting_plan(asked: LrzipPlan, memory_bytes: u64) -> LrzipPlan {
+    let mut plan = asked;
+    while plan.memory_bytes() > memory_bytes / 2
+        && let Some(lighter) = plan.with_less_memory()
+    {
+        plan = lighter;
+    }
+    plan
+}
+
 /// The shortest far repeat that becomes a match, in bytes. A match and the literals before it take
 /// ten bytes of records, one byte after compression, and interrupt the context of the back end.
 ///
@@ -285,5 +301,38 @@ fn window_bytes(plan: LrzipPlan) -> u64 {
         LrzipPlan::Zlib { .. } => 32 * KIB,
         LrzipPlan::Bzip2 { level } => u64::from(level) * 100_000,
         LrzipPlan::Lzma { .. } | LrzipPlan::Zpaq { .. } => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoders_leave_half_of_the_budget() {
+        for back_end in LrzipBackEnd::ALL {
+            for level in 1..=9 {
+                for memory_mib in [128, 200, 256, 400, 512] {
+                    let options = LrzipOptions {
+                        back_end,
+                        level: Level(level),
+                        memory_bytes: Some(memory_mib * MIB),
+                        ..LrzipOptions::default()
+                    };
+                    let tuning = LrzipTuning::new(&options).unwrap();
+                    let encoder_bytes = tuning.cut.plan.memory_bytes();
+                    assert!(encoder_bytes <= memory_mib * MIB / 2, "{options:?}");
+                    // Only ZPAQ's memory does not follow the block, which follows the budget.
+                    let is_zpaq = back_end == LrzipBackEnd::Zpaq;
+                    assert!(tuning.lowered_from.is_none() || is_zpaq, "{options:?}");
+                }
+                let options = LrzipOptions {
+                    back_end,
+                    level: Level(level),
+                    ..LrzipOptions::default()
+                };
+                assert_eq!(LrzipTuning::new(&options).unwrap().lowered_from, None);
+            }
+        }
     }
 }

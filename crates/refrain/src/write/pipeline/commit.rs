@@ -33,6 +33,11 @@ impl IndexWords for IndexMemory {
 }
 
 impl MatchState {
+    /// The memory that its tables will ask for when they grow next, in bytes.
+    pub(crate) fn growth_bytes(&self) -> usize {
+        self.index.growth_bytes() + self.continuations.growth_bytes()
+    }
+
     pub(crate) fn new(
         index_words: usize,
         continuations_bytes: usize,
@@ -93,11 +98,7 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
     for pages in encoded {
         state.history.encoded(pages);
     }
-    let growth_bytes = state
-        .index
-        .growth_bytes()
-        .max(state.continuations.growth_bytes());
-    state.history.make_room(growth_bytes);
+    state.history.make_room(state.growth_bytes());
     let store_start = state.history.store_bytes();
     let mut filled = vec![];
     let flat: FlatEpoch = data.with(|epoch| {
@@ -126,6 +127,11 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
         insert_continuations(&mut state.continuations, epoch, &flat, checkpoint);
         Ok::<_, Error>(flat)
     })?;
+    if state.index.was_refused() || state.continuations.was_refused() {
+        return Err(Error::limit(
+            "the system refuses memory for the tables of repeats",
+        ));
+    }
     let floor = state.history.evict_below(reach_floor);
     state.index.evict_below(floor);
     Ok(CommittedEpoch {

@@ -566,12 +566,13 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         }
     }
 
-    /// Commits the epoch whose matches were found. Its pages are new memory: if the system refuses
-    /// that much, the commit waits until another job has ended.
+    /// Commits the epoch whose matches were found. Its pages are new memory, and tables may grow:
+    /// if the system refuses that much, the commit waits until another job has ended.
     fn commit(&mut self) -> Result<()> {
         let matching = self.matching.as_ref().ok_or_else(not_matching)?;
-        let length_bytes = matching.epoch.data.length_bytes() as usize;
-        if self.crew.in_flight() > 0 && with_capacity(length_bytes).is_err() {
+        let growth_bytes = self.state.as_ref().map_or(0, |state| state.growth_bytes());
+        let new_bytes = matching.epoch.data.length_bytes() as usize + growth_bytes;
+        if self.crew.in_flight() > 0 && with_capacity(new_bytes).is_err() {
             self.commit_waits = true;
             self.plan_with_less_memory();
             self.context.release_idle_memory();
