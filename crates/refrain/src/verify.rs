@@ -33,7 +33,7 @@ pub fn verify(
     match reader.way {
         Way::Walk(walk) => {
             let feed = limited(feed, options)?;
-            run(walk, feed, &mut Verification, options, watch)
+            run(walk, feed, &mut Verification::default(), options, watch)
         }
         Way::Extract(extract, format) => extract(feed, format, &mut Nowhere, options, watch),
     }
@@ -101,9 +101,12 @@ fn verify_feed(
         return Err(Error::new(ErrorKind::Usage, text));
     };
     let feed = limited(feed, options)?;
-    let mut verification = RootVerification::default();
+    let mut verification = Verification {
+        root: Some(RootHasher::default()),
+    };
     let summary = run(*walk, feed, &mut verification, options, watch)?;
-    if verification.root.value() == *root_hash {
+    let found = verification.root.map(|root| root.value());
+    if found == Some(*root_hash) {
         Ok(summary)
     } else {
         Err(Error::damaged("the members are not those of the root hash"))
@@ -138,30 +141,13 @@ pub(crate) fn run(
     Ok(walk(feed, options, &limit, visitor, watch)?.into())
 }
 
-struct Verification;
+/// Takes nothing but the hashes of members, if their root hash is wanted.
+#[derive(Default)]
+struct Verification {
+    root: Option<RootHasher>,
+}
 
 impl ContentVisitor for Verification {
-    fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
-        Ok(None)
-    }
-    fn content(&mut self, _bytes: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
-        Ok(())
-    }
-    fn end(&mut self, _: &FormatStart, _: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Computes the root hash of the members.
-#[derive(Default)]
-struct RootVerification {
-    root: RootHasher,
-}
-
-impl ContentVisitor for RootVerification {
     fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
         Ok(None)
     }
@@ -175,7 +161,9 @@ impl ContentVisitor for RootVerification {
     }
 
     fn end(&mut self, start: &FormatStart, end: &MemberEnd, _: Vec<EntriesPayload>) -> Result<()> {
-        self.root.push(&member_hash(start, end));
+        if let Some(root) = &mut self.root {
+            root.push(&member_hash(start, end));
+        }
         Ok(())
     }
 }

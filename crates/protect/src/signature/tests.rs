@@ -1,4 +1,8 @@
-//! Keys and signatures of minisign 0.11 and OpenSSH, made for these tests.
+//! Signatures of minisign 0.11 and OpenSSH, made for these tests.
+
+use refrain_testkit::signing_keys::{
+    ECDSA_PUBLIC, MINISIGN, MINISIGN_PUBLIC, SSH, SSH_PASSPHRASE, SSH_PASSPHRASE_PUBLIC, SSH_PUBLIC,
+};
 
 use super::minisign_key::id_text;
 use super::{
@@ -10,14 +14,6 @@ use super::{
 const MESSAGE: &str = "\
 refrain root hash 1\n\
 43a5a63449 test\n";
-/// `minisign -G -W`.
-const MINISIGN_SECRET: &str = "\
-untrusted comment: minisign encrypted secret key\n\
-RWQAAEIyAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8pAV6BeQrxEvPmml9K/SM9VYqFhTrymrLYqqf0GDy3TEZ5sdgXMNz654JN9dNL40wFXk+yoiiRP2+dMaWhvjwTBeyLZVJ0wdAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
-/// Its public half.
-const MINISIGN_PUBLIC: &str = "\
-untrusted comment: minisign public key 11AF9017E81590F2\n\
-RWTykBXoF5CvEa54JN9dNL40wFXk+yoiiRP2+dMaWhvjwTBeyLZVJ0wd\n";
 /// `minisign -S -t 'a trusted comment'`.
 const MINISIGN_SIGNATURE: &str = "\
 untrusted comment: signature from minisign secret key\n\
@@ -30,18 +26,6 @@ untrusted comment: signature from minisign secret key\n\
 RWTykBXoF5CvERFa1UlbsPnXa8P4vUpNpA+72Hd2u1N9AcQasHCSRxHhV4c//nq8ps+T/QbUSrcBLhd9Np0WXYZVSt74l5ApvwQ=\n\
 trusted comment: timestamp:1795749391	file:m\n\
 m4fHvlPqtOrHtvE84IgyayUI4Qg0nx5lHzol1RW7oxmsJ1dx3sC2Ga8ywZP5miMwhGYPeH3PK+JbzMtn5YolBA==\n";
-/// `ssh-keygen -t ed25519 -N ""`.
-const SSH_SECRET: &str = "\
------BEGIN OPENSSH PRIVATE KEY-----\n\
-b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n\
-QyNTUxOQAAACBi6CQZ2WQWFX/4ZpLqCi83eknoKKfdO63Isimy+261ogAAAJBfnB32X5wd\n\
-9gAAAAtzc2gtZWQyNTUxOQAAACBi6CQZ2WQWFX/4ZpLqCi83eknoKKfdO63Isimy+261og\n\
-AAAEBfavRV6sA8DM7tjprHVqXFUqj+6VCnvKa41sOdtr0XFGLoJBnZZBYVf/hmkuoKLzd6\n\
-Segop907rciyKbL7brWiAAAACXRlc3RAaG9tZQECAwQ=\n\
------END OPENSSH PRIVATE KEY-----\n";
-/// Its public half.
-const SSH_PUBLIC: &str = "\
-ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGLoJBnZZBYVf/hmkuoKLzd6Segop907rciyKbL7brWi test@home\n";
 /// `ssh-keygen -Y sign -n refrain`.
 const SSH_SIGNATURE: &str = "\
 -----BEGIN SSH SIGNATURE-----\n\
@@ -67,22 +51,6 @@ WdxAaJ7HIjTpcTv/7AAAAAdyZWZyYWluAAAAAAAAAAZzaGE1MTIAAABkAAAAE2VjZHNhLX\n\
 NoYTItbmlzdHAyNTYAAABJAAAAIQDnU7qn6UqwejdWHdFKWKXyUY2CmmjJTv+ipecBhh23\n\
 TgAAACBErXSRpYTYPislPwiL7c96xGI0/vpjeszcfmH1U+Fr7A==\n\
 -----END SSH SIGNATURE-----\n";
-/// Its public half.
-const ECDSA_PUBLIC: &str = "\
-ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBI/NwTRZ8p/eV+8XF+D3cqxGGP+bMNWxtCJQDhwRgu4Z/ADg8ITXA/uRMFsauqWqeLRgI1ncQGiexyI06XE7/+w= root@vm\n";
-/// `ssh-keygen -t ed25519 -N secret`.
-const SSH_PASSPHRASE: &str = "\
------BEGIN OPENSSH PRIVATE KEY-----\n\
-b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABCxbbKS1c\n\
-oNoVF6I/YThkXFAAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIM265ysc1TlR6aG2\n\
-hfIjglM09gnWO+ODBB0YEBKlchyWAAAAkIXOT0HR061pNiZoY44yFu+m2YAVmcq4fl1dak\n\
-o3yZR+9pPKtoVjRpCrG6yBRNkZXWSno9KYuTqdp1FyFsUl/6RPbnDpSexjv//8cl7kRAtR\n\
-X6AzMHQtRkT1U/OCuPLuorI86yzoXCNP1TknjSnmv+J63S3as9pKuZJ2VOhtAoYalqbis7\n\
-k32ahOFb8vezbqNA==\n\
------END OPENSSH PRIVATE KEY-----\n";
-/// Its public half.
-const SSH_PASSPHRASE_PUBLIC: &str = "\
-ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIM265ysc1TlR6aG2hfIjglM09gnWO+ODBB0YEBKlchyW test@home\n";
 
 fn key(text: &str) -> super::SigningKey {
     let file = SecretKeyFile::parse(text).expect("a file with a secret key");
@@ -99,14 +67,14 @@ fn public(text: &str) -> PublicKey {
 
 #[test]
 fn signatures_are_those_of_the_programs() {
-    let made = key(SSH_SECRET).sign(MESSAGE.as_bytes(), "unused");
+    let made = key(SSH).sign(MESSAGE.as_bytes(), "unused");
     assert_eq!(made.text(), SSH_SIGNATURE);
-    let made = key(MINISIGN_SECRET).sign(MESSAGE.as_bytes(), "a trusted comment");
+    let made = key(MINISIGN).sign(MESSAGE.as_bytes(), "a trusted comment");
     let signed_lines = |text: &str| text.lines().skip(1).collect::<Vec<_>>().join(" ");
     assert_eq!(signed_lines(made.text()), signed_lines(MINISIGN_SIGNATURE));
     assert_eq!(made.trusted_comment(), Some("a trusted comment"));
-    assert_eq!(key(SSH_SECRET).public_key(), public(SSH_PUBLIC));
-    assert_eq!(key(MINISIGN_SECRET).public_key(), public(MINISIGN_PUBLIC));
+    assert_eq!(key(SSH).public_key(), public(SSH_PUBLIC));
+    assert_eq!(key(MINISIGN).public_key(), public(MINISIGN_PUBLIC));
 }
 
 #[test]
@@ -197,12 +165,9 @@ fn files_that_are_no_secret_keys_say_what_they_are() {
         ("hello", SignatureKeyError::Unknown),
         (SSH_PUBLIC, SignatureKeyError::PublicKey),
         (MINISIGN_PUBLIC, SignatureKeyError::PublicKey),
+        (&SSH.replace("b3Bl", "b3Bm"), SignatureKeyError::Damaged),
         (
-            &SSH_SECRET.replace("b3Bl", "b3Bm"),
-            SignatureKeyError::Damaged,
-        ),
-        (
-            &MINISIGN_SECRET.replace("vPmml", "vPmmm"),
+            &MINISIGN.replace("vPmml", "vPmmm"),
             SignatureKeyError::Damaged,
         ),
         (
@@ -212,9 +177,9 @@ fn files_that_are_no_secret_keys_say_what_they_are() {
     ] {
         assert_eq!(error(text), expected, "{text}");
     }
-    for length in 1..SSH_SECRET.trim_end().len() {
+    for length in 1..SSH.trim_end().len() {
         assert!(
-            SecretKeyFile::parse(&SSH_SECRET[..length])
+            SecretKeyFile::parse(&SSH[..length])
                 .and_then(|file| file.unlock(None))
                 .is_err(),
             "{length}"
@@ -272,8 +237,8 @@ fn files_without_a_usable_public_key_say_why() {
         ),
         ("ssh-ed25519 AAAA", (1, SignatureKeyError::Damaged)),
         ("RWabc", (1, SignatureKeyError::Damaged)),
-        (SSH_SECRET, (1, SignatureKeyError::SecretKey)),
-        (MINISIGN_SECRET, (2, SignatureKeyError::SecretKey)),
+        (SSH, (1, SignatureKeyError::SecretKey)),
+        (MINISIGN, (2, SignatureKeyError::SecretKey)),
     ] {
         assert_eq!(trusted_signers(text).unwrap_err(), expected, "{text}");
     }

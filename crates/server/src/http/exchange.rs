@@ -20,6 +20,9 @@ use crate::error::Error;
 use crate::service::cause_of;
 use crate::statistics::Operation;
 
+/// Why an answer is refused for which there is no memory.
+pub(super) const ANSWERS_USE_MEMORY: &str = "the memory for answers is in use";
+
 /// A tar stream reads files in the order of their paths, whose blocks are in another order: with so
 /// many of them in memory, few are decoded twice.
 const VIEW_BLOCKS: u64 = 16;
@@ -141,9 +144,8 @@ impl Exchange<'_, '_> {
         }
     }
 
-    /// Responds that other answers use the memory.
-    pub(super) fn busy(&mut self, operation: Operation) -> Served {
-        let text = "the memory for answers is in use";
+    /// Responds that others use memory: `text` says which.
+    pub(super) fn busy(&mut self, operation: Operation, text: &str) -> Served {
         let line = format!("a request was refused: {text} (--memory)");
         self.shared
             .refusals
@@ -291,14 +293,17 @@ impl Exchange<'_, '_> {
                 .begin(archive, response.working_bytes())
         });
         if matches!(working, Some(None)) {
-            return self.busy(operation);
+            return self.busy(
+                operation,
+                "other archives use the memory for decoded blocks",
+            );
         }
         let second = is_long
             .then(|| shared.answer_memory.try_take(2 * held_bytes))
             .flatten();
         let reads_ahead = second.is_some();
         let Some(_held) = second.or_else(|| shared.answer_memory.try_take(held_bytes)) else {
-            return self.busy(operation);
+            return self.busy(operation, ANSWERS_USE_MEMORY);
         };
         let mut transfer = Transfer {
             archive,

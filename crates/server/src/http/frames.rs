@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::conditions::Validators;
 use super::content::Content;
-use super::exchange::{CacheTime, ContentResponse, Exchange, Served};
+use super::exchange::{ANSWERS_USE_MEMORY, CacheTime, ContentResponse, Exchange, Served};
 use super::page::PageError;
 use super::response::Status;
 use super::target::{Target, number};
@@ -71,7 +71,7 @@ pub(super) fn frame(exchange: &mut Exchange<'_, '_>, visit: &Visit<'_>, name: &[
     let layout = visit.archive().layout();
     let held_bytes = layout.frame_end(offset).map_or(0, |end| end - offset);
     let Some(_held) = shared.answer_memory.try_take(held_bytes) else {
-        return exchange.busy(Operation::HttpFrame);
+        return exchange.busy(Operation::HttpFrame, ANSWERS_USE_MEMORY);
     };
     let RawFrame { bytes, .. } = match layout.frame_at(offset) {
         Ok(frame) => frame,

@@ -65,7 +65,7 @@ impl Shared {
             ),
             (
                 "http_requests_refused_total",
-                "HTTP requests refused while the memory for answers was in use.",
+                "HTTP requests refused because others used the memory for answers or decoded blocks.",
                 self.refusals.count(),
             ),
             (

@@ -13,9 +13,7 @@ use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 /// The frames of a file, after a check of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameTotals {
-    /// The archives in the file, one behind the other.
-    pub archives: u64,
-    /// Their frames, those within a Whole frame among them.
+    /// The frames of all archives in the file, those within a Whole frame among them.
     pub frames: u64,
     /// Their bytes, without the envelope of an encrypted archive.
     pub archive_bytes: u64,
@@ -34,7 +32,6 @@ pub(crate) fn check_frames(
     let mut frames = FrameReader::open(feed, *limits)?;
     let mut totals = FrameTotals::default();
     loop {
-        totals.archives += 1;
         totals.frames += match frames.take_whole()? {
             None => check_archive(&mut frames, limits, watch)?,
             Some((archive, _)) => {

@@ -73,7 +73,7 @@ pub(crate) fn read_envelope(source: &dyn Source) -> Result<Option<StoredEnvelope
 }
 
 /// The newer of the intact copies of the header; `None` if there is none. An intact first one says
-/// how much to read, which is less than a page of a remote file and not a quarter of a MiB.
+/// how much to read: 2 KiB for a few slots, where the largest headers take a quarter of a MiB.
 fn stored_envelope(source: &dyn Source, first: &[u8]) -> Result<Option<StoredEnvelope>> {
     let copies = |frame_bytes: u64| {
         let mut head = vec![0; MAGIC.len() + 2 * frame_bytes as usize];
