@@ -1,4 +1,4 @@
-"""The command line: list, info, cat, extract, test."""
+"""The command line: list, info, cat, extract, test, repair."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import NoReturn
 
 from . import archive as archives
 from . import extract, listing, view
+from . import repair as healing
 from .archive import Archive, Indexed
 from .contents import Member
 from .entries import Entry
+from .envelope import EnvelopeFile, identity_of, opened, read_envelope
 from .errors import Damaged, ReaderError
-from .envelope import EnvelopeFile, identity_of, opened
+from .frames import MAGIC
 from .scan import Scanned, open_scanned
 from .sources import File, Pipe
 
@@ -25,43 +28,77 @@ class NotFound(Exception):
     """No member or entry has this name."""
 
 
+COMMANDS = ("list", "info", "cat", "extract", "test", "repair")
 MODES = ("index", "stream", "scan")
 
 
-def parser() -> argparse.ArgumentParser:
+
+class Parser(argparse.ArgumentParser):
+    """With this program's exit code for usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"refrain_reader: {message}\n")
+
+
+NAME_HELP = "a member, or MEMBER/PATH for an entry of a tree; repair: the file to write"
+
+
+def parser() -> Parser:
     """The arguments."""
-    made = argparse.ArgumentParser(prog="refrain_reader", description=__doc__)
-    made.add_argument("command", choices=["list", "info", "cat", "extract", "test"])
+    made = Parser(prog="refrain_reader", description=__doc__)
+    made.add_argument("command", choices=COMMANDS)
     made.add_argument("archive", help="'-' is standard input, which is read from front to back")
-    made.add_argument("name", nargs="?", help="a member, or MEMBER/PATH for an entry of a tree")
+    made.add_argument("name", nargs="?", help=NAME_HELP)
     made.add_argument("--mode", choices=MODES, help="how to read; default: index")
     made.add_argument("--exact", action="store_true", help="list: every field, for programs")
     made.add_argument("--password-file", help="the password of an encrypted archive")
     made.add_argument("--identity", help="a file with a secret key of age (X25519)")
+    made.add_argument("--copy", action="append", default=[], help="repair: another damaged copy")
+    made.add_argument("--recovery", help="repair: the file with the recovery data, if it is apart")
     made.add_argument("-C", "--directory", default=".", help="extract: where to")
     return made
 
 
-def plain(arguments: argparse.Namespace, file: BinaryIO) -> File | EnvelopeFile:
+def parsed() -> argparse.Namespace:
+    """The arguments, if they fit together."""
+    known = parser()
+    arguments = known.parse_intermixed_args()
+    if arguments.command == "repair" and arguments.name is None:
+        known.error("repair: the file to write is missing")
+    return arguments
+
+
+def file_at(path: str) -> File:
+    """A file that exists."""
+    return File(open(path, "rb"))
+
+
+def plain(arguments: argparse.Namespace, file: File) -> File | EnvelopeFile:
     """The archive in a file, or the one inside if it is encrypted."""
     password = identity = None
     if arguments.password_file:
         password = Path(arguments.password_file).read_bytes().split(b"\n")[0].rstrip(b"\r")
     if arguments.identity:
         identity = identity_of(Path(arguments.identity).read_text())
-    return opened(File(file), password, identity)
+    return opened(file, password, identity)
+
+
+def has_secret(arguments: argparse.Namespace) -> bool:
+    """Whether there is a secret that opens encrypted archives."""
+    return bool(arguments.password_file or arguments.identity)
 
 
 def is_piped(arguments: argparse.Namespace) -> bool:
     """Whether the archive comes from a pipe, and is not decrypted, which takes all of it."""
-    return arguments.archive == "-" and not (arguments.password_file or arguments.identity)
+    return arguments.archive == "-" and not has_secret(arguments)
 
 
 def file_of(arguments: argparse.Namespace) -> File | EnvelopeFile:
     """The archive as a file; of an encrypted one in a pipe, a copy in memory."""
     if arguments.archive == "-":
-        return plain(arguments, io.BytesIO(sys.stdin.buffer.read()))
-    return plain(arguments, open(arguments.archive, "rb"))
+        return plain(arguments, File(io.BytesIO(sys.stdin.buffer.read())))
+    return plain(arguments, file_at(arguments.archive))
 
 
 def open_all(arguments: argparse.Namespace) -> list[Archive]:
@@ -169,8 +206,30 @@ def check(arguments: argparse.Namespace) -> None:
         print(root.hex())
 
 
+def check_healed(arguments: argparse.Namespace, file: File) -> None:
+    """Reads an archive from front to back. (All else has been compared with its digests.)"""
+    is_locked = read_envelope(file) is not None and not has_secret(arguments)
+    if is_locked or file.read_at(0, len(MAGIC)) != MAGIC:
+        return
+    for sequence in archives.stream(plain(arguments, file), keep=False):
+        for member in sequence.members:
+            view.check_length(member, member.entries)
+
+
+def repair(arguments: argparse.Namespace) -> None:
+    """Writes a healed copy of a damaged file."""
+    copies = [file_at(path) for path in (arguments.archive, *arguments.copy)]
+    apart = file_at(arguments.recovery) if arguments.recovery else None
+    check_it = partial(check_healed, arguments)
+    lost, count = healing.repair(copies, apart, Path(arguments.name), check_it)
+    print(f"{lost} of {count} slices were lost, and are healed")
+
+
 def run(arguments: argparse.Namespace) -> None:
     """One command."""
+    if arguments.command == "repair":
+        repair(arguments)
+        return
     if arguments.command == "test":
         check(arguments)
         return
@@ -194,7 +253,7 @@ def run(arguments: argparse.Namespace) -> None:
 def main() -> int:
     """Exit codes: 1 usage and files, 2 damaged, 3 unsupported, 4 limit."""
     try:
-        run(parser().parse_args())
+        run(parsed())
     except ReaderError as error:
         print(f"refrain_reader: {error}", file=sys.stderr)
         return error.exit_code

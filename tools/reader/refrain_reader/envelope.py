@@ -8,9 +8,16 @@ from blake3 import blake3
 from . import aegis
 from .cursor import Cursor
 from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
-from .frames import HEADER, HEADER_BYTES, MAGIC, TAIL_BYTES, header_is_intact, parse_tail
+from .frames import (
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    TAIL_BYTES,
+    header_is_intact,
+    parse_tail,
+    split_head,
+)
 from .frames import payload_checksum as checksum_of
-from .frames import split_head
 from .limits import HEAD_BYTES_MAX
 from .sources import File
 

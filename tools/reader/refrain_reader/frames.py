@@ -133,6 +133,15 @@ def payload_checksum(head: bytes, data: bytes) -> int:
     return checksum(head + b"".join(checksum(piece).to_bytes(8, "little") for piece in pieces))
 
 
+def frame_bytes(
+    archive_id: int, kind: int, flags: int, sequence: int, head: bytes, data: bytes
+) -> bytes:
+    """A frame of generation 0; `head` includes Head_Bytes."""
+    numbers = (archive_id, kind, flags, 0, sequence, len(head) + len(data))
+    raw = HEADER.pack(SYNC, *numbers, payload_checksum(head, data), 0)[:-4]
+    return raw + (checksum(raw) & 0xFFFFFFFF).to_bytes(4, "little") + head + data
+
+
 def split_head(payload: bytes, name: str) -> tuple[bytes, bytes]:
     """The head, Head_Bytes included, and the data of a payload."""
     cursor = Cursor(payload[:10], name)

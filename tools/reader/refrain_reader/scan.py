@@ -27,6 +27,7 @@ from .frames import (
     TAIL_BYTES,
     WHOLE,
     Frame,
+    Header,
     header_is_intact,
     parse_tail,
     read_frame,
@@ -52,8 +53,10 @@ def sync_positions(source: File, start: int) -> Iterator[int]:
         at = wanted if wanted is not None else at + found + 1
 
 
-def intact_frames(source: File, base: int, archive_id: int | None) -> Iterator[tuple[int, Frame]]:
-    """The intact frames of an archive and their ids; without `archive_id`, those of all."""
+def intact_frames(
+    source: File, base: int, archive_id: int | None
+) -> Iterator[tuple[Header, Frame]]:
+    """The intact frames of an archive and their headers; without `archive_id`, those of all."""
     positions = sync_positions(source, base)
     position = next(positions, None)
     while position is not None:
@@ -63,7 +66,7 @@ def intact_frames(source: File, base: int, archive_id: int | None) -> Iterator[t
             with suppress(ReaderError):
                 header, frame = read_frame(source, base, position - base)
                 after = base + frame.end
-                yield header.archive_id, frame
+                yield header, frame
         try:
             position = positions.send(after)
         except StopIteration:
@@ -82,8 +85,8 @@ def find_id(source: File, base: int) -> int:
         header, frame = read_frame(source, base, last - base)
         if frame.kind == END:
             return header.archive_id
-    for archive_id, _ in intact_frames(source, base, None):
-        return archive_id
+    for header, _ in intact_frames(source, base, None):
+        return header.archive_id
     raise Damaged("no intact frame was found")
 
 
