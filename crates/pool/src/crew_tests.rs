@@ -4,12 +4,6 @@ use std::sync::mpsc;
 use std::thread::ThreadId;
 
 use super::*;
-// Input jobs are coroutines, and some tests count all of them.
-#[cfg(not(loom))]
-use crate::coroutine::tests::alone;
-
-#[cfg(loom)]
-fn alone() {}
 
 fn drain<E>(crew: &Crew<'_, '_, E>) -> Vec<Option<E>> {
     std::iter::from_fn(|| crew.next().map(Result::ok)).collect()
@@ -174,7 +168,6 @@ fn the_end_of_the_body_drops_queued_jobs_and_joins_running_ones() {
 
 #[test]
 fn a_panicking_body_does_not_hang() {
-    let _alone = alone();
     let dropped = AtomicUsize::new(0);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         crew(2, |crew| {
@@ -192,7 +185,6 @@ fn a_panicking_body_does_not_hang() {
 /// An input that blocks forever would stop a crew that ran it on compute workers.
 #[test]
 fn blocking_input_takes_no_compute_worker() {
-    let _alone = alone();
     let (end_input, input) = mpsc::channel::<()>();
     // The body owns the end of the channel: if it fails, it drops it, which ends the blocked job.
     crew(1, move |crew| {
@@ -247,7 +239,6 @@ fn a_crew_has_no_more_threads_than_it_asked_for() {
 
 #[test]
 fn input_stays_on_one_thread_in_order() {
-    let _alone = alone();
     let seen = crew(3, |crew| {
         for number in 0..20 {
             crew.submit(Lane::Input, move || {
@@ -375,6 +366,5 @@ fn count(
 
 #[test]
 fn stress_by_seed() {
-    let _alone = alone();
     (0..400).for_each(stress);
 }

@@ -7,7 +7,6 @@ use std::sync::mpsc;
 use std::thread::Builder;
 
 use super::*;
-use crate::coroutine::tests::alone;
 use crate::pool::Options;
 use crate::thread::kernel;
 use crate::{Lane, crew};
@@ -20,7 +19,6 @@ fn pool() -> Arc<Pool> {
 /// worker.
 fn crew_threads() -> Vec<(String, bool)> {
     // Input jobs are coroutines, and some tests count all of them.
-    let _alone = alone();
     let describe = || {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default().to_owned();

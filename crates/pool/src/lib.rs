@@ -5,7 +5,7 @@
 //! latency classes, tenants) on a [topology](refrain_policy::topology). [Timers](refrain_timer)
 //! submit jobs to flows. A server computes for each client in a [`PoolShare`]. The crate also has
 //! [`Event`] (a wait that can end early), [`Cancellation`], [`Lock`], [`Turns`], [`Permits`],
-//! [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), coroutines, the buffers
+//! [`OnceValue`] and [`OnceCache`], locks over [ranges](range_lock), the buffers
 //! [`HugeBuffer`] and [`BufferPool`], and the resources that the [`stages`] of a program use.
 //!
 //! Other crates do not start threads; they pass closures to a crew and remain pure functions of
@@ -36,7 +36,7 @@ mod arenas;
 pub mod buffer;
 pub mod cancel;
 #[cfg(not(loom))]
-pub mod coroutine;
+mod coroutine;
 pub mod crew;
 mod crew_events;
 mod error;

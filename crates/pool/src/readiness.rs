@@ -8,14 +8,12 @@ use std::cell::Cell;
 use std::io::{PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
+use corosensei::stack::DefaultStack;
 use refrain_trace::EventKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::coroutine::current::{is_in_current, run_as_current, suspend_current};
-use crate::coroutine::{Coroutine, Entered, StackSize};
-use crate::lock::Lock;
+use crate::coroutine::{Coroutine, is_suspendable, suspend_current};
 use crate::pool::job::JobBody;
 use crate::stages;
 use crate::trace;
@@ -32,8 +30,12 @@ const WITHOUT_WAKE: Timespec = Timespec {
     tv_nsec: 10_000_000,
 };
 
-/// Jobs read from foreign code: as much stack as a thread has.
-const STACK_SIZE: StackSize = StackSize::Large;
+/// How many jobs of a thread may wait; further ones block. About as many descriptors as a process
+/// may usually open. The stack of each takes two of the 65,530 mappings that Linux usually allows.
+const WAITING_MAX: usize = 1_000;
+
+/// How many stacks are kept for further jobs, with the memory that they have used.
+const IDLE_STACKS_MAX: usize = 4;
 
 thread_local! {
     /// What the coroutine waits for that has just been suspended.
@@ -45,13 +47,13 @@ thread_local! {
 ///
 /// This works in jobs of [`Lane::Input`](crate::Lane::Input), which are coroutines. While a job
 /// waits, its thread runs the other jobs of the lane. When the crew ends, a waiting job is dropped:
-/// its stack is unwound from here, as by a panic. A job is not suspended while it holds a [`Lock`],
-/// and elsewhere there is nothing to suspend.
+/// its stack is unwound from here, as by a panic. A job is not suspended while it holds a
+/// [`Lock`](crate::Lock), and elsewhere there is nothing to suspend.
 ///
 /// Call it before each read of a pipe, a socket or a terminal. If something can be read, it costs
 /// one system call.
 pub fn suspend_until_readable(descriptor: impl AsFd) -> bool {
-    if !is_in_current() {
+    if !is_suspendable() {
         return false;
     }
     let descriptor = descriptor.as_fd();
@@ -78,7 +80,7 @@ pub(crate) enum TurnEnd {
 }
 
 struct Waiting {
-    coroutine: Coroutine<()>,
+    coroutine: Coroutine,
     descriptor: RawFd,
 }
 
@@ -86,6 +88,7 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct SuspendedJobs {
     waiting: Vec<Waiting>,
+    idle_stacks: Vec<DefaultStack>,
 }
 
 impl SuspendedJobs {
@@ -94,45 +97,39 @@ impl SuspendedJobs {
     }
 
     pub(crate) fn start(&mut self, job: JobBody) -> TurnEnd {
-        // Holds the job in case there is no stack.
-        let slot = Arc::new(Lock::new(Some(job)));
-        let inside = Arc::clone(&slot);
-        let body = move |yielder: &crate::coroutine::Yielder<'_>| {
-            let job = inside.lock().take();
-            run_as_current(yielder, STACK_SIZE, || {
-                if let Some(job) = job {
-                    job();
-                }
-            });
-        };
-        match Coroutine::new(STACK_SIZE, body) {
-            Ok(coroutine) => self.enter(coroutine),
-            Err(_) => {
-                let job = slot.lock().take();
-                job.map_or(TurnEnd::Quiet, TurnEnd::NoStack)
-            }
+        match self.take_stack() {
+            Some(stack) => self.enter(Coroutine::new(stack, job)),
+            None => TurnEnd::NoStack(job),
         }
     }
 
-    fn enter(&mut self, coroutine: Coroutine<()>) -> TurnEnd {
+    fn take_stack(&mut self) -> Option<DefaultStack> {
+        if self.waiting.len() >= WAITING_MAX {
+            return None;
+        }
+        self.idle_stacks.pop().or_else(Coroutine::new_stack)
+    }
+
+    fn enter(&mut self, mut coroutine: Coroutine) -> TurnEnd {
         let start_ns = trace::begin();
         // AssertUnwindSafe: what the job owned was dropped; see `crew_events::run`.
-        match catch_unwind(AssertUnwindSafe(|| coroutine.enter())) {
-            Err(payload) => TurnEnd::Panicked(payload),
-            Ok(Ok(Entered::Suspended)) => {
-                if let Some(start_ns) = start_ns {
-                    trace::span(EventKind::Stage, "read", start_ns, 0);
-                }
-                if let Some(descriptor) = AWAITED.take() {
-                    self.waiting.push(Waiting {
-                        coroutine,
-                        descriptor,
-                    });
-                }
-                TurnEnd::Quiet
+        let turn = catch_unwind(AssertUnwindSafe(|| coroutine.enter()));
+        if coroutine.has_ended() {
+            if self.idle_stacks.len() < IDLE_STACKS_MAX {
+                self.idle_stacks.push(coroutine.into_stack());
             }
-            Ok(_) => TurnEnd::Quiet,
+            return turn.map_or_else(TurnEnd::Panicked, |()| TurnEnd::Quiet);
         }
+        if let Some(start_ns) = start_ns {
+            trace::span(EventKind::Stage, "read", start_ns, 0);
+        }
+        if let Some(descriptor) = AWAITED.take() {
+            self.waiting.push(Waiting {
+                coroutine,
+                descriptor,
+            });
+        }
+        TurnEnd::Quiet
     }
 
     /// Runs the jobs whose descriptors are ready. If `may_sleep`, waits for one, or for a byte in

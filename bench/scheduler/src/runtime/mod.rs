@@ -3,7 +3,6 @@
 //! Each row states its target. Rows that cannot be measured are absent.
 
 mod background;
-mod coroutines;
 mod engine;
 mod idle;
 mod load;
@@ -42,7 +41,6 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         pool::rows(),
         engine::rows(arguments.content.clone()),
         background::rows(arguments.content.clone()),
-        coroutines::rows(),
     ];
     let mut rows: Vec<Row> = all.into_iter().flatten().collect();
     if let Some(prefix) = &arguments.only {
