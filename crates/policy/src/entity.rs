@@ -193,13 +193,6 @@ impl Entity {
         self
     }
 
-    /// The same entity confined to these CPUs.
-    #[must_use]
-    pub const fn with_allowed(mut self, allowed: CpuMask) -> Entity {
-        self.allowed = allowed;
-        self
-    }
-
     /// Applies priority inheritance from a flow that waits for something this one holds. The most
     /// urgent waiting flow counts.
     pub fn inherit(&mut self, waiting: Key) {

@@ -259,7 +259,7 @@ impl<E> Crew<'_, '_, E> {
     }
 
     /// Returns the event of a completed job, if there is one; never waits for a worker.
-    pub fn try_next(&self) -> Option<Result<E, JobPanicked>> {
+    fn try_next(&self) -> Option<Result<E, JobPanicked>> {
         let mut outcome = self.events.try_take();
         if outcome.is_none() && self.run_here() {
             outcome = self.events.try_take();

@@ -107,7 +107,7 @@ fn sleep(sleeper: &Arc<Sleeper>, time_max: Option<Duration>) {
     };
     sleeper.sleep(SpinLimits::default(), until_ns, || clock.now_ns());
     if let Some((pool, id)) = timer {
-        pool.timers().cancel(id);
+        pool.cancel(id);
     }
 }
 

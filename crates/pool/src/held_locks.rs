@@ -91,16 +91,3 @@ impl Drop for SharedHold {
         SharedHold::change(-1);
     }
 }
-
-/// Runs a critical section of a lock that does not count itself.
-pub(crate) fn counted<R>(section: impl FnOnce() -> R) -> R {
-    struct Uncount;
-    impl Drop for Uncount {
-        fn drop(&mut self) {
-            remove();
-        }
-    }
-    add();
-    let _uncount = Uncount;
-    section()
-}

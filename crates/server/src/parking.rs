@@ -119,7 +119,7 @@ impl Lot {
         };
         if let Some(limit) = parked.limit {
             // It has fired if its time is over.
-            let _ = self.pool.timers().cancel(limit);
+            self.pool.cancel(limit);
         }
         // Fails only if it was never added.
         let _ = epoll::delete(&self.epoll, &parked.socket);

@@ -30,7 +30,7 @@ impl Drop for TimeLimit {
     fn drop(&mut self) {
         if let Some((pool, timer)) = self.0.take() {
             // It has fired if the time is over.
-            let _ = pool.timers().cancel(timer);
+            pool.cancel(timer);
         }
     }
 }

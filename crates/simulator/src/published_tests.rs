@@ -15,6 +15,13 @@ use crate::workload::{Arrivals, Group};
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
 
+fn confined(allowed: CpuMask) -> Entity {
+    Entity {
+        allowed,
+        ..normal(0)
+    }
+}
+
 fn normal(nice: i32) -> Entity {
     Entity::new(Class::Normal).with_nice(Nice::new(nice))
 }
@@ -129,7 +136,7 @@ fn waiting_times_match_queueing_theory() {
         "{measured} for {expected}"
     );
 
-    let pinned = |cpu: usize| normal(0).with_allowed([CpuId::new(cpu)].into_iter().collect());
+    let pinned = |cpu: usize| confined([CpuId::new(cpu)].into_iter().collect());
     let apart = (0..8).map(|cpu| clients(pinned(cpu), flows / 8)).collect();
     let per_cpu = Bfs {
         sharing: Sharing::Cpu,
@@ -326,8 +333,8 @@ fn processor_sets_move_at_run_time() {
             .map(CpuId::new)
             .collect::<CpuMask>()
     };
-    let residents = Group::cpu_bound("residents", normal(0).with_allowed(set(0))).times(2);
-    let mut movers = Group::cpu_bound("movers", normal(0).with_allowed(set(0))).times(2);
+    let residents = Group::cpu_bound("residents", confined(set(0))).times(2);
+    let mut movers = Group::cpu_bound("movers", confined(set(0))).times(2);
     movers.confinements = vec![(10 * S, set(2))];
     let simulation = simulation("4c", vec![residents, movers], 20 * S);
     let schemes = [

@@ -26,14 +26,6 @@ pub trait Notify: Sync {
     /// has been updated. It must wake a worker that sleeps *or is about to sleep*, as unparking a
     /// thread does.
     fn earlier(&self, worker: usize, deadline_ns: u64);
-
-    /// Runs the caller's part of a transaction, under locks of the system.
-    ///
-    /// A scheduler that can run other jobs on top of the calling one must not do so inside, because
-    /// such a job could wait for the same locks.
-    fn run_locked<R>(&self, change: impl FnOnce() -> R) -> R {
-        change()
-    }
 }
 
 /// Does nothing: for workers that poll.

@@ -1,10 +1,7 @@
-//! Timers that are added and cancelled in atomic batches and fire exactly once.
+//! Timers of several workers, which fire exactly once or are cancelled.
 //!
-//! A [`TimerSystem`] holds the timers of a number of workers. It is the Rust form of Control.Event
-//! and Control.Timeout (Haskell, 2008), whose additions and cancellations are STM actions. Here
-//! they form a [`Transaction`], which commits under the locks of the workers concerned together
-//! with a change of the caller's own state. Per-worker timers with explicit migration are FreeBSD's
-//! callouts (callout(9)).
+//! A [`TimerSystem`] holds the timers of a number of workers, each under a lock of its own, as
+//! FreeBSD's callouts (callout(9)) are those of a processor. Any thread adds and cancels them.
 //!
 //! The system has no thread: the callers of [`TimerSystem::expire`] drive it. `refrain-pool` does
 //! so for its workers.
@@ -19,10 +16,9 @@
 //! let timers = TimerSystem::new(1, ());
 //! let timeout = timers.add(0, 5_000, "timeout");
 //!
-//! // Replaces the timer atomically: no thread sees none or both of the two.
-//! let mut batch = timers.transaction();
-//! batch.cancel(timeout).add(0, 9_000, "extended timeout");
-//! assert!(batch.commit(|_ids| Ok::<(), ()>(())).is_ok());
+//! assert_eq!(timers.cancel(timeout), Some("timeout"));
+//! assert_eq!(timers.cancel(timeout), None);
+//! timers.add(0, 9_000, "extended timeout");
 //!
 //! let fired = RefCell::new(Vec::new());
 //! let sink = |_worker: usize, event: Expired<&'static str>| {
@@ -38,7 +34,6 @@ mod bucket;
 mod callbacks;
 mod current_tick;
 mod deadline;
-mod locked_shards;
 #[cfg(any(test, feature = "property"))]
 pub mod property;
 mod records;
@@ -48,7 +43,6 @@ mod reminder;
 mod shard;
 mod system;
 mod timer_id;
-mod transaction;
 mod wheel;
 mod workers;
 
@@ -56,7 +50,6 @@ pub use callbacks::{Notify, Sink};
 pub use deadline::{NEVER_NS, deadline_after};
 pub use system::TimerSystem;
 pub use timer_id::{Expired, TimerId};
-pub use transaction::{AbortReason, Aborted, Committed, Transaction};
 
 #[cfg(all(test, loom))]
 mod models;

@@ -24,13 +24,6 @@ pub enum Operation {
         /// The index of the timer.
         which: u32,
     },
-    /// Migrates a timer of this run.
-    Migrate {
-        /// The index of the timer.
-        which: u32,
-        /// The destination.
-        worker: u8,
-    },
     /// Advances the time by a delay as in [`Operation::Add`].
     Advance {
         /// See [`Operation::Add`].
@@ -42,16 +35,6 @@ pub enum Operation {
     Expire {
         /// The worker.
         worker: u8,
-    },
-    /// Commits a transaction of additions at several workers and one or two cancellations.
-    Transact {
-        /// The number of additions.
-        additions: u8,
-        /// The index of the timer to cancel. If it is odd, the next timer is cancelled too if
-        /// pending.
-        which: u32,
-        /// Whether the caller's change returns an error.
-        fails: bool,
     },
 }
 
@@ -67,14 +50,8 @@ impl Operation {
                 exponent,
             },
             6..11 => Operation::Cancel { which },
-            11 => Operation::Migrate { which, worker },
-            12 => Operation::Advance { mantissa, exponent },
-            13..15 => Operation::Expire { worker },
-            _ => Operation::Transact {
-                additions: worker,
-                which,
-                fails: exponent % 4 == 0,
-            },
+            11 | 12 => Operation::Advance { mantissa, exponent },
+            _ => Operation::Expire { worker },
         }
     }
 }
@@ -127,24 +104,12 @@ impl Comparison {
                     self.ended += u64::from(cancelled);
                 }
             }
-            Operation::Migrate { which, worker } => {
-                if let Some(id) = self.id(which) {
-                    let worker = usize::from(worker) % WORKERS;
-                    let migrated = self.system.migrate(id, worker);
-                    assert_eq!(migrated, self.reference.migrate(id, worker));
-                }
-            }
             Operation::Advance { mantissa, exponent } => {
                 let to_ns = self.deadline_ns(mantissa, exponent);
                 // The last times are reserved for the end.
                 self.now_ns = self.now_ns.max(to_ns.min(u64::MAX >> 1));
             }
             Operation::Expire { worker } => self.expire(usize::from(worker) % WORKERS),
-            Operation::Transact {
-                additions,
-                which,
-                fails,
-            } => self.transact(usize::from(additions % 8), which, fails),
         }
     }
 
@@ -207,36 +172,6 @@ impl Comparison {
         assert!(next_ns > self.now_ns || self.now_ns == u64::MAX);
         let expected_ns = self.reference.next_ns(worker).unwrap_or(u64::MAX);
         assert!(next_ns <= expected_ns, "{next_ns} after {expected_ns}");
-    }
-
-    fn transact(&mut self, additions: usize, which: u32, fails: bool) {
-        let mut transaction = self.system.transaction();
-        for index in 0..additions {
-            let payload = self.added + index as u64;
-            transaction.add(index % WORKERS, self.deadline_of(index), payload);
-        }
-        let required = self.id(which);
-        required.inspect(|&id| _ = transaction.cancel(id));
-        let is_possible = required.is_none_or(|id| self.reference.is_pending(id));
-        let outcome = transaction.commit(|ids| if fails { Err(()) } else { Ok(ids.to_vec()) });
-        let Ok(committed) = outcome else {
-            assert!(fails || !is_possible);
-            return;
-        };
-        assert!(!fails && is_possible);
-        assert_eq!(committed.ids, committed.value);
-        assert_eq!(committed.cancelled.len(), required.iter().count());
-        if let Some(id) = required {
-            assert!(self.reference.cancel(id));
-            self.ended += 1;
-        }
-        for (index, id) in committed.ids.into_iter().enumerate() {
-            self.added(id, index % WORKERS, self.deadline_of(index));
-        }
-    }
-
-    fn deadline_of(&self, index: usize) -> u64 {
-        self.now_ns.saturating_add(index as u64 * 40_000)
     }
 }
 

@@ -8,22 +8,12 @@ pub(crate) struct RecordKey {
     pub(crate) sequence: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RecordStatus {
-    Pending,
-    /// The timer has migrated. The record remains until the timer ends at its new worker.
-    Migrated,
-    /// The timer has ended.
-    Gone,
-}
-
 enum RecordState<P> {
     /// `next` is the next free slot, or [`NO_SLOT`].
     Free {
         next: usize,
     },
     Pending(P),
-    Migrated,
 }
 
 struct Record<P> {
@@ -102,36 +92,11 @@ impl<P> Records<P> {
         RecordKey { slot, sequence }
     }
 
-    /// The keys that the next insertions will get, as an endless iterator.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = RecordKey> {
-        let mut free = self.first_free;
-        let mut fresh = self.count..;
-        (self.sequence + 1..).map_while(move |sequence| {
-            let slot = free;
-            if slot == NO_SLOT {
-                let slot = fresh.next()?;
-                return Some(RecordKey { slot, sequence });
-            }
-            free = self.free_after(slot)?;
-            Some(RecordKey { slot, sequence })
-        })
-    }
-
+    #[cfg(any(test, feature = "property"))]
     fn free_after(&self, slot: usize) -> Option<usize> {
         match self.at(slot)?.state {
             RecordState::Free { next } => Some(next),
             _ => None,
-        }
-    }
-
-    pub(crate) fn status(&self, key: RecordKey) -> RecordStatus {
-        let record = self
-            .at(key.slot)
-            .filter(|record| record.sequence == key.sequence);
-        match record.map(|record| &record.state) {
-            Some(RecordState::Pending(_)) => RecordStatus::Pending,
-            Some(RecordState::Migrated) => RecordStatus::Migrated,
-            Some(RecordState::Free { .. }) | None => RecordStatus::Gone,
         }
     }
 
@@ -145,35 +110,17 @@ impl<P> Records<P> {
     /// Takes the payload of a pending timer out of its record and frees the record.
     pub(crate) fn take(&mut self, key: RecordKey) -> Option<P> {
         let next = self.first_free;
-        let payload = self.replace(key, RecordState::Free { next })?;
-        self.first_free = key.slot;
-        Some(payload)
-    }
-
-    /// Takes the payload of a pending timer out of its record, which remains and is marked as
-    /// migrated.
-    pub(crate) fn migrate_out(&mut self, key: RecordKey) -> Option<P> {
-        self.replace(key, RecordState::Migrated)
-    }
-
-    fn replace(&mut self, key: RecordKey, state: RecordState<P>) -> Option<P> {
-        let current = self.state_mut(key)?;
-        if !matches!(current, RecordState::Pending(_)) {
+        let state = self.state_mut(key)?;
+        if !matches!(state, RecordState::Pending(_)) {
             return None;
         }
-        let RecordState::Pending(payload) = std::mem::replace(current, state) else {
+        let RecordState::Pending(payload) = std::mem::replace(state, RecordState::Free { next })
+        else {
             return None;
         };
         self.pending -= 1;
+        self.first_free = key.slot;
         Some(payload)
-    }
-
-    pub(crate) fn free_migrated(&mut self, key: RecordKey) {
-        let next = self.first_free;
-        if let Some(state @ RecordState::Migrated) = self.state_mut(key) {
-            *state = RecordState::Free { next };
-            self.first_free = key.slot;
-        }
     }
 
     /// The number of free slots that were used before.

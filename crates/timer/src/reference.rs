@@ -26,21 +26,6 @@ impl ReferenceTimers {
         key.is_some_and(|key| self.by_deadline.remove(&key).is_some())
     }
 
-    pub(crate) fn is_pending(&self, id: TimerId) -> bool {
-        self.by_id.contains_key(&id)
-    }
-
-    pub(crate) fn migrate(&mut self, id: TimerId, worker: usize) -> bool {
-        let Some(&(from, deadline_ns, _)) = self.by_id.get(&id) else {
-            return false;
-        };
-        if from != worker {
-            self.cancel(id);
-            self.add(id, worker, deadline_ns);
-        }
-        true
-    }
-
     /// Removes and returns the timers of `worker` that are due at `now_ns`, in order, with their
     /// deadlines.
     pub(crate) fn expire(&mut self, worker: usize, now_ns: u64) -> Vec<(TimerId, u64)> {

@@ -3,10 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::callbacks::{Notify, Sink};
-use crate::locked_shards::LockedShards;
-use crate::shard::Lookup;
 use crate::timer_id::{Expired, TimerId};
-use crate::transaction::Transaction;
 use crate::workers::Workers;
 
 /// The timers of a number of workers. All calls take `&self` and can be made from any thread.
@@ -61,82 +58,7 @@ impl<P, N: Notify> TimerSystem<P, N> {
             key,
             deadline_ns,
         } = id;
-        let cancelled = self.workers.worker(worker).lock().cancel(key, deadline_ns);
-        cancelled.or_else(|| self.cancel_migrated(id))
-    }
-
-    /// Cancels a timer that is not pending at its home; it never will be again.
-    #[cold]
-    fn cancel_migrated(&self, id: TimerId) -> Option<P> {
-        let home = self.workers.worker(id.worker);
-        let mut found = home.lock().find(id.key);
-        loop {
-            let Lookup::Migrated(location) = found else {
-                return None;
-            };
-            let mut shard = self.workers.worker(location.worker).lock();
-            let cancelled = shard.cancel(location.key, location.deadline_ns);
-            drop(shard);
-            let mut home_shard = home.lock();
-            if cancelled.is_some() {
-                home_shard.free_migrated(id.key);
-                return cancelled;
-            }
-            let now_found = home_shard.find(id.key);
-            if now_found == found {
-                return None; // It ended there, and the record here is about to be freed.
-            }
-            found = now_found;
-        }
-    }
-
-    /// Moves a pending timer to `worker`, where it will fire. Its id does not change. Returns
-    /// `false` if the timer has ended.
-    pub fn migrate(&self, id: TimerId, worker: usize) -> bool {
-        let mut found = self.workers.worker(id.worker).lock().find(id.key);
-        loop {
-            let location = match found {
-                Lookup::Pending => id,
-                Lookup::Migrated(location) => location,
-                Lookup::Gone => return false,
-            };
-            if location.worker == worker {
-                return true;
-            }
-            let concerned = [id.worker, location.worker, worker];
-            let mut locked = LockedShards::lock(&self.workers, concerned.into());
-            let now_found = locked.shard(id.worker).find(id.key);
-            if now_found != found {
-                found = now_found;
-                continue; // It migrated again before the locks were taken.
-            }
-            let to = locked.shard(worker);
-            let Some(key) = to.upcoming().next() else {
-                return false;
-            };
-            let to = to.id(key, id.deadline_ns);
-            let payload = if location == id {
-                locked.shard(id.worker).migrate_out(id, to)
-            } else {
-                locked
-                    .shard(location.worker)
-                    .cancel(location.key, location.deadline_ns)
-            };
-            let Some(payload) = payload else {
-                return false;
-            };
-            locked.shard(id.worker).redirect(id.key, to);
-            locked.shard(worker).insert_guest(payload, id);
-            let is_earlier = self.workers.worker(worker).lower_next_ns(id.deadline_ns);
-            drop(locked);
-            self.workers.notify(worker, is_earlier, id.deadline_ns);
-            return true;
-        }
-    }
-
-    /// Begins a batch of additions and cancellations.
-    pub fn transaction(&self) -> Transaction<'_, P, N> {
-        Transaction::new(&self.workers)
+        self.workers.worker(worker).lock().cancel(key, deadline_ns)
     }
 
     /// When `worker` must check its timers; [`NEVER_NS`](crate::NEVER_NS) if it has none. One load.
@@ -185,20 +107,14 @@ impl<P, N: Notify> TimerSystem<P, N> {
 
     /// Removes the next due timers, which can then no longer be cancelled.
     fn take_due(&self, worker: usize, now_ns: u64, batch: &mut Vec<Expired<P>>) {
-        let mut guests = Vec::new();
         let at = self.workers.worker(worker);
         let mut shard = at.lock();
         while batch.len() < EXPIRED_PER_LOCK
-            && let Some((event, guest_of)) = shard.pop_due(now_ns)
+            && let Some(event) = shard.pop_due(now_ns)
         {
             batch.push(event);
-            guests.extend(guest_of);
         }
         at.set_next_ns(shard.next_ns());
-        drop(shard);
-        for id in guests {
-            self.workers.worker(id.worker).lock().free_migrated(id.key);
-        }
     }
 }
 

@@ -49,10 +49,6 @@ impl<P, N: Notify> Workers<P, N> {
             self.notify.earlier(worker, deadline_ns);
         }
     }
-
-    pub(crate) fn run_locked<R>(&self, change: impl FnOnce() -> R) -> R {
-        self.notify.run_locked(change)
-    }
 }
 
 impl<P> Worker<P> {

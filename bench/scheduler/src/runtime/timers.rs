@@ -88,19 +88,7 @@ fn cancel(order: Order) -> Row {
         ns_each(start, MEASURED)
     });
     if is_random {
-        return row.with("refrain, in transactions of 1000", || {
-            let (system, mut ids) = filled();
-            Random(2).shuffle(&mut ids);
-            let start = Instant::now();
-            for ids in ids[..MEASURED].chunks(1000) {
-                let mut transaction = system.transaction();
-                for &id in ids {
-                    transaction.cancel(id);
-                }
-                black_box(transaction.commit(|_| Ok::<(), ()>(())).is_ok());
-            }
-            ns_each(start, MEASURED)
-        });
+        return row;
     }
     row.with("tokio", || tokio_timers(|_, cancel_ns| cancel_ns))
 }

@@ -261,7 +261,8 @@ fn affinity_is_respected_and_a_mask_without_cpus_of_the_machine_ignored() {
             .map(|&index| CpuId::new(index))
             .collect::<CpuMask>()
     };
-    let mut flow = normal(0).with_allowed(only(&[9, 11]));
+    let mut flow = normal(0);
+    flow.allowed = only(&[9, 11]);
     assert_eq!(
         policy.wake(&mut flow, None, false, &view),
         Placement::Idle(CpuId::new(9))

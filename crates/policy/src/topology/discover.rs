@@ -9,16 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::control_groups::ControlGroups;
-use super::cpu::{CAPACITY_MAX, Cpu, CpuId};
+use super::cpu::{CAPACITY_MAX, Cpu};
 use super::files::{numbered_entries, read_first_list, read_list, read_number, read_text};
 use super::machine::Topology;
-use super::mask::{CPUS_MAX, CpuMask};
+use super::mask::CPUS_MAX;
 use super::sources::Sources;
 
 /// The number of cache directories read per CPU.
 const CACHE_INDICES: u32 = 16;
-/// A CPU counts as scaled down below this fraction of its full frequency, in 16ths.
-const SCALED_DOWN_16THS: u64 = 12;
 
 /// The part of the machine that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,24 +75,6 @@ fn workers(cpus: usize, quota_permille: Option<u64>) -> usize {
         usize::try_from(permille.div_ceil(1000)).unwrap_or(usize::MAX)
     });
     cpus.min(by_quota).max(1)
-}
-
-/// The CPUs of `topology` that currently run well below their full frequency. CPUs of unknown
-/// frequency are not included.
-pub fn scaled_down(sys: &Path, topology: &Topology) -> CpuMask {
-    let is_slow = |cpu: &Cpu| {
-        let directory = cpu_directory(sys, cpu.os_number).join("cpufreq");
-        let now = read_number(&directory.join("scaling_cur_freq"));
-        let full = read_number(&directory.join("cpuinfo_max_freq"));
-        now.zip(full)
-            .is_some_and(|(now, full)| now < full / 16 * SCALED_DOWN_16THS)
-    };
-    let slow = topology
-        .cpus()
-        .iter()
-        .enumerate()
-        .filter(|(_, cpu)| is_slow(cpu));
-    slow.map(|(index, _)| CpuId::new(index)).collect()
 }
 
 #[cfg(target_os = "linux")]

@@ -154,15 +154,11 @@ fn speeds_follow_capacity_or_frequency() {
     };
     for cpu in 0..8 {
         let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
-        let (full, now) = if cpu < 4 { ("4000000", "1000000") } else { ("2000000", "2000000") };
+        let full = if cpu < 4 { "4000000" } else { "2000000" };
         tree.write(&format!("{directory}/cpuinfo_max_freq"), full);
-        tree.write(&format!("{directory}/scaling_cur_freq"), now);
     }
-    let machine = tree.machine(&[]);
-    let slow = scaled_down(&tree.root.path().join("sys"), &machine.topology);
-    assert_eq!(slow.to_string(), "0-3");
     assert_eq!(
-        speeds(machine),
+        speeds(tree.machine(&[])),
         [1024, 1024, 1024, 1024, 512, 512, 512, 512]
     );
     for cpu in 0..8 {

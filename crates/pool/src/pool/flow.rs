@@ -11,7 +11,7 @@ use super::state::domain::Flow;
 use crate::trace;
 
 impl Flow {
-    /// Queues `job`. If it panics, the flow stores the panic: see [`Flow::take_panic`].
+    /// Queues `job`. A panic in it ends there, after the process's panic hook has reported it.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) {
         self.submit_body(Box::new(job));
     }
@@ -52,18 +52,8 @@ impl Flow {
         unstarted.len()
     }
 
-    /// The number of jobs that have not started.
-    pub fn queued(&self) -> usize {
-        self.shared.state.lock().mailbox.len()
-    }
-
-    /// The first panic of a job without a handle since the last call.
-    pub fn take_panic(&self) -> Option<JobError> {
-        self.shared.state.lock().panic.take()
-    }
-
     /// The policy's current record of this flow.
-    pub fn entity(&self) -> Entity {
+    pub(crate) fn entity(&self) -> Entity {
         self.shared.state.lock().entity
     }
 

@@ -48,7 +48,7 @@ pub use crate::histogram::{Histogram, TimeHistogram};
 pub use job::{JobError, JobHandle};
 pub use refrain_timer::TimerId;
 pub use state::current::current_worker;
-pub use state::domain::{Flow, TimerJob, TimerWaker};
+pub use state::domain::Flow;
 pub use worker::aside::aside;
 pub use worker::checkpoint::checkpoint;
 pub use worker_pool::{Options, Pool};

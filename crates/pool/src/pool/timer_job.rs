@@ -9,11 +9,10 @@ use refrain_policy::topology::CpuId;
 use refrain_timer::{Expired, NEVER_NS, Notify, TimerId, deadline_after};
 
 use super::state::domain::{Domain, Flow, TimerJob, TimerWaker};
-use crate::held_locks;
 
 impl TimerJob {
     /// Creates a `job` to be submitted to `flow`. If the timer is cancelled, the job is dropped.
-    pub fn new(flow: &Flow, job: impl FnOnce() + Send + 'static) -> TimerJob {
+    pub(crate) fn new(flow: &Flow, job: impl FnOnce() + Send + 'static) -> TimerJob {
         TimerJob {
             flow: flow.clone(),
             body: Box::new(job),
@@ -27,12 +26,6 @@ impl Notify for TimerWaker {
         if let Some(domain) = self.0.upgrade() {
             domain.remind(CpuId::new(worker), deadline_ns);
         }
-    }
-
-    /// If the change passes a checkpoint, no other job runs on top of it: that job could need the
-    /// same timers.
-    fn run_locked<R>(&self, change: impl FnOnce() -> R) -> R {
-        held_locks::counted(change)
     }
 }
 

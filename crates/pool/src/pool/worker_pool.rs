@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use refrain_policy::topology::{Machine, Topology};
 use refrain_policy::{Class, Entity, Policy, Scheme};
-use refrain_timer::{TimerId, TimerSystem};
+use refrain_timer::TimerId;
 
 use super::state::current::with_current;
-use super::state::domain::{Domain, DomainPlan, Flow, TimerJob, TimerWaker};
+use super::state::domain::{Domain, DomainPlan, Flow, TimerJob};
 use super::state::flow_group::FlowGroup;
 use super::tenants::Tenants;
 use super::worker;
@@ -172,13 +172,7 @@ impl Pool {
         })
     }
 
-    /// The time since the pool was made, in nanoseconds: the clock of its timers.
-    pub fn now_ns(&self) -> u64 {
-        self.normal.now_ns()
-    }
-
-    /// Submits `job` to `flow` after `delay`. [`Pool::timers`] takes the returned id, to cancel the
-    /// timer.
+    /// Submits `job` to `flow` after `delay`. [`Pool::cancel`] takes the returned id.
     ///
     /// The calling worker fires it: at its next checkpoint or between two jobs, or from its sleep.
     /// For other threads an idle worker does, or else the first. If a worker computes without
@@ -193,10 +187,10 @@ impl Pool {
         self.normal.add_timer(delay, TimerJob::new(flow, job))
     }
 
-    /// The timers of the pool: for absolute deadlines ([`Pool::now_ns`]), cancelling, moving, and
-    /// atomic batches. Dropped with the pool.
-    pub fn timers(&self) -> &TimerSystem<TimerJob, TimerWaker> {
-        &self.normal.timers
+    /// Cancels a timer of [`Pool::after`]; its job is dropped. Returns `false` if it has fired or
+    /// was cancelled before.
+    pub fn cancel(&self, timer: TimerId) -> bool {
+        self.normal.timers.cancel(timer).is_some()
     }
 
     fn domain(&self, class: Class) -> &Arc<Domain> {

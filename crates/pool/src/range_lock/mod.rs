@@ -44,9 +44,8 @@ use crate::pool::state::lock_owner::LockOwnerId;
 /// let lock = RangeLock::new();
 /// let first = lock.write(0..100);
 /// let second = lock.write(100..200);
-/// assert!(lock.try_read(50..150).is_none());
 /// drop((first, second));
-/// assert!(lock.try_read(50..150).is_some());
+/// let (one, other) = (lock.read(50..150), lock.read(100..200));
 /// ```
 #[derive(Debug, Default)]
 pub struct RangeLock {
@@ -88,16 +87,6 @@ impl RangeLock {
         self.acquire(range, Access::Write)
     }
 
-    /// Takes the range for reading if it is free to do so now.
-    pub fn try_read(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
-        self.try_acquire(range, Access::Read)
-    }
-
-    /// Takes the range for writing if it is free now.
-    pub fn try_write(&self, range: Range<u64>) -> Option<RangeGuard<'_>> {
-        self.try_acquire(range, Access::Write)
-    }
-
     fn acquire(&self, range: Range<u64>, access: Access) -> RangeGuard<'_> {
         if range.is_empty() {
             return self.guard(None);
@@ -119,6 +108,8 @@ impl RangeLock {
         self.guard(Some(id))
     }
 
+    /// Takes the range if it is free to do so now.
+    #[cfg(test)]
     fn try_acquire(&self, range: Range<u64>, access: Access) -> Option<RangeGuard<'_>> {
         if range.is_empty() {
             return Some(self.guard(None));

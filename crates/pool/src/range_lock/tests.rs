@@ -32,8 +32,8 @@ fn every_place_has_readers_or_one_writer() {
                         let is_write = numbers.below(2) == 0;
                         let weight = if is_write { 1_000_000 } else { 1 };
                         let guard = match (is_write, numbers.below(8)) {
-                            (false, 0) => lock.try_read(start..end),
-                            (true, 0) => lock.try_write(start..end),
+                            (false, 0) => lock.try_acquire(start..end, Access::Read),
+                            (true, 0) => lock.try_acquire(start..end, Access::Write),
                             (false, _) => Some(lock.read(start..end)),
                             (true, _) => Some(lock.write(start..end)),
                         };
@@ -87,10 +87,10 @@ fn a_waiting_writer_is_not_overtaken() {
         });
         await_arrivals(&lock, 3);
         // It could share with the holder, but would overtake the writer.
-        assert!(lock.try_read(6..7).is_none());
+        assert!(lock.try_acquire(6..7, Access::Read).is_none());
         // It does not conflict with either.
-        drop(lock.try_write(30..40).expect("free"));
-        drop(lock.try_read(0..5).expect("only readers"));
+        drop(lock.try_acquire(30..40, Access::Write).expect("free"));
+        drop(lock.try_acquire(0..5, Access::Read).expect("only readers"));
         note("first reader");
         drop(first);
     });
@@ -105,8 +105,8 @@ fn empty_ranges_conflict_with_none() {
     drop(lock.write(5..5));
     let reversed = Range { start: 9, end: 3 };
     drop(lock.read(reversed.clone()));
-    assert!(lock.try_write(reversed).is_some());
-    assert!(lock.try_read(0..1).is_none());
+    assert!(lock.try_acquire(reversed, Access::Write).is_some());
+    assert!(lock.try_acquire(0..1, Access::Read).is_none());
     drop(all);
 }
 
@@ -118,6 +118,6 @@ fn a_panic_while_a_range_is_held_releases_it() {
         panic!("while held");
     }));
     assert!(result.is_err());
-    assert!(lock.try_write(0..10).is_some());
+    assert!(lock.try_acquire(0..10, Access::Write).is_some());
     assert_eq!(crate::held_locks::all_held(), 0);
 }

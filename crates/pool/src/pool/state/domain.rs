@@ -37,7 +37,7 @@ use super::idle_set::IdleSet;
 use super::spares::Spares;
 use super::worker_status::WorkerStatus;
 use crate::idle::MachineLoad;
-use crate::pool::job::{self, JobBody, JobError};
+use crate::pool::job::{self, JobBody};
 use crate::run_queue::RunQueue;
 use crate::thread::class::KernelClass;
 use crate::thread::settings::ThreadSettings;
@@ -82,7 +82,7 @@ pub(crate) struct WorkerThreads {
 pub(crate) type RunWorker = fn(Arc<Domain>, CpuId);
 
 /// Wakes a worker of the domain when a timer is added that is earlier than its others.
-pub struct TimerWaker(pub(crate) Weak<Domain>);
+pub(crate) struct TimerWaker(pub(crate) Weak<Domain>);
 
 pub(crate) struct DomainPlan {
     pub(crate) name: &'static str,
@@ -170,8 +170,6 @@ pub(crate) struct FlowState {
     /// The workers that run it now; at most one, unless the flow is parallel.
     pub(crate) turns: u32,
     pub(crate) mailbox: VecDeque<JobBody>,
-    /// The first panic of a job that has no handle.
-    pub(crate) panic: Option<JobError>,
 }
 
 /// A flow, shared by its handles. Aligned to two cache lines, since processors fetch lines in
@@ -194,7 +192,7 @@ pub struct Flow {
 }
 
 /// A job that a timer submits to a flow when it fires.
-pub struct TimerJob {
+pub(crate) struct TimerJob {
     pub(crate) flow: Flow,
     pub(crate) body: JobBody,
 }
@@ -210,7 +208,6 @@ impl Flow {
                     is_queued: false,
                     turns: 0,
                     mailbox: VecDeque::new(),
-                    panic: None,
                 }),
                 group,
             }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use refrain_policy::topology::{CpuMask, Sharing};
+use refrain_policy::topology::Sharing;
 use refrain_policy::{Base, Bfs, Interactive, Latency, Nice, PreferredStripe, TenantId};
 use refrain_testkit::Rng;
 
@@ -39,7 +39,7 @@ fn entity(random: &mut Rng, workers: usize) -> Entity {
         .with_tenant(TenantId::new(random.below(3) as usize));
     if random.below(4) == 0 {
         let only = CpuId::new(random.below(workers as u64) as usize);
-        entity = entity.with_allowed([only].into_iter().collect::<CpuMask>());
+        entity.allowed = [only].into_iter().collect();
     }
     entity
 }
@@ -53,13 +53,14 @@ struct StressRun {
 /// A job that computes and submits up to two more, until no jobs remain.
 fn job(run: &Arc<StressRun>, seed: u64) {
     let mut random = Rng::new(seed);
-    run.ran.fetch_add(1, SeqCst);
     for _ in 0..random.below(200) {
         checkpoint();
     }
     for _ in 0..2 {
         submit(run, &mut random);
     }
+    // At the end: a job that panics is missing.
+    run.ran.fetch_add(1, SeqCst);
 }
 
 fn submit(run: &Arc<StressRun>, random: &mut Rng) {
@@ -106,9 +107,6 @@ fn run_seed(seed: u64, jobs: u64) {
         );
         // Not a loop that yields, which would take half of a processor away from the workers.
         std::thread::sleep(Duration::from_micros(200));
-    }
-    for flow in &run.flows {
-        assert_eq!(flow.take_panic(), None, "seed {seed}");
     }
     drop(pool);
     assert_eq!(run.ran.load(SeqCst), jobs, "seed {seed}");

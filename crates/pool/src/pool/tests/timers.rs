@@ -108,8 +108,9 @@ fn a_timer_of_a_worker_without_a_thread_starts_it() {
     let pool = pool(3);
     let flow = normal(&pool);
     let (sender, receiver) = std::sync::mpsc::channel();
-    let job = TimerJob::new(&flow, move || sender.send(()).unwrap());
-    pool.timers().add(2, pool.now_ns() + 1_000_000, job);
+    let job = crate::pool::state::domain::TimerJob::new(&flow, move || sender.send(()).unwrap());
+    let due_ns = pool.normal.now_ns() + 1_000_000;
+    pool.normal.timers.add(2, due_ns, job);
     receiver.recv().unwrap();
     assert_ne!(pool.normal.workers[2].thread(), 0);
     assert_eq!(pool.normal.workers[1].thread(), 0);
@@ -143,13 +144,13 @@ fn a_cancelled_timer_does_not_fire_and_is_freed() {
     let alive = Arc::new(());
     let held = Arc::clone(&alive);
     let id = pool.after(Duration::from_millis(1), &flow, move || drop(held));
-    let was_pending = pool.timers().cancel(id).is_some();
+    let was_pending = pool.cancel(id);
     // It ends once in either case.
     eventually(|| Arc::strong_count(&alive) == 1);
-    assert!(pool.timers().cancel(id).is_none());
+    assert!(!pool.cancel(id));
     let held = Arc::clone(&alive);
     let never = pool.after(Duration::from_secs(3600), &flow, move || drop(held));
-    assert!(pool.timers().cancel(never).is_some());
+    assert!(pool.cancel(never));
     assert_eq!(Arc::strong_count(&alive), 1, "{was_pending}");
 }
 
@@ -165,15 +166,4 @@ fn pending_timers_are_freed_with_the_pool() {
     drop((pool, flow));
     assert_eq!(Arc::strong_count(&alive), 1);
     assert!(domain.upgrade().is_none());
-}
-
-#[test]
-fn the_change_of_a_transaction_counts_as_a_held_lock() {
-    let pool = pool(1);
-    let committed = pool
-        .timers()
-        .transaction()
-        .commit(|_| Ok::<_, ()>(crate::held_locks::all_held()));
-    assert!(committed.is_ok_and(|committed| committed.value == 1));
-    assert_eq!(crate::held_locks::all_held(), 0);
 }
