@@ -17,9 +17,10 @@ from . import repair as healing
 from .archive import Archive, Indexed
 from .contents import Member
 from .entries import Entry
-from .envelope import EnvelopeFile, identity_of, opened, read_envelope
+from .envelope import EnvelopeFile, opened, read_envelope
 from .errors import Damaged, ReaderError
 from .frames import MAGIC
+from .identities import identities_of
 from .scan import Scanned, open_scanned
 from .sources import File, Pipe
 
@@ -53,7 +54,7 @@ def parser() -> Parser:
     made.add_argument("--mode", choices=MODES, help="how to read; default: index")
     made.add_argument("--exact", action="store_true", help="list: every field, for programs")
     made.add_argument("--password-file", help="the password of an encrypted archive")
-    made.add_argument("--identity", help="a file with a secret key of age (X25519)")
+    made.add_argument("--identity", help="a file with secret keys of age")
     made.add_argument("--copy", action="append", default=[], help="repair: another damaged copy")
     made.add_argument("--recovery", help="repair: the file with the recovery data, if it is apart")
     made.add_argument("-C", "--directory", default=".", help="extract: where to")
@@ -76,12 +77,12 @@ def file_at(path: str) -> File:
 
 def plain(arguments: argparse.Namespace, file: File) -> File | EnvelopeFile:
     """The archive in a file, or the one inside if it is encrypted."""
-    password = identity = None
+    password, identities = None, []
     if arguments.password_file:
         password = Path(arguments.password_file).read_bytes().split(b"\n")[0].rstrip(b"\r")
     if arguments.identity:
-        identity = identity_of(Path(arguments.identity).read_text())
-    return opened(file, password, identity)
+        identities = list(identities_of(Path(arguments.identity).read_text()))
+    return opened(file, password, identities)
 
 
 def has_secret(arguments: argparse.Namespace) -> bool:

@@ -1,13 +1,15 @@
-"""Encrypted archives: format-envelope.md, for passwords and X25519 keys."""
+"""Encrypted archives: format-envelope.md, for passwords and keys."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import argon2.low_level
 from blake3 import blake3
 
 from . import aegis
 from .cursor import Cursor
-from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
+from .errors import Damaged, Limit, Unsupported, need, within
 from .frames import (
     HEADER,
     HEADER_BYTES,
@@ -18,6 +20,7 @@ from .frames import (
     split_head,
 )
 from .frames import payload_checksum as checksum_of
+from .identities import Identity, Locked
 from .limits import HEAD_BYTES_MAX
 from .sources import File
 
@@ -25,69 +28,13 @@ ENVELOPE = 16
 RECORD = 16_384
 SEALED = RECORD + 16
 SLOTS_MAX = 64
-PASSWORD, X25519 = 1, 2
-P25519 = (1 << 255) - 19
-
-
-class Locked(ReaderError):
-    """No secret opens the archive."""
-
-    category = "locked"
+WRAPPED_BYTES = 64
+PASSWORD = 1
 
 
 def derive(context: str, *parts: bytes) -> bytes:
     """Section 2."""
     return blake3(b"".join(parts), derive_key_context=f"refrain envelope 1 {context}").digest()
-
-
-def x25519(scalar: bytes, point: bytes) -> bytes:
-    """RFC 7748, section 5, with the formulas written there."""
-    k = int.from_bytes(scalar, "little") & ~7 & ((1 << 255) - 1) | 1 << 254
-    u = int.from_bytes(point, "little") & ((1 << 255) - 1)
-    x1, x2, z2, x3, z3, swap = u, 1, 0, u, 1, 0
-    for t in range(254, -1, -1):
-        bit = k >> t & 1
-        if swap ^ bit:
-            x2, x3, z2, z3 = x3, x2, z3, z2
-        swap = bit
-        a, b = x2 + z2, x2 - z2
-        aa, bb = a * a % P25519, b * b % P25519
-        e = aa - bb
-        da, cb = (x3 - z3) * a % P25519, (x3 + z3) * b % P25519
-        x3 = (da + cb) ** 2 % P25519
-        z3 = x1 * (da - cb) ** 2 % P25519
-        x2 = aa * bb % P25519
-        z2 = e * (aa + 121665 * e) % P25519
-    if swap:
-        x2, z2 = x3, z3
-    return (x2 * pow(z2, P25519 - 2, P25519) % P25519).to_bytes(32, "little")
-
-
-BASE_POINT = (9).to_bytes(32, "little")
-BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
-
-def identity_of(text: str) -> bytes:
-    """The secret X25519 key in a file: AGE-SECRET-KEY-1… (BIP 173)."""
-    lines = (line.strip() for line in text.splitlines())
-    keys = [line.lower() for line in lines if line.upper().startswith("AGE-SECRET-KEY-1")]
-    if not keys:
-        raise Locked("the file has no X25519 key")
-    prefix, _, data = keys[0].rpartition("1")
-    values = [BECH32.index(letter) for letter in data]
-    expanded = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix]
-    checksum = 1
-    for value in expanded + values:
-        top = checksum >> 25
-        checksum = (checksum & 0x1FFFFFF) << 5 ^ value
-        for at, generator in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            checksum ^= generator if top >> at & 1 else 0
-    if checksum != 1:
-        raise Locked("a character of the key is wrong or missing")
-    number = 0
-    for value in values[:-6]:
-        number = number << 5 | value
-    return (number >> 4).to_bytes(32, "big")
 
 
 class Envelope:
@@ -127,32 +74,41 @@ class Envelope:
         self.authenticator = cursor.take(32)
         cursor.end()
 
-    def unlock(self, password: bytes | None, identity: bytes | None) -> bytes:
+    def unlock(self, password: bytes | None, identities: list[Identity]) -> bytes:
         """The file key."""
         self.check_costs()
         for kind, slot in self.slots:
-            secret, bound, wrapped = b"", b"", b""
-            if kind == PASSWORD and password is not None:
-                cursor = Cursor(slot, "slot")
-                salt = cursor.take(16)
-                memory, passes, lanes = (cursor.varint() for _ in range(3))
-                wrapped = cursor.take(64)
-                secret = argon2.low_level.hash_secret_raw(
-                    password, salt, passes, memory, lanes, 32, argon2.low_level.Type.ID
-                )
-            elif kind == X25519 and identity is not None:
-                need(len(slot) == 96, "a slot has another size")
-                secret, wrapped = x25519(identity, slot[:32]), slot[32:]
-                bound = slot[:32] + x25519(identity, BASE_POINT)
-                if not any(secret):
-                    continue
-            else:
-                continue
-            key = derive("slot", bytes([kind]), self.salt, secret, bound)
-            file_key, tag = aegis.crypt(key, bytes(32), wrapped[:32], 32, seal=False)
-            if tag == wrapped[32:]:
-                return self.checked(file_key)
+            wrapped = slot[-WRAPPED_BYTES:]
+            for secret, bound in self.secrets(kind, slot, password, identities):
+                key = derive("slot", bytes([kind]), self.salt, secret, bound)
+                file_key, tag = aegis.crypt(key, bytes(32), wrapped[:32], 32, seal=False)
+                if tag == wrapped[32:]:
+                    return self.checked(file_key)
         raise Locked("the archive is encrypted, and no secret that was given opens it")
+
+    def secrets(
+        self, kind: int, slot: bytes, password: bytes | None, identities: list[Identity]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """What may open a slot: Secret and Bound."""
+        if kind == PASSWORD and password is not None:
+            cursor = Cursor(slot, "slot")
+            salt = cursor.take(16)
+            memory, passes, lanes = (cursor.varint() for _ in range(3))
+            cursor.take(WRAPPED_BYTES)
+            cursor.end()
+            yield (
+                argon2.low_level.hash_secret_raw(
+                    password, salt, passes, memory, lanes, 32, argon2.low_level.Type.ID
+                ),
+                b"",
+            )
+        for identity in identities:
+            if kind == identity.slot_kind:
+                share = slot[:-WRAPPED_BYTES]
+                need(len(share) == identity.share_bytes, "a slot has another size")
+                opened_share = identity.open(share)
+                if opened_share is not None:
+                    yield opened_share
 
     def check_costs(self) -> None:
         """Before any work."""
@@ -244,11 +200,11 @@ class EnvelopeFile:
         return bytes(out)
 
 
-def opened(source: File, password: bytes | None, identity: bytes | None) -> File | EnvelopeFile:
+def opened(source: File, password: bytes | None, identities: list[Identity]) -> File | EnvelopeFile:
     """The archive itself, or the one inside if it is encrypted."""
     envelope = read_envelope(source)
     if envelope is None:
-        if password is not None or identity is not None:
+        if password is not None or identities:
             raise Locked("the archive is not encrypted: a secret proves nothing about it")
         return source
-    return EnvelopeFile(source, envelope, envelope.unlock(password, identity))
+    return EnvelopeFile(source, envelope, envelope.unlock(password, identities))
