@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import archive as archives
-from . import extract, listing, view
+from . import extract, listing, signatures, signers, view
 from . import repair as healing
 from .archive import Archive, Indexed
 from .contents import Member
 from .entries import Entry
 from .envelope import EnvelopeFile, opened, read_envelope
-from .errors import Damaged, ReaderError
+from .errors import Damaged, ReaderError, Unsupported
 from .frames import MAGIC
 from .identities import identities_of
 from .scan import Scanned, open_scanned
@@ -33,7 +33,6 @@ COMMANDS = ("list", "info", "cat", "extract", "test", "repair")
 MODES = ("index", "stream", "scan")
 
 
-
 class Parser(argparse.ArgumentParser):
     """With this program's exit code for usage."""
 
@@ -43,6 +42,8 @@ class Parser(argparse.ArgumentParser):
 
 
 NAME_HELP = "a member, or MEMBER/PATH for an entry of a tree; repair: the file to write"
+
+SIGNER_HELP = "a key of minisign or SSH; one of those that are given must have signed"
 
 
 def parser() -> Parser:
@@ -54,7 +55,10 @@ def parser() -> Parser:
     made.add_argument("--mode", choices=MODES, help="how to read; default: index")
     made.add_argument("--exact", action="store_true", help="list: every field, for programs")
     made.add_argument("--password-file", help="the password of an encrypted archive")
-    made.add_argument("--identity", help="a file with secret keys of age")
+    made.add_argument("--identity", help="a file with secret keys of age, or one of OpenSSH")
+    made.add_argument("--signer", action="append", default=[], help="test, info: " + SIGNER_HELP)
+    made.add_argument("--signers-file", help="test, info: a file with such keys")
+    made.add_argument("--signature", help="test, info: a file with a signature, which counts, too")
     made.add_argument("--copy", action="append", default=[], help="repair: another damaged copy")
     made.add_argument("--recovery", help="repair: the file with the recovery data, if it is apart")
     made.add_argument("-C", "--directory", default=".", help="extract: where to")
@@ -67,6 +71,9 @@ def parsed() -> argparse.Namespace:
     arguments = known.parse_intermixed_args()
     if arguments.command == "repair" and arguments.name is None:
         known.error("repair: the file to write is missing")
+    wants_signers = arguments.signer or arguments.signers_file or arguments.signature
+    if wants_signers and (arguments.command not in ("test", "info") or is_piped(arguments)):
+        known.error("only test and info verify signatures, and only those of a file")
     return arguments
 
 
@@ -102,11 +109,10 @@ def file_of(arguments: argparse.Namespace) -> File | EnvelopeFile:
     return plain(arguments, file_at(arguments.archive))
 
 
-def open_all(arguments: argparse.Namespace) -> list[Archive]:
-    """The archives in the file, opened as `--mode` says."""
-    if is_piped(arguments):
+def open_all(arguments: argparse.Namespace, source: File | EnvelopeFile | None) -> list[Archive]:
+    """The archives in a file, opened as `--mode` says, or those of standard input."""
+    if source is None:
         return archives.open_streamed(Pipe(sys.stdin.buffer))
-    source = file_of(arguments)
     if arguments.mode == "stream":
         return archives.open_streamed(source)
     if arguments.mode == "scan":
@@ -181,6 +187,22 @@ def salvage(archive: Scanned, member: Member, directory: Path) -> int:
     return lost
 
 
+def signatures_of(
+    arguments: argparse.Namespace, source: File | EnvelopeFile, found: list[Archive]
+) -> list[str]:
+    """A line for each signature, once those that must be there are."""
+    keys = [signers.key_of(text) for text in arguments.signer]
+    if arguments.signers_file:
+        keys += signers.keys_of(Path(arguments.signers_file).read_text())
+    texts = [Path(arguments.signature).read_bytes()] if arguments.signature else []
+    if len(found) != 1:
+        if keys or texts:
+            raise Unsupported("a file with several archives cannot be verified")
+        return []
+    texts += signatures.check(source, found[0]).texts
+    return list(signatures.signers(texts, keys, found[0].root_hash))
+
+
 def check(arguments: argparse.Namespace) -> None:
     """Reads from front to back, then through the index, and compares both."""
     if is_piped(arguments):
@@ -203,8 +225,9 @@ def check(arguments: argparse.Namespace) -> None:
             archive.check()
     if [archive.root_hash for archive in open_scanned(source)] != roots:
         raise Damaged("scanning finds other archives")
-    for root in roots:
-        print(root.hex())
+    lines = signatures_of(arguments, source, found)
+    for line in [*(root.hex() for root in roots), *lines]:
+        print(line)
 
 
 def check_healed(arguments: argparse.Namespace, file: File) -> None:
@@ -235,7 +258,8 @@ def run(arguments: argparse.Namespace) -> None:
         check(arguments)
         return
     name = os.fsencode(arguments.name) if arguments.name is not None else None
-    found = open_all(arguments)
+    source = None if is_piped(arguments) else file_of(arguments)
+    found = open_all(arguments, source)
     if arguments.command == "list":
         for archive, member in chosen(found, name):
             for line in listing.lines(archive, member, arguments.exact):
@@ -244,6 +268,8 @@ def run(arguments: argparse.Namespace) -> None:
         for archive in found:
             for line in listing.info(archive):
                 print(line)
+        for line in signatures_of(arguments, source, found) if source else []:
+            print(line)
     elif arguments.command == "cat":
         cat(found, name)
         sys.stdout.buffer.flush()

@@ -99,12 +99,13 @@ def _block(data: bytes) -> int:
 
 
 def crypt(key: bytes, nonce: bytes, data: bytes, tag_bytes: int, seal: bool) -> tuple[bytes, bytes]:
-    """What `data`, a multiple of 16 bytes without associated data, becomes, and its tag."""
+    """What `data` becomes, without associated data, and its tag."""
     state = _State(key, nonce)
     out = bytearray()
     for at in range(0, len(data), 16):
-        block = _block(data[at : at + 16])
-        other = block ^ state.keystream()
-        out += other.to_bytes(16, "little")
+        piece = data[at : at + 16]
+        block = _block(piece)
+        other = (block ^ state.keystream()) & ((1 << 8 * len(piece)) - 1)
+        out += other.to_bytes(len(piece), "little")
         state.update(block if seal else other)
     return bytes(out), state.tag(len(data), tag_bytes)

@@ -24,6 +24,7 @@ from .frames import (
     MAGIC,
     MEMBER_END,
     MEMBER_START,
+    SYNC,
     TAIL_BYTES,
     WHOLE,
     Bytes,
@@ -164,22 +165,27 @@ def place_before(source: File, end: int) -> Place:
         base = stop - end_head.archive_bytes
         need(base >= 0, f"End frame at {last}: Archive_Bytes")
     if first_tail != tail:
-        check_between(source, first_tail + TAIL_BYTES, tail)
+        check_between(source, last, first_tail + TAIL_BYTES, tail)
     check_magic(source, base)
     moved = Frame(last - base, frame.kind, False, frame.head, frame.data)
     return Place(base, moved, header.archive_id)
 
 
-def check_between(source: File, at: int, tail: int) -> None:
-    """Between two tails there are only skippable frames."""
+def check_between(source: File, last: int, at: int, tail: int) -> None:
+    """Between the first tail and the last one there are skippable frames, and tails behind them."""
+    is_behind_frame = False
     while at < tail:
         raw = source.read_at(at, HEADER_BYTES)
+        if is_behind_frame and not raw.startswith(SYNC):
+            need(at - parse_tail(raw[:TAIL_BYTES], at) == last, f"tail at {at}: Back_Bytes")
+            at, is_behind_frame = at + TAIL_BYTES, False
+            continue
         if header_is_intact(raw) and raw[8] == GENERATION:
             raise Unsupported(f"a generation at {at}")
         header, frame = read_frame(source, at, 0)
         need(header.skippable, f"{frame.name}: behind the tail")
-        at += frame.size
-    need(at == tail, "frames behind the tail end in the wrong place")
+        at, is_behind_frame = at + frame.size, True
+    need(at == tail and is_behind_frame, "frames behind the tail end in the wrong place")
 
 
 class Indexed(Archive, Resolver):

@@ -77,7 +77,7 @@ class Chain:
         need(parse_tail(raw, at) == last.size, f"tail at {at}: Back_Bytes")
         at += TAIL_BYTES
         following = self.source.read_at(self.base + at, len(MAGIC))
-        if following.startswith(SYNC):
+        while following.startswith(SYNC):
             at = self.behind(last, at)
             following = self.source.read_at(self.base + at, len(MAGIC))
         if following:
@@ -85,7 +85,7 @@ class Chain:
             self.next_base = self.base + at
 
     def behind(self, last: Frame, at: int) -> int:
-        """Skippable frames behind a tail, which end with one more tail."""
+        """The skippable frames of an appendix, which ends with one more tail."""
         while True:
             raw = self.source.read_at(self.base + at, HEADER_BYTES)
             if not raw.startswith(SYNC):

@@ -158,6 +158,7 @@ class EnvelopeFile:
 
     def __init__(self, source: File, envelope: Envelope, file_key: bytes) -> None:
         self.source = source
+        self.file_key, self.salt = file_key, envelope.salt
         self.key = derive("records", file_key, envelope.salt)
         self.start = len(MAGIC) + 2 * envelope.frame_bytes
         self.records = (source.size - self.start - TAIL_BYTES) // SEALED
@@ -165,6 +166,7 @@ class EnvelopeFile:
         while self.records > 0 and not self.ends_there():
             self.records -= 1
         need(self.records > 0, "the archive has no end")
+        self.end = self.start + self.records * SEALED + TAIL_BYTES
         self.known: tuple[int, bytes] = (-1, b"")
         self.size = int.from_bytes(self.record(self.records - 1)[-8:], "little")
         need(self.size + 8 <= self.records * RECORD, "more bytes are stated than there are")

@@ -9,10 +9,12 @@ from .entries import Class, Entry
 from .errors import Damaged
 from .heads import MemberEnd, MemberStart
 
+CONTEXT = "refrain 1.0 "
+
 
 def hasher(context: str) -> blake3:
     """BLAKE3 in derive-key mode."""
-    return blake3(derive_key_context=f"refrain 1.0 {context}")
+    return blake3(derive_key_context=CONTEXT + context)
 
 
 def numbers(*values: int) -> bytes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha3_256, shake_256
+from hashlib import sha3_256, sha512, shake_256
 
-from . import ml_kem
+from . import ml_kem, ssh
 from .errors import ReaderError
 
 P25519 = (1 << 255) - 19
@@ -105,7 +105,10 @@ def bech32(text: str) -> tuple[str, bytes]:
 
 
 def identities_of(text: str) -> Iterator[Identity]:
-    """The secret keys in a file: its lines AGE-SECRET-KEY-1… and AGE-SECRET-KEY-PQ-1…"""
+    """The secret keys in a file: its lines AGE-SECRET-KEY-1… and AGE-SECRET-KEY-PQ-1…, or SSH's."""
+    if text.startswith(ssh.SECRET_BEGIN):
+        yield X25519(sha512(ssh.secret_seed(text)).digest()[:32])
+        return
     found = False
     for line in map(str.strip, text.splitlines()):
         if not line.upper().startswith("AGE-SECRET-KEY-"):

@@ -90,6 +90,19 @@ def find_id(source: File, base: int) -> int:
     raise Damaged("no intact frame was found")
 
 
+def following(source: File, at: int) -> int:
+    """Where the next archive begins: behind the appendices that follow a tail."""
+    while True:
+        raw = source.read_at(at, HEADER_BYTES)
+        if raw.startswith(MAGIC):
+            return at
+        if raw.startswith(SYNC):
+            at = read_frame(source, 0, at)[1].end
+        else:
+            parse_tail(raw[:TAIL_BYTES], at)
+            at += TAIL_BYTES
+
+
 class Scanned(Archive, Resolver):
     """What is intact of an archive."""
 
@@ -109,9 +122,8 @@ class Scanned(Archive, Resolver):
             with suppress(ReaderError):
                 self.take(frame)
             if frame.kind in (END, WHOLE):
-                after = base + frame.end + TAIL_BYTES
-                if source.read_at(after, len(MAGIC)) == MAGIC:
-                    self.next_base = after
+                with suppress(ReaderError):
+                    self.next_base = following(source, base + frame.end + TAIL_BYTES)
                 break
         Resolver.__init__(self, 1 << 62)
         self.contents = self.whole.contents if self.whole else Contents(self, self)
