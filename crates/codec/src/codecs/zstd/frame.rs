@@ -43,22 +43,49 @@ pub(super) fn check_frame(data: &[u8], raw_length_bytes: u64) -> Result<()> {
     }
     let block_bytes_max = window_bytes(window).min(1 << FRAME_BLOCK_LOG);
     loop {
-        let (&[a, b, c], rest) = blocks
-            .split_first_chunk::<BLOCK_HEADER_BYTES>()
-            .ok_or(refuse("truncated"))?;
-        let header = u32::from_le_bytes([a, b, c, 0]);
-        let is_last = header & 1 == 1;
-        let is_run = header >> 1 & 3 == 1;
-        if u64::from(header >> 3) > block_bytes_max {
+        let header = BlockHeader::read(blocks).ok_or(refuse("truncated"))?;
+        if header.size_bytes > block_bytes_max {
             return Err(refuse("block larger than the window or 128 KiB"));
         }
-        let size = if is_run { 1 } else { (header >> 3) as usize };
-        blocks = rest.get(size..).ok_or(refuse("truncated"))?;
-        if is_last {
+        blocks = (blocks.get(header.stored_bytes..)).ok_or(refuse("truncated"))?;
+        if header.is_last {
             break;
         }
     }
     if blocks.is_empty() { Ok(()) } else { Err(refuse("bytes after the end")) }
+}
+
+/// The header of a block (RFC 8878, 3.1.1.2).
+struct BlockHeader {
+    is_last: bool,
+    size_bytes: u64,
+    /// With the header; a run stores one byte.
+    stored_bytes: usize,
+}
+
+impl BlockHeader {
+    fn read(block: &[u8]) -> Option<BlockHeader> {
+        let &[a, b, c] = block.first_chunk::<BLOCK_HEADER_BYTES>()?;
+        let header = u32::from_le_bytes([a, b, c, 0]);
+        let is_run = header >> 1 & 3 == 1;
+        let size = header >> 3;
+        Some(BlockHeader {
+            is_last: header & 1 == 1,
+            size_bytes: u64::from(size),
+            stored_bytes: BLOCK_HEADER_BYTES + if is_run { 1 } else { size as usize },
+        })
+    }
+}
+
+/// The blocks of a frame after its header, with their headers, as far as they are there: the last
+/// one may be cut off, and what follows the last block of the frame is not distinguished.
+pub(super) fn blocks(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let stored_bytes = BlockHeader::read(rest).map_or(rest.len(), |header| header.stored_bytes);
+        let (block, after) = rest.split_at(stored_bytes.min(rest.len()));
+        rest = after;
+        (!block.is_empty()).then_some(block)
+    })
 }
 
 /// The largest block of a frame: a smaller window would limit it.

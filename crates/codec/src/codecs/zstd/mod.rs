@@ -28,7 +28,8 @@ mod tables;
 
 use finder::Finder;
 use frame::{
-    WINDOW_LOG_MAX, WINDOW_LOG_MIN, bounded_header, bounded_window_log, ceil_log2, check_frame,
+    WINDOW_LOG_MAX, WINDOW_LOG_MIN, blocks, bounded_header, bounded_window_log, ceil_log2,
+    check_frame,
 };
 use tables::table_bytes;
 
@@ -103,44 +104,67 @@ const OUT_OF_MEMORY: Error = Error::OutOfMemory {
     wanted_bytes: 16 << 10,
 };
 
-/// Decodes into `out`, the first bytes of a block, step by step.
+/// Where the decoder writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// Directly into the whole block.
+    Block,
+    /// Through a window of zstd into the first bytes of a block.
+    Prefix,
+}
+
+/// Decodes into `out`, one block of the frame at a time.
 fn decode_stream(
     workspace: &mut Workspace,
+    target: Target,
     data: &[u8],
     raw_length_bytes: u64,
     out: &mut [u8],
 ) -> Result<()> {
+    let host = workspace.host;
     let context = workspace.state::<ZstdState>().decoder()?;
     context
         .reset(ResetDirective::SessionOnly)
         .map_err(damaged)?;
     // The limit of `bounded_header`; the default of zstd is 2^27.
     let window_log_max = bounded_window_log(raw_length_bytes);
-    context
-        .set_parameter(DParameter::WindowLogMax(window_log_max))
-        .map_err(damaged)?;
+    for parameter in [
+        DParameter::WindowLogMax(window_log_max),
+        DParameter::StableOutBuffer(target == Target::Block),
+    ] {
+        context.set_parameter(parameter).map_err(damaged)?;
+    }
     let wanted_bytes = out.len();
     let mut output = OutBuffer::around(out);
     let header = bounded_header(raw_length_bytes, data).unwrap_or_default();
-    context
+    let mut hint = context
         .decompress_stream(&mut output, &mut InBuffer::around(&header))
         .map_err(damaged)?;
-    let mut input = InBuffer::around(data.get(header.len()..).unwrap_or_default());
-    while output.pos() < wanted_bytes {
-        let before = (input.pos(), output.pos());
-        let hint = context
-            .decompress_stream(&mut output, &mut input)
-            .map_err(damaged)?;
-        let stuck = before == (input.pos(), output.pos());
-        if output.pos() < wanted_bytes && (hint == 0 || stuck) {
-            return Err(Error::Length {
-                codec: CodecId::ZSTD,
-                expected_bytes: raw_length_bytes,
-                found_bytes: output.pos() as u64,
-            });
+    let is_complete = |output: &OutBuffer<'_, [u8]>| output.pos() == wanted_bytes;
+    for block in blocks(data.get(header.len()..).unwrap_or_default()) {
+        let mut input = InBuffer::around(block);
+        while input.pos() < block.len() {
+            if target == Target::Prefix && is_complete(&output) {
+                return Ok(());
+            }
+            let before = (input.pos(), output.pos());
+            hint = context
+                .decompress_stream(&mut output, &mut input)
+                .map_err(damaged)?;
+            if before == (input.pos(), output.pos()) {
+                break;
+            }
         }
+        (host.check_in)();
     }
-    Ok(())
+    if is_complete(&output) && (hint == 0 || target == Target::Prefix) {
+        return Ok(());
+    }
+    Err(Error::Length {
+        codec: CodecId::ZSTD,
+        expected_bytes: raw_length_bytes,
+        found_bytes: output.pos() as u64,
+    })
 }
 
 impl Codec for Zstd {
@@ -196,21 +220,9 @@ impl Codec for Zstd {
         data: &[u8],
         out: &mut [u8],
     ) -> Result<()> {
-        let length_bytes = out.len();
-        check_frame(data, length_bytes as u64)?;
-        let host = workspace.host;
-        let context = workspace.state::<ZstdState>().decoder()?;
-        let decompress = || context.decompress(out, data);
-        let found = host.call(length_bytes, DECODER_MB_PER_S, decompress);
-        let found = found.map_err(damaged)?;
-        if found != length_bytes {
-            return Err(Error::Length {
-                codec: CodecId::ZSTD,
-                expected_bytes: length_bytes as u64,
-                found_bytes: found as u64,
-            });
-        }
-        Ok(())
+        let length_bytes = out.len() as u64;
+        check_frame(data, length_bytes)?;
+        decode_stream(workspace, Target::Block, data, length_bytes, out)
     }
 
     fn decode_prefix(
@@ -222,10 +234,7 @@ impl Codec for Zstd {
         out: &mut [u8],
     ) -> Result<()> {
         check_frame(data, raw_length_bytes)?;
-        let host = workspace.host;
-        host.call(out.len(), DECODER_MB_PER_S, || {
-            decode_stream(workspace, data, raw_length_bytes, out)
-        })
+        decode_stream(workspace, Target::Prefix, data, raw_length_bytes, out)
     }
 
     fn decode_damaged(
@@ -235,7 +244,7 @@ impl Codec for Zstd {
         data: &[u8],
         out: &mut [u8],
     ) {
-        let _ = decode_stream(workspace, data, out.len() as u64, out);
+        let _ = decode_stream(workspace, Target::Prefix, data, out.len() as u64, out);
     }
 
     fn encode_memory_bytes(&self, raw_length_bytes: u64, settings: &Settings) -> u64 {
@@ -321,9 +330,6 @@ fn encoder_mb_per_s(level: i32) -> usize {
         _ => 3,
     }
 }
-
-/// The speed of the decoder.
-const DECODER_MB_PER_S: usize = 800;
 
 fn configure(
     context: &mut CCtx<'static>,
