@@ -67,7 +67,7 @@ fn run_with_latency(latnice: u8, verb: Verb, session: &Session) -> Exit {
     match Pool::of_process() {
         Ok(pool) => {
             let entity = Entity::new(Class::Normal).with_latency(Latency::from_latnice(latnice));
-            install(pool, entity, || run_verb(verb, session))
+            install(&pool, entity, || run_verb(verb, session))
         }
         Err(error) => {
             messages::tell(

@@ -39,7 +39,8 @@ pub struct Crew<'crew, 'env: 'crew, E> {
     executor: Option<Executor>,
     /// Selected with the first compute job.
     compute: OnceCell<Compute>,
-    own_pool: OnceCell<Pool>,
+    /// What it uses if nothing is installed.
+    default_pool: OnceCell<Arc<Pool>>,
     input_thread: RefCell<InputThread>,
     in_flight: Cell<usize>,
 }
@@ -107,7 +108,7 @@ where
             threads,
             executor,
             compute: OnceCell::new(),
-            own_pool: OnceCell::new(),
+            default_pool: OnceCell::new(),
             input_thread: RefCell::default(),
             in_flight: Cell::new(0),
         };
@@ -225,13 +226,12 @@ impl<E> Crew<'_, '_, E> {
     /// The pool of the process, or one of its own if that is too small. `None` if the system
     /// refuses threads.
     fn default_pool(&self) -> Option<&Pool> {
-        match Pool::of_process() {
-            Ok(pool) if pool.workers() >= self.threads => Some(pool),
-            _ => {
-                let pool = Pool::start(Options::with_workers(self.threads)).ok()?;
-                Some(self.own_pool.get_or_init(|| pool))
-            }
-        }
+        let of_process = Pool::of_process();
+        let pool = match of_process {
+            Ok(pool) if pool.workers() >= self.threads => pool,
+            _ => Arc::new(Pool::start(Options::with_workers(self.threads)).ok()?),
+        };
+        Some(self.default_pool.get_or_init(|| pool))
     }
 
     /// Drops the jobs that have not started.

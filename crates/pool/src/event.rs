@@ -111,7 +111,7 @@ fn sleep(sleeper: &Arc<Sleeper>, time_max: Option<Duration>) {
     }
 }
 
-fn add_timer(sleeper: &Arc<Sleeper>, delay: Duration) -> Option<(&'static Pool, TimerId)> {
+fn add_timer(sleeper: &Arc<Sleeper>, delay: Duration) -> Option<(Arc<Pool>, TimerId)> {
     if current_worker().is_some() {
         return None;
     }
@@ -121,7 +121,8 @@ fn add_timer(sleeper: &Arc<Sleeper>, delay: Duration) -> Option<(&'static Pool, 
     let wake = move || {
         sleeper.wake();
     };
-    Some((pool, pool.after(delay, &flow, wake)))
+    let timer = pool.after(delay, &flow, wake);
+    Some((pool, timer))
 }
 
 #[cfg(all(test, loom))]

@@ -1,12 +1,12 @@
 //! How many processors the process may use.
 
-use refrain_policy::topology::Machine;
+use refrain_policy::topology::Allowance;
 
 /// The number of processors that the calling thread may use now: those of its affinity mask and
 /// cpuset, and no more than its control groups' quota of processor time, rounded up. Reads a few
 /// small files, so ask once for a run; runs then follow when an administrator changes the set.
 pub fn processors() -> usize {
-    Machine::discover_workers()
+    Allowance::of_this_thread().workers()
 }
 
 #[cfg(all(test, not(loom), target_os = "linux"))]
@@ -25,7 +25,7 @@ mod tests {
             let all = ThreadSettings::from_process(KernelClass::Normal);
             all.apply();
             let before = processors();
-            let machine = Machine::discover();
+            let machine = refrain_policy::topology::Machine::discover();
             let first = machine.topology.cpus().first().unwrap().os_number;
             all.on_processors(std::iter::once(first)).apply();
             assert_eq!(processors(), 1);

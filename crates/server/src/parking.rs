@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
-use refrain_pool::pool::{Flow, Pool, TimerId};
+use refrain_pool::pool::{Pool, TimerId};
 use refrain_pool::{Lock, SignalDelivery, start_detached};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -54,9 +54,6 @@ fn lot() -> Option<&'static Lot> {
 
 struct Lot {
     epoll: OwnedFd,
-    pool: &'static Arc<Pool>,
-    /// Where time limits end.
-    flow: Flow,
     waiting: Lock<Waiting>,
 }
 
@@ -68,30 +65,36 @@ struct Waiting {
 
 struct Parked {
     socket: Arc<Socket>,
-    limit: Option<TimerId>,
+    limit: Option<(Arc<Pool>, TimerId)>,
     resume: Resume,
 }
 
 impl Lot {
     /// `None` if the system refuses what is needed.
     fn new() -> Option<Lot> {
-        let pool = Pool::of_process().ok()?;
+        // Its timers end the time limits.
+        Pool::of_process().ok()?;
         Some(Lot {
             epoll: epoll::create(CreateFlags::CLOEXEC).ok()?,
-            pool,
-            flow: pool.flow(Entity::new(Class::Normal)),
             waiting: Lock::default(),
         })
     }
 
     fn park(&'static self, socket: &Arc<Socket>, time_max: Option<Duration>, resume: Resume) {
+        // The pool as it is now: it is another one when the process may use other processors.
+        let pool = time_max.and_then(|time| Some((Pool::of_process().ok()?, time)));
         let mut waiting = self.waiting.lock();
         waiting.latest += 1;
         let number = waiting.latest;
         let end = move || self.resume(number, false);
+        let limit = pool.map(|(pool, time)| {
+            let flow = pool.flow(Entity::new(Class::Normal));
+            let timer = pool.after(time, &flow, end);
+            (pool, timer)
+        });
         let parked = Parked {
             socket: Arc::clone(socket),
-            limit: time_max.map(|time| self.pool.after(time, &self.flow, end)),
+            limit,
             resume,
         };
         waiting.parked.insert(number, parked);
@@ -117,9 +120,9 @@ impl Lot {
         let Some(parked) = self.waiting.lock().parked.remove(&number) else {
             return;
         };
-        if let Some(limit) = parked.limit {
+        if let Some((pool, limit)) = parked.limit {
             // It has fired if its time is over.
-            self.pool.cancel(limit);
+            pool.cancel(limit);
         }
         // Fails only if it was never added.
         let _ = epoll::delete(&self.epoll, &parked.socket);

@@ -24,7 +24,7 @@ impl Share {
     pub(crate) fn new(latency: Latency) -> Share {
         let entity = Entity::new(Class::Normal).with_latency(latency);
         let pool = Pool::of_process().ok();
-        Share(pool.map(|pool| PoolShare::new(pool, entity)))
+        Share(pool.map(|pool| PoolShare::new(&pool, entity)))
     }
 
     /// Calls `work` on this thread; what it decodes is decoded in this part of the pool.

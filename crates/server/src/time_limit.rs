@@ -1,26 +1,26 @@
 //! Ends connections whose clients take too long for something.
 
 use std::net::Shutdown;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use refrain_policy::{Class, Entity};
-use refrain_pool::pool::{Flow, Pool, TimerId};
+use refrain_pool::pool::{Pool, TimerId};
 
 use crate::socket::Socket;
 
 /// Ends a connection after a time, unless it is dropped before. Without a pool there is no limit.
-pub(crate) struct TimeLimit(Option<(&'static Arc<Pool>, TimerId)>);
+pub(crate) struct TimeLimit(Option<(Arc<Pool>, TimerId)>);
 
 impl TimeLimit {
     /// Shuts the socket down in `time_max`: whoever waits for it wakes up.
     pub(crate) fn start(socket: &Arc<Socket>, time_max: Duration) -> TimeLimit {
-        static FLOW: OnceLock<Flow> = OnceLock::new();
-        let start = |pool: &'static Arc<Pool>| {
-            let flow = FLOW.get_or_init(|| pool.flow(Entity::new(Class::Normal)));
+        let start = |pool: Arc<Pool>| {
+            let flow = pool.flow(Entity::new(Class::Normal));
             let socket = Arc::clone(socket);
             let end = move || socket.shutdown(Shutdown::Both);
-            (pool, pool.after(time_max, flow, end))
+            let timer = pool.after(time_max, &flow, end);
+            (pool, timer)
         };
         TimeLimit(Pool::of_process().ok().map(start))
     }

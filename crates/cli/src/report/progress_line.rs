@@ -264,14 +264,14 @@ fn is_live(life: u64) -> bool {
 
 /// Lets a timer of the pool draw the line, again and again while it is live: since it was live for
 /// the time with this number.
-fn draw_later(line: Weak<ProgressLine>, life: u64, pool: &'static Pool, flow: Flow) {
-    let again = flow.clone();
+fn draw_later(line: Weak<ProgressLine>, life: u64, pool: Arc<Pool>, flow: Flow) {
+    let (again, same_pool) = (flow.clone(), Arc::clone(&pool));
     pool.after(TICK, &flow, move || {
         if let Some(drawn) = line.upgrade()
             && drawn.life.load(Ordering::Relaxed) == life
         {
             drawn.draw_if_older(STANDSTILL);
-            draw_later(line, life, pool, again);
+            draw_later(line, life, same_pool, again);
         }
     });
 }

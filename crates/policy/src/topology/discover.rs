@@ -32,16 +32,15 @@ impl Machine {
     /// Discovers the machine that this process runs on. Reads about twenty small files for each
     /// CPU.
     pub fn discover() -> Machine {
-        Machine::from_sources(&system_sources())
+        Machine::from_sources(&system_sources(process()))
     }
 
     /// Returns the machine that these files describe.
     pub fn from_sources(sources: &Sources) -> Machine {
-        let groups = ControlGroups::from_process(sources);
-        let numbers = usable_numbers(sources, &groups);
+        let allowance = Allowance::from_sources(sources);
         Machine {
-            topology: topology(&sources.sys, &numbers),
-            quota_permille: groups.quota_permille(),
+            topology: topology(&sources.sys, &allowance.numbers),
+            quota_permille: allowance.quota_permille,
         }
     }
 
@@ -49,23 +48,48 @@ impl Machine {
     pub fn workers(&self) -> usize {
         workers(self.topology.len(), self.quota_permille)
     }
+}
 
-    /// [`Machine::workers`] of the machine that this process runs on, from a few files.
-    pub fn discover_workers() -> usize {
-        let sources = system_sources();
-        let groups = ControlGroups::from_process(&sources);
-        workers(
-            usable_numbers(&sources, &groups).len(),
-            groups.quota_permille(),
-        )
+/// How much of the machine may be used, without its topology. An administrator may change it at any
+/// time. Reads a few files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowance {
+    /// The CPUs of [`Machine::topology`], by the operating system's numbers.
+    numbers: Vec<u32>,
+    quota_permille: Option<u64>,
+}
+
+impl Allowance {
+    /// What the process may use: the affinity mask is that of its first thread, which `taskset -p`
+    /// changes.
+    pub fn of_process() -> Allowance {
+        Allowance::from_sources(&system_sources(process()))
+    }
+
+    /// What the calling thread may use.
+    pub fn of_this_thread() -> Allowance {
+        Allowance::from_sources(&system_sources(None))
+    }
+
+    fn from_sources(sources: &Sources) -> Allowance {
+        let groups = ControlGroups::from_process(sources);
+        Allowance {
+            numbers: usable_numbers(sources, &groups),
+            quota_permille: groups.quota_permille(),
+        }
+    }
+
+    /// As [`Machine::workers`].
+    pub fn workers(&self) -> usize {
+        workers(self.numbers.len(), self.quota_permille)
     }
 }
 
-fn system_sources() -> Sources {
+fn system_sources(thread: Option<Thread>) -> Sources {
     Sources {
         sys: "/sys".into(),
         proc: "/proc".into(),
-        affinity: affinity(),
+        affinity: affinity(thread),
     }
 }
 
@@ -78,8 +102,25 @@ fn workers(cpus: usize, quota_permille: Option<u64>) -> usize {
 }
 
 #[cfg(target_os = "linux")]
-fn affinity() -> Vec<u32> {
-    let Ok(set) = rustix::thread::sched_getaffinity(None) else {
+type Thread = rustix::thread::Pid;
+#[cfg(not(target_os = "linux"))]
+type Thread = ();
+
+/// The first thread of the process.
+#[cfg(target_os = "linux")]
+fn process() -> Option<Thread> {
+    Thread::from_raw(std::process::id().cast_signed())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn process() -> Option<Thread> {
+    None
+}
+
+/// The affinity mask of a thread, or of the calling one.
+#[cfg(target_os = "linux")]
+fn affinity(thread: Option<Thread>) -> Vec<u32> {
+    let Ok(set) = rustix::thread::sched_getaffinity(thread) else {
         return Vec::new();
     };
     let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
@@ -88,7 +129,7 @@ fn affinity() -> Vec<u32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn affinity() -> Vec<u32> {
+fn affinity(_thread: Option<Thread>) -> Vec<u32> {
     Vec::new()
 }
 

@@ -198,7 +198,7 @@ fn missing_files_give_a_flat_machine() {
 #[test]
 fn this_machine_has_at_least_one_cpu() {
     let machine = Machine::discover();
-    assert_eq!(machine.workers(), Machine::discover_workers());
+    assert_eq!(machine.workers(), Allowance::of_process().workers());
     assert!((1..=CPUS_MAX).contains(&machine.topology.len()));
     assert!(machine.workers() <= machine.topology.len());
 }

@@ -15,7 +15,7 @@ mod sources;
 mod spec;
 
 pub use cpu::{CAPACITY_MAX, Cpu, CpuId, Locality, Sharing, StripeId};
-pub use discover::Machine;
+pub use discover::{Allowance, Machine};
 pub use list::parse_list;
 pub use machine::Topology;
 pub use mask::{CPUS_MAX, CpuMask};

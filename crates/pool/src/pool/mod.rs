@@ -32,6 +32,7 @@ pub(crate) mod inheritance;
 pub(crate) mod job;
 #[cfg(all(test, loom))]
 mod models;
+mod of_process;
 pub(crate) mod state;
 pub(crate) mod tenants;
 #[cfg(all(test, not(loom)))]

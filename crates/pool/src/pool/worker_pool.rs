@@ -86,21 +86,6 @@ impl Pool {
         Pool::start_with(options, ThreadSettings::from_process(KernelClass::Normal))
     }
 
-    /// The pool of the process, for all who make no pool of their own: one worker for each
-    /// processor that the process may use when it is first needed. It is never closed.
-    ///
-    /// # Errors
-    /// [`Error::ThreadUnavailable`] when the system refuses the first thread; a later call tries
-    /// again.
-    pub fn of_process() -> Result<&'static Arc<Pool>, Error> {
-        static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
-        if let Some(pool) = POOL.get() {
-            return Ok(pool);
-        }
-        let pool = Pool::start(Options::on_machine(&Machine::discover()))?;
-        Ok(POOL.get_or_init(|| Arc::new(pool)))
-    }
-
     pub(crate) fn start_with(options: Options, settings: ThreadSettings) -> Result<Pool, Error> {
         let normal = new_domain(&options, "worker", settings.clone());
         let pool = Pool {

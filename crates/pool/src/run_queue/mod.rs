@@ -156,7 +156,7 @@ impl<T> RunQueue<T> {
         self.published.length.load(Ordering::Relaxed)
     }
 
-    /// Adds an entry. If the queue is closed, returns the entry.
+    /// Adds an entry.
     ///
     /// # Errors
     /// The entry, if the queue is closed.
@@ -246,5 +246,7 @@ impl<T> RunQueue<T> {
     }
 }
 
+#[cfg(all(test, loom))]
+mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
