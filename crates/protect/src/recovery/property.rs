@@ -57,12 +57,12 @@ pub fn losses_are_healed(bytes: &[u8], share: u32, seed: u64) {
     }
 }
 
-/// What a search finds in damaged bytes are slices of the file. Returns the number of slices that
-/// it does not find.
+/// What a search finds in damaged bytes are slices of the file. Returns how many slices
+/// it does not find, and how many a search at every byte does not find, either.
 ///
 /// # Panics
 /// If a slice is found where there are other bytes.
-pub fn search_is_right(bytes: &[u8], damaged: &[u8]) -> u64 {
+pub fn search_is_right(bytes: &[u8], damaged: &[u8]) -> (u64, u64) {
     let parameters =
         RecoveryParameters::choose(bytes.len() as u64, 1000).expect("a file that is not empty");
     let slice_bytes = parameters.slice_bytes as usize;
@@ -79,7 +79,10 @@ pub fn search_is_right(bytes: &[u8], damaged: &[u8]) -> u64 {
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok::<usize, Infallible>(count)
     };
-    let Ok(()) = SliceIndex::new(&table).search((0, damaged.len() as u64), &mut read, &mut places);
+    let (index, input) = (SliceIndex::new(&table), (0, damaged.len() as u64));
+    let Ok(()) = index.search(input, &mut read, &mut places);
+    let not_found = parameters.slice_count() - places.found_count();
+    let Ok(()) = index.search_everywhere(input, &mut read, &mut places);
     for (slice, right) in bytes.chunks(slice_bytes).enumerate() {
         if let Some((_, offset)) = places.place(slice as u64) {
             let found = damaged
@@ -88,5 +91,5 @@ pub fn search_is_right(bytes: &[u8], damaged: &[u8]) -> u64 {
             assert!(found == Some(right), "slice {slice} at {offset}");
         }
     }
-    parameters.slice_count() - places.found_count()
+    (not_found, parameters.slice_count() - places.found_count())
 }

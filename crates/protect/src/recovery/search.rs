@@ -4,12 +4,21 @@
 //! may have been inserted or lost: then every byte is tried as the start of any slice, by the
 //! digest of a prefix, until one is found. From there, slices are expected with the new shift, and
 //! those before it are compared backwards. So an insertion costs the slices that it divides.
+//!
+//! Content that repeats itself misleads this: what is found may be equal to a slice elsewhere,
+//! which another one follows, and slices begin inside of others. Then a second search tries every
+//! byte.
 
 use super::digest::{PREFIX_BITS, PREFIX_BYTES, prefix_digest, prefix_of, slice_digest};
 use super::table::DigestTable;
 
 /// What a search reads at a time.
 const WINDOW_BYTES: usize = 1 << 20;
+
+/// How many bytes a search at every byte may compute digests of: some for each byte of the input,
+/// which a core does within seconds for each gigabyte, and enough for small inputs at any rate.
+const DIGESTED_PER_BYTE: u64 = 32;
+const DIGESTED_MIN: u64 = 1 << 30;
 
 /// Fills a buffer from an offset of an input. Returns the number of bytes, fewer only at the end.
 pub type ReadAt<'r, E> = dyn FnMut(u64, &mut [u8]) -> Result<usize, E> + 'r;
@@ -19,8 +28,38 @@ pub struct SliceIndex<'a> {
     table: &'a DigestTable,
     /// The numbers of all slices, by prefix, then by digest, then by number.
     order: Vec<u32>,
-    /// A bit for each prefix that occurs.
-    prefixes: Vec<u64>,
+    prefixes: Prefixes,
+}
+
+/// A bit for each prefix that occurs.
+struct Prefixes(Vec<u64>);
+
+impl Prefixes {
+    fn of(digests: impl Iterator<Item = u64>) -> Self {
+        let mut bits = vec![0; 1 << (PREFIX_BITS - 6)];
+        for prefix in digests.map(prefix_of) {
+            bits[prefix >> 6] |= 1 << (prefix & 63);
+        }
+        Self(bits)
+    }
+
+    fn has(&self, prefix: u64) -> bool {
+        let prefix = prefix as usize;
+        self.0[prefix >> 6] & (1 << (prefix & 63)) != 0
+    }
+
+    fn remove(&mut self, prefix: u64) {
+        let prefix = prefix as usize;
+        self.0[prefix >> 6] &= !(1 << (prefix & 63));
+    }
+}
+
+/// What a search at every byte looks for.
+struct Wanted {
+    /// The prefixes of slices that were not found.
+    prefixes: Prefixes,
+    /// Whether the search met a slice, for the first of those that are equal.
+    known: Vec<bool>,
 }
 
 /// Where slices were found: in which of several inputs, at which offset.
@@ -82,11 +121,7 @@ impl<'a> SliceIndex<'a> {
         let mut order: Vec<u32> = (0..digests.len() as u32).collect();
         let key = |slice: &u32| sort_key(digests[*slice as usize]);
         order.sort_unstable_by_key(|slice| (key(slice), *slice));
-        let mut prefixes = vec![0; 1 << (PREFIX_BITS - 6)];
-        for &digest in digests {
-            let prefix = prefix_of(digest);
-            prefixes[prefix >> 6] |= 1 << (prefix & 63);
-        }
+        let prefixes = Prefixes::of(digests.iter().copied());
         Self {
             table,
             order,
@@ -129,6 +164,27 @@ impl<'a> SliceIndex<'a> {
         self.prepared(input, read, places).run()
     }
 
+    /// As [`search`](Self::search), but looks for what was not found yet at every byte, also inside
+    /// of other slices, and takes what is found for all slices that are equal to it. Takes some
+    /// seconds for each gigabyte.
+    ///
+    /// # Errors
+    /// From `read`.
+    pub fn search_everywhere<E>(
+        &self,
+        input: (u8, u64),
+        read: &mut ReadAt<'_, E>,
+        places: &mut SlicePlaces,
+    ) -> Result<(), E> {
+        let slices = (0_u64..).zip(self.table.digests());
+        let missing = slices.filter(|(slice, _)| places.place(*slice).is_none());
+        let wanted = Wanted {
+            prefixes: Prefixes::of(missing.map(|(_, digest)| *digest)),
+            known: vec![false; places.places.len()],
+        };
+        self.prepared(input, read, places).run_everywhere(wanted)
+    }
+
     fn prepared<'s, 'r, E>(
         &'s self,
         (input, length): (u8, u64),
@@ -155,11 +211,6 @@ impl<'a> SliceIndex<'a> {
         u64::from(self.table.parameters().slice_bytes)
     }
 
-    fn has_prefix(&self, prefix: u64) -> bool {
-        let prefix = prefix as usize;
-        self.prefixes[prefix >> 6] & (1 << (prefix & 63)) != 0
-    }
-
     /// The slices whose digests begin with a prefix, or are equal to a digest.
     fn range(&self, low: u64, high: u64) -> &[u32] {
         let digests = self.table.digests();
@@ -169,6 +220,10 @@ impl<'a> SliceIndex<'a> {
         &self.order[start..start + count]
     }
 
+    fn with_digest(&self, digest: u64) -> &[u32] {
+        self.range(sort_key(digest), sort_key(digest))
+    }
+
     fn with_prefix(&self, prefix: u64) -> &[u32] {
         let low = sort_key(prefix);
         self.range(low, low | (u64::MAX >> PREFIX_BITS))
@@ -176,7 +231,7 @@ impl<'a> SliceIndex<'a> {
 
     /// Of the slices with this digest, the one nearest to `expected`.
     fn nearest(&self, digest: u64, expected: u64) -> Option<u64> {
-        let same = self.range(sort_key(digest), sort_key(digest));
+        let same = self.with_digest(digest);
         let after = same.partition_point(|&slice| u64::from(slice) < expected);
         let around = [after.checked_sub(1), Some(after)];
         let around = around.into_iter().flatten();
@@ -259,6 +314,69 @@ impl<E> Search<'_, '_, E> {
         Ok(())
     }
 
+    /// Tries every byte as the start of a slice that was not found yet.
+    fn run_everywhere(mut self, mut wanted: Wanted) -> Result<(), E> {
+        let digested_max = self.window.length.saturating_mul(DIGESTED_PER_BYTE);
+        let mut tries = digested_max.max(DIGESTED_MIN) / self.index.slice_bytes();
+        let mut offset = 0;
+        while offset < self.window.length && tries > 0 && !self.places.is_complete() {
+            let count = (self.window.length - offset).min(WINDOW_BYTES as u64 / 2) as usize;
+            let Some(at) = self.candidate(offset, count, &wanted.prefixes)? else {
+                offset += count as u64;
+                continue;
+            };
+            self.note_last(at)?;
+            self.note_equal(at, &mut wanted)?;
+            tries -= 1;
+            offset = at + 1;
+        }
+        // The last slice may be too short to be found by its prefix.
+        let parameters = self.index.table.parameters();
+        let last = parameters.slice_count() - 1;
+        let before = last
+            .checked_sub(1)
+            .and_then(|slice| self.places.place(slice));
+        if let Some((_, offset)) = before.filter(|(input, _)| *input == usize::from(self.input)) {
+            self.note_last(offset + self.index.slice_bytes())?;
+        }
+        let last_bytes = parameters.bytes_of_slice(last) as u64;
+        self.note_last(self.window.length.saturating_sub(last_bytes))
+    }
+
+    fn note_last(&mut self, offset: u64) -> Result<(), E> {
+        let last = self.index.table.parameters().slice_count() - 1;
+        if self.places.place(last).is_none() && self.is_slice(last, offset)? {
+            self.note(last, offset);
+        }
+        Ok(())
+    }
+
+    /// Notes all slices that are equal to the bytes at an offset.
+    fn note_equal(&mut self, offset: u64, wanted: &mut Wanted) -> Result<(), E> {
+        let (index, slice_bytes) = (self.index, self.index.slice_bytes() as usize);
+        let bytes = self.window.at(offset, slice_bytes)?;
+        if bytes.len() < slice_bytes {
+            return Ok(());
+        }
+        let digest = slice_digest(bytes);
+        let same = index.with_digest(digest);
+        let known = same
+            .first()
+            .and_then(|first| wanted.known.get_mut(*first as usize));
+        if known.is_none_or(|known| std::mem::replace(known, true)) {
+            return Ok(());
+        }
+        for &slice in same {
+            self.note(u64::from(slice), offset);
+        }
+        let prefix = prefix_of(digest) as u64;
+        let mut others = index.with_prefix(prefix).iter();
+        if others.all(|&slice| self.places.place(u64::from(slice)).is_some()) {
+            wanted.prefixes.remove(prefix);
+        }
+        Ok(())
+    }
+
     fn note(&mut self, slice: u64, offset: u64) {
         let bytes = self.index.table.parameters().bytes_of_slice(slice);
         self.places.note(slice, self.input, offset);
@@ -297,7 +415,8 @@ impl<E> Search<'_, '_, E> {
         while self.searched_to < end {
             let offset = self.searched_to;
             let count = (end - offset).min(WINDOW_BYTES as u64 / 2) as usize;
-            let Some(at) = self.candidate(offset, count)? else {
+            let prefixes = &self.index.prefixes;
+            let Some(at) = self.candidate(offset, count, prefixes)? else {
                 self.searched_to = offset + count as u64;
                 continue;
             };
@@ -312,13 +431,17 @@ impl<E> Search<'_, '_, E> {
         Ok(None)
     }
 
-    /// The first offset at which a known prefix begins.
-    fn candidate(&mut self, offset: u64, count: usize) -> Result<Option<u64>, E> {
+    /// The first offset at which one of these prefixes begins.
+    fn candidate(
+        &mut self,
+        offset: u64,
+        count: usize,
+        prefixes: &Prefixes,
+    ) -> Result<Option<u64>, E> {
         let bytes = self.window.at(offset, count + PREFIX_BYTES - 1)?;
-        let index = self.index;
         let found = bytes
             .windows(PREFIX_BYTES)
-            .position(|prefix| index.has_prefix(prefix_digest(prefix)));
+            .position(|prefix| prefixes.has(prefix_digest(prefix)));
         Ok(found.map(|at| offset + at as u64))
     }
 

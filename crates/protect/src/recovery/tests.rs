@@ -123,25 +123,25 @@ fn a_table_is_restored_from_the_pieces_at_any_place() {
 #[test]
 fn an_insertion_or_a_loss_costs_the_slices_that_it_divides() {
     let bytes = patterned_bytes(3_000_000, 9);
-    assert_eq!(search_is_right(&bytes, &bytes), 0);
+    assert_eq!(search_is_right(&bytes, &bytes), (0, 0));
     for at in [0, 1, 4096, 70_001, 1_500_000, 2_999_000] {
         for count in [1, 512, 4096, 100_000] {
             let inserted = [&bytes[..at], &patterned_bytes(count, 1), &bytes[at..]].concat();
             assert!(
-                search_is_right(&bytes, &inserted) <= 1,
+                search_is_right(&bytes, &inserted).0 <= 1,
                 "{count} inserted at {at}"
             );
             let rest = &bytes[bytes.len().min(at + count)..];
             let lost = (count.div_ceil(4096) + 1) as u64;
             let missing = [&bytes[..at], rest].concat();
             assert!(
-                search_is_right(&bytes, &missing) <= lost,
+                search_is_right(&bytes, &missing).0 <= lost,
                 "{count} missing at {at}"
             );
         }
     }
     let halves = [&bytes[1_500_000..], &bytes[..1_500_000]].concat();
-    assert!(search_is_right(&bytes, &halves) <= 1, "in another order");
+    assert!(search_is_right(&bytes, &halves).0 <= 1, "in another order");
 }
 
 #[test]
@@ -152,14 +152,29 @@ fn converted_line_ends_and_overwritten_bytes_cost_only_their_slices() {
         .flat_map(|&byte| if byte == b'\n' { vec![b'\r', b'\n'] } else { vec![byte] })
         .collect();
     let damaged = [&bytes[..600_000], &converted, &bytes[700_000..]].concat();
-    assert!(search_is_right(&bytes, &damaged) <= 26);
+    assert!(search_is_right(&bytes, &damaged).0 <= 26);
     let mut damaged = bytes.clone();
     for at in (0..bytes.len()).step_by(100_000) {
         damaged[at] ^= 1;
     }
-    assert_eq!(search_is_right(&bytes, &damaged), 20);
+    assert_eq!(search_is_right(&bytes, &damaged), (20, 20));
     damaged[..500_000].fill(0);
-    assert_eq!(search_is_right(&bytes, &damaged), 123 + 14);
+    assert_eq!(search_is_right(&bytes, &damaged), (123 + 14, 123 + 14));
+}
+
+#[test]
+fn what_repeats_itself_is_found_at_any_byte() {
+    for period in [1, 2, 100, 127, 250, 5000] {
+        let one = patterned_bytes(period, 7);
+        let bytes: Vec<u8> = one.iter().copied().cycle().take(20_000).collect();
+        for at in [0, 300, 10_000, 19_999] {
+            for count in [1, 21, 300] {
+                let inserted = [&bytes[..at], &patterned_bytes(count, 1), &bytes[at..]].concat();
+                let (_, lost) = search_is_right(&bytes, &inserted);
+                assert!(lost <= 1, "{count} at {at} in a period of {period}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -121,20 +121,28 @@ pub fn plan_repair(
     let table = Arc::new(table_of(&set, &found, &inputs)?);
     let parity = Arc::new(Parity::new(set, &found, inputs.clone()));
     let index = SliceIndex::new(&table);
+    let nothing = || SlicePlaces::new(set.parameters.slice_count());
     let mut patchwork = Patchwork {
         parameters: set.parameters,
-        places: locate(&index, How::AtItsPlace, &set, &found, &inputs)?,
+        places: nothing(),
         inputs,
     };
-    let mut losses = Losses::new(&patchwork, &parity);
+    let search = |how, patchwork: &mut Patchwork| {
+        locate(&index, how, &found, patchwork)?;
+        Ok::<_, Error>(Losses::new(patchwork, &parity))
+    };
+    let mut losses = search(How::AtItsPlace, &mut patchwork)?;
     // Without most slices at their places, the recovery data may be that of an archive inside.
     let is_found = patchwork.places.found_count() >= set.parameters.slice_count() / 2;
     if losses.is_err() || !is_found {
-        patchwork.places = locate(&index, How::Anywhere, &set, &found, &patchwork.inputs)?;
-        losses = Losses::new(&patchwork, &parity);
+        patchwork.places = nothing();
+        losses = search(How::Anywhere, &mut patchwork)?;
+    }
+    if losses.is_err() {
+        losses = search(How::Everywhere, &mut patchwork)?;
     }
     drop(index);
-    check_identity(&*patchwork.inputs[0], &set, &found, &patchwork.places)?;
+    let is_moved = is_later_in_first(&patchwork, &found)?;
     let losses = losses?;
     let mut summary = summarize(&patchwork, &set, &found, &losses)?;
     if losses.count() > 0 {
@@ -149,6 +157,10 @@ pub fn plan_repair(
         patchwork.add(Arc::new(solved), losses.slices());
     }
     let healed: Arc<dyn Source> = Arc::new(patchwork);
+    if is_moved && begins_another_archive(&*readable[0], &*healed)? {
+        let text = "the recovery data that is left is of an archive inside this file";
+        return Err(Error::new(ErrorKind::Usage, text));
+    }
     let encoded = encode(&healed, set.parameters, options, &Unwatched)?;
     if encoded.table.digests() != table.digests() {
         let text = "a file changed while it was repaired, or recovery data contradicts itself";
@@ -195,70 +207,67 @@ fn table_of(
 enum How {
     AtItsPlace,
     Anywhere,
+    /// Also inside of other slices.
+    Everywhere,
 }
 
 /// Searches all inputs for slices, up to where recovery data begins.
 fn locate(
     index: &SliceIndex<'_>,
     how: How,
-    set: &RecoverySet,
     found: &FoundSet,
-    inputs: &[Arc<dyn Source>],
-) -> Result<SlicePlaces> {
-    let mut places = SlicePlaces::new(set.parameters.slice_count());
-    for (number, input) in inputs.iter().enumerate() {
+    patchwork: &mut Patchwork,
+) -> Result<()> {
+    let places = &mut patchwork.places;
+    for (number, input) in patchwork.inputs.iter().enumerate() {
         let size = input.size_bytes()?;
         let length = found.start_in(number).map_or(size, |start| start.min(size));
         let mut read = |offset: u64, buffer: &mut [u8]| input.read_at(offset, buffer);
         let of_input = (number as u8, length);
         match how {
-            How::AtItsPlace => index.compare(of_input, &mut read, &mut places)?,
-            How::Anywhere => index.search(of_input, &mut read, &mut places)?,
+            How::AtItsPlace => index.compare(of_input, &mut read, places)?,
+            How::Anywhere => index.search(of_input, &mut read, places)?,
+            How::Everywhere => index.search_everywhere(of_input, &mut read, places)?,
         }
     }
-    Ok(places)
+    Ok(())
 }
 
-/// Refuses recovery data of another file: of an archive inside the first input, or of a file that
-/// was named by mistake.
-fn check_identity(
-    first: &dyn Source,
-    set: &RecoverySet,
-    found: &FoundSet,
-    places: &SlicePlaces,
-) -> Result<()> {
-    let slices = 0..set.parameters.slice_count();
-    let mut in_first = slices.filter_map(|slice| {
-        let (input, offset) = places.place(slice)?;
+/// Whether the first slice that the first input has begins later in it than in the healed file, as
+/// those of an archive inside do.
+///
+/// # Errors
+/// `Usage` if it has none, so that the recovery data is that of a file named by mistake; `Io`.
+fn is_later_in_first(patchwork: &Patchwork, found: &FoundSet) -> Result<bool> {
+    let parameters = &patchwork.parameters;
+    let in_first = (0..parameters.slice_count()).find_map(|slice| {
+        let (input, offset) = patchwork.places.place(slice)?;
         (input == 0).then_some((slice, offset))
     });
-    let of_other = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
-    match in_first.next() {
-        None if found.start_in(0).is_none()
-            && first.size_bytes()? != set.parameters.protected_bytes =>
-        {
-            of_other("nothing in this file belongs to the recovery data of the others")
-        }
-        None => Ok(()),
-        Some((slice, offset)) => {
-            let is_later = offset > slice * u64::from(set.parameters.slice_bytes);
-            if is_later && begins_another_archive(first, set)? {
-                return of_other(
-                    "the recovery data that is left is of an archive inside this file",
-                );
-            }
-            Ok(())
-        }
+    if let Some((slice, offset)) = in_first {
+        return Ok(offset > slice * u64::from(parameters.slice_bytes));
     }
+    let size = patchwork.inputs[0].size_bytes()?;
+    if found.start_in(0).is_none() && size != parameters.protected_bytes {
+        let text = "nothing in this file belongs to the recovery data of the others";
+        return Err(Error::new(ErrorKind::Usage, text));
+    }
+    Ok(false)
 }
 
-fn begins_another_archive(source: &dyn Source, set: &RecoverySet) -> Result<bool> {
+/// Whether a file begins with an intact archive that the healed file does not begin with.
+fn begins_another_archive(file: &dyn Source, healed: &dyn Source) -> Result<bool> {
+    let id = first_archive_id(file)?;
+    Ok(id.is_some() && id != first_archive_id(healed)?)
+}
+
+fn first_archive_id(source: &dyn Source) -> Result<Option<u32>> {
     let mut start = [0; MAGIC.len() + FRAME_HEADER_BYTES];
     let count = source.read_at(0, &mut start)?;
     let header = (start[..count].strip_prefix(&MAGIC[..]))
         .and_then(|frame| UntrustedFrameHeader::parse(frame).ok())
         .and_then(|header| header.check(&Limits::default(), None).ok());
-    Ok(header.is_some_and(|header| header.archive_id != set.archive_id))
+    Ok(header.map(|header| header.archive_id))
 }
 
 /// Describes the damage.

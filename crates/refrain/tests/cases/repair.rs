@@ -73,6 +73,8 @@ fn recovery_data_is_replaced_and_belongs_to_the_last_of_several_archives() {
         let is_before = joined.ends_with(&other);
         assert_eq!(summary.protected_bytes, joined.len() as u64, "{is_before}");
         assert!(repaired(&[&both[100..]]).unwrap().0 == both);
+        let inserted = [&both[..100], b"abc", &both[100..]].concat();
+        assert!(repaired(&[&inserted]).unwrap().0 == both, "{is_before}");
         assert_eq!(extracted(&both, &Default::default()).unwrap().len(), 2);
     }
 }
@@ -135,6 +137,17 @@ fn recovery_data_of_an_archive_inside_is_not_taken_for_that_of_the_file() {
     let cut = &outer[..protected_bytes as usize];
     let error = plan_of(&[cut]).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Usage, "{error}");
+}
+
+#[test]
+fn what_repeats_itself_is_healed_after_an_insertion() {
+    let content: Vec<u8> = (0..20_000_u32).map(|at| (at % 127) as u8).collect();
+    let (archive, _) = archive_of(vec![file("content", &content)], &small_options("none"));
+    let (whole, _) = protected(&archive, "10%").unwrap();
+    for at in [300, 10_000] {
+        let inserted = [&whole[..at], &data::random(21, 1), &whole[at..]].concat();
+        assert!(repaired(&[&inserted]).unwrap().0 == whole, "{at}");
+    }
 }
 
 /// A kind of damage that costs no column more than `rows` slices.
