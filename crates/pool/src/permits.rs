@@ -1,10 +1,14 @@
 //! A budget that several threads share: a counting semaphore.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use refrain_sync::plain::{Condvar, Mutex};
 
 use crate::held_locks::{SharedHold, holds_lock, must_not_wait};
 
-/// A counted resource, such as bytes of memory. [`Permits::acquire`] waits until enough is free. An
+/// A counted resource, such as bytes of memory. [`Permits::acquire`] waits until enough is free, in
+/// the order of arrival: nobody waits forever, and of many users none is ahead of the others. An
 /// amount larger than the total is granted when nothing else is in use.
 ///
 /// A thread that holds permits must not wait for a thread that acquires some, and who holds a
@@ -12,9 +16,29 @@ use crate::held_locks::{SharedHold, holds_lock, must_not_wait};
 /// permits does not wait: what it takes may exceed the total.
 #[derive(Debug)]
 pub struct Permits {
-    in_use: Mutex<u64>,
-    freed: Condvar,
+    state: Mutex<State>,
     total: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    in_use: u64,
+    waiting: VecDeque<Waiting>,
+    /// How many of those who had to wait have been granted what they waited for.
+    granted: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    amount: u64,
+    wake: Arc<Condvar>,
+}
+
+impl State {
+    fn has_room(&self, amount: u64, total: u64) -> bool {
+        let after = self.in_use.checked_add(amount);
+        self.in_use == 0 || after.is_some_and(|after| after <= total)
+    }
 }
 
 /// Acquired permits; released when dropped.
@@ -30,8 +54,11 @@ impl Permits {
     /// Makes `total` permits, all free.
     pub const fn new(total: u64) -> Permits {
         Permits {
-            in_use: Mutex::new(0),
-            freed: Condvar::new(),
+            state: Mutex::new(State {
+                in_use: 0,
+                waiting: VecDeque::new(),
+                granted: 0,
+            }),
             total,
         }
     }
@@ -44,30 +71,49 @@ impl Permits {
     /// Waits until `amount` permits or all are free, and takes `amount`.
     pub fn acquire(&self, amount: u64) -> AcquiredPermits<'_> {
         debug_assert!(!holds_lock(), "a job on top of a holder may need the lock");
-        let must_wait = |in_use: &mut u64| {
-            *in_use > 0
-                && !must_not_wait()
-                && in_use
-                    .checked_add(amount)
-                    .is_none_or(|all| all > self.total)
-        };
-        let mut in_use = self.freed.wait_while(self.in_use.lock(), must_wait);
-        let amount = amount.min(u64::MAX - *in_use);
-        *in_use += amount;
-        drop(in_use);
+        let mut state = self.state.lock();
+        let is_free = state.waiting.is_empty() && state.has_room(amount, self.total);
+        if is_free || must_not_wait() {
+            let amount = amount.min(u64::MAX - state.in_use);
+            state.in_use += amount;
+            return self.acquired(amount);
+        }
+        let wake = Arc::<Condvar>::default();
+        let number = state.granted + state.waiting.len() as u64;
+        state.waiting.push_back(Waiting {
+            amount,
+            wake: Arc::clone(&wake),
+        });
+        drop(wake.wait_while(state, |state| state.granted <= number));
+        self.acquired(amount)
+    }
+
+    fn acquired(&self, amount: u64) -> AcquiredPermits<'_> {
         AcquiredPermits {
             permits: self,
             amount,
             _held: SharedHold::new(),
         }
     }
+
+    /// Takes back `amount`, and grants what those who wait longest need.
+    fn release(&self, amount: u64) {
+        let mut state = self.state.lock();
+        state.in_use -= amount;
+        while let Some(first) = state.waiting.front()
+            && state.has_room(first.amount, self.total)
+            && let Some(first) = state.waiting.pop_front()
+        {
+            state.in_use += first.amount;
+            state.granted += 1;
+            first.wake.notify_one();
+        }
+    }
 }
 
 impl Drop for AcquiredPermits<'_> {
     fn drop(&mut self) {
-        *self.permits.in_use.lock() -= self.amount;
-        // Waiting threads need different amounts, so all of them check.
-        self.permits.freed.notify_all();
+        self.permits.release(self.amount);
     }
 }
 
@@ -98,8 +144,31 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*permits.in_use.lock(), 0);
+        assert_eq!(permits.state.lock().in_use, 0);
         assert!(most.load(SeqCst) >= 10);
+    }
+
+    /// A small amount that would fit does not overtake a large one that waits.
+    #[test]
+    fn permits_are_granted_in_the_order_of_arrival() {
+        let permits = Permits::new(10);
+        let order = std::sync::Mutex::new(vec![]);
+        std::thread::scope(|scope| {
+            let held = permits.acquire(5);
+            for (number, amount) in [10, 1, 2, 10, 3].into_iter().enumerate() {
+                let (permits, order) = (&permits, &order);
+                scope.spawn(move || {
+                    let _held = permits.acquire(amount);
+                    // Those who are granted permits together may come here in any order.
+                    order.lock().unwrap().push([0, 1, 1, 2, 3][number]);
+                });
+                while permits.state.lock().waiting.len() <= number {
+                    std::thread::yield_now();
+                }
+            }
+            drop(held);
+        });
+        assert_eq!(order.into_inner().unwrap(), [0, 1, 1, 2, 3]);
     }
 
     #[test]

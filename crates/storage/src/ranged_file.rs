@@ -122,11 +122,6 @@ impl<F: Positional> RangedFile<F> {
         &self.file
     }
 
-    /// Returns the file.
-    pub fn into_file(self) -> F {
-        self.file
-    }
-
     /// Fills `buffer` from `offset`; less only at the end of the file. Returns the number of bytes.
     ///
     /// # Errors
