@@ -72,7 +72,8 @@ const REPAIR_TEXT: &str = "\
 Finds what is intact, also where bytes were inserted or lost, computes the rest, and checks the \
 result. Only then FILE is replaced; it needs space for both. If there is more damage than the \
 recovery data can heal, nothing is written and the exit code is 2: name further copies, or restore \
-what is left with `refrain decompress --keep-broken`.";
+what is left with `refrain decompress --salvage`. Damaged copies of an archive help each other even \
+without recovery data.";
 
 /// Parses a share such as `10%`.
 pub fn parse_share(text: &str) -> Result<RecoveryShare, String> {

@@ -176,7 +176,7 @@ pub struct DecompressArgs {
     #[arg(last = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// If the archive is damaged, also restore incomplete files, with zeros for the missing parts
-    #[arg(long)]
+    #[arg(long, visible_alias = "salvage")]
     pub keep_broken: bool,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -97,6 +97,21 @@ fn too_much_damage_leaves_the_file_and_exits_2() {
     case.ok("compress -q x -o plain.rfn");
     let error = case.fails("repair plain.rfn", 2);
     assert!(error.contains("has no recovery data"), "{error}");
+    // Copies of it that are damaged at different places need none.
+    let plain = case.read("plain.rfn");
+    let bad = damaged(&plain, 50_000, 1000);
+    case.write("plain.rfn", &bad);
+    case.write("copy", &damaged(&plain, 50_500, 1000));
+    let error = case.fails("repair plain.rfn copy", 2);
+    assert!(error.contains("no copy has bytes "), "{error}");
+    assert!(case.read("plain.rfn") == bad);
+    case.write("copy", &plain[8..]);
+    case.fails("repair plain.rfn copy", 2);
+    let cut = &plain[..plain.len() - 100];
+    case.write("copy", cut);
+    let told = text(&case.ok("repair copy plain.rfn -o healed.rfn").stderr);
+    assert!(told.contains("taken from copies"), "{told}");
+    assert!(case.read("healed.rfn") == plain && case.read("copy") == cut);
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! | `unreadable` | files of which sectors cannot be read |
 //! | `solve` | computes lost slices |
 //! | `healed` | a file put together from what is intact and what was computed |
+//! | `merge` | an archive from damaged copies without recovery data |
 //! | `repair` | from damaged files to a healed one |
 //! | `check` | how much of the recovery data of a file is intact |
 
@@ -21,6 +22,7 @@ mod check;
 mod encode;
 mod frames;
 mod healed;
+mod merge;
 mod options;
 mod protect;
 mod repair;

@@ -14,6 +14,7 @@ use super::appendix::write_appendix;
 use super::encode::{Encoded, encode};
 use super::frames::{FoundSet, find_set, frame_data};
 use super::healed::Patchwork;
+use super::merge::Merged;
 use super::options::RecoveryOptions;
 use super::protect::copy;
 use super::solve::{Losses, Parity};
@@ -55,9 +56,9 @@ pub struct RepairSummary {
 
 /// A healed file that exists only as a plan: what is intact is read where it is.
 pub struct RepairPlan {
-    set: RecoverySet,
     healed: Arc<dyn Source>,
-    encoded: Encoded,
+    /// `None` without recovery data, or if it is in a file of its own.
+    appendix: Option<(RecoverySet, Encoded)>,
     summary: RepairSummary,
 }
 
@@ -77,11 +78,11 @@ impl RepairPlan {
     /// # Errors
     /// `Io`, `Cancelled`. Then the sink is not published.
     pub fn write(&self, sink: &mut dyn Sink, watch: &dyn Watch) -> Result<()> {
-        let bytes = self.set.parameters.protected_bytes;
+        let bytes = self.summary.protected_bytes;
         copy(&*self.healed, 0..bytes, sink, watch)?;
-        if !self.set.is_apart {
+        if let Some((set, encoded)) = &self.appendix {
             let tail = tail_before(&*self.healed, bytes)?;
-            write_appendix(&self.set, &self.encoded, tail, sink)?;
+            write_appendix(set, encoded, tail, sink)?;
         }
         if self.healed.has_changed()? {
             let text = "a file changed while it was repaired";
@@ -94,10 +95,12 @@ impl RepairPlan {
 /// Plans the repair of the first of `inputs`. The others are damaged copies of it, or files with
 /// its recovery data.
 ///
-/// All that the plan delivers has been compared with the digests in the recovery data.
+/// All that the plan delivers has been compared with the digests in the recovery data. Without
+/// recovery data, an archive is put together from the frames that are intact in any of the copies,
+/// which must be where they were.
 ///
 /// # Errors
-/// `Damaged` if there is no recovery data, or more damage than it can heal; `Usage` if it is that
+/// `Damaged` if there is no recovery data and no other copy, or more damage than they can heal; `Usage` if it is that
 /// of another file; `Io`, `Limit`, `Cancelled`.
 pub fn plan_repair(
     inputs: Vec<Arc<dyn Source>>,
@@ -116,8 +119,19 @@ pub fn plan_repair(
     let inputs: Vec<Arc<dyn Source>> = (readable.iter())
         .map(|input| input.clone() as Arc<dyn Source>)
         .collect();
-    let (set, found) = find_set(&inputs, watch)?
-        .ok_or_else(|| Error::damaged("has no recovery data, or nothing is left of it"))?;
+    let (set, found) = match find_set(&inputs, watch)? {
+        Some(found) => found,
+        None if inputs.len() > 1 => {
+            let mut plan = plan_merge(inputs, options, watch)?;
+            plan.summary.unreadable_bytes = readable.iter().map(|input| input.bytes()).sum();
+            return Ok(plan);
+        }
+        None => {
+            return Err(Error::damaged(
+                "has no recovery data, or nothing is left of it",
+            ));
+        }
+    };
     let table = Arc::new(table_of(&set, &found, &inputs)?);
     let parity = Arc::new(Parity::new(set, &found, inputs.clone()));
     let index = SliceIndex::new(&table);
@@ -168,9 +182,38 @@ pub fn plan_repair(
     }
     summary.unreadable_bytes = readable.iter().map(|input| input.bytes()).sum();
     Ok(RepairPlan {
-        set,
         healed,
-        encoded,
+        appendix: (!set.is_apart).then_some((set, encoded)),
+        summary,
+    })
+}
+
+/// Plans an archive put together from copies that have no recovery data.
+fn plan_merge(
+    inputs: Vec<Arc<dyn Source>>,
+    options: &RecoveryOptions,
+    watch: &dyn Watch,
+) -> Result<RepairPlan> {
+    let first_bytes = inputs[0].size_bytes()?;
+    let merged = Merged::new(inputs, options.memory_bytes, watch)?;
+    let bytes = merged.size_bytes()?;
+    let mut summary = RepairSummary {
+        protected_bytes: bytes,
+        healed_bytes: bytes,
+        damaged: merged.ranges_of_others(),
+        ..RepairSummary::default()
+    };
+    summary.damaged_bytes = summary
+        .damaged
+        .iter()
+        .map(|range| range.end - range.start)
+        .sum();
+    summary.merged_bytes = summary.damaged_bytes;
+    summary.is_intact = summary.damaged_bytes == 0 && bytes == first_bytes;
+    summary.damaged.truncate(PLACES_MAX);
+    Ok(RepairPlan {
+        healed: Arc::new(merged),
+        appendix: None,
         summary,
     })
 }

@@ -121,6 +121,48 @@ fn damaged_copies_are_merged() {
 }
 
 #[test]
+fn copies_without_recovery_data_are_merged_from_their_intact_frames() {
+    let contents = [data::random(700_000, 1), data::text(400_000, 2)];
+    let archives = contents.iter().map(|content| {
+        let (archive, _) = archive_of(vec![file("content", content)], &small_options("none"));
+        archive
+    });
+    let whole = archives.collect::<Vec<_>>().concat();
+    let mut healed_count = 0;
+    for case in 0..u64::from(scaled(40)) {
+        let mut random = Rng::new(case);
+        let mut copies = vec![whole.clone(); 2 + (case % 2) as usize];
+        for copy in &mut copies {
+            for _ in 0..random.below(3) {
+                let from = random.below(whole.len() as u64) as usize;
+                let to = whole.len().min(from + 1 + random.below(5000) as usize);
+                copy[from..to].iter_mut().for_each(|byte| *byte ^= 0x5a);
+            }
+        }
+        // A lost head and a cut end, in different copies.
+        copies[0][..random.below(200) as usize].fill(0);
+        copies[1].truncate(whole.len() - random.below(200) as usize);
+        let copies: Vec<&[u8]> = copies.iter().map(|copy| &copy[..]).collect();
+        match repaired(&copies) {
+            Ok((healed, summary)) => {
+                assert!(healed == whole, "case {case}: {summary:?}");
+                assert_eq!(summary.is_intact, copies[0] == whole, "case {case}");
+                healed_count += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Damaged, "case {case}: {error}");
+                assert!(error.to_string().contains("no copy has bytes"), "{error}");
+            }
+        }
+    }
+    assert!(healed_count * 2 > u64::from(scaled(40)), "{healed_count}");
+    let stranger = data::random(whole.len(), 3);
+    let error = plan_of(&[&stranger, &whole]).err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Usage, "{error}");
+    assert!(plan_of(&[&whole, &stranger]).unwrap().summary().is_intact);
+}
+
+#[test]
 fn recovery_data_of_an_archive_inside_is_not_taken_for_that_of_the_file() {
     let (_, inner) = protected_archive(2_000_000, "10%");
     let stored = CompressOptions {
