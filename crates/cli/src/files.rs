@@ -20,6 +20,7 @@ use crate::cancellable::CancellableReader;
 use crate::failure::{Failure, Result};
 #[cfg(target_os = "linux")]
 use crate::machine;
+use crate::memory_limit;
 use crate::paths::{NewFile, identity, io_failure, is_dash, label, own_descriptor};
 use crate::remote;
 use crate::session::Session;
@@ -146,6 +147,16 @@ pub fn file_source(path: &Path) -> Result<Arc<FileSource>> {
     Ok(Arc::new(source))
 }
 
+/// As [`file_source`], for a file that is read once from front to back.
+pub fn passing_source(path: &Path) -> Result<Arc<FileSource>> {
+    let source = FileSource::open(path).map_err(Failure::Storage)?;
+    let cache_bytes = memory_limit::for_pages();
+    Ok(Arc::new(match cache_bytes {
+        Some(cache_bytes) => source.passing(cache_bytes),
+        None => source,
+    }))
+}
+
 // ------------------------------------------------------------------------------------ outputs
 
 /// Standard output as a sink.
@@ -250,6 +261,7 @@ fn output_options(new: NewFile) -> OutputOptions {
         mode: new.mode,
         mode_limit: new.mode_limit,
         modified: new.modified.and_then(Timestamp::to_system_time),
+        cache_bytes: memory_limit::for_pages(),
         ..OutputOptions::default()
     }
 }

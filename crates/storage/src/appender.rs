@@ -10,6 +10,7 @@ use refrain_pool::Lock;
 use refrain_pool::trace::{Device, reading, writing};
 
 use crate::failure::{at, refuse};
+use crate::pages_behind::PagesBehind;
 use crate::read_back::{ReadBack, read_back};
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, in_zero_pieces, read_full, slice_at, write_full};
@@ -47,6 +48,7 @@ pub(crate) struct Appender {
     sparse: bool,
     /// Digests of what was appended, if it will be read back.
     digests: Option<StreamDigests>,
+    behind: Option<PagesBehind>,
 }
 
 impl Appender {
@@ -61,7 +63,13 @@ impl Appender {
             appended: Arc::new(appended),
             sparse,
             digests: None,
+            behind: None,
         }
+    }
+
+    /// Drops pages of a long file behind the writer, from a cache of `cache_bytes`.
+    pub(crate) fn drop_behind(&mut self, cache_bytes: u64) {
+        self.behind = Some(PagesBehind::of_output(cache_bytes));
     }
 
     /// Makes [`read_back`](Appender::read_back) possible. Nothing may have been appended yet.
@@ -175,7 +183,11 @@ impl Appender {
                 Ok(count)
             })
         });
-        written.map_err(at("write", &self.appended.path))
+        written.map_err(at("write", &self.appended.path))?;
+        if let Some(behind) = &self.behind {
+            behind.passed(&self.appended.file, offset..at_offset);
+        }
+        Ok(())
     }
 }
 

@@ -96,6 +96,9 @@ pub struct OutputOptions {
     pub mode_limit: Option<u32>,
     /// The modification time to set. `None`: now.
     pub modified: Option<SystemTime>,
+    /// What the page cache may hold: of a file larger than half of it, pages are dropped behind the
+    /// writer. `None`: the system decides what stays.
+    pub cache_bytes: Option<u64>,
 }
 
 const PERMISSION_BITS: u32 = 0o777;
@@ -178,6 +181,9 @@ impl AtomicFile {
         let mut appender = Appender::new(file, path.to_owned(), options.sparse);
         if options.checking != Checking::Off {
             appender.keep_digests();
+        }
+        if let Some(cache_bytes) = options.cache_bytes {
+            appender.drop_behind(cache_bytes);
         }
         Ok(AtomicFile {
             appender,

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use memmap2::MmapMut;
 use refrain_pool::trace::{Device, reading};
 
-use crate::page_residency::resident_pages;
+use crate::page_residency::{drop_pages, resident_pages};
 use crate::scratch_file::is_memory_file;
 
 /// How much is read at a time.
@@ -46,7 +46,7 @@ impl<'a> DiskReader<'a> {
         let buffer_bytes = length_bytes.clamp(1, BUFFER_BYTES);
         let buffer_bytes = buffer_bytes.next_multiple_of(ALIGNMENT_BYTES);
         let buffer = MmapMut::map_anon(buffer_bytes as usize)?;
-        drop_pages(file);
+        drop_pages(file, 0, None);
         let is_absent = is_absent(file, length_bytes);
         let direct = Direct::begin(file);
         let cached = match is_absent {
@@ -119,15 +119,6 @@ fn is_absent(file: &File, length_bytes: u64) -> io::Result<bool> {
     }
     Ok(true)
 }
-
-/// Asks the system to forget what it holds of a file.
-#[cfg(target_os = "linux")]
-fn drop_pages(file: &File) {
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn drop_pages(_: &File) {}
 
 /// Direct reads through a descriptor, until this is dropped.
 struct Direct<'a> {

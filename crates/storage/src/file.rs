@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use refrain_pool::trace::{Device, reading};
 
 use crate::failure::{at, refuse};
+use crate::pages_behind::PagesBehind;
 use crate::source::Source;
 use crate::transfer::{OFFSET_MAX, read_full};
 
@@ -80,6 +81,7 @@ pub struct FileSource {
     is_block_device: bool,
     /// False if the system cannot distinguish holes from data, or the descriptor is shared.
     can_seek_holes: AtomicBool,
+    behind: Option<PagesBehind>,
 }
 
 impl FileSource {
@@ -129,7 +131,20 @@ impl FileSource {
             opened: FileIdentity::from_metadata(&metadata),
             is_block_device,
             can_seek_holes: AtomicBool::new(is_private && !is_block_device),
+            behind: None,
         })
+    }
+
+    /// For a file that is read once from front to back: if it is larger than half of `cache_bytes`,
+    /// what the page cache may hold, pages that were not there before are dropped behind the
+    /// reader.
+    #[must_use]
+    pub fn passing(mut self, cache_bytes: u64) -> Self {
+        if !self.is_block_device {
+            let size_bytes = self.opened.size_bytes;
+            self.behind = PagesBehind::of_input(&self.file, size_bytes, cache_bytes);
+        }
+        self
     }
 
     /// The path that was opened, or the given name.
@@ -167,7 +182,11 @@ impl Source for FileSource {
         let read = reading(Device::Disk, || {
             read_full(offset, within, |at, part| self.file.read_at(part, at))
         });
-        read.map_err(at("read", &self.path))
+        let count = read.map_err(at("read", &self.path))?;
+        if let Some(behind) = &self.behind {
+            behind.passed(&self.file, offset..offset + count as u64);
+        }
+        Ok(count)
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<(u64, u64)>> {

@@ -68,6 +68,7 @@ mod failure;
 mod leftovers;
 mod open_at;
 mod page_residency;
+mod pages_behind;
 mod remove_tree;
 mod transfer;
 mod written_digests;

@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 
 /// One flag for each page of the range from `offset`, a multiple of the page size: whether reading
 /// it needs no disk. `length_bytes` must be positive. Pages past the end of the file count as
@@ -41,3 +42,13 @@ pub(crate) fn resident_pages(
 pub(crate) fn resident_pages(_: &File, _: u64, _: usize) -> io::Result<Vec<bool>> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// Asks the system to forget what it holds of a file from `offset` on. What was not written to the
+/// disk yet stays, and the system begins to write it.
+#[cfg(target_os = "linux")]
+pub(crate) fn drop_pages(file: &File, offset: u64, length_bytes: Option<NonZeroU64>) {
+    let _ = rustix::fs::fadvise(file, offset, length_bytes, rustix::fs::Advice::DontNeed);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn drop_pages(_: &File, _: u64, _: Option<NonZeroU64>) {}

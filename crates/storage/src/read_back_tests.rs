@@ -13,6 +13,7 @@ const CHECKED: OutputOptions = OutputOptions {
     mode: None,
     mode_limit: None,
     modified: None,
+    cache_bytes: None,
 };
 
 /// A directory whose files are on a disk, if there is one.

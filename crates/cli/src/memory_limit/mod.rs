@@ -19,6 +19,7 @@
 mod groups;
 
 use std::fs;
+use std::sync::OnceLock;
 
 use refrain::{ErrorKind, MEMORY_BYTES_MIN};
 use rustix::process::{Resource, getrlimit};
@@ -116,6 +117,23 @@ fn fitting(asked: Option<u64>, default: u64, limit: Option<MemoryLimit>) -> Resu
     })
 }
 
+/// What pages of files may take at most: the memory that limits leave, those pages included. The
+/// first call looks, so that thousands of files do not take a look each.
+pub fn for_pages() -> Option<u64> {
+    static BYTES: OnceLock<Option<u64>> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        [groups::left(), left_of_machine()]
+            .into_iter()
+            .flatten()
+            .min()
+    })
+}
+
+fn left_of_machine() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    available_in(&text)
+}
+
 /// Adjusts the allocator of the process to the run's budget.
 pub fn prepare_allocator(budget_bytes: u64) {
     if budget_bytes < SMALL_BUDGET_BYTES {
@@ -139,14 +157,12 @@ fn rounded_down(number: u64) -> u64 {
 /// The tightest limit for a process with this many threads.
 fn least(threads: usize) -> Option<MemoryLimit> {
     let limit = |what| move |bytes| MemoryLimit { bytes, what };
-    let machine = fs::read_to_string("/proc/meminfo").ok();
-    let machine = machine.and_then(|text| available_in(&text));
     let limits = [
         groups::left().map(limit("the memory limit of the control group")),
         left_of_addresses(Resource::As, 0, threads)
             .map(limit("the limit of addresses (ulimit -v)")),
         left_of_addresses(Resource::Data, 5, threads).map(limit("the limit of data (ulimit -d)")),
-        machine.map(limit("the machine")),
+        left_of_machine().map(limit("the machine")),
     ];
     limits.into_iter().flatten().min_by_key(|limit| limit.bytes)
 }

@@ -287,7 +287,7 @@ fn open_member(
             ..DirectoryContent::all(&input.path)
         }),
         Some(found) if paths::can_seek(found) => {
-            let source = files::file_source(&input.path)?;
+            let source = files::passing_source(&input.path)?;
             // The path may lead to another file by now.
             metadata = Some(source.metadata().map_err(Failure::Storage)?);
             Content::Source(source)

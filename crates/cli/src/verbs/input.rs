@@ -17,6 +17,7 @@ use crate::plan::{ArchiveInput, SeekableInput, check_password, check_scan};
 use crate::report::{Meter, ProgressLine, Report, Total, place_lines};
 use crate::session::Session;
 use crate::units::bytes_text;
+use crate::urls;
 
 /// The bytes of an input, opened once: what a URL leads to must not change between two steps.
 fn source_of(input: &SeekableInput, cancellation: &Cancellation) -> Result<Arc<dyn Source>> {
@@ -40,7 +41,10 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(Input, V
         return Ok((Input::Stream(stream), first));
     }
     let temporary = input.temporary.as_deref();
-    let source = files::file_or_url(&input.open_path, temporary, session.cancellation())?;
+    let source = match urls::is_url(&input.open_path) {
+        true => files::file_or_url(&input.open_path, temporary, session.cancellation())?,
+        false => files::passing_source(&input.open_path)?,
+    };
     let first = first_bytes(&*source)?;
     check_encrypted(&input.label, input.password_option, &first)?;
     Ok((Input::Source(source), first))
