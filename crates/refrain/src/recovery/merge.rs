@@ -87,8 +87,8 @@ impl Merged {
         self.pieces.last().map_or(0, |(end, _)| *end)
     }
 
-    /// Adds what is between two frames, which has no checksum, from the first copy in which it looks
-    /// right.
+    /// Adds what is between two frames, which has no checksum, from the first copy in which it
+    /// looks right.
     fn bridge(&mut self, range: Range<u64>, lost: &mut Vec<Range<u64>>) -> Result<()> {
         if range.is_empty() {
             return Ok(());

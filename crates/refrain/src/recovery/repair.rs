@@ -100,8 +100,8 @@ impl RepairPlan {
 /// which must be where they were.
 ///
 /// # Errors
-/// `Damaged` if there is no recovery data and no other copy, or more damage than they can heal; `Usage` if it is that
-/// of another file; `Io`, `Limit`, `Cancelled`.
+/// `Damaged` if there is no recovery data and no other copy, or more damage than they can heal;
+/// `Usage` if it is that of another file; `Io`, `Limit`, `Cancelled`.
 pub fn plan_repair(
     inputs: Vec<Arc<dyn Source>>,
     options: &RecoveryOptions,
