@@ -41,9 +41,10 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(Input, V
         return Ok((Input::Stream(stream), first));
     }
     let temporary = input.temporary.as_deref();
-    let source = match urls::is_url(&input.open_path) {
-        true => files::file_or_url(&input.open_path, temporary, session.cancellation())?,
-        false => files::passing_source(&input.open_path)?,
+    let source: Arc<dyn Source> = if urls::is_url(&input.open_path) {
+        files::file_or_url(&input.open_path, temporary, session.cancellation())?
+    } else {
+        files::passing_source(&input.open_path)?
     };
     let first = first_bytes(&*source)?;
     check_encrypted(&input.label, input.password_option, &first)?;
