@@ -4,6 +4,8 @@
 //! It does no input or output: every call returns, or completes in place, the bytes to write next,
 //! strictly forward.
 
+use std::sync::Arc;
+
 use crate::archive::ArchiveHeader;
 use crate::block::BlockHeader;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, TAIL_BYTES};
@@ -11,11 +13,18 @@ use crate::end::{ArchiveEnd, ExtentTotals, Tail};
 use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
-use crate::frame::{FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header};
-use crate::index::{IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember, IndexSlice};
+use crate::frame::{
+    FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header, set_generation,
+};
+use crate::generation::{AnchorsFrame, Catalog, GenerationStart};
+use crate::index::{
+    IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember, IndexNode, IndexSlice,
+};
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
 use crate::order::{EpochSums, StreamChecker};
+
+pub use crate::order::GenerationBase;
 use crate::payload::Payload;
 
 #[derive(Debug, Clone)]
@@ -40,6 +49,7 @@ pub struct ArchiveAssembler {
     fallback_count: u64,
     view_bytes: u64,
     entries_frames: u64,
+    generation: u16,
 }
 
 /// A complete archive.
@@ -86,7 +96,62 @@ impl ArchiveAssembler {
             fallback_count: 0,
             view_bytes: 0,
             entries_frames: 0,
+            generation: 0,
         }
+    }
+
+    /// Gives a frame, as others complete it, its generation, its id and its sequence number.
+    fn complete(&self, mut frame: Vec<u8>) -> Vec<u8> {
+        self.number_frame(&mut frame);
+        frame
+    }
+
+    /// Continues an archive behind a generation, with its index from these right edges, one for
+    /// each list ([`IndexTree::right_edge`](crate::IndexTree::right_edge)). Returns the assembler
+    /// and the bytes to append: the frame that begins the next generation.
+    ///
+    /// # Errors
+    /// There are too many generations; a part of the index cannot be continued.
+    pub fn resume(base: &GenerationBase, edges: &[Vec<Arc<IndexNode>>]) -> Result<(Self, Vec<u8>)> {
+        let [block_count, _, entries_frames] = base.row_counts;
+        let mut assembler = Self {
+            checker: StreamChecker::after(base),
+            index: IndexBuilder::resume(edges)?,
+            totals: base.end.totals,
+            block_count,
+            fallback_count: base.end.fallback_count,
+            entries_frames,
+            generation: base.generation.saturating_add(1),
+            ..Self::empty(base.archive_id)
+        };
+        let start = GenerationStart {
+            previous_bytes: base.end.archive_bytes,
+            previous_root_hash: base.end.root_hash,
+        };
+        let kind = FrameKind::Generation;
+        let frame = assembler.complete(complete_frame(kind, 0, &start.to_payload(), 0, 0));
+        assembler.feed(&frame, &Payload::Generation(start))?;
+        Ok((assembler, frame))
+    }
+
+    /// Adds the catalog of a generation, after its last member and before
+    /// [`finish`](Self::finish). Returns the frame.
+    ///
+    /// # Errors
+    /// The frame is not allowed here, or a row is out of its range.
+    pub fn catalog(&mut self, catalog: &Catalog) -> Result<Vec<u8>> {
+        let payload = catalog.to_payload()?;
+        let frame = self.complete(complete_frame(FrameKind::Catalog, 0, &payload, 0, 0));
+        self.feed(&frame, &Payload::Catalog(catalog.clone()))?;
+        Ok(frame)
+    }
+
+    /// Adds a frame of anchors. Returns it.
+    ///
+    /// # Errors
+    /// The frame is not allowed here, or an anchor is out of its range.
+    pub fn anchors(&mut self, anchors: &AnchorsFrame) -> Result<Vec<u8>> {
+        self.skippable(FrameKind::Anchors, &anchors.to_payload()?)
     }
 
     /// Sets how many bytes of rows a node of the index may have; call it before the first frame
@@ -125,7 +190,11 @@ impl ArchiveAssembler {
             Payload::Extents { header, .. } => self.add_extents(&header, &mut frame)?,
             Payload::Entries { header, .. } => self.entries(&header, &mut frame)?,
             Payload::MemberEnd(end) => self.add_member_end(&frame, end)?,
-            Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {
+            Payload::Index(_)
+            | Payload::End { .. }
+            | Payload::Generation(_)
+            | Payload::Catalog(_)
+            | Payload::Skipped => {
                 return Err(FormatError::Order {
                     kind,
                     rule: "a Whole frame holds frames of the kinds Archive to MemberEnd",
@@ -147,12 +216,24 @@ impl ArchiveAssembler {
         self.checker.content_bytes()
     }
 
+    /// Returns the number of raw bytes of the blocks so far.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        self.checker.store_bytes()
+    }
+
+    /// Returns the number of members that have ended.
+    #[must_use]
+    pub fn member_count(&self) -> u64 {
+        self.checker.member_count()
+    }
+
     /// Starts a member. Returns the frame.
     ///
     /// # Errors
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_start(&mut self, start: &MemberStart) -> Result<Vec<u8>> {
-        let frame = start.to_frame(self.archive_id, self.checker.frame_count())?;
+        let frame = self.complete(start.to_frame(self.archive_id, self.checker.frame_count())?);
         self.add_member_start(&frame, start.clone())?;
         Ok(frame)
     }
@@ -279,7 +360,7 @@ impl ArchiveAssembler {
     /// # Errors
     /// The frame is not allowed here, or a field is out of its range.
     pub fn member_end(&mut self, end: &MemberEnd) -> Result<Vec<u8>> {
-        let frame = end.to_frame(self.archive_id, self.checker.frame_count())?;
+        let frame = self.complete(end.to_frame(self.archive_id, self.checker.frame_count())?);
         self.add_member_end(&frame, end.clone())?;
         Ok(frame)
     }
@@ -305,8 +386,7 @@ impl ArchiveAssembler {
     /// # Errors
     /// Readers do not skip frames of this kind.
     pub fn skippable(&mut self, kind: FrameKind, payload: &[u8]) -> Result<Vec<u8>> {
-        let sequence = self.checker.frame_count();
-        let frame = complete_frame(kind, FLAG_SKIPPABLE, payload, self.archive_id, sequence);
+        let frame = self.complete(complete_frame(kind, FLAG_SKIPPABLE, payload, 0, 0));
         self.feed(&frame, &Payload::Skipped)?;
         Ok(frame)
     }
@@ -347,8 +427,7 @@ impl ArchiveAssembler {
     }
 
     fn index_frame(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
-        let sequence = self.checker.frame_count();
-        let frame = complete_frame(FrameKind::Index, 0, payload, self.archive_id, sequence);
+        let frame = self.complete(complete_frame(FrameKind::Index, 0, payload, 0, 0));
         let node = Payload::parse(FrameKind::Index, payload, &Limits::default())?;
         self.feed(&frame, &node)?;
         Ok(frame)
@@ -356,9 +435,12 @@ impl ArchiveAssembler {
 
     fn end_frame(&self, roots: &[u8]) -> Result<(ArchiveEnd, Vec<u8>)> {
         let sequence = self.checker.frame_count();
-        let measured = ExtentTotals {
-            reach_needed_bytes: self.checker.reach_needed_bytes(),
-            ..self.totals
+        let measured = match self.generation {
+            0 => ExtentTotals {
+                reach_needed_bytes: self.checker.reach_needed_bytes(),
+                ..self.totals
+            },
+            _ => self.totals,
         };
         // The frame's size depends on the archive's, which includes it.
         let mut frame_bytes = FRAME_HEADER_BYTES as u64;
@@ -373,8 +455,9 @@ impl ArchiveAssembler {
                 totals: self.stated_totals.unwrap_or(measured),
                 fallback_count: self.fallback_count,
                 root_hash: self.checker.root_hash(),
+                generation: self.checker.generation_end(),
             };
-            let frame = end.to_frame(roots, self.archive_id, sequence)?;
+            let frame = self.complete(end.to_frame(roots, self.archive_id, sequence)?);
             if frame.len() as u64 == frame_bytes {
                 return Ok((end, frame));
             }
@@ -383,6 +466,9 @@ impl ArchiveAssembler {
     }
 
     fn number_frame(&self, frame: &mut [u8]) -> (u64, u64) {
+        if self.generation != 0 {
+            set_generation(frame, self.generation);
+        }
         finish_header(frame, self.archive_id, self.checker.frame_count());
         (self.archive_bytes(), frame.len() as u64)
     }

@@ -49,7 +49,7 @@ pub enum FrameKind {
     Recovery,
     /// 18, reserved: a decoder carried in the archive.
     Decoder,
-    /// 19, reserved: the start of an appended generation (after an End frame).
+    /// 19: the start of an appended generation, after the tail of the one before it.
     Generation,
     /// 20: bytes without a meaning; always skippable.
     Padding,
@@ -57,13 +57,17 @@ pub enum FrameKind {
     Volume,
     /// 22: a signature of the root hash; skipped by all who do not ask for one.
     Signature,
+    /// 23: the generations that are kept.
+    Catalog,
+    /// 24: fingerprints of the store, by which later generations find repeats; readers skip it.
+    Anchors,
     /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
     /// All kinds that have a name.
-    pub const NAMED: [Self; 16] = [
+    pub const NAMED: [Self; 18] = [
         Self::Archive,
         Self::MemberStart,
         Self::Block,
@@ -80,6 +84,8 @@ impl FrameKind {
         Self::Padding,
         Self::Volume,
         Self::Signature,
+        Self::Catalog,
+        Self::Anchors,
     ];
 
     /// Returns the id in the archive.
@@ -102,6 +108,8 @@ impl FrameKind {
             Self::Padding => 20,
             Self::Volume => 21,
             Self::Signature => 22,
+            Self::Catalog => 23,
+            Self::Anchors => 24,
             Self::Unknown(id) => id,
         }
     }
@@ -130,7 +138,8 @@ impl FrameKind {
     /// Returns whether this version reads the kind.
     #[must_use]
     pub fn is_known(self) -> bool {
-        self.id() >= 1 && self.id() <= Self::Whole.id()
+        (self.id() >= 1 && self.id() <= Self::Whole.id())
+            || matches!(self, Self::Generation | Self::Catalog)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::check::{check_at_most, check_equal, check_range};
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES, TAIL_MAGIC};
 use crate::error::{FormatError, Result};
 use crate::frame::{UntrustedFrameHeader, complete_frame};
+use crate::generation::GenerationEnd;
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::index::{IndexList, IndexNode, NAMES_FROM, parse_roots};
 use crate::limits::Limits;
@@ -29,6 +30,8 @@ pub struct ArchiveEnd {
     pub fallback_count: u64,
     /// The root hash ([`RootHasher`](crate::root_hash::RootHasher)).
     pub root_hash: [u8; 32],
+    /// What only generations from 1 on state.
+    pub generation: Option<GenerationEnd>,
 }
 
 /// Totals that depend on the extents of all epochs, with references resolved.
@@ -73,7 +76,7 @@ impl ArchiveEnd {
             fallback_count,
             reach_needed_bytes,
         ] = numbers;
-        let end = Self {
+        let mut end = Self {
             content_bytes,
             store_bytes,
             frame_count,
@@ -86,7 +89,9 @@ impl ArchiveEnd {
             },
             fallback_count,
             root_hash: reader.array()?,
+            generation: None,
         };
+        end.generation = GenerationEnd::take(&mut reader, member_count)?;
         take_extensions(reader)?;
         end.check()?;
         Ok(end)
@@ -111,6 +116,9 @@ impl ArchiveEnd {
         let mut fields = Vec::new();
         put_varints(&mut fields, &numbers);
         fields.extend(self.root_hash);
+        if let Some(generation) = &self.generation {
+            generation.put(&mut fields);
+        }
         let mut payload = head_of(&fields);
         payload.extend_from_slice(roots);
         Self::parse(&payload)?;
@@ -208,7 +216,11 @@ impl ArchiveEnd {
         let [store_bytes, _] = end_of(IndexList::Blocks);
         let [content_bytes, fresh_bytes] = end_of(IndexList::Epochs);
         let [member_content_bytes, _] = end_of(IndexList::Members);
-        let named = if self.member_count >= NAMES_FROM as u64 { self.member_count } else { 0 };
+        let first_member = self
+            .generation
+            .map_or(0, |generation| generation.first_member);
+        let members = self.member_count - first_member;
+        let named = if members >= NAMES_FROM as u64 { members } else { 0 };
         let facts = [
             ("store bytes of the index", store_bytes, self.store_bytes),
             ("fresh bytes of the index", fresh_bytes, self.store_bytes),
@@ -301,6 +313,7 @@ mod tests {
             totals: ExtentTotals::default(),
             fallback_count: 0,
             root_hash: [3; 32],
+            generation: None,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::check::check_limit;
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC};
 use crate::error::{FormatError, Result};
 use crate::head::{SplitPayload, head_of};
-use crate::limits::{HEAD_BYTES_MAX, INDEX_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
+use crate::limits::{CATALOG_BYTES_MAX, HEAD_BYTES_MAX, INDEX_BYTES_MAX, Limits, WHOLE_BYTES_MAX};
 use memchr::memmem;
 use refrain_protect::{CHECKSUM_CHUNK_BYTES, Checksum64, checksum64};
 
@@ -29,6 +29,7 @@ pub const FLAG_KEEP: u8 = 2;
 const ARCHIVE_ID_AT: usize = 4;
 const KIND_AT: usize = 8;
 const FLAGS_AT: usize = 9;
+const GENERATION_AT: usize = 10;
 const SEQUENCE_AT: usize = 12;
 const PAYLOAD_BYTES_AT: usize = 16;
 const PAYLOAD_CHECKSUM_AT: usize = 20;
@@ -141,16 +142,10 @@ impl UntrustedFrameHeader {
         if unknown_bits != 0 {
             return Err(FormatError::Flags { unknown_bits });
         }
-        let generation = u64::from(reader.u16()?);
-        if generation != 0 {
-            return Err(FormatError::Reserved {
-                what: "generation",
-                value: generation,
-            });
-        }
         Ok(FrameHeader {
             archive_id,
             kind,
+            generation: reader.u16()?,
             skippable: flags & FLAG_SKIPPABLE != 0,
             keep: flags & FLAG_KEEP != 0,
             sequence: u64::from(reader.u32()?),
@@ -168,6 +163,9 @@ pub struct FrameHeader {
     pub archive_id: u32,
     /// The kind of the frame.
     pub kind: FrameKind,
+    /// The generation that the frame belongs to: 0 for those of an archive that nothing was added
+    /// to.
+    pub generation: u16,
     /// Whether a reader that does not know the kind may skip the frame.
     pub skippable: bool,
     /// Whether programs that change the archive and do not know the kind keep the frame.
@@ -269,6 +267,8 @@ fn payload_bytes_range(kind: FrameKind, limits: &Limits) -> Option<(u64, u64)> {
         FrameKind::Extents | FrameKind::Entries => limits.packed_raw_bytes_max,
         FrameKind::Index | FrameKind::End => INDEX_BYTES_MAX,
         FrameKind::Whole => WHOLE_BYTES_MAX as u64,
+        FrameKind::Generation => 0,
+        FrameKind::Catalog => CATALOG_BYTES_MAX,
         _ => return None,
     };
     Some((1, data_bytes_max.saturating_add(HEAD_BYTES_MAX as u64)))
@@ -421,6 +421,11 @@ pub fn finish_header(frame: &mut [u8], archive_id: u32, sequence: u64) {
     patch(frame, CHECKED_BYTES, &checksum.to_le_bytes());
 }
 
+/// Moves a frame to a generation. It then lacks only [`finish_header`].
+pub(crate) fn set_generation(frame: &mut [u8], generation: u16) {
+    patch(frame, GENERATION_AT, &generation.to_le_bytes());
+}
+
 /// Returns a complete frame with a copy of `payload`, which begins with a head; `flags` are
 /// [`FLAG_SKIPPABLE`] and [`FLAG_KEEP`].
 #[must_use]
@@ -506,12 +511,9 @@ mod tests {
         finish_header(&mut flagged, 7, 0);
         assert_eq!(check(&flagged), Err(FormatError::Flags { unknown_bits: 4 }));
         let mut reserved = padding(b"", 0);
-        reserved[10] = 1;
+        set_generation(&mut reserved, 300);
         finish_header(&mut reserved, 7, 0);
-        assert!(matches!(
-            check(&reserved),
-            Err(FormatError::Reserved { .. })
-        ));
+        assert_eq!(check(&reserved).unwrap().generation, 300);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | [`member`], [`entries`] | named contents, and the entries of a tree |
 //! | [`coding`], [`block`], [`extents`] | the store, and the map from content to it |
 //! | [`index`] | the locations of all frames |
+//! | [`generation`] | what was added to an archive later |
 //! | [`identity`] | the id of an archive, and the mask of data that looks like its frames |
 //! | [`order`] | which frame may follow which |
 //! | [`assemble`] | the writer's side of the order: sequence numbers and the index |
@@ -67,6 +68,7 @@ pub mod envelope;
 pub mod error;
 pub mod extents;
 pub mod frame;
+pub mod generation;
 pub mod head;
 pub mod identity;
 pub mod index;
@@ -89,7 +91,7 @@ pub mod whole;
 pub mod property;
 
 pub use archive::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
-pub use assemble::{ArchiveAssembler, FinishedArchive};
+pub use assemble::{ArchiveAssembler, FinishedArchive, GenerationBase};
 pub use block::{BlockHeader, PieceChecksums, block_frame_overhead_max};
 pub use coding::{CODEC_NAMED, CODEC_NONE, Coding};
 pub use constants::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, TAIL_MAGIC};
@@ -107,6 +109,9 @@ pub use extents::{
 pub use frame::{
     FLAG_KEEP, FLAG_SKIPPABLE, FrameBuilder, FrameHeader, UntrustedFrameHeader, check_magic,
     complete_frame, find_frame, finish_header, payload_checksum,
+};
+pub use generation::{
+    Anchor, AnchorsFrame, AnchorsPlace, Catalog, GenerationEnd, GenerationInfo, GenerationStart,
 };
 pub use head::SplitPayload;
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};

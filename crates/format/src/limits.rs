@@ -89,6 +89,12 @@ pub const PARAMS_BYTES_MAX: usize = 64;
 /// Bytes of the head of a payload, excluding its size.
 pub const HEAD_BYTES_MAX: usize = 1 << 17;
 
+/// Bytes of the data of a Catalog frame: 65,535 generations with long comments.
+pub const CATALOG_BYTES_MAX: u64 = 1 << 26;
+
+/// Tags of a generation.
+pub const TAGS_MAX: usize = 64;
+
 /// Bytes of the data of a Whole frame.
 pub const WHOLE_BYTES_MAX: usize = 1 << 16;
 

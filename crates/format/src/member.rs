@@ -444,7 +444,7 @@ fn take_digests(reader: &mut ByteReader<'_>) -> Result<Vec<Digest>> {
     Ok(digests)
 }
 
-fn take_time(reader: &mut ByteReader<'_>) -> Result<Timestamp> {
+pub(crate) fn take_time(reader: &mut ByteReader<'_>) -> Result<Timestamp> {
     Ok(Timestamp {
         seconds: unzigzag(reader.varint()?),
         nanoseconds: reader.varint_as("nanoseconds of a time")?,

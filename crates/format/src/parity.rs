@@ -91,6 +91,7 @@ pub fn header_by_parity(kind: FrameKind, payload: &[u8]) -> Option<FrameHeader> 
     is_right.then(|| FrameHeader {
         archive_id: 0,
         kind,
+        generation: 0,
         skippable: false,
         keep: false,
         sequence: 0,

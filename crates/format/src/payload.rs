@@ -8,6 +8,7 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
+use crate::generation::{Catalog, GenerationStart};
 use crate::index::IndexNode;
 use crate::limits::Limits;
 use crate::member::{MemberEnd, MemberStart};
@@ -51,6 +52,10 @@ pub enum Payload<'a> {
         /// The roots of the index.
         roots: Vec<IndexNode>,
     },
+    /// The start of a generation.
+    Generation(GenerationStart),
+    /// The generations that are kept.
+    Catalog(Catalog),
     /// A frame that this version skips.
     Skipped,
 }
@@ -84,6 +89,8 @@ impl<'a> Payload<'a> {
                 let (end, roots) = ArchiveEnd::parse(payload)?;
                 Self::End { end, roots }
             }
+            FrameKind::Generation => Self::Generation(GenerationStart::parse(payload)?),
+            FrameKind::Catalog => Self::Catalog(Catalog::parse(payload)?),
             FrameKind::Whole => {
                 return Err(FormatError::Order {
                     kind,

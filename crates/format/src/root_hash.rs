@@ -21,6 +21,7 @@ use refrain_protect::{ContentHash, HASH_BYTES};
 const ENTRIES_CONTEXT: &str = "refrain 1.0 entries";
 const MEMBER_CONTEXT: &str = "refrain 1.0 member";
 pub(crate) const ROOT_CONTEXT: &str = "refrain 1.0 root";
+const GENERATION_CONTEXT: &str = "refrain 1.0 generation";
 
 /// Computes the hash of a member's entries, appended in order.
 #[derive(Debug, Clone)]
@@ -97,6 +98,10 @@ pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
 #[derive(Debug, Clone, Default)]
 pub struct RootHasher {
     member_hashes: Vec<u8>,
+    /// The root hash of the generation before.
+    previous: Option<[u8; HASH_BYTES]>,
+    /// A value that is known without the members.
+    known: Option<[u8; HASH_BYTES]>,
 }
 
 impl RootHasher {
@@ -104,6 +109,30 @@ impl RootHasher {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a hasher for the members of a generation from 1 on. Its root hash covers that of the
+    /// generation before, so none can be taken away unnoticed.
+    #[must_use]
+    pub fn after(previous_root_hash: [u8; HASH_BYTES]) -> Self {
+        Self {
+            member_hashes: Vec::new(),
+            previous: Some(previous_root_hash),
+            known: None,
+        }
+    }
+
+    /// A hasher of which only the value is known.
+    pub(crate) fn known(root_hash: [u8; HASH_BYTES]) -> Self {
+        Self {
+            known: Some(root_hash),
+            ..Self::default()
+        }
+    }
+
+    /// The root hash of the generation before, if there is one.
+    pub(crate) fn previous(&self) -> Option<[u8; HASH_BYTES]> {
+        self.previous
     }
 
     /// Appends the next member.
@@ -120,10 +149,20 @@ impl RootHasher {
     /// Returns the root hash of the members so far.
     #[must_use]
     pub fn value(&self) -> [u8; HASH_BYTES] {
+        if let Some(known) = self.known {
+            return known;
+        }
         let member_count = self.member_hashes.len() / HASH_BYTES;
         let mut count = Vec::new();
         put_varint(&mut count, member_count as u64);
-        let mut hash = ContentHash::with_context(ROOT_CONTEXT);
+        let mut hash = match &self.previous {
+            None => ContentHash::with_context(ROOT_CONTEXT),
+            Some(previous) => {
+                let mut hash = ContentHash::with_context(GENERATION_CONTEXT);
+                hash.update(previous);
+                hash
+            }
+        };
         hash.update(&count);
         hash.update(&self.member_hashes);
         hash.value()

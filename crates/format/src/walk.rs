@@ -23,8 +23,8 @@ pub fn walk_archive<'a>(
     let mut offset = MAGIC.len();
     while offset < archive.len() {
         let rest = archive.get(offset..).unwrap_or_default();
-        checker.check_nothing_follows(rest)?;
-        if checker.is_ended() {
+        checker.check_what_follows(rest)?;
+        if checker.is_ended() && !checker.is_complete() {
             checker.tail(rest.get(..TAIL_BYTES).unwrap_or(rest))?;
             offset += TAIL_BYTES;
             continue;

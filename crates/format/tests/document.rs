@@ -369,6 +369,8 @@ fn the_document_states_every_limit() {
         ("FRAMES_MAX", limits::FRAMES_MAX),
         ("HEAD_BYTES_MAX", limits::HEAD_BYTES_MAX as u64),
         ("HELD_BYTES_MAX", limits::HELD_BYTES_MAX),
+        ("CATALOG_BYTES_MAX", limits::CATALOG_BYTES_MAX),
+        ("TAGS_MAX", limits::TAGS_MAX as u64),
         ("WHOLE_BYTES_MAX", limits::WHOLE_BYTES_MAX as u64),
         ("PARAMS_BYTES_MAX", limits::PARAMS_BYTES_MAX as u64),
     ];

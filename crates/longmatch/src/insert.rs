@@ -52,6 +52,21 @@ pub fn insert_epoch<W: IndexWords>(
     index.thin_if_nearly_full(store_end, check_in);
 }
 
+/// Calls `each(fingerprint, offset_in_store)` for the anchors of the epoch's fresh bytes: those
+/// that [`insert_epoch`] inserts.
+pub fn fresh_anchors(epoch: &Epoch<'_>, flat: &FlatEpoch, mut each: impl FnMut(u64, u64)) {
+    flat.fresh_anchors(
+        epoch,
+        FINGERPRINT_BYTES as u32,
+        |segment, anchor, offset_in_store| {
+            each(
+                epoch.segments()[segment].scan.fingerprints[anchor],
+                offset_in_store,
+            );
+        },
+    );
+}
+
 /// Records which extents of the epoch follow each other. Calls `check_in` about every 100 µs.
 pub fn insert_continuations(
     continuations: &mut Continuations,

@@ -76,7 +76,7 @@ pub use extent::{Extent, Pattern};
 pub use find::{History, HistoryChunk, Match, MatchSource, match_segment};
 pub use flatten::{FlatEpoch, flatten};
 pub use index::{ADDRESS_MAX, FingerprintIndex, IndexWords, SMALL_INDEX_SHARE};
-pub use insert::{insert_continuations, insert_epoch};
+pub use insert::{fresh_anchors, insert_continuations, insert_epoch};
 pub use params::{EPOCH_BYTES_MAX, PERIOD_MAX, Rules};
 pub use replay::replay;
 pub use run::PeriodicRange;

@@ -14,6 +14,7 @@ use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
 use crate::damage::{DamagedPlace, push_range};
 use crate::dialect::{DialectReader, NATIVE, reader_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::generation::GenerationInfo;
 use crate::options::ReadOptions;
 use crate::place::Place;
 use crate::progress::{Progress, Watch, is_cancelled};
@@ -32,6 +33,7 @@ use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, write_view};
+use crate::store::complete_end::complete_part;
 use crate::store::envelope::open::{Unlocked, unlocked};
 
 /// How much is read at once when a whole member is written.
@@ -91,8 +93,21 @@ impl Archive {
         }
     }
 
+    /// The generations that are kept, oldest first; none if nothing was ever added to the archive.
+    pub fn generations(&self) -> &[GenerationInfo] {
+        let generations = self.opened.generations();
+        generations.map_or(&[], |generations| &generations.catalog.generations)
+    }
+
+    /// The number of the generation that is shown; 0 if nothing was ever added.
+    pub fn generation(&self) -> u16 {
+        let generations = self.opened.generations();
+        generations.map_or(0, |generations| generations.shown.number)
+    }
+
     /// Opens an archive that is not encrypted, or whose envelope was opened.
     fn open_unlocked(source: Arc<dyn Source>, options: &ReadOptions) -> Result<Archive> {
+        let source = complete_part(source)?;
         Archive::open_as(reader_of(&*source)?, source, options)
     }
 

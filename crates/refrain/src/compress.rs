@@ -20,6 +20,7 @@ use crate::store::envelope::sink::EnvelopeSink;
 use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
+use crate::write::native::continuation::Continuation;
 use crate::write::native::holes::epoch_bytes_max;
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
@@ -27,6 +28,8 @@ use crate::write::native::references::{reference_window, references_bytes};
 use crate::write::native::written_blocks::WrittenBlocks;
 use crate::write::pipeline::assembly::PipelineEvent;
 use crate::write::pipeline::budget::Budget;
+use crate::write::pipeline::commit::MatchState;
+use crate::write::pipeline::earlier_store::EarlierStore;
 use crate::write::pipeline::history_policy::{
     BlockFrames, HistoryInputs, HistoryPolicy, MemberSources,
 };
@@ -150,12 +153,54 @@ fn encrypt(
     })
 }
 
+/// As [`compress`], behind an archive. The sums are those of the new members; the sink has the
+/// archive already.
+pub(crate) fn compress_behind(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    continuation: Continuation,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
+    let before = continuation.plan.base.end;
+    let run_bytes_max = RUN_BYTES_MAX;
+    let compressed = compress_members(
+        members,
+        sink,
+        options,
+        run_bytes_max,
+        Some(continuation),
+        watch,
+    )?;
+    let all = compressed.summary;
+    Ok(CompressSummary {
+        archive_bytes: all.archive_bytes - before.archive_bytes,
+        store_bytes: all.store_bytes - before.store_bytes,
+        matched_bytes: all.matched_bytes - before.totals.matched_bytes,
+        run_bytes: all.run_bytes - before.totals.fill_bytes,
+        members: all.members - before.member_count as usize,
+        fallbacks: all.fallbacks - before.fallback_count,
+        ..all
+    })
+}
+
 /// As [`compress`], writing entries at least every `run_bytes_max` bytes of content.
 pub(crate) fn compress_in_runs(
     members: Vec<MemberInput>,
     sink: &mut dyn Sink,
     options: &CompressOptions,
     run_bytes_max: u64,
+    watch: &dyn Watch,
+) -> Result<Compressed> {
+    compress_members(members, sink, options, run_bytes_max, None, watch)
+}
+
+fn compress_members(
+    members: Vec<MemberInput>,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    run_bytes_max: u64,
+    continuation: Option<Continuation>,
     watch: &dyn Watch,
 ) -> Result<Compressed> {
     let tuning = Tuning::new(options)?;
@@ -168,6 +213,9 @@ pub(crate) fn compress_in_runs(
     let mut prepared =
         PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
     prepared.names_files = watch.names_files();
+    if let Some(continuation) = &continuation {
+        prepared.first_member = continuation.plan.base.end.member_count;
+    }
     prepared.add_all(members)?;
     let inputs = HistoryInputs {
         members: prepared.member_sources(),
@@ -181,8 +229,10 @@ pub(crate) fn compress_in_runs(
         epoch_bytes,
     } = reach(options, &tuning, inputs, history)?;
     let frames_bytes = if history.retains_frames() { reach_bytes } else { 0 };
+    let read_bytes = continuation.as_ref();
+    let read_bytes = read_bytes.map_or(0, |earlier| earlier.read_bytes + earlier.cache_bytes);
     let retained_bytes =
-        prepared.tree_bytes() + frames_bytes + references_bytes(tuning.memory_bytes);
+        prepared.tree_bytes() + frames_bytes + references_bytes(tuning.memory_bytes) + read_bytes;
     let run = Run {
         tuning,
         budget: Budget {
@@ -204,7 +254,7 @@ pub(crate) fn compress_in_runs(
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink)
+        run.compress(crew, prepared, sink, continuation)
     })
 }
 
@@ -294,6 +344,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, PipelineEvent<NativeEncoding>>,
         mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
+        continuation: Option<Continuation>,
     ) -> Result<Compressed> {
         let content_bytes_total = prepared.content_bytes_total();
         let read_sources = prepared.take_read_sources();
@@ -316,7 +367,22 @@ impl Run<'_> {
         });
         let blocks = written.clone().map(|written| written as Arc<_>);
         let spill = self.spill();
-        let store = store_history(&self.budget, sources, blocks, spill.clone())?;
+        let earlier = continuation
+            .as_ref()
+            .and_then(|earlier| earlier.store.clone());
+        let cache_bytes = continuation
+            .as_ref()
+            .map_or(0, |earlier| earlier.cache_bytes);
+        let pages = earlier
+            .clone()
+            .map(|store| EarlierStore::new(store, cache_bytes));
+        let store = store_history(
+            &self.budget,
+            sources,
+            blocks,
+            spill.clone(),
+            pages.transpose()?,
+        )?;
         let context = pipeline_context(self.tuning, &self.budget, spill.clone());
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
@@ -329,26 +395,44 @@ impl Run<'_> {
         let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
         let members = members.into_iter();
         let members = members.map(|plan| MemberWriter::new(plan, self.digests));
-        let output = Output::new(sink, &self.header());
-        let assembler = Assembler::new(
+        let base = continuation.as_ref().map(|earlier| earlier.plan.base);
+        let mut window = reference_window(memory_bytes);
+        let (output, anchors) = match continuation {
+            None => (Output::new(sink, &self.header()), None),
+            Some(earlier) => {
+                window = window.min(earlier.plan.base.archive.reference_window);
+                let output = Output::of_generation(sink, earlier.plan, &earlier.edges)?;
+                (output, Some(earlier.anchors))
+            }
+        };
+        let mut assembler = Assembler::new(
             output,
             members.collect(),
             context.clone(),
             reach,
             written,
-            reference_window(memory_bytes),
+            window,
             ProgressCounts {
                 content_bytes_total,
                 duplicate_bytes,
             },
             self.watch,
         );
+        if let Some(base) = &base {
+            assembler = assembler.behind(base);
+        }
+        let rules = &self.tuning.rules;
+        let prepare = |state: &mut MatchState, assembler: &mut Assembler<'_>| match anchors {
+            None => Ok(()),
+            Some(known) => known.fill(state, assembler, earlier, rules, self.watch),
+        };
         let assembler = run(
             crew,
             &context,
             self.budget,
             intake,
             store,
+            prepare,
             assembler,
             self.watch,
         )?;
@@ -420,6 +504,7 @@ impl Run<'_> {
             last: LastFrame {
                 archive_id: archive.archive_id,
                 sequence: if is_whole { 0 } else { end.frame_count.saturating_sub(1) },
+                generation: 0,
             },
             member_hashes: archive.member_hashes,
             cipher: None,

@@ -74,13 +74,14 @@ fn by_members(
     let chosen = opened.and_then(|archive| {
         let is_chosen = archive.is_scanned()
             || targets.is_part()
+            || archive.opened.generations().is_some()
             || archive.opened.expects_members()
             || has_trees(&archive)?;
         Ok(is_chosen.then_some(archive))
     });
     match chosen {
         Ok(Some(archive)) => Ok(Ok(archive)),
-        Err(error) if error.kind == ErrorKind::Io => Err(error),
+        Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Usage) => Err(error),
         // A forward pass delivers what precedes damage, and does not need an index that takes too
         // much memory.
         Ok(None) | Err(_) => Ok(Err(feed)),

@@ -10,6 +10,7 @@ use crate::archive::Archive;
 use crate::dialect::{DialectReader, reader_of_feed};
 use crate::error::Result;
 use crate::options::ReadOptions;
+use crate::store::complete_end::complete_part;
 use crate::store::envelope::open::unlocked_feed;
 use crate::store::frames::ArchiveFeed;
 
@@ -41,7 +42,11 @@ impl Input {
                 archive: Some(archive),
             });
         }
-        let (reader, feed) = reader_of_feed(unlocked_feed(self.into_feed(), options)?)?;
+        let feed = match unlocked_feed(self.into_feed(), options)? {
+            ArchiveFeed::Source(source) => ArchiveFeed::Source(complete_part(source)?),
+            stream => stream,
+        };
+        let (reader, feed) = reader_of_feed(feed)?;
         Ok(Recognized {
             reader,
             feed,

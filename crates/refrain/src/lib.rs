@@ -59,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+mod add;
 mod archive;
 mod archive_entries;
 mod archive_frames;
@@ -76,6 +77,7 @@ mod extract;
 mod extraction;
 mod file_extraction;
 pub mod foreign;
+mod generation;
 mod going_on;
 mod hash;
 mod input;
@@ -102,6 +104,7 @@ mod tuning;
 mod verify;
 mod write;
 
+pub use add::{AddSummary, AddTo, add, forget, is_rewritten};
 pub use archive::Archive;
 pub use archive_entries::EntryList;
 pub use archive_frames::RawFrame;
@@ -115,6 +118,7 @@ pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{ExtractSummary, Target, Targets, TreeTarget, extract, verify};
+pub use generation::{GenerationChoice, GenerationInfo, GenerationLabel};
 pub use hash::{HashInputs, hash};
 pub use input::Input;
 pub use key_slots::{ChangedSlots, KeySlots, SlotKind};

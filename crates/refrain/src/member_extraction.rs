@@ -54,7 +54,8 @@ pub(crate) fn extract_members(
         watch,
         meter: ContentMeter::new(ContentLimit::new(options, source.size_bytes()?)),
         is_verified: archive.is_scanned(),
-        is_checked: archive.is_scanned(),
+        // Of an archive with generations only one is read.
+        is_checked: archive.is_scanned() || archive.opened.generations().is_some(),
         is_part,
     };
     let (mut entries, mut content_bytes) = (0, 0_u64);

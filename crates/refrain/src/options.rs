@@ -12,6 +12,7 @@ use refrain_protect::envelope::{Identity, Recipient};
 use refrain_protect::signature::SigningKey;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::generation::GenerationChoice;
 use crate::recovery_share::RecoveryShare;
 
 /// A compression level: 1 is the fastest, 9 the densest.
@@ -272,6 +273,8 @@ pub struct ReadOptions {
     /// decoders. More than 1 for archives that share their memory
     /// ([`Archive::share_memory`](crate::Archive::share_memory)); limits are those of the whole.
     pub memory_parts: usize,
+    /// Which generation is read, of an archive to which something was added.
+    pub generation: GenerationChoice,
 }
 
 impl ReadOptions {
@@ -292,6 +295,7 @@ impl Default for ReadOptions {
             content_bytes_max: None,
             work_max: WORK_MAX_DEFAULT,
             memory_parts: 1,
+            generation: GenerationChoice::Latest,
         }
     }
 }

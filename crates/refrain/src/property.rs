@@ -36,6 +36,7 @@ const SMALL: ReadOptions = ReadOptions {
     temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
     memory_parts: 1,
+    generation: crate::GenerationChoice::Latest,
 };
 
 /// Options of a reader with as much memory as the writer had.
@@ -48,6 +49,7 @@ const AS_MADE: ReadOptions = ReadOptions {
     temporary: None,
     work_max: crate::WORK_MAX_DEFAULT,
     memory_parts: 1,
+    generation: crate::GenerationChoice::Latest,
 };
 
 /// Collects closed members; fails at more than [`CONTENT_BYTES_MAX`].

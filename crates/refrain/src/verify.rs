@@ -148,6 +148,10 @@ struct Verification {
 }
 
 impl ContentVisitor for Verification {
+    fn takes_generations(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, _start: &FormatStart) -> Result<Option<Arc<dyn Source>>> {
         Ok(None)
     }

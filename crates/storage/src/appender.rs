@@ -72,6 +72,13 @@ impl Appender {
         self.behind = Some(PagesBehind::of_output(cache_bytes));
     }
 
+    /// Appends to `file` from `offset` on, which is its length.
+    pub(crate) fn behind(file: File, path: PathBuf, offset: u64) -> Self {
+        let appender = Appender::new(file, path, false);
+        appender.appended.tail.lock().offset = offset;
+        appender
+    }
+
     /// Makes [`read_back`](Appender::read_back) possible. Nothing may have been appended yet.
     pub(crate) fn keep_digests(&mut self) {
         self.digests = Some(StreamDigests::default());
@@ -95,14 +102,15 @@ impl Appender {
         self.check_end(&tail, bytes.len() as u64)?;
         let (head, rest) = bytes.split_at(buffer_space(&tail).min(bytes.len()));
         tail.bytes.extend_from_slice(head);
-        if buffer_space(&tail) > 0 {
+        // The last byte always waits in the buffer: until `finish`, the file is not complete.
+        if rest.is_empty() {
             return Ok(());
         }
         self.flush_tail(&mut tail)?;
         let offset = tail.offset;
         // Without the lock, readers of earlier bytes do not wait for the long write.
         drop(tail);
-        let (aligned, rest) = rest.split_at(rest.len() - rest.len() % BUFFER_BYTES);
+        let (aligned, rest) = rest.split_at((rest.len() - 1) / BUFFER_BYTES * BUFFER_BYTES);
         self.write_data(offset, aligned)?;
         let mut tail = self.appended.tail.lock();
         tail.offset += aligned.len() as u64;

@@ -11,6 +11,7 @@
 //! | [`confined`] | [`ConfinedDirectory`]: a directory that nothing created through it leaves |
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
+//! | [`growing_file`](mod@growing_file) | [`GrowingFile`]: appends to a file, whole or not at all |
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`blocking`] | [`Blocking`]: a descriptor in non-blocking mode, as if it were not |
@@ -65,6 +66,7 @@ mod checked_device;
 mod directory;
 mod disk_reader;
 mod failure;
+pub mod growing_file;
 mod leftovers;
 mod open_at;
 mod page_residency;
@@ -80,6 +82,7 @@ pub use descriptor_reader::DescriptorReader;
 pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};
+pub use growing_file::GrowingFile;
 pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};

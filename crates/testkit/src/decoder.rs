@@ -124,7 +124,7 @@ fn step(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let offset = checker.offset() as usize;
     debug_assert!(offset >= MAGIC.len());
-    checker.check_nothing_follows(&archive[offset..])?;
+    checker.check_what_follows(&archive[offset..])?;
     if checker.is_ended() {
         let tail = &archive[offset..archive.len().min(offset + TAIL_BYTES)];
         return Ok(checker.tail(tail)?);
@@ -172,7 +172,12 @@ fn step(
             state.entries[id].push(batch);
         }
         Payload::MemberEnd(end) => state.ends.push(end),
-        Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
+        Payload::Archive(_)
+        | Payload::Index(_)
+        | Payload::End { .. }
+        | Payload::Generation(_)
+        | Payload::Catalog(_)
+        | Payload::Skipped => {}
     }
     Ok(())
 }

@@ -316,14 +316,14 @@ fn later_versions(archive: &[u8]) -> impl Iterator<Item = Mutation> {
             changed_header(3, 1),
         ),
         (
-            Expectation::Unsupported,
-            "a later generation",
+            Expectation::Rejected,
+            "a frame of a later generation",
             later_generation,
         ),
         (Expectation::Unsupported, "an encrypted frame", needed_first),
         (
-            Expectation::Unsupported,
-            "an appended generation",
+            Expectation::Rejected,
+            "a generation of nothing",
             appended(&generation),
         ),
         (

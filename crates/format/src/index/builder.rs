@@ -1,8 +1,10 @@
 //! Builds the index of an archive while its frames are written.
 
+use std::sync::Arc;
+
 use super::coder::RowCoder;
 use super::list::IndexList;
-use super::node::{EncodedNode, IndexNode};
+use super::node::{EncodedNode, IndexNode, NodeRows};
 use super::rows::{
     ChildNode, FrameSpan, IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexName, IndexSlice,
 };
@@ -24,12 +26,12 @@ const CHILDREN_MIN: u64 = 16;
 #[derive(Debug, Clone)]
 pub struct IndexBuilder {
     node_bytes: usize,
-    blocks: LevelBuilder,
-    epochs: LevelBuilder,
-    members: LevelBuilder,
-    entries: LevelBuilder,
+    blocks: ListBuilder,
+    epochs: ListBuilder,
+    members: ListBuilder,
+    entries: ListBuilder,
     names: Vec<IndexName>,
-    slices: LevelBuilder,
+    slices: ListBuilder,
 }
 
 impl Default for IndexBuilder {
@@ -42,7 +44,7 @@ impl IndexBuilder {
     /// Creates an index whose nodes have at most this many bytes of rows.
     #[must_use]
     pub fn with_node_bytes(node_bytes: usize) -> Self {
-        let leaves = |list| LevelBuilder::new(list, 0, node_bytes);
+        let leaves = |list| ListBuilder::new(list, node_bytes);
         Self {
             node_bytes,
             blocks: leaves(IndexList::Blocks),
@@ -54,12 +56,43 @@ impl IndexBuilder {
         }
     }
 
+    /// Continues an index behind these right edges ( [`right_edge`](super::IndexTree::right_edge)),
+    /// one for each list. Only nodes on them are written again; names are those of the new members
+    /// alone.
+    ///
+    /// # Errors
+    /// Rows that cannot be written as they were read.
+    pub fn resume(edges: &[Vec<Arc<IndexNode>>]) -> Result<Self> {
+        Self::resume_with(edges, NODE_TARGET_BYTES)
+    }
+
+    pub(super) fn resume_with(edges: &[Vec<Arc<IndexNode>>], node_bytes: usize) -> Result<Self> {
+        let mut builder = Self::with_node_bytes(node_bytes);
+        for edge in edges {
+            let Some(list) = edge.first().map(|leaf| leaf.list) else {
+                continue;
+            };
+            let resumed = match list {
+                IndexList::Blocks => &mut builder.blocks,
+                IndexList::Epochs => &mut builder.epochs,
+                IndexList::Members => &mut builder.members,
+                IndexList::Entries => &mut builder.entries,
+                IndexList::Slices => &mut builder.slices,
+                IndexList::Names => continue,
+            };
+            *resumed = ListBuilder::resume(edge, node_bytes)?;
+        }
+        Ok(builder)
+    }
+
     /// Appends a block. Its start in the store follows from the earlier blocks.
     ///
     /// # Errors
     /// It is not after the previous block, or a value is out of range.
     pub fn push_block(&mut self, row: &IndexBlock) -> Result<()> {
-        self.blocks.push(|coder, out| coder.put_block(out, row))
+        self.blocks
+            .leaves
+            .push(|coder, out| coder.put_block(out, row))
     }
 
     /// Appends an epoch. Its starts follow from the earlier epochs.
@@ -67,7 +100,9 @@ impl IndexBuilder {
     /// # Errors
     /// As [`push_block`](Self::push_block).
     pub fn push_epoch(&mut self, row: &IndexEpoch) -> Result<()> {
-        self.epochs.push(|coder, out| coder.put_epoch(out, row))
+        self.epochs
+            .leaves
+            .push(|coder, out| coder.put_epoch(out, row))
     }
 
     /// Appends a member.
@@ -75,7 +110,9 @@ impl IndexBuilder {
     /// # Errors
     /// It is not after the previous member.
     pub fn push_member(&mut self, row: &IndexMember) -> Result<()> {
-        self.members.push(|coder, out| coder.put_member(out, row))?;
+        self.members
+            .leaves
+            .push(|coder, out| coder.put_member(out, row))?;
         let name = IndexName::new(&row.start.name, row.start.member_id);
         self.names.push(name);
         Ok(())
@@ -86,7 +123,9 @@ impl IndexBuilder {
     /// # Errors
     /// It is not after the previous frame of entries.
     pub fn push_entries(&mut self, row: &IndexEntries) -> Result<()> {
-        self.entries.push(|coder, out| coder.put_entries(out, row))
+        self.entries
+            .leaves
+            .push(|coder, out| coder.put_entries(out, row))
     }
 
     /// Appends a slice of a frame of entries.
@@ -94,7 +133,9 @@ impl IndexBuilder {
     /// # Errors
     /// It is not after the previous slice, or a value is out of range.
     pub fn push_slice(&mut self, row: &IndexSlice) -> Result<()> {
-        self.slices.push(|coder, out| coder.put_slice(out, row))
+        self.slices
+            .leaves
+            .push(|coder, out| coder.put_slice(out, row))
     }
 
     /// Ends the index. Calls `write` with the payload of each Index frame, in file order; `write`
@@ -113,11 +154,11 @@ impl IndexBuilder {
         }
         if self.names.len() >= NAMES_FROM {
             self.names.sort_unstable();
-            let mut leaves = LevelBuilder::new(IndexList::Names, 0, node_bytes);
+            let mut names = ListBuilder::new(IndexList::Names, node_bytes);
             for row in std::mem::take(&mut self.names) {
-                leaves.push(|coder, out| coder.put_name(out, &row))?;
+                names.leaves.push(|coder, out| coder.put_name(out, &row))?;
             }
-            finish_list(leaves, node_bytes, &mut roots, write)?;
+            finish_list(names, node_bytes, &mut roots, write)?;
         }
         finish_list(self.slices, node_bytes, &mut roots, write)?;
         Ok(roots)
@@ -125,29 +166,60 @@ impl IndexBuilder {
 }
 
 fn finish_list<E: From<crate::error::FormatError>>(
-    leaves: LevelBuilder,
+    builder: ListBuilder,
     node_bytes: usize,
     roots: &mut Vec<u8>,
     write: &mut dyn FnMut(&[u8]) -> std::result::Result<FrameSpan, E>,
 ) -> std::result::Result<(), E> {
-    let list = leaves.open.list;
-    let mut level = leaves;
+    let list = builder.leaves.open.list;
+    let (mut level, mut resumed) = (builder.leaves, builder.above.into_iter());
     loop {
+        let depth = level.open.depth + 1;
         let mut nodes = level.finish();
-        if nodes.len() <= 1 {
+        let above = resumed.next();
+        if nodes.len() <= 1 && above.is_none() {
             if let Some(root) = nodes.pop() {
                 root.put_root(roots);
             }
             return Ok(());
         }
-        let depth = nodes.first().map_or(0, |node| node.depth) + 1;
-        let mut above = LevelBuilder::new(list, depth, node_bytes);
+        let mut above = above.unwrap_or_else(|| LevelBuilder::new(list, depth, node_bytes));
         for node in nodes {
             let payload = node.payload();
             let span = write(&payload)?;
             above.push_child(list, &payload, span)?;
         }
         level = above;
+    }
+}
+
+/// The nodes of one list.
+#[derive(Debug, Clone)]
+struct ListBuilder {
+    leaves: LevelBuilder,
+    /// The levels above that an earlier generation has, from the lowest to the root.
+    above: Vec<LevelBuilder>,
+}
+
+impl ListBuilder {
+    fn new(list: IndexList, node_bytes: usize) -> Self {
+        Self {
+            leaves: LevelBuilder::new(list, 0, node_bytes),
+            above: Vec::new(),
+        }
+    }
+
+    /// Continues behind an edge, from the last leaf to the root. A node above a leaf is continued
+    /// without the row of the node on the edge below it, which will be another.
+    fn resume(edge: &[Arc<IndexNode>], node_bytes: usize) -> Result<Self> {
+        let mut levels = edge
+            .iter()
+            .map(|node| LevelBuilder::resume(node, node_bytes))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            leaves: levels.remove(0),
+            above: levels,
+        })
     }
 }
 
@@ -168,6 +240,39 @@ impl LevelBuilder {
             open: empty_node(list, depth, &coder),
             coder,
         }
+    }
+
+    fn resume(node: &IndexNode, node_bytes: usize) -> Result<Self> {
+        let coder = RowCoder::new(node.first_row, node.start);
+        let mut level = Self {
+            node_bytes,
+            closed: Vec::new(),
+            open: empty_node(node.list, node.depth, &coder),
+            coder,
+        };
+        match &node.rows {
+            NodeRows::Blocks(rows) => level.push_all(rows, RowCoder::put_block)?,
+            NodeRows::Epochs(rows) => level.push_all(rows, RowCoder::put_epoch)?,
+            NodeRows::Members(rows) => level.push_all(rows, RowCoder::put_member)?,
+            NodeRows::Entries(rows) => level.push_all(rows, RowCoder::put_entries)?,
+            NodeRows::Names(rows) => level.push_all(rows, RowCoder::put_name)?,
+            NodeRows::Slices(rows) => level.push_all(rows, RowCoder::put_slice)?,
+            NodeRows::Children(rows) => {
+                let rows = rows.split_last().map_or(&[][..], |(_, before)| before);
+                let list = node.list;
+                level.push_all(rows, |coder, out, row| coder.put_child(list, out, row))?;
+            }
+        }
+        Ok(level)
+    }
+
+    fn push_all<T>(
+        &mut self,
+        rows: &[T],
+        put: impl Fn(&mut RowCoder, &mut Vec<u8>, &T) -> Result<()>,
+    ) -> Result<()> {
+        rows.iter()
+            .try_for_each(|row| self.push(|coder, out| put(coder, out, row)))
     }
 
     /// Appends the row that `put` writes, to a new node if it does not fit into the open one.

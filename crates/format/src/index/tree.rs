@@ -51,7 +51,7 @@ impl<S: NodeSource> IndexTree<S> {
         tree
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "property"))]
     pub(super) fn into_source(self) -> S {
         self.source
     }
@@ -339,6 +339,24 @@ impl<S: NodeSource> IndexTree<S> {
             self.for_each_leaf_under(&child, each)?;
         }
         Ok(())
+    }
+
+    /// The nodes on the right edge of a list, from its last leaf to its root; none if it has no
+    /// rows. A later generation continues there.
+    ///
+    /// # Errors
+    /// A node cannot be read.
+    pub fn right_edge(&self, list: IndexList) -> Result<Vec<Arc<IndexNode>>, S::Error> {
+        let mut edge: Vec<_> = self.root(list).cloned().into_iter().collect();
+        while let Some(node) = edge.last()
+            && let NodeRows::Children(rows) = &node.rows
+            && let Some(row) = rows.last()
+        {
+            let child = self.child(node, row, false)?;
+            edge.push(child);
+        }
+        edge.reverse();
+        Ok(edge)
     }
 
     fn root(&self, list: IndexList) -> Option<&Arc<IndexNode>> {

@@ -15,10 +15,12 @@ use crate::entries::EntriesHeader;
 use crate::error::{FormatError, Result};
 use crate::extents::ExtentsHeader;
 use crate::frame::{FrameHeader, UntrustedFrameHeader};
+use crate::generation::start::check_number;
+use crate::generation::{GenerationEnd, GenerationStart};
 use crate::index::{
     IndexBlock, IndexEntries, IndexEpoch, IndexName, IndexNode, IndexSlice, NAMES_FROM,
 };
-use crate::limits::{FRAMES_MAX, Limits, OPEN_MEMBERS_MAX};
+use crate::limits::{EPOCH_BYTES_MAX, FRAMES_MAX, Limits, OPEN_MEMBERS_MAX};
 use crate::member::{MemberEnd, MemberStart};
 use crate::payload::Payload;
 use crate::root_hash::{RootHasher, member_hash};
@@ -73,6 +75,27 @@ pub struct StreamChecker {
     entries_frames: u64,
     end_frame_bytes: Option<u64>,
     complete: bool,
+
+    generation: u16,
+    /// The first member of this generation.
+    first_member: u64,
+    /// Where the catalog of this generation begins, and its size.
+    catalog: Option<(u64, u64)>,
+}
+
+/// Where a generation ends that another one follows: what the checker knows at that point.
+#[derive(Debug, Clone, Copy)]
+pub struct GenerationBase {
+    /// The first frame.
+    pub archive: ArchiveHeader,
+    /// The archive's id.
+    pub archive_id: u32,
+    /// The number of the generation.
+    pub generation: u16,
+    /// Its End frame.
+    pub end: ArchiveEnd,
+    /// The numbers of blocks, epochs and frames of entries so far.
+    pub row_counts: [u64; 3],
 }
 
 impl StreamChecker {
@@ -107,7 +130,101 @@ impl StreamChecker {
             entries_frames: 0,
             end_frame_bytes: None,
             complete: false,
+            generation: 0,
+            first_member: 0,
+            catalog: None,
         }
+    }
+
+    /// Creates a checker for the frames behind the tail of a generation.
+    #[must_use]
+    pub fn after(base: &GenerationBase) -> Self {
+        let end = &base.end;
+        let [block_count, epoch_count, entries_frames] = base.row_counts;
+        Self {
+            offset: end.archive_bytes,
+            next_sequence: end.frame_count,
+            archive_id: Some(base.archive_id),
+            archive: Some(base.archive),
+            block_count,
+            store_bytes: end.store_bytes,
+            fallback_count: end.fallback_count,
+            epoch_count,
+            content_bytes: end.content_bytes,
+            introduced_bytes: end.store_bytes,
+            members_started: end.member_count,
+            members_ended: end.member_count,
+            last_member_end: end.content_bytes,
+            held: HeldFrames::after(&Limits::default(), end.store_bytes),
+            observed_epochs: epoch_count,
+            observed: EpochSums {
+                matched_bytes: end.totals.matched_bytes,
+                run_bytes: end.totals.fill_bytes,
+                ..EpochSums::default()
+            },
+            root: RootHasher::known(end.root_hash),
+            last_entries_member: end.member_count,
+            entries_frames,
+            end_frame_bytes: Some(0),
+            complete: true,
+            generation: base.generation,
+            ..Self::new(&Limits::default())
+        }
+    }
+
+    /// Begins the generation of this frame, behind the tail of another.
+    fn begin_generation(&mut self, header: &FrameHeader, start: &GenerationStart) -> Result<()> {
+        if !self.complete {
+            return Err(order(header.kind, "a generation begins behind a tail"));
+        }
+        check_number(header.generation, self.generation)?;
+        check_equal("start of a generation", start.previous_bytes, self.offset)?;
+        check_root_hash(&self.root.value(), &start.previous_root_hash)?;
+        self.generation = header.generation;
+        self.root = RootHasher::after(start.previous_root_hash);
+        self.first_member = self.members_ended;
+        self.catalog = None;
+        self.index = IndexCheck::off();
+        self.index_begun = false;
+        self.end_frame_bytes = None;
+        self.complete = false;
+        // Only a reader that can seek reads what is added later: no reach is promised for it.
+        self.measures_any_reach = false;
+        self.reach = NeededReach::unmeasured();
+        if let Some(archive) = &mut self.archive {
+            archive.reach_bytes = REACH_UNLIMITED;
+            archive.epoch_bytes = EPOCH_BYTES_MAX;
+        }
+        Ok(())
+    }
+
+    fn catalog(&mut self, header: &FrameHeader) -> Result<()> {
+        self.check_all_has_come(header.kind)?;
+        if self.generation == 0 || self.catalog.is_some() {
+            return Err(order(
+                header.kind,
+                "each generation from 1 on has one catalog",
+            ));
+        }
+        self.catalog = Some((self.offset, header.frame_bytes()));
+        Ok(())
+    }
+
+    /// The generation of the frames so far.
+    #[must_use]
+    pub fn generation(&self) -> u16 {
+        self.generation
+    }
+
+    /// What the End frame of this generation states besides the sums; `None` for generation 0, or
+    /// before the catalog was fed.
+    #[must_use]
+    pub fn generation_end(&self) -> Option<GenerationEnd> {
+        Some(GenerationEnd {
+            first_member: self.first_member,
+            catalog: self.catalog?,
+            previous_root_hash: self.root.previous()?,
+        })
     }
 
     /// Creates a checker that measures the required reach even if the archive promises none, in 16
@@ -200,20 +317,17 @@ impl StreamChecker {
         self.complete
     }
 
-    /// Checks that nothing follows the End frame. `rest` is what was read after the frames fed so
-    /// far.
+    /// Checks that nothing but a generation follows the End frame. `rest` is what was read after
+    /// the frames fed so far.
     ///
     /// # Errors
-    /// [`FormatError::Kind`] if an appended generation follows (a later version reads it),
-    /// [`FormatError::Trailing`] if anything else does.
-    pub fn check_nothing_follows(&self, rest: &[u8]) -> Result<()> {
+    /// [`FormatError::Trailing`] if something else does.
+    pub fn check_what_follows(&self, rest: &[u8]) -> Result<()> {
         if !self.complete || rest.is_empty() {
             return Ok(());
         }
         match UntrustedFrameHeader::parse(rest) {
-            Ok(header) if header.is_generation() => Err(FormatError::Kind {
-                kind: FrameKind::Generation.id(),
-            }),
+            Ok(header) if header.is_generation() => Ok(()),
             _ => Err(FormatError::Trailing {
                 what: "the End frame",
                 extra_bytes: rest.len() as u64,
@@ -226,9 +340,17 @@ impl StreamChecker {
     /// # Errors
     /// Its kind is not allowed here, or it contradicts an earlier frame.
     pub fn feed(&mut self, header: &FrameHeader, payload: &Payload<'_>) -> Result<()> {
+        if let Payload::Generation(start) = payload {
+            self.begin_generation(header, start)?;
+        }
         if self.is_ended() {
             return Err(order(header.kind, "only the tail may follow the End frame"));
         }
+        check_equal(
+            "generation of a frame",
+            u64::from(header.generation),
+            u64::from(self.generation),
+        )?;
         check_equal("frame sequence number", header.sequence, self.next_sequence)?;
         check_limit("frames", self.next_sequence, FRAMES_MAX)?;
         let archive_id = u64::from(*self.archive_id.get_or_insert(header.archive_id));
@@ -245,7 +367,8 @@ impl StreamChecker {
             Payload::Entries { header: batch, .. } => self.entries(header, batch)?,
             Payload::Index(node) => self.index_node(header, node)?,
             Payload::End { end, roots } => self.end(header, end, roots)?,
-            Payload::Skipped => {}
+            Payload::Catalog(_) => self.catalog(header)?,
+            Payload::Generation(_) | Payload::Skipped => {}
         }
         self.held.feed(header, payload, ())?;
         while self.held.next().is_some() {}
@@ -551,16 +674,17 @@ impl StreamChecker {
         for (what, found, expected) in sums {
             check_equal(what, found, expected)?;
         }
-        let lists_names = self.members_ended >= NAMES_FROM as u64;
+        if end.generation != self.generation_end() {
+            return Err(order(
+                header.kind,
+                "the End frame of a generation states its first member, its catalog and the root \
+                 hash before it",
+            ));
+        }
+        let lists_names = self.members_ended - self.first_member >= NAMES_FROM as u64;
         self.index.roots(roots, self.offset, lists_names)?;
         self.check_extent_totals(end)?;
-        if end.root_hash != self.root.value() {
-            return Err(FormatError::Checksum {
-                what: "root hash (its first 8 bytes)",
-                found: first_bytes(&self.root.value()),
-                expected: first_bytes(&end.root_hash),
-            });
-        }
+        check_root_hash(&self.root.value(), &end.root_hash)?;
         self.end_frame_bytes = Some(frame_end.saturating_sub(self.offset));
         Ok(())
     }
@@ -592,6 +716,17 @@ impl StreamChecker {
         }
         Ok(())
     }
+}
+
+fn check_root_hash(found: &[u8; 32], expected: &[u8; 32]) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(FormatError::Checksum {
+        what: "root hash (its first 8 bytes)",
+        found: first_bytes(found),
+        expected: first_bytes(expected),
+    })
 }
 
 fn first_bytes(hash: &[u8; 32]) -> u64 {

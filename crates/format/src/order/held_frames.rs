@@ -47,6 +47,15 @@ impl<T> HeldFrames<T> {
         }
     }
 
+    /// An empty queue behind a store of this size.
+    pub(super) fn after(limits: &Limits, store_bytes: u64) -> Self {
+        Self {
+            introduced_bytes: store_bytes,
+            store_bytes,
+            ..Self::new(limits)
+        }
+    }
+
     /// Adds the next frame in file order. `frame` is what [`HeldFrames::next`] returns for it.
     ///
     /// # Errors
@@ -66,7 +75,12 @@ impl<T> HeldFrames<T> {
             Payload::MemberStart(_) | Payload::MemberEnd(_) | Payload::Entries { .. } => {
                 self.hold(header, frame)
             }
-            Payload::Archive(_) | Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {
+            Payload::Archive(_)
+            | Payload::Index(_)
+            | Payload::End { .. }
+            | Payload::Generation(_)
+            | Payload::Catalog(_)
+            | Payload::Skipped => {
                 self.ready.push_back(frame);
                 Ok(())
             }
@@ -140,6 +154,7 @@ mod tests {
             archive_id: 7,
             keep: false,
             kind,
+            generation: 0,
             skippable: false,
             payload_bytes: FRAME - crate::constants::FRAME_HEADER_BYTES as u64,
             sequence: 0,

@@ -20,6 +20,6 @@ mod reach;
 mod row_checksum;
 mod slice_check;
 
-pub use checker::StreamChecker;
+pub use checker::{GenerationBase, StreamChecker};
 pub use epoch_sums::EpochSums;
 pub use held_frames::HeldFrames;

@@ -99,6 +99,11 @@ impl<W: IndexWords> FingerprintIndex<W> {
         self.small.as_ref().map_or(self.used, SmallTable::len)
     }
 
+    /// Returns the number of entries for which there is room.
+    pub fn capacity(&self) -> usize {
+        self.memory.words().len()
+    }
+
     /// Returns whether the allocator refused to let the index grow. Then it holds less than it
     /// should, and what is found no longer depends on the content alone.
     pub fn was_refused(&self) -> bool {
@@ -170,6 +175,23 @@ impl<W: IndexWords> FingerprintIndex<W> {
         if small.is_full() {
             self.move_to_buckets(check_in);
         }
+    }
+
+    /// Inserts anchors of an earlier run, in ascending order of addresses, and thins the index if
+    /// it is nearly full. `store_end` is the length of the store.
+    pub fn insert_anchors(
+        &mut self,
+        anchors: impl Iterator<Item = (u64, u64)>,
+        store_end: u64,
+        check_in: fn(),
+    ) {
+        for (number, (fingerprint, offset_in_store)) in anchors.enumerate() {
+            if number.is_multiple_of(STEPS_PER_CHECK_IN) {
+                check_in();
+            }
+            self.insert(fingerprint, offset_in_store, check_in);
+        }
+        self.thin_if_nearly_full(store_end, check_in);
     }
 
     #[cold]

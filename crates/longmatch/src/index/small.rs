@@ -9,6 +9,9 @@
 use crate::check_in::{STEPS_PER_CHECK_IN, cleared};
 use crate::prefetch::prefetch;
 
+/// The bits of a fingerprint that are compared. The others are not kept in archives.
+const COMPARED_BITS: u64 = !0xFFFF_0000;
+
 /// A slot. The address is stored plus one; 0 marks an empty slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct IndexSlot {
@@ -70,7 +73,7 @@ impl SmallTable {
         let mut at = self.home(fingerprint);
         loop {
             let slot = self.slots[at];
-            if slot.address_plus_one == 0 || slot.fingerprint == fingerprint {
+            if slot.address_plus_one == 0 || (slot.fingerprint ^ fingerprint) & COMPARED_BITS == 0 {
                 return at;
             }
             at = (at + 1) & mask;

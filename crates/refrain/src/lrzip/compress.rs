@@ -158,7 +158,7 @@ impl Run<'_> {
             Arc::new(RetainedBlocks::new(archive))
         });
         let reader = blocks.clone().map(|blocks| blocks as Arc<_>);
-        let store = store_history(&self.budget, sources, reader, None)?;
+        let store = store_history(&self.budget, sources, reader, None, None)?;
         let limits = ReachLimits {
             stated_bytes: retained_reach_bytes(history, self.tuning.tuning.memory_bytes),
             copies_bytes: None,
@@ -182,6 +182,7 @@ impl Run<'_> {
             self.budget,
             intake,
             store,
+            |_, _| Ok(()),
             assembler,
             self.watch,
         )?;

@@ -24,6 +24,10 @@ pub(crate) trait ContentVisitor {
         end: &MemberEnd,
         entries: Vec<EntriesPayload>,
     ) -> Result<()>;
+    /// Whether it takes the members of all generations, one after the other.
+    fn takes_generations(&self) -> bool {
+        false
+    }
     /// Whether members cut short by damage are passed to [`ContentVisitor::broken`]. Otherwise
     /// nothing follows the damage, and the open member stays open.
     fn takes_broken(&self) -> bool {

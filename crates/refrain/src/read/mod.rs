@@ -11,6 +11,7 @@ pub(crate) mod decode_memory;
 pub(crate) mod epoch_map;
 mod failed_blocks;
 pub(crate) mod foreign;
+pub(crate) mod generations;
 pub(crate) mod lost_entries;
 pub(crate) mod lrzip;
 pub(crate) mod native;

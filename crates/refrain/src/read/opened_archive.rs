@@ -15,6 +15,7 @@ use crate::progress::Watch;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, StoreBlock, no_extents};
 use crate::read::content_check::ContentCheck;
 use crate::read::decode_memory::StoreMemory;
+use crate::read::generations::Generations;
 use crate::read::proven_members::ProvenMembers;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
@@ -168,6 +169,11 @@ pub(crate) trait Layout {
     /// Calls `each` for every member, its number and its range of content.
     fn for_each_member_content(&self, _each: &mut EachMemberContent<'_>) -> Result<()> {
         Err(no_extents())
+    }
+
+    /// The generations, if something was added to the archive.
+    fn generations(&self) -> Option<&Generations> {
+        None
     }
 
     /// Reads the store at an offset; returns the number of bytes read.

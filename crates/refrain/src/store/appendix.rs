@@ -18,6 +18,7 @@ const FRAMES_MAX: usize = 1024;
 pub(crate) struct LastFrame {
     pub archive_id: u32,
     pub sequence: u64,
+    pub generation: u16,
 }
 
 /// The end of an archive without its appendices.
@@ -55,6 +56,7 @@ pub(crate) fn own_end(source: &dyn Source, end: u64) -> Result<Option<OwnEnd>> {
             last: LastFrame {
                 archive_id: last.archive_id,
                 sequence: last.sequence,
+                generation: last.generation,
             },
         }));
     }
@@ -71,6 +73,7 @@ pub(crate) fn own_end(source: &dyn Source, end: u64) -> Result<Option<OwnEnd>> {
         last: LastFrame {
             archive_id: header.archive_id,
             sequence: 1,
+            generation: 0,
         },
     }))
 }

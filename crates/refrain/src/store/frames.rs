@@ -270,6 +270,12 @@ impl FrameReader {
                 self.offset += MAGIC.len() as u64;
                 self.fill(&mut header[MAGIC.len()..])?;
             }
+            let parsed = UntrustedFrameHeader::parse(&header);
+            if !is_in_appendix && parsed.is_ok_and(|header| header.is_generation()) {
+                self.offset = offset;
+                self.header = Some(header.to_vec());
+                return Ok(Next::Frame);
+            }
             self.offset = offset + FRAME_HEADER_BYTES as u64;
             let appended = self.appended_frame(header, is_in_appendix);
             appended.map_err(|error| error.at_offset(offset))?;
@@ -284,10 +290,6 @@ impl FrameReader {
         is_in_appendix: bool,
     ) -> Result<()> {
         let untrusted = UntrustedFrameHeader::parse(&header)?;
-        if untrusted.is_generation() {
-            let message = "a generation follows the archive: a later version reads it";
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
         let bytes_left = self.size_bytes.map(|size| size.saturating_sub(self.offset));
         let sequence = self.last.sequence + 1;
         let header = untrusted.check(&self.limits, bytes_left).ok();

@@ -4,6 +4,7 @@
 pub(crate) mod appendix;
 pub(crate) mod block;
 pub(crate) mod coding;
+pub(crate) mod complete_end;
 pub(crate) mod compressed_copy;
 pub(crate) mod ending;
 pub(crate) mod envelope;

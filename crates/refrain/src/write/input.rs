@@ -171,6 +171,8 @@ pub(crate) struct PreparedMembers {
     pub duplicate_bytes: Arc<AtomicU64>,
     /// What could not be read, or changed while it was read.
     pub problems: Problems,
+    /// The id of the first member: the number of members in earlier generations.
+    pub first_member: u64,
 }
 
 /// A member before it is written, and how its entries are read.
@@ -285,7 +287,7 @@ impl PreparedMembers {
         } = input;
         let label = String::from_utf8_lossy(&name).into_owned();
         let mut start = MemberStart {
-            member_id: self.members.len() as u64,
+            member_id: self.first_member + self.members.len() as u64,
             content_start: 0,
             kind: FormatKind::File,
             name,
@@ -307,8 +309,7 @@ impl PreparedMembers {
                 match (!self.is_flat && is_tar(&*source)?, size_bytes) {
                     (true, size_bytes) => {
                         start.kind = FormatKind::Tar;
-                        let list =
-                            EntryList::new(start.member_id, ViewKind::Recorded, self.names_files);
+                        let list = self.entry_list(&start, ViewKind::Recorded);
                         entries = Some(list.shared());
                         self.add_tar_file(source, size_bytes, list);
                     }
@@ -330,7 +331,7 @@ impl PreparedMembers {
             Content::Stream(stream) | Content::Pipe(stream) => {
                 // It becomes a tar member if it starts like one.
                 start.kind = FormatKind::Stream;
-                let list = EntryList::new(start.member_id, ViewKind::Recorded, self.names_files);
+                let list = self.entry_list(&start, ViewKind::Recorded);
                 entries = Some(list.shared());
                 self.has_unknown_length = true;
                 self.add_tar(stream, RereadLog::none(), list, None);
@@ -347,8 +348,7 @@ impl PreparedMembers {
                     self.add_directory_as_tar(*directory)
                 } else {
                     start.kind = FormatKind::Tree;
-                    let list =
-                        EntryList::new(start.member_id, ViewKind::Canonical, self.names_files);
+                    let list = self.entry_list(&start, ViewKind::Canonical);
                     entries = Some(list.shared());
                     self.add_directory(&directory, list)
                 }
@@ -357,6 +357,11 @@ impl PreparedMembers {
         }
         self.members.push(MemberPlan { start, entries });
         Ok(())
+    }
+
+    fn entry_list(&self, start: &MemberStart, view: ViewKind) -> EntryList {
+        let list = EntryList::new(start.member_id, view, self.names_files);
+        list.numbered(self.members.len())
     }
 
     /// Content that ends at its first error, which becomes a problem.

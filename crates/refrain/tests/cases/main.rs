@@ -8,6 +8,7 @@
 //! concatenated archives
 //! | `entry_lists` | entry lists that contradict something |
 //! | `faults` | failing and full disks, sources that change |
+//! | `generations` | archives that grow |
 //! | `golden` | the archives of `golden/`, read and written again |
 //! | `levels` | no slower level makes a larger archive |
 //! | `lrzip` | archives of lrzip, read |
@@ -42,6 +43,7 @@ mod codings;
 mod concatenation;
 mod entry_lists;
 mod faults;
+mod generations;
 mod golden;
 mod golden_encrypted;
 mod levels;

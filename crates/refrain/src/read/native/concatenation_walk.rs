@@ -101,6 +101,10 @@ impl Renumbered<'_> {
 }
 
 impl ContentVisitor for Renumbered<'_> {
+    fn takes_generations(&self) -> bool {
+        self.inner.takes_generations()
+    }
+
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
         self.inner.start(&self.numbered(start))
     }

@@ -64,6 +64,10 @@ fn stated_algorithms(
 }
 
 impl ContentVisitor for DigestCheck<'_> {
+    fn takes_generations(&self) -> bool {
+        self.inner.takes_generations()
+    }
+
     fn start(&mut self, start: &MemberStart) -> Result<Option<Arc<dyn Source>>> {
         // The digests of a tar stream are of the stream, not of its content.
         self.hashers = match start.kind {

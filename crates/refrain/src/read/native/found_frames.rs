@@ -195,7 +195,7 @@ impl FoundFrames {
                 self.archive_end = Some(end);
                 roots.into_iter().for_each(|node| self.add_node(node));
             }
-            Ok(Payload::Skipped) => {}
+            Ok(Payload::Generation(_) | Payload::Catalog(_) | Payload::Skipped) => {}
             // Its checksums are right, so it was written like this.
             Err(_) => seen.is_damaged = true,
         }

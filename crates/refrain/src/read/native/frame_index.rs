@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
-    Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexSlice, IndexTree,
-    MemberEnd, MemberKind, MemberStart, NodeRows,
+    Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode, IndexSlice,
+    IndexTree, MemberEnd, MemberKind, MemberStart, NodeRows,
 };
 
 use refrain_pool::Lock;
@@ -56,6 +56,8 @@ pub(crate) struct FrameIndex {
     /// Where the archive starts in the file. Rows have offsets in the archive, this interface has
     /// offsets in the file.
     archive_start: u64,
+    /// The members that are shown, if not all, and whether the index lists their names.
+    shown: Option<(Range<u64>, bool)>,
     /// What members are compared with, if somebody vouched for them.
     proven: Lock<Option<Arc<ProvenMembers>>>,
 }
@@ -79,6 +81,7 @@ impl FrameIndex {
         FrameIndex {
             rows: Rows::Tree(tree),
             archive_start,
+            shown: None,
             proven: Lock::default(),
         }
     }
@@ -96,7 +99,35 @@ impl FrameIndex {
                 open_members,
             },
             archive_start: 0,
+            shown: None,
             proven: Lock::default(),
+        }
+    }
+
+    /// Shows only these members. `lists_names`: whether the names in the index are theirs.
+    pub(crate) fn showing(self, members: Range<u64>, lists_names: bool) -> FrameIndex {
+        FrameIndex {
+            shown: Some((members, lists_names)),
+            ..self
+        }
+    }
+
+    /// The right edges of all lists of the index, which a later generation continues.
+    pub(crate) fn right_edges(&self) -> Result<Vec<Vec<Arc<IndexNode>>>> {
+        match &self.rows {
+            Rows::Tree(tree) => {
+                let lists = IndexList::ALL.into_iter();
+                lists.map(|list| tree.right_edge(list)).collect()
+            }
+            Rows::Scanned { .. } => Ok(Vec::new()),
+        }
+    }
+
+    /// The number of rows of a list, of all generations.
+    pub(crate) fn row_count(&self, list: IndexList) -> u64 {
+        match &self.rows {
+            Rows::Tree(tree) => tree.row_count(list),
+            Rows::Scanned { .. } => 0,
         }
     }
 
@@ -252,6 +283,14 @@ impl FrameIndex {
         &self,
         each: &mut dyn FnMut(usize, &MemberStart, &MemberEnd) -> Result<()>,
     ) -> Result<()> {
+        if self.shown.is_some() {
+            for number in 0..self.member_count() {
+                if let Some(row) = self.member(number)? {
+                    each(number, &row.start, &row.end)?;
+                }
+            }
+            return Ok(());
+        }
         let mut number = 0;
         let proven = self.proven();
         self.for_each_leaf(IndexList::Members, &mut |rows| {
@@ -292,6 +331,9 @@ impl FrameIndex {
     }
 
     pub(crate) fn member_count(&self) -> usize {
+        if let Some((members, _)) = &self.shown {
+            return (members.end - members.start) as usize;
+        }
         match &self.rows {
             // An index has no more members than frames, whose number has 32 bits.
             Rows::Tree(tree) => tree.row_count(IndexList::Members) as usize,
@@ -314,9 +356,13 @@ impl FrameIndex {
 
     /// Member `number`.
     pub(crate) fn member(&self, number: usize) -> Result<Option<IndexMember>> {
-        let row = match &self.rows {
-            Rows::Tree(tree) => tree.member(number as u64)?,
-            Rows::Scanned { rows, .. } => rows.members.get(number).cloned(),
+        let row = match (&self.rows, &self.shown) {
+            (Rows::Tree(tree), Some((members, _))) => {
+                let id = members.start.saturating_add(number as u64);
+                if members.contains(&id) { tree.member(id)? } else { None }
+            }
+            (Rows::Tree(tree), None) => tree.member(number as u64)?,
+            (Rows::Scanned { rows, .. }, _) => rows.members.get(number).cloned(),
         };
         if let (Some(row), Some(proven)) = (&row, self.proven()) {
             proven.check(number as u64, &row.start, &row.end)?;
@@ -326,6 +372,9 @@ impl FrameIndex {
 
     /// The first member with this name, byte for byte.
     pub(crate) fn member_named(&self, name: &[u8]) -> Result<Option<usize>> {
+        if let Some((members, lists_names)) = &self.shown {
+            return self.shown_member_named(name, members, *lists_names);
+        }
         match &self.rows {
             Rows::Tree(tree) => Ok(tree.member_named(name)?.map(|id| id as usize)),
             Rows::Scanned { rows, .. } => {
@@ -333,6 +382,28 @@ impl FrameIndex {
                 Ok(members.position(|row| row.start.name == name))
             }
         }
+    }
+
+    fn shown_member_named(
+        &self,
+        name: &[u8],
+        members: &Range<u64>,
+        lists_names: bool,
+    ) -> Result<Option<usize>> {
+        if let Rows::Tree(tree) = &self.rows
+            && lists_names
+            && tree.row_count(IndexList::Names) > 0
+        {
+            let id = tree.member_named(name)?;
+            return Ok(id.and_then(|id| Some(id.checked_sub(members.start)? as usize)));
+        }
+        for number in 0..self.member_count() {
+            let row = self.member(number)?;
+            if row.is_some_and(|row| row.start.name == name) {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) fn entries_frames(&self, member: &MemberOutline) -> Result<Range<u64>> {

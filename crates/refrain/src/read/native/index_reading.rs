@@ -156,9 +156,7 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
             ..ordinary
         });
     }
-    let archive_end = tail.map_err(Error::from);
-    let archive_end = archive_end.and_then(|tail| read_end(source, offset, tail));
-    let (archive_end, _) = archive_end.map_err(|error| {
+    let archive_end = end_before(source, end).map_err(|error| {
         let error = match error.kind {
             ErrorKind::Damaged => Error::new(ErrorKind::Damaged, no_end(&error)),
             _ => error,
@@ -180,6 +178,17 @@ fn archive_before(source: &dyn Source, end: u64) -> Result<FoundArchive> {
         end: archive_end,
         is_whole: false,
     })
+}
+
+/// The End frame before the tail that ends at `end`.
+///
+/// # Errors
+/// `Damaged` if there is none; `Io`.
+pub(crate) fn end_before(source: &dyn Source, end: u64) -> Result<ArchiveEnd> {
+    let (offset, tail) = read_tail(source, end)?;
+    let found = tail.map_err(Error::from);
+    let found = found.and_then(|tail| read_end(source, offset, tail));
+    Ok(found.map_err(|error| error.at_offset(offset))?.0)
 }
 
 /// The error for what precedes the archive that starts at `start`.

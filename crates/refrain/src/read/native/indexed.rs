@@ -20,10 +20,13 @@ use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, 
 use crate::read::damage_log::DamageLog;
 use crate::read::decode_memory::StoreMemory;
 use crate::read::epoch_map::EpochMap;
+use crate::read::generations::Generations;
 use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::found_frames::ScannedArchive;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
+use crate::read::native::generations::{lists_names, open_generations};
+use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
@@ -59,6 +62,8 @@ pub(crate) struct IndexedArchive {
     pub(super) log: Arc<DamageLog>,
     /// What a scan found missing.
     lost: Vec<DamagedPlace>,
+    /// The generations, if something was added to the archive.
+    generations: Option<Generations>,
 }
 
 /// The maximum content whose references are resolved at once, in bytes. It bounds the memory for an
@@ -171,15 +176,24 @@ impl IndexedArchive {
         let head = ArchiveHeader::parse(&first.payload)
             .map_err(|error| Error::from(error).at_offset(first.offset))?;
         let memory_bytes = options.own_memory_bytes() / shares.max(1) as u64;
-        let index = read_index(&source, archive, &limits, memory_bytes)?;
-        Ok(Self::with_index(
+        let mut index = read_index(&source, archive, &limits, memory_bytes)?;
+        let generations = open_generations(&*source, archive, &options.generation, &limits)?;
+        if let Some(generations) = &generations {
+            let has_names = lists_names(generations, &archive.end);
+            index = index.showing(generations.members(), has_names);
+        }
+        let opened = Self::with_index(
             source,
             options,
             shares,
             (head, archive.end),
             index,
             DamagedBlocks::default(),
-        ))
+        );
+        Ok(IndexedArchive {
+            generations,
+            ..opened
+        })
     }
 
     /// Opens what a scan found of an archive, with one of `shares` equal shares of the memory.
@@ -216,6 +230,7 @@ impl IndexedArchive {
             totals: ExtentTotals::default(),
             fallback_count: 0,
             root_hash: [0; 32],
+            generation: None,
         });
         let index = FrameIndex::from_rows(index, block_ids, open_members);
         let damaged = DamagedBlocks::new(damaged_blocks);
@@ -263,6 +278,7 @@ impl IndexedArchive {
             damaged,
             log,
             lost: Vec::new(),
+            generations: None,
             source,
             limits,
             options: options.clone(),
@@ -504,6 +520,10 @@ impl Layout for IndexedArchive {
         self.contents_from(LayoutBase::default(), each)
     }
 
+    fn generations(&self) -> Option<&Generations> {
+        self.generations.as_ref()
+    }
+
     fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
         let left = self.end.store_bytes.saturating_sub(offset_in_store);
         let count = usize::try_from(left)
@@ -514,8 +534,23 @@ impl Layout for IndexedArchive {
     }
 }
 
+impl IndexedArchive {
+    /// What a further generation continues.
+    pub(crate) fn growth(&self) -> Result<Growth> {
+        Growth::of(
+            &*self.source,
+            (&self.head, &self.end),
+            &self.index,
+            self.generations.as_ref(),
+        )
+    }
+}
+
 impl Provable for IndexedArchive {
     fn root_hash(&self) -> Option<[u8; HASH_BYTES]> {
+        if let Some(generations) = &self.generations {
+            return Some(generations.root_hash);
+        }
         // After a scan there is no End frame.
         (self.end.frame_count > 0).then_some(self.end.root_hash)
     }

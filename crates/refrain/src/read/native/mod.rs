@@ -9,6 +9,8 @@ mod entry_frames;
 pub(crate) mod found_frames;
 pub(crate) mod frame_check;
 pub(crate) mod frame_index;
+pub(crate) mod generations;
+pub(crate) mod growth;
 pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;

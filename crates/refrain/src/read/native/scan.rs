@@ -275,7 +275,9 @@ pub(crate) fn cut_off_at(source: &dyn Source, limits: &Limits) -> Result<Option<
             true if end + (TAIL_BYTES as u64) > file_bytes => return Ok(Some(file_bytes)),
             true => {
                 let next = end + TAIL_BYTES as u64;
+                let follows = header_at(source, next, limits)?;
                 match begins_right(source, next)? {
+                    _ if follows.is_some_and(|next| next.kind == FrameKind::Generation) => next,
                     true => next + MAGIC.len() as u64,
                     false if next + (MAGIC.len() as u64) > file_bytes && next < file_bytes => {
                         return Ok(Some(file_bytes));

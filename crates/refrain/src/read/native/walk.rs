@@ -398,7 +398,10 @@ impl Walk<'_, '_, '_> {
         let payload_bytes = frame.payload.clone();
         match Payload::parse(frame.header.kind, &payload_bytes, &self.options.limits)? {
             Payload::Archive(head) => {
-                self.reach_bytes = head.reach_bytes;
+                // A generation may refer to what no reach promises.
+                if !self.can_reread() {
+                    self.reach_bytes = head.reach_bytes;
+                }
                 self.warn_of_reach();
                 self.references = ReferenceHistory::new(head.reference_window);
             }
@@ -422,7 +425,15 @@ impl Walk<'_, '_, '_> {
                     decode_entries(&mut self.workspace, &head, data, &self.options.limits)?;
                 self.entries(head.member_id, &entries, &frame)?;
             }
-            Payload::Index(_) | Payload::End { .. } | Payload::Skipped => {}
+            Payload::Generation(_) if !self.visitor.takes_generations() => {
+                let text = "the archive has generations: to choose one, it must be a file";
+                return Err(Error::new(ErrorKind::Unsupported, text));
+            }
+            Payload::Index(_)
+            | Payload::End { .. }
+            | Payload::Generation(_)
+            | Payload::Catalog(_)
+            | Payload::Skipped => {}
         }
         Ok(())
     }

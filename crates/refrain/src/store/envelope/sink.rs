@@ -144,6 +144,7 @@ impl<'a> EnvelopeSink<'a> {
         LastFrame {
             archive_id: self.archive_id,
             sequence: 1,
+            generation: 0,
         }
     }
 

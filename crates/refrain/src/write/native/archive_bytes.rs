@@ -26,6 +26,14 @@ impl<'a> ArchiveBytes<'a> {
         }
     }
 
+    /// Bytes behind those of earlier generations: they never become a Whole frame.
+    pub(crate) fn behind_others(sink: &'a mut dyn Sink) -> ArchiveBytes<'a> {
+        ArchiveBytes {
+            sink,
+            retained: None,
+        }
+    }
+
     /// Whether the sink has nothing yet.
     pub(crate) fn is_retained(&self) -> bool {
         self.retained.is_some()

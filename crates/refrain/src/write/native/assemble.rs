@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_codec::FallbackReason;
 use refrain_format::limits::HELD_BYTES_MAX;
+use refrain_format::{Anchor, AnchorsFrame, GenerationBase};
 use refrain_pool::stages::stage;
 
 use crate::archive_info::BlockInfo;
@@ -20,6 +21,7 @@ use crate::store::block::{EncodedBlock, UnencodedBlock};
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
 use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
+use crate::write::native::generation::AnchorsWriter;
 use crate::write::native::holes::{EpochPart, Hole, with_holes};
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::{Frame, Output, Ticket, Written, WrittenBlock};
@@ -217,6 +219,10 @@ pub(crate) struct Assembler<'a> {
     last_member: usize,
     /// The holes of the latest epoch.
     holes: Vec<Hole>,
+    /// The anchors of the store, if the archive keeps them.
+    anchors: Option<AnchorsWriter>,
+    /// The content of earlier generations, in bytes.
+    content_before: u64,
 }
 
 impl<'a> Assembler<'a> {
@@ -258,7 +264,24 @@ impl<'a> Assembler<'a> {
             content_read: 0,
             last_member: 0,
             holes: Vec::new(),
+            anchors: None,
+            content_before: 0,
         }
+    }
+
+    /// Continues behind an earlier generation.
+    pub(crate) fn behind(mut self, base: &GenerationBase) -> Self {
+        let [block_count, epoch_count, _] = base.row_counts;
+        let (content_bytes, store_bytes) = (base.end.content_bytes, base.end.store_bytes);
+        self.next_block = block_count;
+        self.open_block.store_start = store_bytes;
+        self.extents_frames = epoch_count;
+        self.content_committed = content_bytes;
+        self.content_read = content_bytes;
+        self.content_before = content_bytes;
+        self.store_committed = store_bytes;
+        self.anchors = Some(AnchorsWriter::new());
+        self
     }
 
     /// The number of files in members that have ended.
@@ -269,6 +292,17 @@ impl<'a> Assembler<'a> {
     fn push(&mut self, frame: Frame) {
         self.frames_added(frame.bytes_max());
         self.output.push(frame);
+    }
+
+    /// Adds anchors of the store, by ascending address.
+    pub(crate) fn add_anchors(&mut self, anchors: Vec<Anchor>) {
+        let full = self.anchors.as_mut().map(|writer| writer.add(anchors));
+        self.push_anchors(full.unwrap_or_default());
+    }
+
+    fn push_anchors(&mut self, frames: Vec<AnchorsFrame>) {
+        let frames = frames.into_iter().map(Frame::Anchors);
+        frames.for_each(|frame| self.push(frame));
     }
 
     /// Frames other than blocks come next, of at most `bytes_max`.
@@ -430,7 +464,7 @@ impl<'a> Assembler<'a> {
 
     fn report(&self) {
         self.watch.progress(&Progress {
-            content_bytes_done: self.output.content_bytes()
+            content_bytes_done: (self.output.content_bytes()).saturating_sub(self.content_before)
                 + self.counts.duplicate_bytes.load(Ordering::Relaxed),
             content_bytes_total: self.counts.content_bytes_total,
             archive_bytes: self.output.archive_bytes(),
@@ -508,6 +542,7 @@ impl Assembly for Assembler<'_> {
             self.close_block(epoch, start);
         }
         frames.into_iter().for_each(|frame| self.push(frame));
+        self.add_anchors(std::mem::take(&mut committed.anchors));
         Ok(())
     }
 
@@ -533,6 +568,8 @@ impl Assembly for Assembler<'_> {
         }
         self.close_block(epoch, start);
         ends.into_iter().for_each(|frame| self.push(frame));
+        let rest = self.anchors.as_mut().map(AnchorsWriter::finish);
+        self.push_anchors(rest.unwrap_or_default());
         Ok(())
     }
 

@@ -33,7 +33,9 @@ impl Frame {
                 }
                 Frame::Entries(header, bytes)
             }
-            Frame::Block(..) | Frame::MemberStart(_) | Frame::MemberEnd(..) => self,
+            Frame::Block(..) | Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) => {
+                self
+            }
         })
     }
 }
@@ -86,7 +88,7 @@ mod tests {
         let mut bytes = match frame {
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes,
             Frame::Block(_, frame) => frame.joined().to_vec(),
-            Frame::MemberStart(_) | Frame::MemberEnd(..) => vec![],
+            Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) => vec![],
         };
         finish_header(&mut bytes, ID, 3);
         bytes

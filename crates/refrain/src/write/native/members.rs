@@ -140,11 +140,13 @@ impl Frame {
     /// An upper bound on the frame's size, for the reach.
     pub(crate) fn bytes_max(&self) -> u64 {
         const HEADS: u64 = 512;
+        const ANCHOR_BYTES_MAX: u64 = 16;
         match self {
             Frame::MemberStart(start) => HEADS + start.name.len() as u64,
             Frame::MemberEnd(end, _) => HEADS + end.digests.len() as u64 * 80,
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes.len() as u64,
             Frame::Block(_, frame) => frame.frame_bytes(),
+            Frame::Anchors(frame) => HEADS + frame.anchors.len() as u64 * ANCHOR_BYTES_MAX,
         }
     }
 }

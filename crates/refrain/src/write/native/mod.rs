@@ -2,7 +2,9 @@
 
 pub(crate) mod archive_bytes;
 pub(crate) mod assemble;
+pub(crate) mod continuation;
 pub(crate) mod extents;
+pub(crate) mod generation;
 pub(crate) mod holes;
 pub(crate) mod mask;
 pub(crate) mod members;

@@ -2,10 +2,12 @@
 //! reserved.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use refrain_format::{
-    ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader, EpochSums, ExtentsHeader,
-    FinishedArchive, FirstBlock, IndexSlice, MemberEnd, MemberStart, archive_id, whole,
+    AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader,
+    EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice, MemberEnd,
+    MemberStart, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -14,6 +16,7 @@ use refrain_storage::Sink;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::block::BlockFrame;
 use crate::write::native::archive_bytes::ArchiveBytes;
+use crate::write::native::generation::GenerationPlan;
 
 /// A frame to write. It gets its sequence number when written.
 pub(crate) enum Frame {
@@ -23,6 +26,7 @@ pub(crate) enum Frame {
     MemberEnd(MemberEnd, Vec<IndexSlice>),
     Block(BlockHeader, BlockFrame),
     Extents(ExtentsHeader, EpochSums, Vec<u8>),
+    Anchors(AnchorsFrame),
 }
 
 pub(crate) struct WrittenBlock {
@@ -61,13 +65,19 @@ pub(crate) struct Output<'a> {
     order: VecDeque<Ticket>,
     done: HashMap<Ticket, Frame>,
     next_ticket: u64,
+    /// The generation being written, if there are any.
+    generation: Option<GenerationPlan>,
 }
 
 impl<'a> Output<'a> {
     pub(crate) fn new(sink: &'a mut dyn Sink, header: &ArchiveHeader) -> Output<'a> {
+        Output::with_bytes(ArchiveBytes::new(sink), *header)
+    }
+
+    fn with_bytes(bytes: ArchiveBytes<'a>, header: ArchiveHeader) -> Output<'a> {
         Output {
-            bytes: ArchiveBytes::new(sink),
-            header: *header,
+            bytes,
+            header,
             archive: None,
             archive_id: 0,
             early: vec![],
@@ -75,7 +85,30 @@ impl<'a> Output<'a> {
             order: VecDeque::new(),
             done: HashMap::new(),
             next_ticket: 0,
+            generation: None,
         }
+    }
+
+    /// Continues an archive with a generation. `edges` are the right edges of its index.
+    ///
+    /// # Errors
+    /// From writing the first frame; there are too many generations.
+    pub(crate) fn of_generation(
+        sink: &'a mut dyn Sink,
+        plan: GenerationPlan,
+        edges: &[Vec<Arc<IndexNode>>],
+    ) -> Result<Output<'a>> {
+        let base = &plan.base;
+        let (archive, first) = ArchiveAssembler::resume(base, edges)?;
+        let (header, archive_id) = (base.archive, base.archive_id);
+        let mut bytes = ArchiveBytes::behind_others(sink);
+        bytes.write(&first)?;
+        Ok(Output {
+            archive: Some(archive),
+            archive_id,
+            generation: Some(plan),
+            ..Output::with_bytes(bytes, header)
+        })
     }
 
     /// The number of archive bytes so far.
@@ -186,6 +219,18 @@ impl<'a> Output<'a> {
                 self.bytes.write(&bytes)?;
                 return Ok(Written::Extents);
             }
+            Frame::Anchors(anchors) => {
+                let bytes = archive.anchors(&anchors)?;
+                if let Some(generation) = &mut self.generation {
+                    generation.anchors_written(AnchorsPlace {
+                        frame_offset: offset,
+                        frame_bytes: bytes.len() as u64,
+                        zero_bits: anchors.zero_bits,
+                        anchor_count: anchors.anchors.len() as u64,
+                    });
+                }
+                self.bytes.write(&bytes)?;
+            }
             Frame::Block(header, mut frame) => {
                 let detached_bytes = frame.stored_bytes();
                 archive.block(&header, &mut frame.bytes, detached_bytes)?;
@@ -210,9 +255,12 @@ impl<'a> Output<'a> {
             self.begin(None)?;
         }
         let offset = self.archive_bytes();
-        let Some(archive) = self.archive else {
+        let Some(mut archive) = self.archive else {
             return Err(Error::new(ErrorKind::Internal, "no archive has begun"));
         };
+        if let Some(generation) = self.generation {
+            self.bytes.write(&generation.catalog_frame(&mut archive)?)?;
+        }
         let finished = archive.finish()?;
         self.bytes
             .write(&finished.last_bytes)

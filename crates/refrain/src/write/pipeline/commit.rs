@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use refrain_format::Anchor;
 use refrain_longmatch::{
     Continuations, Extent, FingerprintIndex, FlatEpoch, IndexWords, Match, Rules, flatten,
-    insert_continuations, insert_epoch,
+    fresh_anchors, insert_continuations, insert_epoch,
 };
 use refrain_pool::HugeBuffer;
 use refrain_pool::pool::checkpoint;
 
 use crate::error::{Error, Result};
+use crate::write::pipeline::earlier::EarlierPages;
 use crate::write::pipeline::history::{EncodedPages, FilledPage, StoreHistory};
 use crate::write::pipeline::segments::EpochData;
 
@@ -19,6 +21,9 @@ pub(crate) struct MatchState {
     pub index: FingerprintIndex<IndexMemory>,
     pub continuations: Continuations,
     pub history: StoreHistory,
+    /// The pages of earlier generations; `None` if the archive has no generations, so that no
+    /// anchors are kept.
+    pub earlier: Option<EarlierPages>,
 }
 
 pub(crate) struct IndexMemory(HugeBuffer);
@@ -48,6 +53,7 @@ impl MatchState {
             index: FingerprintIndex::new(memory),
             continuations: Continuations::new(continuations_bytes),
             history,
+            earlier: None,
         })
     }
 }
@@ -80,6 +86,8 @@ pub(crate) struct CommittedEpoch {
     pub has_repeats: bool,
     /// Whether a considerable share of the fresh bytes repeats bytes within the codec's window.
     pub has_near_repeats: bool,
+    /// The anchors of the fresh bytes, if the archive keeps some of them.
+    pub anchors: Vec<Anchor>,
 }
 
 pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
@@ -99,6 +107,16 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
         state.history.encoded(pages);
     }
     state.history.make_room(state.growth_bytes());
+    let MatchState {
+        history,
+        index,
+        earlier,
+        ..
+    } = &mut state;
+    if let Some(earlier) = earlier {
+        earlier.look_closer(&matches, history, index, &rules);
+    }
+    let mut anchors = vec![];
     let store_start = state.history.store_bytes();
     let mut filled = vec![];
     let flat: FlatEpoch = data.with(|epoch| {
@@ -124,6 +142,14 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
         }
         let store_end = state.history.store_bytes();
         insert_epoch(&mut state.index, epoch, &flat, store_end, checkpoint);
+        if state.earlier.is_some() {
+            fresh_anchors(epoch, &flat, |fingerprint, offset_in_store| {
+                anchors.push(Anchor {
+                    fingerprint,
+                    offset_in_store,
+                });
+            });
+        }
         insert_continuations(&mut state.continuations, epoch, &flat, checkpoint);
         Ok::<_, Error>(flat)
     })?;
@@ -144,5 +170,6 @@ pub(crate) fn commit_epoch(step: EpochCommit) -> Result<CommittedEpoch> {
         has_repeats,
         has_near_repeats: near_one_in
             .is_some_and(|one_in| flat.near_bytes * one_in > flat.fresh_bytes),
+        anchors,
     })
 }

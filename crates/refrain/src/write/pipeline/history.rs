@@ -22,6 +22,7 @@ use crate::store::memory::with_capacity;
 use crate::store::page::{PAGE_BYTES, Page, pages};
 use crate::store::workspaces::{CodecScratch, Workspaces};
 use crate::write::pipeline::copy_cache::CopyCache;
+use crate::write::pipeline::earlier_store::EarlierStore;
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::page_cache::PageCache;
 use crate::write::pipeline::page_spill::PageSpill;
@@ -52,6 +53,8 @@ pub(crate) struct ReadAgain {
     pub sources: Vec<Option<Arc<dyn Source>>>,
     pub blocks: Option<Arc<dyn BlockReader>>,
     pub spill: Option<Arc<PageSpill>>,
+    /// The store of earlier generations, which precedes the pages.
+    pub earlier: Option<EarlierStore>,
 }
 
 struct ClosedPage {
@@ -98,6 +101,9 @@ pub(crate) struct StoreHistory {
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
     spill: Option<Arc<PageSpill>>,
+    earlier: Option<EarlierStore>,
+    /// The length of the store of earlier generations.
+    earlier_bytes: u64,
     /// Buffers for pages: memory touched before is cheap.
     pool: Arc<BufferPool>,
 }
@@ -129,7 +135,9 @@ impl StoreHistory {
             sources,
             blocks,
             spill,
+            earlier,
         } = from;
+        let earlier_bytes = earlier.as_ref().map_or(0, EarlierStore::length_bytes);
         let copies_bytes_max = match policy {
             HistoryPolicy::Sources => 0,
             HistoryPolicy::SourcesAndBlocks | HistoryPolicy::Blocks(_) => cache_bytes / 4 * 3,
@@ -141,7 +149,7 @@ impl StoreHistory {
             first_closed: 0,
             known_bytes: 0,
             known_bytes_max,
-            open_start: 0,
+            open_start: earlier_bytes,
             open: Arc::new(PooledBuffer::empty(&pool)?),
             is_missing_memory: AtomicBool::new(false),
             open_pieces: Vec::new(),
@@ -153,6 +161,8 @@ impl StoreHistory {
             sources,
             blocks,
             spill,
+            earlier,
+            earlier_bytes,
             pool,
         })
     }
@@ -282,7 +292,7 @@ impl StoreHistory {
     }
 
     /// Evicts the oldest descriptions while all of them take too much memory, and those of pages
-    /// below `floor`. Returns the store offset above which everything can be read.
+    /// below `floor`. Returns the store offset above which the index may refer to.
     pub(crate) fn evict_below(&mut self, floor: u64) -> u64 {
         while let Some(oldest) = self.closed.front()
             && (self.known_bytes > self.known_bytes_max || oldest.start < floor)
@@ -294,13 +304,30 @@ impl StoreHistory {
         self.cache.lock().evict_below(self.first_closed);
         self.copies.lock().evict_below(self.first_closed);
         let readable_from = self.start_of(0);
+        // Earlier generations stay readable, whatever was evicted of this one.
+        let index_floor = if self.earlier.is_some() { 0 } else { readable_from };
         if let Some(blocks) = &self.blocks {
             blocks.evict_below(readable_from);
         }
         if let Some(spill) = &self.spill {
             spill.evict_below(self.first_closed);
         }
-        readable_from
+        index_floor
+    }
+
+    /// The length of the store of earlier generations, in bytes.
+    pub(crate) fn earlier_bytes(&self) -> u64 {
+        self.earlier_bytes
+    }
+
+    fn earlier_page(&self, offset_in_store: u64) -> Option<HistoryChunk> {
+        match self.earlier.as_ref()?.page(offset_in_store, &self.pool) {
+            Ok(page) => page,
+            Err(_) => {
+                self.is_missing_memory.store(true, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     /// The block of these pages was encoded: the pages may be evicted from now on.
@@ -463,6 +490,9 @@ impl History for StoreHistory {
                 offset_in_store: self.open_start,
                 bytes: self.open.clone(),
             });
+        }
+        if offset_in_store < self.earlier_bytes {
+            return self.earlier_page(offset_in_store);
         }
         let (number, closed) = self.page_at(offset_in_store)?;
         // Whether the page is still in memory depends on the threads, so the result must not.

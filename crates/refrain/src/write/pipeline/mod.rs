@@ -21,6 +21,8 @@ pub(crate) mod commit;
 pub(crate) mod context;
 pub(crate) mod coordinator;
 pub(crate) mod copy_cache;
+pub(crate) mod earlier;
+pub(crate) mod earlier_store;
 pub(crate) mod encode_queue;
 pub(crate) mod feed;
 pub(crate) mod history;

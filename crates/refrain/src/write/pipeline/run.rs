@@ -16,6 +16,7 @@ use crate::write::pipeline::budget::Budget;
 use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::coordinator::Coordinator;
+use crate::write::pipeline::earlier_store::EarlierStore;
 use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::{BlockReader, ReadAgain, StoreHistory};
 use crate::write::pipeline::history_policy::HistoryPolicy;
@@ -53,12 +54,13 @@ pub(crate) fn pipeline_context(
 }
 
 /// The store at the start of a run. `blocks` decodes what `sources` cannot supply, if the policy
-/// allows.
+/// allows. `earlier` is the store of earlier generations.
 pub(crate) fn store_history(
     budget: &Budget,
     sources: Vec<Option<Arc<dyn Source>>>,
     blocks: Option<Arc<dyn BlockReader>>,
     spill: Option<Arc<PageSpill>>,
+    earlier: Option<EarlierStore>,
 ) -> Result<StoreHistory> {
     // Reading a page again from its source costs little more than a copy; keeping all pages would
     // mostly touch fresh memory.
@@ -86,28 +88,33 @@ pub(crate) fn store_history(
             sources,
             blocks,
             spill,
+            earlier,
         },
         Arc::new(BufferPool::new(PAGE_BYTES, buffers)),
     )
 }
 
 /// Compresses all content. Returns the assembly when all parts are written except those that end
-/// the archive.
+/// the archive. `prepare` fills the index with what earlier generations have.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn run<A: Assembly>(
     crew: &Crew<'_, '_, PipelineEvent<A::Encoding>>,
     context: &Arc<PipelineContext>,
     budget: Budget,
     intake: Vec<IntakeMember>,
     history: StoreHistory,
-    assembly: A,
+    prepare: impl FnOnce(&mut MatchState, &mut A) -> Result<()>,
+    mut assembly: A,
     watch: &dyn Watch,
 ) -> Result<A> {
+    let mut state = MatchState::new(budget.index_words, budget.continuations_bytes, history)?;
+    prepare(&mut state, &mut assembly)?;
     let coordinator = Coordinator::new(
         crew,
         context.clone(),
         budget,
         Intake::new(intake),
-        MatchState::new(budget.index_words, budget.continuations_bytes, history)?,
+        state,
         assembly,
         watch,
     );

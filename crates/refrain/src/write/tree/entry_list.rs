@@ -80,6 +80,8 @@ impl ViewKind {
 /// Collects the entries of a member.
 pub(crate) struct EntryList {
     member_id: u64,
+    /// The number of the member in its run.
+    member_number: usize,
     view: ViewKind,
     entry_count: u64,
     next_run: u32,
@@ -173,6 +175,7 @@ impl EntryList {
         packed.0.lock().view_bytes = view.tar_view().end().view_bytes();
         EntryList {
             member_id,
+            member_number: member_id as usize,
             view,
             entry_count: 0,
             next_run: 0,
@@ -183,8 +186,17 @@ impl EntryList {
         }
     }
 
-    pub(crate) fn member_id(&self) -> u64 {
-        self.member_id
+    /// Of the member with this number in its run, where it is not the id.
+    pub(crate) fn numbered(self, member_number: usize) -> EntryList {
+        EntryList {
+            member_number,
+            ..self
+        }
+    }
+
+    /// The number of the member in its run.
+    pub(crate) fn member_number(&self) -> usize {
+        self.member_number
     }
 
     pub(crate) fn shared(&self) -> SharedEntries {

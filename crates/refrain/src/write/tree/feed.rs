@@ -207,7 +207,7 @@ impl DirectoryFeed {
     }
 
     fn report(&self, problems: Vec<Problem>) {
-        let member = self.list.member_id() as usize;
+        let member = self.list.member_number();
         let problems = problems.into_iter().map(|problem| (member, problem));
         self.problems.lock().extend(problems);
     }

@@ -1,0 +1,24 @@
+//! The generations of an archive, and the one that is shown.
+
+use std::ops::Range;
+
+use refrain_format::{Catalog, GenerationInfo};
+use refrain_protect::HASH_BYTES;
+
+/// The generations of an archive to which something was added.
+#[derive(Debug, Clone)]
+pub(crate) struct Generations {
+    pub catalog: Catalog,
+    /// The one that is shown.
+    pub shown: GenerationInfo,
+    /// Its root hash.
+    pub root_hash: [u8; HASH_BYTES],
+}
+
+impl Generations {
+    /// The ids of the members of the generation that is shown.
+    pub(crate) fn members(&self) -> Range<u64> {
+        let first = self.shown.first_member;
+        first..first.saturating_add(self.shown.member_count)
+    }
+}

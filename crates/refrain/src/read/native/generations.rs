@@ -1,0 +1,60 @@
+//! Reads the catalog of an archive with generations.
+
+use refrain_format::{ArchiveEnd, Catalog, FrameKind, Limits, Payload};
+use refrain_storage::Source;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::generation::GenerationChoice;
+use crate::read::generations::Generations;
+use crate::read::native::index_reading::{FoundArchive, end_before};
+use crate::store::frames::read_frame_at;
+
+/// Reads the catalog and chooses a generation. `None` if nothing was ever added.
+///
+/// # Errors
+/// `Usage` if there is no such generation; `Damaged` for the catalog; `Io`.
+pub(crate) fn open_generations(
+    source: &dyn Source,
+    archive: &FoundArchive,
+    choice: &GenerationChoice,
+    limits: &Limits,
+) -> Result<Option<Generations>> {
+    let Some(end) = &archive.end.generation else {
+        return choice.of_one().map(|()| None);
+    };
+    let start = archive.bytes.start;
+    let catalog = read_catalog(source, start, end.catalog, limits)?;
+    let shown = choice.of(&catalog.generations)?.clone();
+    let root_hash = match shown.end {
+        None => archive.end.root_hash,
+        Some(end) => end_before(source, start.saturating_add(end))?.root_hash,
+    };
+    Ok(Some(Generations {
+        catalog,
+        shown,
+        root_hash,
+    }))
+}
+
+/// Whether the index lists the names of the members that are shown: it does so for the last
+/// generation.
+pub(crate) fn lists_names(generations: &Generations, end: &ArchiveEnd) -> bool {
+    let shown = &generations.shown;
+    let first = end.generation.map(|generation| generation.first_member);
+    shown.end.is_none() && first == Some(shown.first_member)
+}
+
+fn read_catalog(
+    source: &dyn Source,
+    archive_start: u64,
+    (offset, bytes): (u64, u64),
+    limits: &Limits,
+) -> Result<Catalog> {
+    let offset = archive_start.saturating_add(offset);
+    let frame = read_frame_at(source, offset, FrameKind::Catalog, Some(bytes), limits)?;
+    match Payload::parse(FrameKind::Catalog, &frame.payload, limits) {
+        Ok(Payload::Catalog(catalog)) => Ok(catalog),
+        Ok(_) => Err(Error::new(ErrorKind::Internal, "a catalog is none")),
+        Err(error) => Err(Error::from(error).at_offset(offset)),
+    }
+}

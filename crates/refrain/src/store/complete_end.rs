@@ -1,0 +1,98 @@
+//! Where an archive ends that a generation is being added to, or was not added to completely.
+
+use std::io;
+use std::sync::Arc;
+
+use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES};
+use refrain_storage::Source;
+
+use crate::error::Result;
+use crate::store::appendix::{header_at, own_end, tail_before};
+
+/// The bytes of a file, up to the end of its last complete generation: what follows that is being
+/// written, or remains of a writer that was killed. A file that ends as it should, or is no archive
+/// with generations, is returned as it is.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn complete_part(source: Arc<dyn Source>) -> Result<Arc<dyn Source>> {
+    Ok(match complete_end(&*source)? {
+        Some(length_bytes) => beginning(source, length_bytes),
+        None => source,
+    })
+}
+
+/// The first bytes of a source that may grow.
+pub(crate) fn beginning(source: Arc<dyn Source>, length_bytes: u64) -> Arc<dyn Source> {
+    Arc::new(Beginning {
+        source,
+        length_bytes,
+    })
+}
+
+/// The end of the last complete generation, if an incomplete one follows it. Reads the headers of
+/// all frames before it, unless the file ends with a tail.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
+    let size_bytes = source.size_bytes()?;
+    let mut magic = [0; MAGIC.len()];
+    let count = source.read_at(0, &mut magic)?;
+    // What is cut off may end like a tail: a frame's first bytes do.
+    if magic[..count] != MAGIC || own_end(source, size_bytes)?.is_some() {
+        return Ok(None);
+    }
+    let mut complete = None;
+    let mut at = MAGIC.len() as u64;
+    while let Some(header) = header_at(source, at)? {
+        let end = at.saturating_add(header.frame_bytes());
+        if end > size_bytes {
+            break;
+        }
+        at = end;
+        if header.kind == FrameKind::End {
+            at = end.saturating_add(TAIL_BYTES as u64);
+            if at > size_bytes {
+                break;
+            }
+            if tail_before(source, at)?.is_none() || !may_be_generation(source, at)? {
+                return Ok(None);
+            }
+            complete = Some(at);
+        }
+    }
+    Ok(complete)
+}
+
+/// Whether what follows a tail is a generation, or as much of one as was written.
+fn may_be_generation(source: &dyn Source, at: u64) -> Result<bool> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(at, &mut header)?;
+    if count == FRAME_HEADER_BYTES {
+        let header = header_at(source, at)?;
+        return Ok(header.is_some_and(|header| header.kind == FrameKind::Generation));
+    }
+    let begins = count.min(SYNC.len());
+    Ok(header[..begins] == SYNC[..begins])
+}
+
+/// The first bytes of a source.
+struct Beginning {
+    source: Arc<dyn Source>,
+    length_bytes: u64,
+}
+
+impl Source for Beginning {
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.length_bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.length_bytes.saturating_sub(offset);
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        self.source.read_at(offset, &mut buffer[..count])
+    }
+}
