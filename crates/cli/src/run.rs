@@ -85,6 +85,7 @@ fn uses_profile(verb: &Verb) -> bool {
     matches!(
         verb,
         Verb::Compress(_)
+            | Verb::Add(_)
             | Verb::Decompress(_)
             | Verb::Gunzip(_)
             | Verb::Test(_)
@@ -96,6 +97,8 @@ fn uses_profile(verb: &Verb) -> bool {
 fn run_verb(verb: Verb, session: &Session) -> Exit {
     match verb {
         Verb::Compress(args) => verbs::compress::run(&args, session),
+        Verb::Add(args) => verbs::add::run(&args, session),
+        Verb::Forget(args) => verbs::forget::run(&args, session),
         Verb::Decompress(args) => verbs::decompress::run(&args, session),
         Verb::Gunzip(args) => verbs::decompress::run_as_gzip(&args, session),
         Verb::Test(args) => verbs::test::run(&args, session),

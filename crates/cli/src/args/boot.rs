@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::generations::GenerationArgs;
 use super::opening::OpeningArgs;
 use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
@@ -52,6 +53,8 @@ pub struct BootArgs {
     pub arguments: Vec<OsString>,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::generations::GenerationArgs;
 use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
@@ -22,6 +23,8 @@ pub struct MapArgs {
     /// Overwrite an existing file
     #[arg(short, long, requires = "output")]
     pub force: bool,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

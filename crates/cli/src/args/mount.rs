@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use refrain_server::Address;
 
+use super::generations::GenerationArgs;
 use super::opening::OpeningArgs;
 use super::password::SecretArgs;
 use super::report::ReportArgs;
@@ -52,6 +53,8 @@ pub struct MountArgs {
     pub daemon: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

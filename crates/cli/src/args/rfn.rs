@@ -6,6 +6,7 @@ use clap::Parser;
 
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
+use super::generations::GenerationArgs;
 use super::lrzip::LrzipArgs;
 use super::opening::OpeningArgs;
 use super::output::OutputArgs;
@@ -152,6 +153,7 @@ impl RfnArgs {
                 fast: false,
                 member: Vec::new(),
                 archives: files,
+                generation: GenerationArgs::default(),
                 secrets,
                 trust: TrustArgs::default(),
                 resources,
@@ -165,6 +167,7 @@ impl RfnArgs {
                 opening: OpeningArgs::default(),
                 archives,
                 table: true,
+                generation: GenerationArgs::default(),
                 secrets,
                 trust: TrustArgs::default(),
                 resources,
@@ -179,6 +182,7 @@ impl RfnArgs {
                 output: self.output,
                 patterns: PatternArgs::default(),
                 owners: OwnerArgs::default(),
+                generation: GenerationArgs::default(),
                 secrets,
                 trust: TrustArgs::default(),
                 resources,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use refrain_server::{Address, ClientRule};
 
+use super::generations::GenerationArgs;
 use super::opening::OpeningArgs;
 use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
@@ -64,6 +65,8 @@ pub struct ServeArgs {
     pub service: ServiceArgs,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

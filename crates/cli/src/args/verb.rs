@@ -7,6 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
+use super::generations::{AddArgs, ForgetArgs, GenerationArgs};
 use super::hash::HashArgs;
 use super::key::KeyArgs;
 use super::lab::LabArgs;
@@ -51,6 +52,10 @@ pub enum Verb {
     /// Compress files, directories or a pipe
     #[command(visible_alias = "c")]
     Compress(CompressArgs),
+    /// Add what changed to an archive, as a new generation
+    Add(AddArgs),
+    /// Forget generations of an archive
+    Forget(ForgetArgs),
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),
@@ -181,6 +186,8 @@ pub struct DecompressArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
+    pub generation: GenerationArgs,
+    #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub trust: TrustArgs,
@@ -241,6 +248,8 @@ pub struct TestArgs {
     #[arg(long, value_name = "NAME")]
     pub member: Vec<OsString>,
     #[command(flatten)]
+    pub generation: GenerationArgs,
+    #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]
     pub trust: TrustArgs,
@@ -263,6 +272,8 @@ pub struct InfoArgs {
     pub table: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]
@@ -291,11 +302,17 @@ pub struct ListArgs {
     /// With -l: show owners and groups as numbers
     #[arg(long)]
     pub numeric_owner: bool,
+    /// List the generations instead: number, time (UTC), members, size of the content, new bytes,
+    /// host, tags, comment
+    #[arg(long, conflicts_with_all = ["null", "long", "patterns", "generation"])]
+    pub generations: bool,
     /// End each path with NUL instead of a newline, and do not escape anything
     #[arg(short = '0', long, conflicts_with = "json")]
     pub null: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]
@@ -338,6 +355,8 @@ pub struct CatArgs {
     pub force: bool,
     #[command(flatten)]
     pub opening: OpeningArgs,
+    #[command(flatten)]
+    pub generation: GenerationArgs,
     #[command(flatten)]
     pub secrets: SecretArgs,
     #[command(flatten)]

@@ -30,7 +30,8 @@ impl BootPlan {
             let text = "a path that is not UTF-8 cannot be passed to QEMU";
             return Err(Failure::usage(socket.to_string_lossy(), text));
         }
-        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
+        let options = (args.generation)
+            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         Ok(BootPlan {
             archive: SeekableInput::new(&args.archive, &options, &args.secrets)?,
             options,

@@ -13,7 +13,10 @@ use refrain::{CompressOptions, Dialect, ReadOptions, SigningKey};
 
 use super::effects::{self, InputKind};
 use super::inputs::or_stdin;
-use crate::args::{CompressArgs, NewSignatureArgs, WalkArgs};
+use crate::args::{
+    AddArgs, CompressArgs, CompressionArgs, EncryptionArgs, LrzipArgs, NewSignatureArgs,
+    OutputArgs, WalkArgs,
+};
 use crate::failure::{Failure, Result};
 use crate::keys;
 use crate::lrzip::format::LrzipFormat;
@@ -161,6 +164,36 @@ impl CompressPlan {
             walk: args.walk.clone(),
             removes_sources: args.output.rm,
             unpack: args.unpack.then(|| args.resources.read_options()),
+        })
+    }
+}
+
+impl CompressPlan {
+    /// Plans what is added to an archive: as if it were compressed to the same file.
+    ///
+    /// # Errors
+    /// As [`CompressPlan::new`].
+    pub fn for_add(args: &AddArgs) -> Result<CompressPlan> {
+        CompressPlan::new(&CompressArgs {
+            files: args.files.clone(),
+            unpack: false,
+            name: args.name.clone(),
+            recovery: None,
+            output: OutputArgs {
+                output: Some(args.archive.clone()),
+                force: true,
+                ..OutputArgs::default()
+            },
+            compression: CompressionArgs {
+                level: args.level,
+                ..CompressionArgs::default()
+            },
+            walk: args.walk.clone(),
+            lrzip: LrzipArgs::default(),
+            encryption: EncryptionArgs::default(),
+            signature: NewSignatureArgs::default(),
+            resources: args.resources.clone(),
+            report: args.report.clone(),
         })
     }
 }

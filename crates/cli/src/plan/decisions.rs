@@ -563,6 +563,28 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "recovery",
         Refused(&["refrain compress --format lrz --recovery 10% {file}"]),
     ),
+    (
+        "*",
+        "generation",
+        Idle("the last generation may be the one that is chosen"),
+    ),
+    ("add", "archive", Acts),
+    ("add", "tag", Acts),
+    ("add", "comment", Acts),
+    ("add", "host", Acts),
+    ("add", "time", Acts),
+    ("forget", "archive", Acts),
+    ("forget", "generations", Acts),
+    ("forget", "keep_last", Idle(BOUND)),
+    ("forget", "keep_hourly", Idle(BOUND)),
+    ("forget", "keep_daily", Idle(BOUND)),
+    ("forget", "keep_weekly", Idle(BOUND)),
+    ("forget", "keep_monthly", Idle(BOUND)),
+    ("forget", "keep_yearly", Idle(BOUND)),
+    ("forget", "keep_tag", Idle(BOUND)),
+    ("forget", "keep_within", Idle(BOUND)),
+    ("forget", "dry_run", Acts),
+    ("list", "generations", Acts),
     ("protect", "files", Acts),
     ("protect", "recovery", Acts),
     ("protect", "output", Acts),
@@ -632,10 +654,13 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
 fn decision(verb: &str, option: &str) -> Option<Decision> {
     // The flags -1 to -9 are one option.
     let option = if option.starts_with("level_") { "level" } else { option };
-    let fits = |(for_verb, for_option, _): &&(&str, &str, Decision)| {
+    let fits = |verb: &str, (for_verb, for_option, _): &&(&str, &str, Decision)| {
         (*for_verb == "*" || *for_verb == verb) && *for_option == option
     };
-    let found = DECISIONS.iter().find(fits);
+    let of_verb = DECISIONS.iter().find(|row| fits(verb, row));
+    // `add` plans its inputs as `compress` does.
+    let as_compress = || DECISIONS.iter().find(|row| fits("compress", row));
+    let found = of_verb.or_else(|| (verb == "add").then(as_compress).flatten());
     found.map(|(_, _, decision)| *decision)
 }
 
@@ -685,6 +710,7 @@ fn refusal(line: &[OsString]) -> Option<String> {
     };
     let checked = match verb {
         Verb::Compress(args) => CompressPlan::new(&args).map(drop),
+        Verb::Add(args) => CompressPlan::for_add(&args).map(drop),
         Verb::Decompress(args) => {
             let paths: Vec<Vec<u8>> = args.paths.iter().map(|_| b"path".to_vec()).collect();
             let selection = ArchiveSelection::load(&args.patterns, &paths).unwrap();

@@ -47,7 +47,7 @@ impl MountPlan {
     /// # Errors
     /// `Usage` if the archive is a pipe; `Io` if the file does not exist.
     pub fn new(args: &MountArgs) -> Result<MountPlan> {
-        let options = args.secrets.with(args.resources.read_options())?;
+        let options = (args.generation).with(args.secrets.with(args.resources.read_options())?);
         let archive = SeekableInput::new(&args.archive, &options, &args.secrets)?;
         let tree = tree_options(options.memory_bytes, names::of_member(&archive.path, b""));
         Ok(MountPlan {

@@ -29,7 +29,8 @@ impl TestPlan {
     /// `Usage` without any input.
     pub fn new(args: &TestArgs) -> Result<TestPlan> {
         let archives = or_stdin(&args.archives)?;
-        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
+        let options = (args.generation)
+            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         let archives = archives
             .iter()
             .map(|path| Ok(ArchiveInput::new(path, &options)?.with_password(&args.secrets)));
@@ -58,7 +59,7 @@ impl InspectPlan {
     /// # Errors
     /// As [`SecretArgs::with`].
     pub fn for_info(args: &InfoArgs) -> Result<InspectPlan> {
-        let options = args.secrets.with(args.resources.read_options())?;
+        let options = (args.generation).with(args.secrets.with(args.resources.read_options())?);
         let plan = InspectPlan::new(options, &args.archives, &args.secrets);
         Ok(InspectPlan {
             trust: args.trust.trust()?,
@@ -104,7 +105,8 @@ impl CatPlan {
             let text = "--range applies to one file: name only that";
             return Err(Failure::usage("", text));
         }
-        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
+        let options = (args.generation)
+            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         Ok(CatPlan {
             archive: SeekableInput::new(&args.archive, &options, &args.secrets)?,
             options,

@@ -59,7 +59,8 @@ impl ServePlan {
     /// `Usage` for a pipe, a useless name, or `--scan` with several archives; `Io` if the only file
     /// does not exist, or the file with the password.
     pub fn new(args: &ServeArgs) -> Result<ServePlan> {
-        let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
+        let options = (args.generation)
+            .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         if let [path] = &args.archives[..]
             && split_name(path).0.is_none()
             && !path.is_dir()

@@ -19,6 +19,7 @@
 //! `info`: describes an archive
 //! | `description` | `info`: describes a file of another format |
 //! | `member`, `block` | one member, one block |
+//! | `generation` | the generations of an archive |
 //! | `listing` | `list`: one line per entry |
 //! | `read_back` | what `--check` found |
 //! | `recovery` | recovery data |
@@ -28,6 +29,7 @@ mod archive;
 mod block;
 mod damage;
 mod description;
+mod generation;
 mod line_text;
 mod listing;
 mod member;
@@ -49,6 +51,7 @@ pub use archive::{
 pub use block::block_json;
 pub use damage::{DamageReport, place_lines, place_texts};
 pub use description::{description_json, description_text};
+pub use generation::{generation_json, generation_lines, time_text};
 pub use listing::{ListFormat, Listing, Row};
 pub use outcome::{Copied, FileCount, Outcome};
 pub use position::Total;
@@ -61,5 +64,6 @@ pub use run::{DataTo, Report, clear_screen, print};
 pub use signature::{KnownSignature, signature_json};
 pub use size_estimate::SizeEstimate;
 pub use summary::{
-    Sizes, checksums_line, compressed_line, decompressed_line, restored_part_line, tested_line,
+    Sizes, added_line, checksums_line, compressed_line, decompressed_line, restored_part_line,
+    tested_line,
 };

@@ -27,6 +27,18 @@ pub fn compressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
     )
 }
 
+/// `x.rfn: 2.72 GB, 12.3 MB added (0.5 %), 3.9 s, 698 MB/s`
+pub fn added_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+    format!(
+        "{}: {}, {} added ({}), {}",
+        printable(label),
+        bytes_text(sizes.content_bytes),
+        bytes_text(sizes.archive_bytes),
+        percent_text(sizes.archive_bytes, sizes.content_bytes),
+        time_and_rate(sizes, elapsed),
+    )
+}
+
 /// `x.rfn: 195 MB -> 2.72 GB, in x/, 2.5 s, 1.09 GB/s`
 pub fn decompressed_line(
     label: &str,

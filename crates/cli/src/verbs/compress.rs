@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use refrain::directory::{Problem, ProblemKind, WalkOptions};
 use refrain::storage::Sink;
 use refrain::{CompressOptions, CompressSummary, Content, DirectoryContent, MemberInput, Watch};
+use refrain_storage::ReadBack;
 use serde_json::{Value, json};
 
 use super::removal::remove_sources;
@@ -57,7 +59,7 @@ pub fn run(args: &CompressArgs, session: &Session) -> Exit {
 }
 
 /// Reads the files named by options about directories.
-fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
+pub(super) fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
     let list = args.files_from.as_ref().map(|file| PathList {
         file,
         is_null: args.null,
@@ -67,20 +69,56 @@ fn walk_selection(args: &WalkArgs) -> Result<WalkSelection> {
 
 /// Creates one archive.
 fn compress(
-    mut archive: ArchivePlan,
+    archive: ArchivePlan,
     plan: &CompressPlan,
     selection: &WalkSelection,
     report: &Report,
 ) -> Result<Outcome> {
     let mut sink = open_sink(&archive.output)?;
     let own_outputs = own_outputs(sink.as_ref(), &archive.output, report.session());
-    let members = open_members(
-        &mut archive,
+    write_archive(
+        archive,
         plan,
         selection,
         &own_outputs,
-        report.session(),
-    )?;
+        report,
+        |members, label, meter| {
+            let (sizes, stored, json) = encode(plan, members, sink.as_mut(), label, meter)?;
+            Ok(Written {
+                sizes,
+                stored,
+                json,
+                copied: if sink.is_stored() { Copied::Whole } else { Copied::Elsewhere },
+                read_back: sink.read_back_result(),
+                line: compressed_line,
+            })
+        },
+    )
+}
+
+/// An archive, or what was added to it.
+pub(super) struct Written {
+    pub sizes: Sizes,
+    /// The number of files, if it is known.
+    pub stored: Option<u64>,
+    /// Further values for scripts.
+    pub json: Value,
+    pub copied: Copied,
+    pub read_back: Option<ReadBack>,
+    /// The line that says so.
+    pub line: fn(&str, Sizes, Duration) -> String,
+}
+
+/// Opens the inputs, has them written by `write`, and reports.
+pub(super) fn write_archive(
+    mut archive: ArchivePlan,
+    plan: &CompressPlan,
+    selection: &WalkSelection,
+    own_outputs: &[(u64, u64)],
+    report: &Report,
+    write: impl FnOnce(Vec<MemberInput>, &str, &Meter) -> Result<Written>,
+) -> Result<Outcome> {
+    let members = open_members(&mut archive, plan, selection, own_outputs, report.session())?;
     let members = in_turn_if_shared(members, &archive.inputs);
     let mut meter = report.meter(&archive.label);
     meter.name_files(output_path(&archive.output));
@@ -97,10 +135,14 @@ fn compress(
             metadata: None,
         });
     }
-    let (sizes, stored, mut json) = encode(plan, members, sink.as_mut(), &archive.label, &meter)?;
-    let copied = if sink.is_stored() { Copied::Whole } else { Copied::Elsewhere };
-    let read_back = sink.read_back_result();
-    drop(sink);
+    let Written {
+        sizes,
+        stored,
+        mut json,
+        copied,
+        read_back,
+        line,
+    } = write(members, &archive.label, &meter)?;
     meter.erase();
     json["file"] = json!(archive.label);
     json["output"] = json!(output_path(&archive.output).to_string_lossy());
@@ -108,7 +150,7 @@ fn compress(
     json["archive_bytes"] = json!(sizes.archive_bytes);
     json["seconds"] = json!(meter.elapsed().as_secs_f64());
     meter.add_blocks(&mut json);
-    let success = compressed_line(&archive.label, sizes, meter.elapsed());
+    let success = line(&archive.label, sizes, meter.elapsed());
     let mut outcome = Outcome::new(&archive.label, success, json);
     let problems = meter.take_problems();
     let problems = problems
@@ -197,7 +239,11 @@ fn open_sink(output: &ArchiveOutput) -> Result<Box<dyn Sink>> {
 }
 
 /// The files that this run writes or is about to replace.
-fn own_outputs(sink: &dyn Sink, output: &ArchiveOutput, session: &Session) -> Vec<(u64, u64)> {
+pub(super) fn own_outputs(
+    sink: &dyn Sink,
+    output: &ArchiveOutput,
+    session: &Session,
+) -> Vec<(u64, u64)> {
     let path = match output {
         ArchiveOutput::Stdout => None,
         ArchiveOutput::File { path, .. } => Some(path),
@@ -359,7 +405,7 @@ fn encode_native(
     Ok((sizes, Some(summary.files), summary_json(&summary)))
 }
 
-fn summary_json(summary: &CompressSummary) -> Value {
+pub(super) fn summary_json(summary: &CompressSummary) -> Value {
     json!({
         "members": summary.members,
         "files": summary.files,

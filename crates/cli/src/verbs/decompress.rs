@@ -41,6 +41,7 @@ use crate::text::{printable, quoted};
 /// Runs `refrain decompress`.
 pub fn run(args: &DecompressArgs, session: &Session) -> Exit {
     let options = args.secrets.with(args.resources.read_options());
+    let options = options.map(|options| args.generation.with(options));
     let operands = options.and_then(|options| {
         operands::resolve(
             &args.operands,

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 21] = [
+const EXAMPLES: [(&str, Examples); 23] = [
     (
         "refrain",
         &[
@@ -79,6 +79,30 @@ const EXAMPLES: [(&str, Examples); 21] = [
                 "refrain decompress project.rfn -o - | tar -tv",
             ),
         ],
+    ),
+    (
+        "refrain-add",
+        &[
+            (
+                "Back up a directory every night; each night costs what changed:",
+                "refrain add backup.rfn project/ --tag nightly",
+            ),
+            (
+                "Add a database dump from a pipe, and list all generations:",
+                "pg_dump shop | refrain add shop.rfn - --name shop.sql\nrefrain list --generations shop.rfn",
+            ),
+            (
+                "Restore what the directory was on a day:",
+                "refrain decompress backup.rfn --generation 2026-11-20 -o restored/",
+            ),
+        ],
+    ),
+    (
+        "refrain-forget",
+        &[(
+            "Keep seven days, four weeks and twelve months:",
+            "refrain forget backup.rfn --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
+        )],
     ),
     (
         "refrain-protect",

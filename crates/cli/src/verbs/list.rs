@@ -15,7 +15,10 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::names;
 use crate::plan::{InspectPlan, SeekableInput, check_list};
-use crate::report::{DataTo, ListFormat, Listing, Meter, Outcome, Report, Row};
+use crate::report::{
+    DataTo, ListFormat, Listing, Meter, Outcome, Report, Row, generation_json, generation_lines,
+    print,
+};
 use crate::selection::ListSelection;
 use crate::session::Session;
 use crate::text::quoted;
@@ -34,7 +37,7 @@ pub fn run(args: &ListArgs, session: &Session) -> Exit {
 
 fn plan(args: &ListArgs, session: &Session) -> Result<(InspectPlan, ListSelection)> {
     check_list(args)?;
-    let options = args.secrets.with(args.resources.read_options())?;
+    let options = (args.generation).with(args.secrets.with(args.resources.read_options())?);
     let Operands { archives, paths } = operands::resolve(
         &args.operands,
         &args.patterns,
@@ -59,6 +62,10 @@ fn list(
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
     let archive = open_archive(input, &args.opening, options, &meter, report.session())?;
+    if args.generations {
+        meter.erase();
+        return list_generations(&archive, &input.label, args.report.json);
+    }
     let mut damage = Damaged::in_archive(&archive);
     let list = List {
         input,
@@ -102,6 +109,26 @@ fn list(
             Err(Failure::usage(&input.label, text))
         }
     }
+}
+
+/// Lists the generations of an archive.
+fn list_generations(archive: &Archive, label: &str, is_json: bool) -> Result<Outcome> {
+    let rows = archive.generations();
+    if rows.is_empty() {
+        let text = "nothing was added to this archive: it has no generations";
+        return Err(Failure::usage(label, text));
+    }
+    let lines = if is_json {
+        rows.iter()
+            .map(|row| generation_json(row).to_string())
+            .collect()
+    } else {
+        generation_lines(rows)
+    };
+    for line in lines {
+        print(&format!("{line}\n"))?;
+    }
+    Ok(Outcome::new(label, String::new(), Value::Null))
 }
 
 /// The form of the lines.

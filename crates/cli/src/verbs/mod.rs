@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `add`, `forget` | verbs: generations |
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
@@ -31,6 +32,7 @@
 //! suggestions for a mistyped path
 //! | `examples` | the examples in the manual pages |
 
+pub mod add;
 pub mod bench;
 pub mod boot;
 pub mod cat;
@@ -41,6 +43,7 @@ pub mod decompress;
 mod entries;
 mod examples;
 mod extraction;
+pub mod forget;
 pub mod generate;
 pub mod hash;
 pub mod info;

@@ -42,6 +42,7 @@
 //!
 //! `killed`
 //! runs killed at random moments
+//! | `generations` | archives that grow |
 //! | `lab` | measurements of the machine, and its profile |
 //!
 //! `foreign`
@@ -67,6 +68,7 @@ mod documents;
 mod encryption;
 mod first_day;
 mod foreign;
+mod generations;
 mod hash;
 mod hostile_names;
 mod inherited;

@@ -88,7 +88,8 @@ struct Surveyed {
 
 fn map(args: &MapArgs, report: &Report) -> Result<Outcome> {
     let form = args.output.as_deref().map(Form::from_path).transpose()?;
-    let options = (args.limits).with(args.secrets.with(args.resources.read_options())?);
+    let options = (args.generation)
+        .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
     let plan = InspectPlan::new(options, &args.archives, &args.secrets);
     let count = plan.archives.len() as u64;
     let options = ReadOptions {

@@ -1,0 +1,174 @@
+//! Generations: adding, choosing and forgetting them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use refrain::{GenerationChoice, ReadOptions};
+
+use super::level::LevelFlags;
+use super::report::ReportArgs;
+use super::resources::ResourceArgs;
+use super::selection::{PATTERNS_TEXT, WalkArgs};
+
+/// The generation that is read.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Generations")]
+pub struct GenerationArgs {
+    /// Read this generation of an archive that `add` has added to: its number, a tag, `latest` (the
+    /// default), or a time in UTC (2026-11-27, 2026-11-27T10:30): the last one that is not newer
+    #[arg(long, value_name = "N|TAG|TIME")]
+    pub generation: Option<GenerationChoice>,
+}
+
+impl GenerationArgs {
+    /// `options` for this generation.
+    pub fn with(&self, options: ReadOptions) -> ReadOptions {
+        ReadOptions {
+            generation: self.generation.clone().unwrap_or_default(),
+            ..options
+        }
+    }
+}
+
+/// `refrain add`
+#[derive(Debug, Args)]
+#[command(after_help = format!("{ADD_TEXT}\n\n{PATTERNS_TEXT}"))]
+pub struct AddArgs {
+    /// The archive; it is created if it does not exist
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// Files or directories; '-' (or nothing, on a pipe) is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Name of a member, instead of its FILE's; once per FILE, in the same order
+    #[arg(long, value_name = "NAME")]
+    pub name: Vec<OsString>,
+    /// A name by which the generation is chosen and kept. May be repeated
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<OsString>,
+    /// What to say about the generation
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<OsString>,
+    /// The machine that the generation is of (default: this one)
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<OsString>,
+    /// The time of the generation, in UTC (2026-11-27T10:30:00), instead of now
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<GenerationChoice>,
+    #[command(flatten)]
+    pub level: LevelFlags,
+    #[command(flatten)]
+    pub walk: WalkArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const ADD_TEXT: &str = "\
+What is added is a new generation: its files refer to all earlier ones wherever something repeats, at \
+any distance, and only what is new takes space. Earlier bytes of the archive never change: until the \
+last new byte is on the disk, readers see what was there before, also after a crash. Every verb that \
+reads takes --generation; without it, the last one is read.
+The level is the archive's unless one is given; a new archive has level 3. Archives that are \
+encrypted, signed or protected by recovery data cannot be added to yet.
+What cannot be read in a directory is left out, named and counted, and the exit code is 4.";
+
+/// `refrain forget`
+#[derive(Debug, Args)]
+#[command(after_help = FORGET_TEXT)]
+pub struct ForgetArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// Numbers or tags of generations to forget
+    #[arg(value_name = "N|TAG", conflicts_with_all = RULES)]
+    pub generations: Vec<GenerationChoice>,
+    /// Keep the last N generations
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<u32>,
+    /// Keep the last generation of each of the last N hours that have one
+    #[arg(long, value_name = "N")]
+    pub keep_hourly: Option<u32>,
+    /// ... of each of the last N days
+    #[arg(long, value_name = "N")]
+    pub keep_daily: Option<u32>,
+    /// ... of each of the last N weeks, which begin on Monday
+    #[arg(long, value_name = "N")]
+    pub keep_weekly: Option<u32>,
+    /// ... of each of the last N months
+    #[arg(long, value_name = "N")]
+    pub keep_monthly: Option<u32>,
+    /// ... of each of the last N years
+    #[arg(long, value_name = "N")]
+    pub keep_yearly: Option<u32>,
+    /// Keep generations with this tag. May be repeated
+    #[arg(long, value_name = "TAG")]
+    pub keep_tag: Vec<String>,
+    /// Keep generations made at most so long before the last one: 36h, 10d, 8w
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub keep_within: Option<u64>,
+    /// Only say what would be forgotten
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const RULES: [&str; 8] = [
+    "keep_last",
+    "keep_hourly",
+    "keep_daily",
+    "keep_weekly",
+    "keep_monthly",
+    "keep_yearly",
+    "keep_tag",
+    "keep_within",
+];
+
+const FORGET_TEXT: &str = "\
+Without rules the named generations are forgotten; with rules all that no rule keeps. Days, weeks, \
+months and years are those of UTC. The last generation is always kept, and so are generations without \
+a time. A small record is appended to the archive: what was forgotten is no longer listed, and its \
+bytes remain.";
+
+/// A time span: a number of hours, days or weeks.
+fn parse_seconds(text: &str) -> Result<u64, String> {
+    let error = || format!("'{text}' is not a number with h, d or w: 36h, 10d, 8w");
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(error)?;
+    let seconds = match unit {
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(error()),
+    };
+    let number: u64 = number.parse().map_err(|_| error())?;
+    number.checked_mul(seconds).ok_or_else(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_units() {
+        assert_eq!(parse_seconds("36h"), Ok(36 * 3600));
+        assert_eq!(parse_seconds("2w"), Ok(14 * 86_400));
+        for wrong in [
+            "",
+            "h",
+            "5",
+            "5x",
+            "-1d",
+            "99999999999999999999d",
+            "1\u{e9}",
+        ] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `refrain add`: a new generation of an archive.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use refrain::storage::Sink;
+use refrain::{
+    AddSummary, AddTo, CompressOptions, GenerationChoice, GenerationLabel, Level, MemberInput,
+    Timestamp, add, is_rewritten,
+};
+use refrain_storage::{AtomicFile, Durability, GrowingFile, OutputOptions, Overwrite};
+use serde_json::json;
+
+use super::compress::{Written, own_outputs, summary_json, walk_selection, write_archive};
+use crate::args::AddArgs;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::paths::{check_no_url, is_dash, label};
+use crate::plan::{ArchiveFormat, CompressPlan};
+use crate::report::{Copied, DataTo, Meter, Outcome, Report, Sizes, added_line};
+use crate::session::Session;
+use crate::wall_clock::unix_seconds;
+
+/// Runs the verb.
+pub fn run(args: &AddArgs, session: &Session) -> Exit {
+    let mut report = Report::new("add", &args.report, session, DataTo::Elsewhere);
+    let outcome = add_generation(args, &report);
+    report.add(outcome);
+    report.finish()
+}
+
+fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
+    check_no_url(&args.archive)?;
+    if is_dash(&args.archive) {
+        let text = "an archive that grows is a file: '-' cannot be added to";
+        return Err(Failure::usage("-", text));
+    }
+    let generation = generation(args)?;
+    let mut plan = CompressPlan::for_add(args)?;
+    if let Some(remark) = &plan.remark {
+        report.remark(remark);
+    }
+    let selection = walk_selection(&plan.walk)?;
+    let archive = plan.archives.pop();
+    let archive = archive.unwrap_or_else(|| Err(Failure::usage("", "nothing to add")))?;
+    let ArchiveFormat::Native(options) = &plan.format else {
+        return Err(Failure::usage(
+            "",
+            "only Refrain's own archives can be added to",
+        ));
+    };
+    let mut target = AddTarget::open(&args.archive)?;
+    let own_outputs = own_outputs(target.sink(), &archive.output, report.session());
+    let level = args.level.level.map(Level);
+    write_archive(
+        archive,
+        &plan,
+        &selection,
+        &own_outputs,
+        report,
+        |members, label, meter| {
+            let added = target.add(members, level, options, generation, (label, meter))?;
+            let mut json = summary_json(&added.added);
+            json["generation"] = json!(added.generation);
+            json["total_bytes"] = json!(added.archive_bytes);
+            Ok(Written {
+                sizes: Sizes {
+                    content_bytes: added.added.content_bytes,
+                    archive_bytes: added.added.archive_bytes,
+                },
+                stored: Some(added.added.files),
+                json,
+                copied: Copied::Whole,
+                read_back: None,
+                line: added_line,
+            })
+        },
+    )
+}
+
+fn generation(args: &AddArgs) -> Result<GenerationLabel> {
+    let seconds = match &args.time {
+        None => unix_seconds() as i64,
+        Some(GenerationChoice::At(seconds)) => *seconds,
+        Some(_) => {
+            let text = "--time is a time in UTC: 2026-11-27T10:30:00";
+            return Err(Failure::usage("", text));
+        }
+    };
+    let bytes = |text: &Option<std::ffi::OsString>| {
+        text.as_deref().map(|text: &OsStr| text.as_bytes().to_vec())
+    };
+    Ok(GenerationLabel {
+        created: Some(Timestamp {
+            seconds,
+            nanoseconds: 0,
+        }),
+        host: bytes(&args.host).unwrap_or_else(host_name),
+        comment: bytes(&args.comment).unwrap_or_default(),
+        tags: args.tag.iter().map(|tag| tag.as_bytes().to_vec()).collect(),
+    })
+}
+
+/// The name of this machine; empty if the system does not say.
+fn host_name() -> Vec<u8> {
+    let name = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_ascii().to_vec()
+}
+
+/// What a generation is written to.
+enum AddTarget {
+    File(GrowingFile),
+    /// A small archive is written again as a whole. Its file stays locked until that is done.
+    Copy(Option<GrowingFile>, Box<AtomicFile>),
+}
+
+impl AddTarget {
+    fn open(path: &Path) -> Result<AddTarget> {
+        let copy = |earlier| {
+            let replace = OutputOptions {
+                overwrite: Overwrite::Replace,
+                durability: Durability::Synced,
+                ..OutputOptions::default()
+            };
+            let file = AtomicFile::create(path, &replace).map_err(Failure::Storage)?;
+            Ok(AddTarget::Copy(earlier, Box::new(file)))
+        };
+        if !path.exists() {
+            return copy(None);
+        }
+        let file = GrowingFile::open(path).map_err(Failure::Storage)?;
+        let source = file.source().map_err(Failure::Storage)?;
+        let is_copied = is_rewritten(&source);
+        if is_copied.map_err(|error| Failure::engine(&label(path), error))? {
+            return copy(Some(file));
+        }
+        Ok(AddTarget::File(file))
+    }
+
+    fn sink(&self) -> &dyn Sink {
+        match self {
+            AddTarget::File(file) => file,
+            AddTarget::Copy(_, file) => &**file,
+        }
+    }
+
+    fn add(
+        &mut self,
+        members: Vec<MemberInput>,
+        level: Option<Level>,
+        options: &CompressOptions,
+        generation: GenerationLabel,
+        (label, meter): (&str, &Meter),
+    ) -> Result<AddSummary> {
+        let to = match self {
+            AddTarget::File(file) => AddTo::File(file),
+            AddTarget::Copy(earlier, file) => {
+                let earlier = earlier.as_ref().map(GrowingFile::source).transpose();
+                AddTo::Copy(earlier.map_err(Failure::Storage)?, &mut **file)
+            }
+        };
+        let added = add(members, to, level, options, generation, meter);
+        added.map_err(|error| Failure::engine(label, error))
+    }
+}

@@ -1,0 +1,211 @@
+//! `add`, `forget`, `--generation`: archives that grow.
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::{Case, REFRAIN, expect, incompressible, json, json_lines};
+
+const TIMES: [&str; 3] = [
+    "2026-11-20T03:00:00",
+    "2026-11-21T03:00:00",
+    "2026-12-02T03:00:00",
+];
+
+/// The archive `a.rfn` with three generations of the directory `tree` and the file `disk`.
+fn case() -> Case {
+    let case = Case::new();
+    fs::create_dir(case.path("tree")).unwrap();
+    let disk = incompressible(1, 500_000);
+    for (night, time) in TIMES.iter().enumerate() {
+        case.write(
+            &format!("tree/file{night}"),
+            format!("night {night}").as_bytes(),
+        );
+        case.write("tree/same", &disk[..100_000]);
+        let mut changed = disk.clone();
+        changed[200_000..200_010].fill(night as u8);
+        case.write("disk", &changed);
+        let line = format!("add -q a.rfn tree disk --time {time} --host h --comment n{night}");
+        let line = if night == 1 { format!("{line} --tag keep") } else { line };
+        case.ok(&line);
+    }
+    case
+}
+
+fn generations(case: &Case) -> Vec<(u64, u64)> {
+    let lines = json_lines(&case.ok("list --generations --json a.rfn").stdout);
+    let pair = |line: &serde_json::Value| {
+        let number = |name: &str| line[name].as_u64().unwrap();
+        (number("generation"), number("members"))
+    };
+    lines.iter().map(pair).collect()
+}
+
+#[test]
+fn every_generation_is_read_like_an_archive() {
+    let case = case();
+    assert_eq!(generations(&case), [(1, 2), (2, 2), (3, 2)]);
+    let table = String::from_utf8(case.ok("list --generations a.rfn").stdout).unwrap();
+    assert!(
+        table.contains("2  2026-11-21T03:00:00Z") && table.contains("keep  n1"),
+        "{table}"
+    );
+    // Nights after the first cost what changed.
+    let size = fs::metadata(case.path("a.rfn")).unwrap().len();
+    assert!(size < 560_000, "{size}");
+    for (choice, night) in [
+        ("1", 0),
+        ("keep", 1),
+        ("2026-11-20", 0),
+        ("2026-11-30", 1),
+        ("2026-11-21T02:59", 0),
+        ("latest", 2),
+    ] {
+        let listed = case.ok(&format!("list a.rfn --generation {choice}")).stdout;
+        let listed = String::from_utf8(listed).unwrap();
+        assert_eq!(
+            listed.matches("file").count(),
+            night + 1,
+            "{choice}: {listed}"
+        );
+        let read = case.ok(&format!(
+            "cat a.rfn disk --range 199999..200011 --generation {choice}"
+        ));
+        assert_eq!(read.stdout[1..11], [night as u8; 10], "{choice}");
+        case.ok(&format!(
+            "decompress -q a.rfn --generation {choice} -o out-{choice}/"
+        ));
+        let restored = case.read(&format!("out-{choice}/tree/file{night}"));
+        assert_eq!(restored, format!("night {night}").as_bytes());
+        case.ok(&format!("test -q a.rfn --generation {choice}"));
+        case.ok(&format!("info a.rfn --generation {choice}"));
+    }
+    case.ok("test a.rfn");
+    case.ok("test --fast a.rfn");
+    assert!(
+        case.fails("cat a.rfn disk --generation 9", 1)
+            .contains("no generation 9")
+    );
+    assert!(
+        case.fails("list a.rfn --generation other", 1)
+            .contains("'other'")
+    );
+}
+
+#[test]
+fn what_was_forgotten_is_gone_from_lists_only() {
+    let case = case();
+    let before = case.read("a.rfn");
+    let said = case.ok("forget a.rfn --keep-monthly 2 --dry-run").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("would forget 1 of 3"));
+    assert_eq!(case.read("a.rfn"), before);
+    case.ok("forget -q a.rfn --keep-last 1 --keep-tag keep");
+    assert_eq!(generations(&case), [(2, 2), (3, 2)]);
+    assert!(case.read("a.rfn").starts_with(&before));
+    case.fails("cat a.rfn disk --generation 1", 1);
+    assert!(
+        case.fails("forget a.rfn 2 3", 1)
+            .contains("one generation must be kept")
+    );
+    assert!(case.fails("forget a.rfn 1", 1).contains("no generation 1"));
+    assert!(case.fails("forget a.rfn", 1).contains("--keep-daily"));
+    case.ok("forget -q a.rfn keep");
+    assert_eq!(generations(&case), [(3, 2)]);
+    case.ok("add -q a.rfn disk");
+    assert_eq!(generations(&case), [(3, 2), (6, 1)]);
+    case.ok("test -q a.rfn");
+}
+
+#[test]
+fn pipes_and_archives_of_compress_grow() {
+    let case = Case::new();
+    let content = incompressible(3, 700_000);
+    case.write("x", &content);
+    case.ok("compress -q x");
+    let added = case.pipe(REFRAIN, "add x.rfn - --name x --json", &content);
+    let summary = &json(&expect(added, 0, "a pipe").stdout)["results"][0];
+    assert_eq!(
+        (&summary["generation"], &summary["store_bytes"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(generations_of(&case, "x.rfn"), [0, 1]);
+    assert_eq!(case.ok("cat x.rfn x --generation 0").stdout, content);
+    assert_eq!(case.ok("cat x.rfn x").stdout, content);
+    // Small enough for a single frame.
+    case.write("y", b"a small file");
+    case.ok("compress -q y");
+    case.ok("add -q y.rfn x y");
+    assert_eq!(generations_of(&case, "y.rfn"), [0, 1]);
+    assert_eq!(
+        case.ok("cat y.rfn y --generation 0").stdout,
+        b"a small file"
+    );
+}
+
+fn generations_of(case: &Case, archive: &str) -> Vec<u64> {
+    let lines = json_lines(
+        &case
+            .ok(&format!("list --generations --json {archive}"))
+            .stdout,
+    );
+    lines
+        .iter()
+        .map(|line| line["generation"].as_u64().unwrap())
+        .collect()
+}
+
+#[test]
+fn what_cannot_be_added_to_says_why_and_stays() {
+    let case = case();
+    let before = case.read("a.rfn");
+    for (line, exit, words) in [
+        ("add a.rfn missing", 6, "missing"),
+        ("add - disk", 1, "a file"),
+        ("add a.rfn disk --tag 12", 1, "cannot be a tag"),
+        ("add a.rfn disk --time tomorrow", 1, "UTC"),
+        ("add disk tree", 2, "disk"),
+        ("add tree disk", 6, "tree"),
+    ] {
+        let said = case.fails(line, exit);
+        assert!(said.contains(words), "{line}: {said}");
+    }
+    assert_eq!(case.read("a.rfn"), before);
+    fs::copy(case.path("a.rfn"), case.path("p.rfn")).unwrap();
+    case.ok("protect -q p.rfn");
+    assert!(case.fails("add p.rfn disk", 3).contains("recovery data"));
+    // From a pipe only `test` reads all generations.
+    let piped = case.pipe(REFRAIN, "decompress - -o piped", &before);
+    assert!(String::from_utf8_lossy(&expect(piped, 3, "a pipe").stderr).contains("must be a file"));
+    expect(case.pipe(REFRAIN, "test -", &before), 0, "a pipe");
+}
+
+#[test]
+fn two_writers_never_and_readers_always() {
+    let case = case();
+    let mut first = case.command(REFRAIN, "add a.rfn - --name slow");
+    let mut first = first
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        let second = case.run("forget a.rfn 1 --dry-run");
+        if !second.status.success() {
+            let said = String::from_utf8_lossy(&second.stderr).into_owned();
+            assert!(said.contains("another program is appending"), "{said}");
+            break;
+        }
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the first never locked"
+        );
+        std::thread::yield_now();
+    }
+    case.ok("test -q a.rfn");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(generations(&case), [(1, 2), (2, 2), (3, 2)]);
+    case.ok("add -q a.rfn disk");
+    assert_eq!(generations(&case).len(), 4);
+}
