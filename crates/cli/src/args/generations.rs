@@ -7,6 +7,8 @@ use clap::Args;
 use refrain::{GenerationChoice, ReadOptions};
 
 use super::level::LevelFlags;
+use super::password::SecretArgs;
+use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::selection::{PATTERNS_TEXT, WalkArgs};
@@ -74,6 +76,31 @@ reads takes --generation; without it, the last one is read.
 The level is the archive's unless one is given; a new archive has level 3. Archives that are \
 encrypted, signed or protected by recovery data cannot be added to yet.
 What cannot be read in a directory is left out, named and counted, and the exit code is 4.";
+
+/// `refrain diff`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A line for each path that was added (+), removed (-) or changed (M, and what changed). Files of a \
+directory with the same size and time count as unchanged; other members are compared by their hashes.")]
+pub struct DiffArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// The earlier generation: a number, a tag or a time
+    #[arg(value_name = "A")]
+    pub before: GenerationChoice,
+    /// The later one
+    #[arg(value_name = "B", default_value = "latest")]
+    pub after: GenerationChoice,
+    #[command(flatten)]
+    pub secrets: SecretArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub limits: ReadLimitArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
 
 /// `refrain forget`
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
-use super::generations::{AddArgs, ForgetArgs, GenerationArgs};
+use super::generations::{AddArgs, DiffArgs, ForgetArgs, GenerationArgs};
 use super::hash::HashArgs;
 use super::key::KeyArgs;
 use super::lab::LabArgs;
@@ -54,6 +54,8 @@ pub enum Verb {
     Compress(CompressArgs),
     /// Add what changed to an archive, as a new generation
     Add(AddArgs),
+    /// Show what changed between two generations of an archive
+    Diff(DiffArgs),
     /// Forget generations of an archive
     Forget(ForgetArgs),
     /// Restore the files and directories of archives

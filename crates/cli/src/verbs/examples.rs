@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 23] = [
+const EXAMPLES: [(&str, Examples); 24] = [
     (
         "refrain",
         &[
@@ -96,6 +96,13 @@ const EXAMPLES: [(&str, Examples); 23] = [
                 "refrain decompress backup.rfn --generation 2026-11-20 -o restored/",
             ),
         ],
+    ),
+    (
+        "refrain-diff",
+        &[(
+            "Show what the last night changed:",
+            "refrain diff backup.rfn 2026-11-20",
+        )],
     ),
     (
         "refrain-forget",

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `add`, `forget` | verbs: generations |
+//! | `add`, `diff`, `forget` | verbs: generations |
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
@@ -40,6 +40,7 @@ mod completions;
 pub mod compress;
 mod damaged;
 pub mod decompress;
+pub mod diff;
 mod entries;
 mod examples;
 mod extraction;

@@ -93,6 +93,38 @@ fn every_generation_is_read_like_an_archive() {
 }
 
 #[test]
+fn differences_of_generations_are_told() {
+    let case = case();
+    let told = String::from_utf8(case.ok("diff a.rfn 1 keep").stdout).unwrap();
+    let lines: Vec<_> = told.lines().collect();
+    assert!(
+        lines.contains(&"+ tree/file1") && !told.contains("file0"),
+        "{told}"
+    );
+    assert!(
+        lines.iter().any(|line| line.starts_with("M disk (content")),
+        "{told}"
+    );
+    let back = String::from_utf8(case.ok("diff a.rfn keep 1").stdout).unwrap();
+    assert!(back.contains("- tree/file1"), "{back}");
+    assert!(case.ok("diff a.rfn 2 2").stdout.is_empty());
+    let lines = json_lines(&case.ok("diff a.rfn 1 --json").stdout);
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["path"] == "tree/file2" && line["change"] == "added")
+    );
+    // The directory of the last generation alone.
+    fs::remove_file(case.path("tree/file0")).unwrap();
+    case.ok("add -q a.rfn tree");
+    let told = String::from_utf8(case.ok("diff a.rfn 3").stdout).unwrap();
+    assert!(
+        told.contains("- disk") && told.contains("- tree/file0"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_was_forgotten_is_gone_from_lists_only() {
     let case = case();
     let before = case.read("a.rfn");
