@@ -91,7 +91,7 @@ impl Archive {
 }
 
 fn verify_feed(
-    (reader, feed): (&DialectReader, ArchiveFeed),
+    (reader, feed): (&'static DialectReader, ArchiveFeed),
     root_hash: &[u8; HASH_BYTES],
     options: &ReadOptions,
     watch: &dyn Watch,
@@ -100,13 +100,21 @@ fn verify_feed(
         let text = "only archives of Refrain's own format have a root hash";
         return Err(Error::new(ErrorKind::Usage, text));
     };
+    // The walk compares the root hash of every generation, each of which covers the one before.
+    let archive = feed
+        .source()
+        .map(|source| Archive::open_as(reader, source, options));
+    // What cannot be opened is told by the walk, with its place.
+    let archive = archive.and_then(Result::ok);
+    let of_generation = archive.filter(|archive| !archive.generations().is_empty());
+    let of_generation = of_generation.and_then(|archive| archive.root_hash());
     let feed = limited(feed, options)?;
     let mut verification = Verification {
         root: Some(RootHasher::default()),
     };
     let summary = run(*walk, feed, &mut verification, options, watch)?;
-    let found = verification.root.map(|root| root.value());
-    if found == Some(*root_hash) {
+    let of_members = verification.root.map(|root| root.value());
+    if of_generation.or(of_members) == Some(*root_hash) {
         Ok(summary)
     } else {
         Err(Error::damaged("the members are not those of the root hash"))

@@ -341,3 +341,22 @@ fn one_member_of_many_is_verified_from_a_server() {
         .stdout;
     assert!(content == case.read("123"));
 }
+
+#[test]
+fn generations_are_signed_by_themselves() {
+    let case = case();
+    case.ok("add -q g.rfn x --time 2026-11-20");
+    case.ok("sign -q g.rfn --key ssh --output first.sig");
+    case.write("x", &incompressible(4, 200_000));
+    case.ok("add -q g.rfn x --time 2026-11-21");
+    let signers = "--signers-file ssh.pub";
+    let first = format!("{signers} --signature first.sig");
+    case.ok(&format!("test g.rfn --generation 1 {first}"));
+    case.fails(&format!("test g.rfn {first}"), 2);
+    case.ok(&format!("cat g.rfn x --generation 1 {first}"));
+    case.fails(&format!("cat g.rfn x {first}"), 2);
+    case.ok("sign -q g.rfn --key ssh");
+    case.ok(&format!("test g.rfn {signers}"));
+    case.ok(&format!("decompress -q g.rfn -o out/ {signers}"));
+    case.fails("add g.rfn x", 3);
+}

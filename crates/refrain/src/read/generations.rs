@@ -13,6 +13,8 @@ pub(crate) struct Generations {
     pub shown: GenerationInfo,
     /// Its root hash.
     pub root_hash: [u8; HASH_BYTES],
+    /// The root hash of the generation before, which that covers.
+    pub previous_root_hash: Option<[u8; HASH_BYTES]>,
 }
 
 impl Generations {

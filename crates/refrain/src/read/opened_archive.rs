@@ -240,6 +240,11 @@ pub(crate) trait Provable {
         None
     }
 
+    /// The root hash of the generation before, which the root hash covers, too.
+    fn previous_root_hash(&self) -> Option<[u8; HASH_BYTES]> {
+        None
+    }
+
     /// The hashes of members, as the index states them.
     fn member_hashes(&self, _members: Range<u64>) -> Result<Vec<[u8; HASH_BYTES]>> {
         Ok(Vec::new())

@@ -103,7 +103,8 @@ pub fn append_signature(
         return Err(Error::limit(text));
     }
     let mut parts = vec![SignaturePart::Signature(signature.text().into())];
-    if stored.tree.is_none() {
+    // What proves single members begins with those of an archive without generations.
+    if stored.tree.is_none() && archive.generations().is_empty() {
         let hashes = archive
             .opened
             .member_hashes(0..archive.member_count() as u64)?;

@@ -78,7 +78,8 @@ impl Archive {
         root_hash: &[u8; HASH_BYTES],
     ) -> Result<Vec<[u8; HASH_BYTES]>> {
         let hashes = self.opened.member_hashes(0..self.member_count() as u64)?;
-        let mut root = RootHasher::new();
+        let previous = self.opened.previous_root_hash();
+        let mut root = previous.map_or_else(RootHasher::new, RootHasher::after);
         hashes.iter().for_each(|hash| root.push(hash));
         if root.value() == *root_hash {
             Ok(hashes)

@@ -25,14 +25,17 @@ pub(crate) fn open_generations(
     let start = archive.bytes.start;
     let catalog = read_catalog(source, start, end.catalog, limits)?;
     let shown = choice.of(&catalog.generations)?.clone();
-    let root_hash = match shown.end {
-        None => archive.end.root_hash,
-        Some(end) => end_before(source, start.saturating_add(end))?.root_hash,
+    let end = match shown.end {
+        None => archive.end,
+        Some(end) => end_before(source, start.saturating_add(end))?,
     };
     Ok(Some(Generations {
         catalog,
         shown,
-        root_hash,
+        root_hash: end.root_hash,
+        previous_root_hash: end
+            .generation
+            .map(|generation| generation.previous_root_hash),
     }))
 }
 

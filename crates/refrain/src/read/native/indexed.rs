@@ -555,6 +555,10 @@ impl Provable for IndexedArchive {
         (self.end.frame_count > 0).then_some(self.end.root_hash)
     }
 
+    fn previous_root_hash(&self) -> Option<[u8; HASH_BYTES]> {
+        self.generations.as_ref()?.previous_root_hash
+    }
+
     fn member_hashes(&self, members: Range<u64>) -> Result<Vec<[u8; HASH_BYTES]>> {
         let mut hashes = vec![];
         if members == (0..self.index.member_count() as u64) {
