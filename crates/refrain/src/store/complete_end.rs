@@ -6,20 +6,22 @@ use std::sync::Arc;
 use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES};
 use refrain_storage::Source;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::store::appendix::{header_at, own_end, tail_before};
 
 /// The bytes of a file, up to the end of its last complete generation: what follows that is being
 /// written, or remains of a writer that was killed. A file that ends as it should, or is no archive
-/// with generations, is returned as it is.
+/// with generations, is returned as it is, and so is one whose envelope is damaged: whoever reads
+/// it says where.
 ///
 /// # Errors
 /// `Io`.
 pub(crate) fn complete_part(source: Arc<dyn Source>) -> Result<Arc<dyn Source>> {
-    Ok(match complete_end(&*source)? {
-        Some(length_bytes) => beginning(source, length_bytes),
-        None => source,
-    })
+    match complete_end(&*source) {
+        Ok(Some(length_bytes)) => Ok(beginning(source, length_bytes)),
+        Err(error) if error.kind == ErrorKind::Io => Err(error),
+        Ok(None) | Err(_) => Ok(source),
+    }
 }
 
 /// The first bytes of a source that may grow.
@@ -35,7 +37,7 @@ pub(crate) fn beginning(source: Arc<dyn Source>, length_bytes: u64) -> Arc<dyn S
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
+fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
     let size_bytes = source.size_bytes()?;
     let mut magic = [0; MAGIC.len()];
     let count = source.read_at(0, &mut magic)?;
