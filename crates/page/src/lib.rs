@@ -13,7 +13,7 @@ use std::fmt::{Display, Write as _};
 use serde_json::Value;
 
 pub use palette::stage_color;
-pub use units::{binary_text, bytes_text, decimal_text, time_text, utc_text};
+pub use units::{binary_text, bytes_text, decimal_text, time_text, utc_date, utc_text};
 
 /// The style of all pages: light and dark colors, tables, tooltips.
 pub const BASE_STYLE: &str = include_str!("base.css");

@@ -48,11 +48,11 @@ pub fn binary_text(bytes: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[unit])
 }
 
-/// A time in seconds since 1970 as `2026-11-21T20:40:00Z`, after Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms" (civil_from_days). Local time would need the time zone database.
-pub fn utc_text(unix_seconds: i64) -> String {
+/// The date in UTC of a time in seconds since 1970, as year, month and day, after Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms" (civil_from_days). Local time would need the time
+/// zone database.
+pub fn utc_date(unix_seconds: i64) -> (i128, i128, i128) {
     let days = i128::from(unix_seconds).div_euclid(86_400);
-    let seconds = i128::from(unix_seconds).rem_euclid(86_400);
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -63,6 +63,13 @@ pub fn utc_text(unix_seconds: i64) -> String {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i128::from(month <= 2);
+    (year, month, day)
+}
+
+/// A time in seconds since 1970 as `2026-11-21T20:40:00Z`.
+pub fn utc_text(unix_seconds: i64) -> String {
+    let (year, month, day) = utc_date(unix_seconds);
+    let seconds = i128::from(unix_seconds).rem_euclid(86_400);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }

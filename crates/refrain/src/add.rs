@@ -139,7 +139,7 @@ pub fn add(
 }
 
 /// Takes generations off the list of those that are kept. A small record is appended; their bytes
-/// remain. `forgets` is asked for each, oldest first; the last one must be kept.
+/// remain. Numbers that are not kept are ignored.
 ///
 /// Returns those that were forgotten. If there are none, nothing is written.
 ///

@@ -40,7 +40,7 @@ impl GrowingFile {
     ///
     /// # Errors
     /// It cannot be opened for reading and writing, is not a regular file, or another program is
-    /// appending to it (`WouldBlock`).
+    /// appending to it, or has replaced it (`WouldBlock`).
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let file = OpenOptions::new().read(true).write(true).open(&path);
@@ -58,6 +58,7 @@ impl GrowingFile {
             }
             Err(TryLockError::Error(error)) => return Err(at("lock", &path)(error)),
         }
+        check_in_place(&file, &path)?;
         Ok(GrowingFile {
             file,
             path,
@@ -105,6 +106,18 @@ impl GrowingFile {
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data().map_err(at("sync", &self.path))
     }
+}
+
+/// Checks that the path leads to the file: who held the lock before may have replaced it.
+fn check_in_place(file: &File, path: &Path) -> io::Result<()> {
+    let locked = file.metadata().map_err(at("read", path))?;
+    let named = std::fs::metadata(path).map_err(at("read", path))?;
+    if (locked.dev(), locked.ino()) == (named.dev(), named.ino()) {
+        return Ok(());
+    }
+    let text = "another program has replaced it meanwhile";
+    let error = io::Error::new(io::ErrorKind::WouldBlock, text);
+    Err(at("append to", path)(error))
 }
 
 impl Sink for GrowingFile {
@@ -198,6 +211,12 @@ mod tests {
         let mut third = GrowingFile::open(&path)?;
         assert!(third.append_behind(8).is_err(), "the file is shorter");
         assert!(GrowingFile::open(directory.path()).is_err());
+        let replaced = File::open(&path)?;
+        check_in_place(&replaced, &path)?;
+        std::fs::write(directory.path().join("other"), b"new")?;
+        std::fs::rename(directory.path().join("other"), &path)?;
+        let error = check_in_place(&replaced, &path).expect_err("replaced");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         Ok(())
     }
 }

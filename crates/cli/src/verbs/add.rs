@@ -118,9 +118,10 @@ enum AddTarget {
 
 impl AddTarget {
     fn open(path: &Path) -> Result<AddTarget> {
-        let copy = |earlier| {
+        let copy = |earlier: Option<GrowingFile>| {
             let replace = OutputOptions {
-                overwrite: Overwrite::Replace,
+                // A new archive must not replace one that appeared meanwhile.
+                overwrite: if earlier.is_some() { Overwrite::Replace } else { Overwrite::Refuse },
                 durability: Durability::Synced,
                 ..OutputOptions::default()
             };

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use refrain::{Archive, GenerationChoice, GenerationInfo};
+use refrain_page::utc_date;
 use refrain_storage::GrowingFile;
 use serde_json::json;
 
@@ -181,17 +182,10 @@ impl Rules<'_> {
     }
 }
 
-/// The number of months since the year 0, in UTC (Hinnant, chrono-compatible low-level date
-/// algorithms).
+/// The number of months since the year 0, in UTC.
 fn month_of(seconds: i64) -> i64 {
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    (year_of_era + era * 400) * 12 + month_from_march + 2
+    let (year, month, _) = utc_date(seconds);
+    (year * 12 + month - 1) as i64
 }
 
 #[cfg(test)]
