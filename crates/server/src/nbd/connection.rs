@@ -133,6 +133,15 @@ impl Connection {
         })
     }
 
+    /// Waits for the first request without a thread: of many clients that connect at once, few send
+    /// something soon. Only for a channel that holds back nothing it has received.
+    pub(super) fn begin_parked(self: &Arc<Self>) {
+        let requests = lock(&self.receiving).requests.take();
+        if !requests.is_some_and(|requests| self.park(requests)) {
+            self.run();
+        }
+    }
+
     /// Answers requests until the client leaves, on this thread and others that it starts. Returns
     /// when this thread has nothing left to do, or the client is silent.
     pub(super) fn run(self: &Arc<Self>) {

@@ -168,8 +168,11 @@ impl Handler for NbdHandler {
     // Failures here concern only one client, whose connection ends.
 
     fn serve(&self, client: Client) {
-        if let Ok(Some(connection)) = self.connect(client) {
-            connection.run();
+        match self.connect(client) {
+            // TLS may hold a request that the socket knows nothing of.
+            Ok(Some(connection)) if self.tls.is_some() => connection.run(),
+            Ok(Some(connection)) => connection.begin_parked(),
+            Ok(None) | Err(_) => {}
         }
     }
 

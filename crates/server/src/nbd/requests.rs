@@ -16,8 +16,8 @@ pub(super) enum Received {
     End,
 }
 
-/// How many bytes are received at once.
-const BUFFER_BYTES: usize = 16 << 10;
+/// How many bytes are received at once: 146 requests.
+const BUFFER_BYTES: usize = 4 << 10;
 
 /// Receives requests. Only one thread has it at a time.
 pub(super) struct Requests {
