@@ -217,6 +217,7 @@ impl GiantWriter {
             content_bytes: 0,
             view_bytes: 0,
             entry_count: 0,
+            tree_entry_count: None,
             entries_hash: None,
             blake3: [0; 32],
             entries_are_sorted: false,
@@ -237,6 +238,7 @@ impl GiantWriter {
             modified: None,
             content_bytes_hint: None,
             is_sparse: false,
+            layers: None,
             extensions: Vec::new(),
         };
         let frame = self.assembler.member_start(&start).map_err(text)?;
@@ -267,6 +269,7 @@ impl GiantWriter {
             content_bytes: tree.content_bytes(),
             view_bytes: tree.content_bytes(),
             entry_count,
+            tree_entry_count: None,
             entries_hash: Some(entries_hash),
             blake3: [0; 32],
             entries_are_sorted: true,

@@ -64,6 +64,9 @@ pub enum EntryKind {
     /// Bytes of a recorded tar stream that do not belong to an entry: global pax headers, the end
     /// mark, non-zero padding. It has no path, and lists do not show it.
     Raw,
+    /// In the changes of a layered tree: nothing has this path any more. Whole trees have no such
+    /// entries.
+    Removed,
 }
 
 impl EntryKind {
@@ -141,6 +144,10 @@ pub struct Entry {
     /// In a recorded tar stream: how the header differs from the predicted one (see the module
     /// `tar`). Empty where the prediction is exact, and in trees that were read from a directory.
     pub header_recipe: Vec<u8>,
+    /// A hash of the inode number of a file and the time of its last change of any kind, by which
+    /// an unchanged file is recognised without reading it. 0: unknown. It is no property of the
+    /// file: hashes of entries do not cover it.
+    pub change_stamp: u32,
 }
 
 impl Entry {

@@ -72,6 +72,7 @@ pub mod generation;
 pub mod head;
 pub mod identity;
 pub mod index;
+mod layers;
 pub mod limits;
 #[cfg(feature = "lrzip")]
 pub mod lrzip;
@@ -119,6 +120,7 @@ pub use index::{
     Index, IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode,
     IndexSlice, IndexTree, NodeRows, NodeSource,
 };
+pub use layers::{TreeLayer, TreeLayers};
 pub use limits::{ARCHIVES_MAX, Limits, REFERENCE_DEPTH_MAX, REFERENCE_WINDOW_MAX};
 pub use member::{Digest, MemberEnd, MemberKind, MemberStart};
 pub use member_tree::MemberTree;

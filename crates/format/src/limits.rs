@@ -95,6 +95,9 @@ pub const CATALOG_BYTES_MAX: u64 = 1 << 26;
 /// Tags of a generation.
 pub const TAGS_MAX: usize = 64;
 
+/// The maximum number of earlier members of which a layered tree consists.
+pub const TREE_LAYERS_MAX: usize = 32;
+
 /// Bytes of the data of a Whole frame.
 pub const WHOLE_BYTES_MAX: usize = 1 << 16;
 

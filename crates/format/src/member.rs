@@ -11,11 +11,14 @@ use crate::constants::FrameKind;
 use crate::error::{FormatError, Result};
 use crate::frame::complete_frame;
 use crate::head::{head_of, head_only, take_extensions};
+use crate::layers::TreeLayers;
 use crate::limits::{DIGEST_BYTES_MAX, DIGESTS_MAX, NAME_BYTES_MAX};
 
 /// Flags of a member: its entries are sorted; it has entries.
 const ENTRIES_ARE_SORTED: u64 = 1;
 const HAS_ENTRIES: u64 = 2;
+/// It is a layered tree, and the number of all its entries is stated.
+const IS_LAYERED: u64 = 4;
 
 const HAS_MODE: u64 = 1;
 const HAS_MODIFIED: u64 = 2;
@@ -36,20 +39,29 @@ pub enum MemberKind {
     Tree,
     /// 4: a tar stream, taken apart into entries and the data of its files.
     Tar,
+    /// 5: a directory tree that consists of the entries of earlier trees and changes to them
+    /// ([`MemberStart::layers`]).
+    LayeredTree,
 }
 
 impl MemberKind {
     /// Whether members of this kind have entries, from which their stream is made.
     #[must_use]
     pub fn has_entries(self) -> bool {
-        matches!(self, Self::Tree | Self::Tar)
+        matches!(self, Self::Tree | Self::Tar | Self::LayeredTree)
+    }
+
+    /// Whether members of this kind are directory trees.
+    #[must_use]
+    pub fn is_tree(self) -> bool {
+        matches!(self, Self::Tree | Self::LayeredTree)
     }
 
     /// Whether the index states the path order of the entries: for a tree whose frames of entries
     /// are not in path order.
     #[must_use]
     pub fn has_slices(self, end: &MemberEnd) -> bool {
-        self == Self::Tree && end.entry_count > 0 && !end.entries_are_sorted
+        self.is_tree() && end.entry_count > 0 && !end.entries_are_sorted
     }
 
     pub(crate) fn id(self) -> u8 {
@@ -58,6 +70,7 @@ impl MemberKind {
             Self::Stream => 2,
             Self::Tree => 3,
             Self::Tar => 4,
+            Self::LayeredTree => 5,
         }
     }
 
@@ -67,6 +80,7 @@ impl MemberKind {
             2 => Ok(Self::Stream),
             3 => Ok(Self::Tree),
             4 => Ok(Self::Tar),
+            5 => Ok(Self::LayeredTree),
             _ => Err(FormatError::Reserved {
                 what: "member kind",
                 value: id,
@@ -96,6 +110,8 @@ pub struct MemberStart {
     pub content_bytes_hint: Option<u64>,
     /// Whether its content's hash leaves out zeros ([`HashKind::Sparse`]); only for files.
     pub is_sparse: bool,
+    /// What a layered tree consists of besides its own entries; present exactly for that kind.
+    pub layers: Option<TreeLayers>,
     /// Extensions of later versions, as stored; empty in this version.
     pub extensions: Vec<u8>,
 }
@@ -125,6 +141,7 @@ impl MemberStart {
             modified: None,
             content_bytes_hint: None,
             is_sparse: is_present(IS_SPARSE),
+            layers: None,
             extensions: Vec::new(),
         };
         if is_present(HAS_MODE) {
@@ -135,6 +152,9 @@ impl MemberStart {
         }
         if is_present(HAS_CONTENT_BYTES) {
             start.content_bytes_hint = Some(reader.varint()?);
+        }
+        if kind == MemberKind::LayeredTree {
+            start.layers = Some(TreeLayers::take(&mut reader, member_id)?);
         }
         start.extensions = take_extensions(reader)?;
         start.check()?;
@@ -162,6 +182,9 @@ impl MemberStart {
         }
         if let Some(hint) = self.content_bytes_hint {
             put_varint(&mut fields, hint);
+        }
+        if let Some(layers) = &self.layers {
+            layers.put(self.member_id, &mut fields);
         }
         fields.extend_from_slice(&self.extensions);
         Ok(head_of(&fields))
@@ -211,7 +234,21 @@ impl MemberStart {
                 rule: "1, a file",
             });
         }
-        Ok(())
+        self.check_layers()
+    }
+}
+
+impl MemberStart {
+    fn check_layers(&self) -> Result<()> {
+        check_equal(
+            "layers of a member (1: present)",
+            u64::from(self.layers.is_some()),
+            u64::from(self.kind == MemberKind::LayeredTree),
+        )?;
+        match &self.layers {
+            Some(layers) => layers.check(self.member_id, self.content_start),
+            None => Ok(()),
+        }
     }
 }
 
@@ -273,6 +310,8 @@ pub struct MemberEnd {
     pub view_bytes: u64,
     /// The number of entries in all Entries frames of the member.
     pub entry_count: u64,
+    /// For a layered tree: the number of all its entries, those of its layers among them.
+    pub tree_entry_count: Option<u64>,
     /// The hash of the entries ([`EntriesHasher`](crate::root_hash::EntriesHasher)); present
     /// exactly if members of the kind have entries.
     pub entries_hash: Option<[u8; 32]>,
@@ -304,6 +343,7 @@ impl MemberEnd {
             content_bytes,
             view_bytes: content_bytes,
             entry_count: 0,
+            tree_entry_count: None,
             entries_hash: None,
             blake3: reader.array()?,
             entries_are_sorted: flags & ENTRIES_ARE_SORTED != 0,
@@ -314,6 +354,9 @@ impl MemberEnd {
             end.view_bytes = reader.varint()?;
             end.entry_count = reader.varint()?;
             end.entries_hash = Some(reader.array()?);
+        }
+        if flags & IS_LAYERED != 0 {
+            end.tree_entry_count = Some(reader.varint()?);
         }
         end.digests = take_digests(&mut reader)?;
         end.extensions = take_extensions(reader)?;
@@ -339,12 +382,16 @@ impl MemberEnd {
         let entries_flag = u64::from(self.entries_hash.is_some()) * HAS_ENTRIES;
         let sorted_flag = u64::from(self.entries_are_sorted) * ENTRIES_ARE_SORTED;
         put_varint(out, self.content_bytes);
-        put_varint(out, entries_flag | sorted_flag);
+        let layered_flag = u64::from(self.tree_entry_count.is_some()) * IS_LAYERED;
+        put_varint(out, entries_flag | sorted_flag | layered_flag);
         out.extend(self.blake3);
         if let Some(entries_hash) = &self.entries_hash {
             put_varint(out, self.view_bytes);
             put_varint(out, self.entry_count);
             out.extend(entries_hash);
+        }
+        if let Some(count) = self.tree_entry_count {
+            put_varint(out, count);
         }
         put_varint(out, self.digests.len() as u64);
         for digest in &self.digests {
@@ -365,7 +412,13 @@ impl MemberEnd {
     }
 
     /// Compares the end with the kind of the member and with its frames of entries.
-    pub(crate) fn check_kind(&self, has_entries: bool, first_paths_ascend: bool) -> Result<()> {
+    pub(crate) fn check_kind(&self, kind: MemberKind, first_paths_ascend: bool) -> Result<()> {
+        let has_entries = kind.has_entries();
+        check_equal(
+            "number of a layered tree's entries (1: stated)",
+            u64::from(self.tree_entry_count.is_some()),
+            u64::from(kind == MemberKind::LayeredTree),
+        )?;
         check_equal(
             "hash of entries (1: present)",
             u64::from(self.entries_hash.is_some()),
@@ -412,7 +465,7 @@ impl MemberEnd {
 
 fn take_flags(reader: &mut ByteReader<'_>) -> Result<u64> {
     let flags = reader.varint()?;
-    match flags & !(ENTRIES_ARE_SORTED | HAS_ENTRIES) {
+    match flags & !(ENTRIES_ARE_SORTED | HAS_ENTRIES | IS_LAYERED) {
         0 => Ok(flags),
         unknown => Err(FormatError::Reserved {
             what: "member flags",
@@ -476,6 +529,7 @@ mod tests {
             }),
             content_bytes_hint: None,
             is_sparse: false,
+            layers: None,
             extensions: Vec::new(),
         }
     }
@@ -486,6 +540,7 @@ mod tests {
             content_bytes: 12,
             view_bytes: 1024,
             entry_count: 1,
+            tree_entry_count: None,
             entries_hash: Some([9; 32]),
             blake3: [7; 32],
             entries_are_sorted: true,
@@ -510,6 +565,7 @@ mod tests {
         assert_eq!(MemberStart::parse(&payload), Ok(start()));
         let sparse = MemberStart {
             is_sparse: true,
+            layers: None,
             ..start()
         };
         let payload = sparse.to_payload().unwrap();
@@ -541,7 +597,7 @@ mod tests {
     #[test]
     fn what_later_versions_may_define_is_unsupported() {
         let mut payload = start().to_payload().unwrap();
-        payload[3] = 5;
+        payload[3] = 6;
         let class = |payload: &[u8]| MemberStart::parse(payload).unwrap_err().class();
         assert_eq!(class(&payload), ErrorClass::Unsupported);
         payload[3] = 1;

@@ -179,6 +179,7 @@ fn new_entry(rng: &mut Rng, version: usize, at: usize) -> Entry {
         9 => EntryKind::BlockDevice,
         10 => EntryKind::Other,
         11 => EntryKind::Raw,
+        12 => EntryKind::Removed,
         _ => EntryKind::File,
     };
     let path = format!("v{version}/folder-{}/entry-{at}", rng.below(5)).into_bytes();
@@ -212,6 +213,11 @@ fn new_entry(rng: &mut Rng, version: usize, at: usize) -> Entry {
         header_recipe: match rng.below(6) {
             0 => (0..rng.below(9)).map(|_| rng.any() as u8).collect(),
             _ => Vec::new(),
+        },
+        change_stamp: if kind == EntryKind::File && rng.below(3) == 0 {
+            rng.any() as u32
+        } else {
+            0
         },
         path: if kind == EntryKind::Raw { Vec::new() } else { path },
     }
@@ -318,6 +324,7 @@ fn check_any_list(entries: &[Entry]) {
             view_bytes: checker.view_bytes(),
             entries_are_sorted: entries_are_sorted(entries),
             entry_count: entries.len() as u64,
+            tree_entry_count: None,
             entries_hash: Some([0; 32]),
             blake3: [0; 32],
             digests: Vec::new(),

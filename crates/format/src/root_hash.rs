@@ -70,8 +70,8 @@ impl EntriesHasher {
 }
 
 /// Returns the hash of a member: what its MemberStart frame shows, and its MemberEnd frame with the
-/// hashes of content and entries. The id, the place of the content and the expected length are not
-/// included.
+/// hashes of content and entries. The id (except with layers, which are ids too), the place of the
+/// content and the expected length are not included.
 #[must_use]
 pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
     let mut bytes = Vec::new();
@@ -86,6 +86,10 @@ pub fn member_hash(start: &MemberStart, end: &MemberEnd) -> [u8; HASH_BYTES] {
     }
     if let Some(modified) = start.modified {
         put_time(&mut bytes, modified);
+    }
+    if let Some(layers) = &start.layers {
+        put_varint(&mut bytes, start.member_id);
+        layers.put(start.member_id, &mut bytes);
     }
     end.put_shown(&mut bytes);
     let mut hash = ContentHash::with_context(MEMBER_CONTEXT);

@@ -154,6 +154,7 @@ fn example_archive() -> Vec<u8> {
         }),
         content_bytes_hint: Some(CONTENT.len() as u64),
         is_sparse: false,
+        layers: None,
         extensions: Vec::new(),
     };
     bytes.extend(assembler.member_start(&start).unwrap());
@@ -163,6 +164,7 @@ fn example_archive() -> Vec<u8> {
         content_bytes: CONTENT.len() as u64,
         view_bytes: CONTENT.len() as u64,
         entry_count: 0,
+        tree_entry_count: None,
         entries_hash: None,
         blake3: content_hash(CONTENT),
         entries_are_sorted: false,
@@ -371,6 +373,7 @@ fn the_document_states_every_limit() {
         ("HELD_BYTES_MAX", limits::HELD_BYTES_MAX),
         ("CATALOG_BYTES_MAX", limits::CATALOG_BYTES_MAX),
         ("TAGS_MAX", limits::TAGS_MAX as u64),
+        ("TREE_LAYERS_MAX", limits::TREE_LAYERS_MAX as u64),
         ("WHOLE_BYTES_MAX", limits::WHOLE_BYTES_MAX as u64),
         ("PARAMS_BYTES_MAX", limits::PARAMS_BYTES_MAX as u64),
     ];

@@ -1,5 +1,6 @@
 //! The verbs add and forget: a generation behind an archive, and which ones are kept.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::{GrowingFile, MemorySource, Sink, Source};
 
 use crate::compress::{CompressSummary, compress_behind};
+use crate::earlier_trees::earlier_tree;
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationLabel;
 use crate::options::{CompressOptions, Level, ReadOptions};
@@ -23,11 +25,12 @@ use crate::store::appendix::own_end;
 use crate::store::complete_end::{beginning, complete_part};
 use crate::store::envelope::open::read_envelope;
 use crate::tuning::Tuning;
-use crate::write::input::MemberInput;
+use crate::write::input::{Content, MemberInput};
 use crate::write::native::continuation::{Continuation, KnownAnchors};
 use crate::write::native::generation::{GenerationPlan, frames_to_join};
 use crate::write::native::output::Output;
 use crate::write::native::references::reference_window;
+use crate::write::tree::unchanged::EarlierTree;
 
 /// Where a generation goes.
 pub enum AddTo<'a> {
@@ -55,6 +58,11 @@ pub struct AddSummary {
 const READ_SHARE: u64 = 3;
 const PAGES_SHARE: u64 = 16;
 
+/// The share for the decoded entries of an earlier tree: those of a large directory are in the
+/// order of its content, so that the slices of many frames alternate. (A million files of 100
+/// bytes: 11 s with 21 MiB, 3 s with 34.)
+const ENTRIES_SHARE: u64 = 30;
+
 /// Whether an archive is so small that it cannot grow in place, but is written again as a whole:
 /// it is a single frame.
 ///
@@ -71,6 +79,10 @@ pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
 /// The level is that of the options, or the archive's; blocks are at most as large as the
 /// archive's. What remains of an earlier run that was killed is cut off.
 ///
+/// Of a directory whose name a member of the last generation of the same host has, only what
+/// changed is read and stored: files whose size, times and inode are the same are taken as
+/// unchanged, unless it is [forced](crate::DirectoryContent::force_read) to be read.
+///
 /// # Errors
 /// As [`compress`](crate::compress()); `Unsupported` for archives that are encrypted, signed,
 /// protected by recovery data, or several in one file. Then the archive is as before.
@@ -83,11 +95,13 @@ pub fn add(
     watch: &dyn Watch,
 ) -> Result<AddSummary> {
     let label = label.checked()?;
+    let mut members = members;
     let memory_bytes = Tuning::new(options)?.memory_bytes;
     let (mut sink, earlier) = begin(to, level, options)?;
-    let archive = earlier.open(memory_bytes / READ_SHARE, options.threads)?;
+    let archive = Arc::new(earlier.open(memory_bytes / READ_SHARE, options.threads)?);
     // Lists of extents are not read.
     archive.set_cache_bytes(memory_bytes / READ_SHARE / 8 * 6, 0);
+    archive.set_entries_bytes(memory_bytes / ENTRIES_SHARE);
     let Growth {
         base,
         edges,
@@ -105,6 +119,15 @@ pub fn add(
         ..options
     };
     let store_bytes = base.end.store_bytes;
+    let content_bytes = base.end.content_bytes;
+    let trees = earlier_trees(
+        &members,
+        &archive,
+        &catalog.generations,
+        &label,
+        content_bytes,
+    )?;
+    with_stamps(&mut members);
     let places = std::mem::take(&mut catalog.anchors);
     let joined = frames_to_join(&places);
     catalog.anchors = places.clone();
@@ -128,6 +151,7 @@ pub fn add(
             }) as Arc<dyn Source>
         }),
         read_bytes: memory_bytes / READ_SHARE,
+        trees,
         cache_bytes: memory_bytes / PAGES_SHARE,
     };
     let added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
@@ -178,6 +202,34 @@ pub fn forget(
     file.append_behind(base.end.archive_bytes)?;
     Output::of_generation(file, plan, &edges)?.publish()?;
     Ok(gone)
+}
+
+/// The trees of earlier generations to which directories are compared, by their names.
+fn earlier_trees(
+    members: &[MemberInput],
+    archive: &Arc<IndexedArchive>,
+    generations: &[GenerationInfo],
+    label: &GenerationLabel,
+    earlier_bytes: u64,
+) -> Result<HashMap<Vec<u8>, EarlierTree>> {
+    let mut trees = HashMap::new();
+    for member in members {
+        if matches!(&member.content, Content::Directory(directory) if !directory.force_read) {
+            let place = (&member.name[..], &label.host[..]);
+            let tree = earlier_tree(archive, generations, place, earlier_bytes)?;
+            trees.extend(tree.map(|tree| (member.name.clone(), tree)));
+        }
+    }
+    Ok(trees)
+}
+
+/// A later generation sees by their stamps that files did not change.
+fn with_stamps(members: &mut [MemberInput]) {
+    for member in members {
+        if let Content::Directory(directory) = &mut member.content {
+            directory.walk.stamps = true;
+        }
+    }
 }
 
 /// A generation whose places and sums are not known yet.
@@ -327,7 +379,7 @@ fn empty_archive(level: Level, options: &CompressOptions) -> Result<Vec<u8>> {
 
 /// The store of an archive.
 struct StoreSource {
-    archive: IndexedArchive,
+    archive: Arc<IndexedArchive>,
     store_bytes: u64,
 }
 

@@ -400,7 +400,9 @@ impl Archive {
             (None, _) => !has_entries(stated),
             (Some(entry), Some(tree)) => {
                 let content = entry.content_range();
-                entry.data_ranges.is_none() && content == (0..tree.content_bytes())
+                tree.has_all_content()
+                    && entry.data_ranges.is_none()
+                    && content == (0..tree.content_bytes())
             }
             (Some(_), None) => false,
         };

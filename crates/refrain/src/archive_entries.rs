@@ -60,7 +60,6 @@ impl EntryList<'_> {
     /// The hash of the entries: of their paths, types, attributes and ranges of content. `None` if
     /// it is lost.
     pub fn hash(&self) -> Result<Option<[u8; 32]>> {
-        let stated = self.tree.stated_entries()?;
-        Ok(stated.map(|(_, hash)| hash))
+        self.tree.list_hash()
     }
 }

@@ -5,7 +5,7 @@ use refrain_entries::Timestamp;
 use refrain_format::{
     BlockHeader, MemberEnd, MemberKind as FormatKind, MemberStart as FormatStart,
 };
-use refrain_protect::{DigestAlgorithm, DigestValue, HashKind, MemberHasher};
+use refrain_protect::{DigestAlgorithm, DigestValue, HASH_BYTES, HashKind, MemberHasher};
 
 use crate::digests::stated;
 use crate::store::coding::description;
@@ -250,7 +250,7 @@ fn kind(kind: FormatKind) -> MemberKind {
     match kind {
         FormatKind::File => MemberKind::File,
         FormatKind::Stream => MemberKind::Stream,
-        FormatKind::Tree => MemberKind::Tree,
+        FormatKind::Tree | FormatKind::LayeredTree => MemberKind::Tree,
         FormatKind::Tar => MemberKind::Tar,
     }
 }
@@ -285,9 +285,10 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         mode: start.mode,
         modified: start.modified,
         content_bytes: end.view_bytes,
-        blake3: end.blake3,
+        // A layered tree's is of its own content only: equal ones do not mean equal trees.
+        blake3: if start.layers.is_some() { [0; HASH_BYTES] } else { end.blake3 },
         is_sparse: start.is_sparse,
         digests: stated(end),
-        entries: end.entry_count,
+        entries: end.tree_entry_count.unwrap_or(end.entry_count),
     }
 }

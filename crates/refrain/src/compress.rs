@@ -200,7 +200,7 @@ fn compress_members(
     sink: &mut dyn Sink,
     options: &CompressOptions,
     run_bytes_max: u64,
-    continuation: Option<Continuation>,
+    mut continuation: Option<Continuation>,
     watch: &dyn Watch,
 ) -> Result<Compressed> {
     let tuning = Tuning::new(options)?;
@@ -213,8 +213,9 @@ fn compress_members(
     let mut prepared =
         PreparedMembers::new(tuning.memory_bytes, run_bytes_max, &options.digests, false);
     prepared.names_files = watch.names_files();
-    if let Some(continuation) = &continuation {
+    if let Some(continuation) = &mut continuation {
         prepared.first_member = continuation.plan.base.end.member_count;
+        prepared.earlier_trees = std::mem::take(&mut continuation.trees);
     }
     prepared.add_all(members)?;
     let inputs = HistoryInputs {

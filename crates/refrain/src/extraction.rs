@@ -174,6 +174,7 @@ fn unknown_end(start: &MemberStart, content_bytes: u64) -> MemberEnd {
         entries_are_sorted: false,
         entry_count: 0,
         blake3: [0; 32],
+        tree_entry_count: None,
         entries_hash: None,
         extensions: Vec::new(),
         digests: Vec::new(),

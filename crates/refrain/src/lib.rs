@@ -72,6 +72,7 @@ mod damage;
 mod dialect;
 mod digests;
 pub mod directory;
+mod earlier_trees;
 mod error;
 mod extract;
 mod extraction;

@@ -22,9 +22,13 @@ impl Archive {
             return checked.check().map(|_| ());
         }
         let tree = self.tree(number)?;
-        let content_bytes = match &tree {
-            Some(tree) => tree.content_bytes(),
-            None => member.content_bytes,
+        let own = tree.as_ref().map_or(Ok(None), |tree| tree.own_content())?;
+        let (content_bytes, check) = match (&tree, own) {
+            (_, Some((content_bytes, hash))) => {
+                (content_bytes, HashCheck::of_content(hash, &member.name))
+            }
+            (Some(tree), None) => (tree.content_bytes(), HashCheck::for_member(&member)),
+            (None, None) => (member.content_bytes, HashCheck::for_member(&member)),
         };
         self.check_content_limit(content_bytes)?;
         let control = ReadControl::default();
@@ -35,11 +39,19 @@ impl Archive {
             range: 0..content_bytes,
             threads: self.threads,
             memory_bytes: self.memory_bytes,
-            check: Some(ContentCheck(Box::new(HashCheck::for_member(&member)))),
+            check: Some(ContentCheck(Box::new(check))),
         };
         read.run(watch, &mut |_| Ok(()))?;
-        if tree.is_some() {
-            self.for_each_entry(number, &mut |_| Ok(()))?;
+        match tree {
+            None => {}
+            Some(tree) if tree.has_all_content() => {
+                self.for_each_entry(number, &mut |_| Ok(()))?;
+            }
+            // What earlier members have of it is compared with the checksums of its blocks.
+            Some(_) => {
+                let mut nowhere = CheckedSink::new(&member, None);
+                self.write_member(number, &mut nowhere, watch)?;
+            }
         }
         Ok(())
     }

@@ -110,7 +110,12 @@ pub(crate) fn file_paths(entries: &[Entry]) -> Vec<Vec<u8>> {
 
 /// The entries other than directories.
 pub(crate) fn files(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    let is_file = |entry: &&Entry| !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw);
+    let is_file = |entry: &&Entry| {
+        !matches!(
+            entry.kind,
+            EntryKind::Directory | EntryKind::Raw | EntryKind::Removed
+        )
+    };
     entries.iter().filter(is_file)
 }
 

@@ -60,7 +60,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// The seconds since 1970-01-01 00:00:00 UTC by the machine's clock, which may be set. Only for
-/// people and other machines.
+/// people, other machines and file systems, which have times of the same clock.
 pub fn unix_seconds() -> i64 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         // The year 292 billion.

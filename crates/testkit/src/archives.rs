@@ -174,7 +174,9 @@ fn random_members(
             let (seed, count) = (rng.any(), rng.length(0, 9));
             let content_bytes = (cuts[id + 1] - cuts[id]) as u64;
             let entries = match kind {
-                MemberKind::Tree => tree_entries(seed, count, content_bytes),
+                MemberKind::Tree | MemberKind::LayeredTree => {
+                    tree_entries(seed, count, content_bytes)
+                }
                 MemberKind::Tar => tar_entries(seed, count, content_bytes),
                 MemberKind::File | MemberKind::Stream => Vec::new(),
             };
@@ -193,6 +195,7 @@ fn random_members(
                     is_sparse: may_be_sparse
                         && kind == MemberKind::File
                         && content_bytes.is_multiple_of(2),
+                    layers: None,
                     extensions: Vec::new(),
                 },
                 content_end: cuts[id + 1],
@@ -417,6 +420,7 @@ impl<'a> ArchiveWriter<'a> {
                 content.len() as u64
             },
             entry_count: plan.entries.len() as u64,
+            tree_entry_count: None,
             entries_hash: kind.has_entries().then(|| entries_hash(&plan.entries)),
             blake3: stated_hash(&plan.start, content),
             entries_are_sorted: entries_are_sorted(&frames.concat()),

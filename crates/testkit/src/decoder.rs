@@ -196,7 +196,7 @@ fn checked_entries(
     let frames_are_sorted = frames.iter().all(|frame| entries_are_sorted(frame));
     let is_merged = kind == MemberKind::Tree && !entries_are_sorted(&entries) && frames_are_sorted;
     if is_merged && !entries.is_empty() {
-        list = EntryListChecker::for_merged_tree(usize::MAX);
+        list = EntryListChecker::for_merged_tree(kind, usize::MAX);
         entries.sort_by(|a, b| compare_paths(&a.path, &b.path));
         list.feed(&entries)?;
     } else {

@@ -151,6 +151,7 @@ impl EntryListMember {
             content_bytes: self.content.len() as u64,
             view_bytes: view_bytes(self.kind, self.frames.iter().map(Vec::as_slice)),
             entry_count: entries.len() as u64,
+            tree_entry_count: None,
             entries_hash: Some(entries_hash(&entries)),
             blake3: content_hash(&self.content),
             entries_are_sorted: entries_are_sorted(&self.frames.concat()),
@@ -216,6 +217,7 @@ fn member_start(kind: MemberKind) -> MemberStart {
         modified: None,
         content_bytes_hint: None,
         is_sparse: false,
+        layers: None,
         extensions: Vec::new(),
     }
 }
@@ -246,7 +248,7 @@ pub fn sample_list(kind: MemberKind, seed: u64) -> EntryListMember {
     let length = content.len() as u64;
     let (seed, count) = (rng.any(), rng.length(0, 40));
     let entries = match kind {
-        MemberKind::Tree => tree_entries(seed, count, length),
+        MemberKind::Tree | MemberKind::LayeredTree => tree_entries(seed, count, length),
         MemberKind::Tar => tar_entries(seed, count, length),
         MemberKind::File | MemberKind::Stream => panic!("a kind without entries"),
     };

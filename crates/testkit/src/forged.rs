@@ -71,6 +71,7 @@ impl ForgedArchive {
             modified: None,
             content_bytes_hint: None,
             is_sparse,
+            layers: None,
             extensions: Vec::new(),
         };
         bytes.extend(assembler.member_start(&start).expect("in order"));
@@ -172,6 +173,7 @@ impl ForgedArchive {
             content_bytes: self.content_bytes,
             view_bytes,
             entry_count: first_entry,
+            tree_entry_count: None,
             entries_hash: self.kind.has_entries().then(|| hasher.value()),
             blake3,
             entries_are_sorted: entries_are_sorted(entries),

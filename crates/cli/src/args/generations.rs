@@ -58,6 +58,10 @@ pub struct AddArgs {
     /// The time of the generation, in UTC (2026-11-27T10:30:00), instead of now
     #[arg(long, value_name = "TIME")]
     pub time: Option<GenerationChoice>,
+    /// Read all files of a directory, also those whose size, times and inode are as in the last
+    /// generation of this host
+    #[arg(long)]
+    pub force_read: bool,
     #[command(flatten)]
     pub level: LevelFlags,
     #[command(flatten)]

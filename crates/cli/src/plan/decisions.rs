@@ -573,6 +573,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("add", "comment", Acts),
     ("add", "host", Acts),
     ("add", "time", Acts),
+    ("add", "force_read", Acts),
     ("diff", "archive", Acts),
     ("diff", "before", Acts),
     ("diff", "after", Acts),

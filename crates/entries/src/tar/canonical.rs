@@ -170,7 +170,7 @@ fn octal_seconds(seconds: i64) -> Option<u64> {
 
 pub(crate) fn type_flag(kind: EntryKind) -> u8 {
     match kind {
-        EntryKind::File | EntryKind::Other | EntryKind::Raw => b'0',
+        EntryKind::File | EntryKind::Other | EntryKind::Raw | EntryKind::Removed => b'0',
         EntryKind::Hardlink => b'1',
         EntryKind::Symlink => b'2',
         EntryKind::CharacterDevice => b'3',

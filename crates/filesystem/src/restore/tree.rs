@@ -100,7 +100,10 @@ impl TreeRestore {
     /// Counts a requested entry for [`RestoreSummary::files_asked`]: before it is restored, or even
     /// though the restore has ended.
     pub fn expect(&self, entry: &Entry) {
-        if !matches!(entry.kind, EntryKind::Directory | EntryKind::Raw) {
+        if !matches!(
+            entry.kind,
+            EntryKind::Directory | EntryKind::Raw | EntryKind::Removed
+        ) {
             self.shared.tally.expect_file();
         }
     }
@@ -160,7 +163,11 @@ impl TreeRestore {
             | EntryKind::Fifo => {
                 self.with_path(entry, |path| special::create(&self.shared, entry, &path));
             }
-            EntryKind::Directory | EntryKind::File | EntryKind::Other | EntryKind::Raw => {}
+            EntryKind::Directory
+            | EntryKind::File
+            | EntryKind::Other
+            | EntryKind::Raw
+            | EntryKind::Removed => {}
         }
     }
 

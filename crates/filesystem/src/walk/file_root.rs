@@ -224,6 +224,9 @@ impl OpenedFile {
         entry.mode = opened.mode;
         entry.modified = opened.modified;
         entry.size_bytes = opened.size_bytes;
+        if entry.change_stamp != 0 {
+            entry.change_stamp = opened.change_stamp();
+        }
         let owner = &entry.owner;
         if owner.uid != u64::from(opened.uid) || owner.gid != u64::from(opened.gid) {
             // Rare: it changed since the directory was listed.

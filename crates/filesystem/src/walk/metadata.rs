@@ -3,6 +3,7 @@
 use rustix::fs::{FileType, Stat};
 
 use refrain_entries::{EntryKind, Timestamp};
+use refrain_sync::clock::unix_seconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metadata {
@@ -78,6 +79,44 @@ impl Metadata {
             FileType::Fifo => Some(EntryKind::Fifo),
             _ => None,
         }
+    }
+}
+
+/// A file that changed so shortly before it was looked at may change again without another time:
+/// the clocks of file systems are coarse.
+const SETTLED_SECONDS: i64 = 2;
+
+impl Metadata {
+    /// A hash of the inode number and the time of the last change, of content, attributes or names;
+    /// 0 if it would tell little: for files with several names, and if the last change was just now
+    /// or in the future. Programs can set other times, but not this one.
+    pub(crate) fn change_stamp(&self) -> u32 {
+        let settled_at = self.changed.seconds.saturating_add(SETTLED_SECONDS);
+        if self.links > 1 || settled_at > unix_seconds() {
+            return 0;
+        }
+        let mut hash = StampHash::default();
+        hash.add(self.id.inode);
+        hash.add(self.changed.seconds as u64);
+        hash.add(u64::from(self.changed.nanoseconds));
+        hash.value()
+    }
+}
+
+/// Mixes numbers: the finalizer of SplitMix64 (Steele and others, OOPSLA 2014).
+#[derive(Default)]
+struct StampHash(u64);
+
+impl StampHash {
+    fn add(&mut self, value: u64) {
+        let mut mixed = (self.0 ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.0 = mixed ^ (mixed >> 31);
+    }
+
+    fn value(&self) -> u32 {
+        (self.0 as u32).max(1)
     }
 }
 

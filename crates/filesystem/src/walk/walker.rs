@@ -49,6 +49,9 @@ pub struct WalkOptions {
     ///
     /// [`OpenedFile::refresh`]: super::OpenedFile::refresh
     pub attributes_when_opened: bool,
+    /// Give files stamps by which it is seen later that they did not change
+    /// ([`Entry::change_stamp`]).
+    pub stamps: bool,
 }
 
 /// Lists a directory tree in path order with all metadata (see [`compare_paths`]).
@@ -465,6 +468,8 @@ impl Walker {
         }
         if kind == EntryKind::File && entry.size_bytes == 0 && self.states_no_size(metadata) {
             entry.size_bytes = UNKNOWN_SIZE_BYTES;
+        } else if kind == EntryKind::File && self.options.stamps {
+            entry.change_stamp = metadata.change_stamp();
         }
         // Only files with data are sure to be opened.
         if entry.size_bytes == 0 || !self.options.attributes_when_opened {

@@ -221,6 +221,7 @@ impl Classes {
             device: (0, 0),
             attributes: self.attributes_of(class).to_vec(),
             header_recipe: Vec::new(),
+            change_stamp: 0,
         })
     }
 }

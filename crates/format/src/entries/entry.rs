@@ -11,7 +11,7 @@ const ATTRIBUTE_BYTES: usize = 48;
 const DATA_RANGE_BYTES: usize = 16;
 
 /// All kinds of entries, by ascending id.
-pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
+pub(super) const ENTRY_KINDS: [EntryKind; 10] = [
     EntryKind::File,
     EntryKind::Directory,
     EntryKind::Symlink,
@@ -21,6 +21,7 @@ pub(super) const ENTRY_KINDS: [EntryKind; 9] = [
     EntryKind::Fifo,
     EntryKind::Other,
     EntryKind::Raw,
+    EntryKind::Removed,
 ];
 
 pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
@@ -34,6 +35,7 @@ pub(crate) fn entry_kind_id(kind: EntryKind) -> u8 {
         EntryKind::Fifo => 7,
         EntryKind::Other => 8,
         EntryKind::Raw => 9,
+        EntryKind::Removed => 10,
     }
 }
 
@@ -72,6 +74,13 @@ pub(super) fn check_own_fields(entry: &Entry) -> Result<()> {
     check_path(entry)?;
     check_timestamp(entry.modified)?;
     check_data(entry)?;
+    if entry.change_stamp != 0 && entry.kind != EntryKind::File {
+        return Err(FormatError::Value {
+            what: "stamp of an entry",
+            value: u64::from(entry.change_stamp),
+            rule: "0 except for files",
+        });
+    }
     if entry.device != (0, 0) && !entry.kind.is_device() {
         return Err(FormatError::Value {
             what: "device number",

@@ -31,6 +31,8 @@ const TARGET_BYTES: usize = 32;
 #[derive(Debug)]
 pub struct EntryListChecker {
     is_tree: bool,
+    /// Whether the entries are changes to the entries of earlier members.
+    is_layered: bool,
     /// Whether frames were merged to put the entries in path order.
     is_merged: bool,
     entry_count: u64,
@@ -50,9 +52,10 @@ impl EntryListChecker {
     /// entries of other frames, further links are not checked.
     #[must_use]
     pub fn new(kind: MemberKind, targets_max: usize) -> Self {
-        let is_tree = kind == MemberKind::Tree;
+        let is_tree = kind.is_tree();
         Self {
             is_tree,
+            is_layered: kind == MemberKind::LayeredTree,
             is_merged: false,
             entry_count: 0,
             latest: None,
@@ -67,10 +70,10 @@ impl EntryListChecker {
     /// Creates a checker for a tree whose frames are not in path order: they are merged, and fed in
     /// path order.
     #[must_use]
-    pub fn for_merged_tree(targets_max: usize) -> Self {
+    pub fn for_merged_tree(kind: MemberKind, targets_max: usize) -> Self {
         Self {
             is_merged: true,
-            ..Self::new(MemberKind::Tree, targets_max)
+            ..Self::new(kind, targets_max)
         }
     }
 
@@ -91,14 +94,20 @@ impl EntryListChecker {
                 self.check_path(number, entry, before)?;
                 before = Some((&entry.path, entry.kind));
             }
+            let is_removed = entry.kind == EntryKind::Removed;
+            if is_removed && !self.is_layered {
+                return Err(broken(number, "only a layered tree removes paths"));
+            }
             if self.is_tree {
                 check_tree_entry(number, entry)?;
                 has_links |= entry.kind == EntryKind::Hardlink;
             }
-            let view_bytes = view.entry_bytes(entry);
-            let view_bytes =
-                view_bytes.map_err(|_| broken(number, "its recipe gives a tar header"))?;
-            self.view_bytes = self.view_bytes.saturating_add(view_bytes);
+            if !is_removed {
+                let view_bytes = view.entry_bytes(entry);
+                let view_bytes =
+                    view_bytes.map_err(|_| broken(number, "its recipe gives a tar header"))?;
+                self.view_bytes = self.view_bytes.saturating_add(view_bytes);
+            }
             self.data_end = self.data_end.max((entry.content_range().end, number));
             number = number.saturating_add(1);
         }
@@ -128,6 +137,10 @@ impl EntryListChecker {
             u64::from(are_sorted && !self.is_merged),
         )?;
         let (data_end, entry) = self.data_end;
+        if self.is_layered {
+            // The data may be earlier content, and the tar stream has other entries as well.
+            return Ok(self.targets);
+        }
         if data_end > end.content_bytes {
             return Err(broken(
                 entry,
@@ -179,7 +192,8 @@ impl EntryListChecker {
             self.first_unsorted.get_or_insert(number);
         }
         // Paths below a directory follow it directly.
-        if self.is_tree && kind != EntryKind::Directory && is_below(&entry.path, path) {
+        let may_be_above = kind == EntryKind::Directory || entry.kind == EntryKind::Removed;
+        if self.is_tree && !may_be_above && is_below(&entry.path, path) {
             return Err(broken(number, "only a directory has entries below it"));
         }
         Ok(())
@@ -244,7 +258,7 @@ const LINK_RULE: &str =
 fn may_be_target(kind: EntryKind) -> bool {
     !matches!(
         kind,
-        EntryKind::Directory | EntryKind::Hardlink | EntryKind::Raw
+        EntryKind::Directory | EntryKind::Hardlink | EntryKind::Raw | EntryKind::Removed
     )
 }
 
@@ -314,6 +328,7 @@ mod tests {
             content_bytes: 0,
             view_bytes: checker.view_bytes(),
             entry_count: checker.entry_count,
+            tree_entry_count: None,
             entries_hash: Some([0; 32]),
             blake3: [0; 32],
             entries_are_sorted: checker.entry_count > 0,

@@ -4,7 +4,7 @@
 //! frame, ideally the same path in an earlier version of the same tree. Its shape says which of its
 //! fields the columns hold; an entry that matches its prediction takes one byte.
 
-use refrain_entries::Entry;
+use refrain_entries::{Entry, EntryKind};
 use refrain_protect::checksum64;
 
 use super::classes::Classes;
@@ -76,7 +76,19 @@ fn pack_section(
         let reference = choose(&packer.model, at);
         packer.put(entry, reference);
     }
+    if entries.iter().any(|entry| entry.change_stamp != 0) {
+        let files = entries.iter().filter(|entry| has_stamp(entry));
+        for entry in files {
+            let stamp = entry.change_stamp.to_le_bytes();
+            packer.columns.extend(Column::Stamps, &stamp);
+        }
+    }
     Ok(packer.columns.join())
+}
+
+/// Whether an entry is of the kind that may have a stamp.
+pub(super) fn has_stamp(entry: &Entry) -> bool {
+    entry.kind == EntryKind::File
 }
 
 /// The section of these entries with these references (the first is `None`).

@@ -25,13 +25,23 @@ pub(super) enum Column {
     Links,
     Devices,
     Recipes,
+    Stamps,
 }
 
-pub(super) const COLUMN_COUNT: usize = Column::Recipes as usize + 1;
+pub(super) const COLUMN_COUNT: usize = Column::Stamps as usize + 1;
 
 /// The first id of columns that a reader skips if it does not know them. Unknown columns with lower
 /// ids are unsupported.
 const SKIPPABLE_ID_MIN: u64 = 64;
+
+/// The id of a column, by its place among them: those that a reader must know are counted from 1.
+const fn column_id(at: usize) -> u64 {
+    if at == Column::Stamps as usize { SKIPPABLE_ID_MIN } else { at as u64 + 1 }
+}
+
+fn column_of(id: u64) -> Option<usize> {
+    (0..COLUMN_COUNT).find(|&at| column_id(at) == id)
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Columns([Vec<u8>; COLUMN_COUNT]);
@@ -60,7 +70,8 @@ impl Columns {
         let total: usize = self.0.iter().map(Vec::len).sum();
         let mut raw = Vec::with_capacity(total + 6 * COLUMN_COUNT);
         let filled = || {
-            (1_u64..)
+            (0..COLUMN_COUNT)
+                .map(column_id)
                 .zip(&self.0)
                 .filter(|(_, column)| !column.is_empty())
         };
@@ -94,10 +105,7 @@ impl<'a> ColumnReaders<'a> {
                 });
             }
             previous_id = id;
-            match usize::try_from(id - 1)
-                .ok()
-                .and_then(|at| lengths.get_mut(at))
-            {
+            match column_of(id).and_then(|at| lengths.get_mut(at)) {
                 Some(known) => *known = length,
                 None if id >= SKIPPABLE_ID_MIN => skipped = skipped.saturating_add(length),
                 None => {

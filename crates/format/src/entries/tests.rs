@@ -50,7 +50,7 @@ fn ids_and_kinds_match_one_to_one() {
     for kind in ENTRY_KINDS {
         assert_eq!(entry_kind_from_id(entry_kind_id(kind).into()), Ok(kind));
     }
-    assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(10).is_err());
+    assert!(entry_kind_from_id(0).is_err() && entry_kind_from_id(11).is_err());
 }
 
 #[test]
@@ -348,10 +348,31 @@ fn columns_of_later_versions_are_skipped_or_unsupported() {
         raw.extend([1, 2]);
         unpack(1, b"a/b", &raw)
     };
-    assert_eq!(with_column(64), Ok(vec![entry(b"a/b")]));
+    assert_eq!(with_column(65), Ok(vec![entry(b"a/b")]));
     let class = |result: Result<Vec<Entry>>| result.map_err(|error| error.class());
     assert_eq!(class(with_column(63)), Err(ErrorClass::Unsupported));
     assert_eq!(class(with_column(1)), Err(ErrorClass::Damaged));
+}
+
+#[test]
+fn stamps_are_a_column_of_four_bytes_for_each_file() {
+    let mut stamped = entry(b"a/b");
+    stamped.change_stamp = 0x0102_0304;
+    let mut directory = entry(b"c");
+    (directory.kind, directory.size_bytes) = (EntryKind::Directory, 0);
+    directory.content_offset = 0;
+    let entries = [stamped, directory, entry(b"d")];
+    let packed = round_trip(&entries);
+    assert!(packed.raw.ends_with(&[4, 3, 2, 1, 0, 0, 0, 0]));
+    // Without any stamp the column is absent.
+    let mut raw = packed.raw.clone();
+    let end = raw.len();
+    raw[end - 8..].fill(0);
+    let read = unpack(3, &packed.first_path, &raw);
+    assert_eq!(
+        read.map_err(|error| error.class()),
+        Err(ErrorClass::Damaged)
+    );
 }
 
 fn class_after_change(entry: &Entry, bytes: &[u8], changed: &[u8]) -> ErrorClass {
@@ -374,7 +395,7 @@ fn unknown_kinds_are_unsupported_and_too_large_numbers_damaged() {
     };
     // Kind and mode; the mode becomes 2^33 - 1.
     let class_fields = [1, 0xff, 0xff, 0xff, 0xff, 0x0f];
-    let kind = class_after_change(&large, &class_fields, &[10, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+    let kind = class_after_change(&large, &class_fields, &[11, 0xff, 0xff, 0xff, 0xff, 0x0f]);
     assert_eq!(kind, ErrorClass::Unsupported);
     let kind = class_after_change(&large, &class_fields, &[0xff, 0xff, 0xff, 0xff, 0x7f, 0x0f]);
     assert_eq!(kind, ErrorClass::Unsupported);

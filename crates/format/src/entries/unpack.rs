@@ -7,7 +7,7 @@ use super::classes::Classes;
 use super::entry::{check_own_fields, entry_bytes};
 use super::header::EntriesHeader;
 use super::model::{Model, Reference, add_nanoseconds, shared_prefix, shared_suffix};
-use super::pack::{PackedEntries, first_path};
+use super::pack::{PackedEntries, first_path, has_stamp};
 use super::section::{Column, ColumnReaders};
 use super::shape::{ContentState, LinkState, RangesState, ReferenceState, Shape, TimeState};
 use crate::bytes::{add_difference, unzigzag};
@@ -96,8 +96,30 @@ pub(crate) fn unpack_section(
             bytes_max,
         )?;
     }
+    take_stamps(&mut unpacker.columns, &mut entries)?;
     unpacker.columns.finish()?;
     Ok(entries)
+}
+
+/// Takes the stamps of all files, if there are any.
+fn take_stamps(columns: &mut ColumnReaders<'_>, entries: &mut [Entry]) -> Result<()> {
+    let stamps = columns.column(Column::Stamps)?;
+    if stamps.remaining() == 0 {
+        return Ok(());
+    }
+    let mut has_any = false;
+    for entry in entries.iter_mut().filter(|entry| has_stamp(entry)) {
+        entry.change_stamp = u32::from_le_bytes(stamps.array()?);
+        has_any |= entry.change_stamp != 0;
+    }
+    if has_any {
+        return Ok(());
+    }
+    Err(FormatError::Value {
+        what: "column of stamps",
+        value: 0,
+        rule: "absent if no entry has a stamp",
+    })
 }
 
 struct Unpacker<'a> {

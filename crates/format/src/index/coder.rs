@@ -14,7 +14,7 @@ use crate::limits::{
     BLOCK_RAW_BYTES_MAX, ENTRIES_PER_FRAME_MAX, EPOCH_BYTES_MAX, FIRST_PATH_BYTES_MAX, FRAMES_MAX,
     MEMBERS_MAX,
 };
-use crate::member::{MemberEnd, MemberStart};
+use crate::member::{MemberEnd, MemberKind, MemberStart};
 
 /// The state between two rows: where the rows so far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +150,11 @@ impl RowCoder {
                 "hash of entries (1: present)",
                 u64::from(row.end.entries_hash.is_some()),
                 u64::from(row.start.kind.has_entries()),
+            ),
+            (
+                "number of a layered tree's entries (1: stated)",
+                u64::from(row.end.tree_entry_count.is_some()),
+                u64::from(row.start.kind == MemberKind::LayeredTree),
             ),
         ];
         for (what, found, expected) in facts {

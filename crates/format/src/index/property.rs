@@ -242,6 +242,7 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
             modified: None,
             content_bytes_hint: None,
             is_sparse: false,
+            layers: None,
             extensions: Vec::new(),
         },
         end: MemberEnd {
@@ -249,6 +250,7 @@ fn member_of(rng: &mut Rng, id: u64, (content_start, content_bytes): (u64, u64))
             content_bytes,
             view_bytes: content_bytes,
             entry_count: 0,
+            tree_entry_count: None,
             entries_hash: has_entries.then_some([1; 32]),
             blake3: [id as u8; 32],
             entries_are_sorted: false,

@@ -576,7 +576,7 @@ impl StreamChecker {
             ));
         }
         check_equal("entries of a member", end.entry_count, member.entry_count)?;
-        end.check_kind(member.start.kind.has_entries(), member.first_paths_ascend)?;
+        end.check_kind(member.start.kind, member.first_paths_ascend)?;
         if member.start.kind.has_slices(end) {
             let first = member.first_entries_frame.unwrap_or_default();
             (self.index).sliced_member(end.member_id, first, member.fingerprint);

@@ -232,6 +232,7 @@ mod tests {
             blake3: [0; 32],
             entries_are_sorted: false,
             digests: Vec::new(),
+            tree_entry_count: None,
             entries_hash: None,
             extensions: Vec::new(),
         })

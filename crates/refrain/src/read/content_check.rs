@@ -80,6 +80,12 @@ impl HashCheck {
         }
     }
 
+    /// Checks content that is only a part of the member with this name.
+    pub(crate) fn of_content(stated: [u8; HASH_BYTES], name: &[u8]) -> HashCheck {
+        let name = String::from_utf8_lossy(name).into_owned();
+        HashCheck::new(HashKind::Plain, stated, name)
+    }
+
     pub(crate) fn for_member(member: &Member) -> HashCheck {
         let name = String::from_utf8_lossy(&member.name).into_owned();
         HashCheck::new(member.hash_kind(), member.blake3, name)

@@ -1,6 +1,7 @@
 //! The members of a run: where their bytes come from, and what is known about them before they are
 //! read.
 
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::RereadLog;
 use crate::write::tree::tar_feed::TarFeed;
 use crate::write::tree::tar_reader::TarReader;
+use crate::write::tree::unchanged::EarlierTree;
 
 /// A member to be written into an archive.
 pub struct MemberInput {
@@ -85,6 +87,8 @@ pub struct DirectoryContent {
     /// Paths below the directory, if only these are stored. The directories above them become
     /// entries too, except in lrzip archives.
     pub paths: Option<Vec<Vec<u8>>>,
+    /// When it is added to an archive, read files that seem unchanged as well.
+    pub force_read: bool,
 }
 
 impl DirectoryContent {
@@ -173,6 +177,9 @@ pub(crate) struct PreparedMembers {
     pub problems: Problems,
     /// The id of the first member: the number of members in earlier generations.
     pub first_member: u64,
+    /// Trees of earlier generations, by the names of the members that are stored as changes to
+    /// them.
+    pub earlier_trees: HashMap<Vec<u8>, EarlierTree>,
 }
 
 /// A member before it is written, and how its entries are read.
@@ -295,6 +302,7 @@ impl PreparedMembers {
             modified,
             content_bytes_hint: None,
             is_sparse: false,
+            layers: None,
             extensions: Vec::new(),
         };
         let mut entries = None;
@@ -347,10 +355,15 @@ impl PreparedMembers {
                 if self.is_flat {
                     self.add_directory_as_tar(*directory)
                 } else {
-                    start.kind = FormatKind::Tree;
+                    let earlier = self.earlier_trees.remove(&start.name);
+                    start.layers = earlier.as_ref().map(|tree| tree.layers.clone());
+                    start.kind = match earlier {
+                        Some(_) => FormatKind::LayeredTree,
+                        None => FormatKind::Tree,
+                    };
                     let list = self.entry_list(&start, ViewKind::Canonical);
                     entries = Some(list.shared());
-                    self.add_directory(&directory, list)
+                    self.add_directory(&directory, earlier, list)
                 }
                 .map_err(|error| Error::from(error).in_file(label))?;
             }
@@ -433,7 +446,12 @@ impl PreparedMembers {
         });
     }
 
-    fn add_directory(&mut self, directory: &DirectoryContent, list: EntryList) -> io::Result<()> {
+    fn add_directory(
+        &mut self,
+        directory: &DirectoryContent,
+        earlier: Option<EarlierTree>,
+        list: EntryList,
+    ) -> io::Result<()> {
         let log = RereadLog::new(self.log_memory());
         let source = log.source_of_files(FileRoot::open(&directory.path)?, &directory.name);
         self.may_have_entries = true;
@@ -446,6 +464,7 @@ impl PreparedMembers {
             is_strict: directory.walk.is_strict,
             window_bytes: self.memory_bytes / WINDOW_SHARE,
             run_bytes_max: self.run_bytes_max,
+            earlier,
         };
         let content = ContentWriter::new(known, log, self.duplicate_bytes.clone());
         let feed = DirectoryFeed::new(input, content, list, self.problems.clone());

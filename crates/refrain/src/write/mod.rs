@@ -7,4 +7,4 @@ pub(crate) mod lrzip;
 pub(crate) mod native;
 pub(crate) mod pipeline;
 mod text_pages;
-mod tree;
+pub(crate) mod tree;

@@ -15,7 +15,7 @@ use refrain_testkit::data::{edited, far_duplicates, random, source_code, text};
 
 use crate::common::{as_published, extracted, file, member, options, pipe, read_options};
 
-fn label(seconds: i64, tags: &[&str]) -> GenerationLabel {
+pub fn label(seconds: i64, tags: &[&str]) -> GenerationLabel {
     GenerationLabel {
         created: Some(Timestamp {
             seconds,
@@ -27,12 +27,12 @@ fn label(seconds: i64, tags: &[&str]) -> GenerationLabel {
     }
 }
 
-fn file_source(path: &Path) -> Arc<dyn Source> {
+pub fn file_source(path: &Path) -> Arc<dyn Source> {
     Arc::new(FileSource::open(path).unwrap())
 }
 
 /// Adds to the archive at `path`, as the command does.
-fn add_to(
+pub fn add_to(
     path: &Path,
     members: Vec<MemberInput>,
     options: &CompressOptions,
@@ -57,7 +57,7 @@ fn add_to(
     add(members, to, None, options, label, &Unwatched)
 }
 
-fn read(path: &Path, choice: &str) -> refrain::Result<Vec<(String, Vec<u8>)>> {
+pub fn read(path: &Path, choice: &str) -> refrain::Result<Vec<(String, Vec<u8>)>> {
     let options = ReadOptions {
         generation: choice.parse()?,
         ..read_options(2)

@@ -27,6 +27,7 @@
 //! | `sparse` | holes of single files |
 //! | `temporary` | temporary files change no content |
 //! | `trees` | directories and tar streams |
+//! | `layered_trees` | trees of later generations |
 //! | `view_ranges` | ranges of their tar streams |
 //! | `whole` | small archives |
 //!
@@ -46,6 +47,7 @@ mod faults;
 mod generations;
 mod golden;
 mod golden_encrypted;
+mod layered_trees;
 mod levels;
 #[cfg(feature = "lrzip")]
 mod lrzip;

@@ -58,6 +58,7 @@ fn start() -> MemberStart {
         modified: None,
         content_bytes_hint: None,
         is_sparse: false,
+        layers: None,
         extensions: Vec::new(),
     }
 }
@@ -68,6 +69,7 @@ fn end(raw: &[u8]) -> MemberEnd {
         content_bytes: raw.len() as u64,
         view_bytes: raw.len() as u64,
         entry_count: 0,
+        tree_entry_count: None,
         entries_hash: None,
         blake3: content_hash(raw),
         entries_are_sorted: false,

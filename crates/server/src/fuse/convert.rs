@@ -55,9 +55,11 @@ pub(super) fn file_type(kind: EntryKind) -> FileType {
         EntryKind::CharacterDevice => FileType::CharDevice,
         EntryKind::BlockDevice => FileType::BlockDevice,
         EntryKind::Fifo => FileType::NamedPipe,
-        EntryKind::File | EntryKind::Hardlink | EntryKind::Other | EntryKind::Raw => {
-            FileType::RegularFile
-        }
+        EntryKind::File
+        | EntryKind::Hardlink
+        | EntryKind::Other
+        | EntryKind::Raw
+        | EntryKind::Removed => FileType::RegularFile,
     }
 }
 

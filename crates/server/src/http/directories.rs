@@ -133,7 +133,11 @@ fn kind_name(kind: EntryKind) -> &'static str {
         EntryKind::CharacterDevice => "character device",
         EntryKind::BlockDevice => "block device",
         EntryKind::Fifo => "pipe",
-        EntryKind::File | EntryKind::Hardlink | EntryKind::Other | EntryKind::Raw => "file",
+        EntryKind::File
+        | EntryKind::Hardlink
+        | EntryKind::Other
+        | EntryKind::Raw
+        | EntryKind::Removed => "file",
     }
 }
 

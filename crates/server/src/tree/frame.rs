@@ -177,6 +177,7 @@ impl EntryFrame {
             device: rare.map_or((0, 0), |rare| rare.device),
             attributes: rare.map_or_else(Vec::new, |rare| rare.attributes.clone()),
             header_recipe: vec![],
+            change_stamp: 0,
         })
     }
 

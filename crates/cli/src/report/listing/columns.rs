@@ -72,7 +72,7 @@ fn type_letter(row: &Row) -> char {
         Some(EntryKind::CharacterDevice) => 'c',
         Some(EntryKind::BlockDevice) => 'b',
         Some(EntryKind::Fifo) => 'p',
-        Some(EntryKind::Other | EntryKind::Raw) => '?',
+        Some(EntryKind::Other | EntryKind::Raw | EntryKind::Removed) => '?',
     }
 }
 

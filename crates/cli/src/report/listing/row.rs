@@ -102,6 +102,6 @@ fn entry_kind_name(kind: EntryKind) -> &'static str {
         EntryKind::CharacterDevice => "chardev",
         EntryKind::BlockDevice => "blockdev",
         EntryKind::Fifo => "fifo",
-        EntryKind::Other | EntryKind::Raw => "other",
+        EntryKind::Other | EntryKind::Raw | EntryKind::Removed => "other",
     }
 }

@@ -108,7 +108,7 @@ fn class(entry: &Entry) -> usize {
         EntryKind::CharacterDevice => 5,
         EntryKind::BlockDevice => 6,
         EntryKind::Fifo => 7,
-        EntryKind::Other | EntryKind::Raw => 8,
+        EntryKind::Other | EntryKind::Raw | EntryKind::Removed => 8,
     }
 }
 

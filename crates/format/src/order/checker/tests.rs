@@ -59,6 +59,7 @@ impl Feeder {
             modified: None,
             content_bytes_hint: None,
             is_sparse: false,
+            layers: None,
             extensions: Vec::new(),
         };
         self.feed(FrameKind::MemberStart, &Payload::MemberStart(start))
@@ -69,6 +70,7 @@ impl Feeder {
             member_id,
             content_bytes,
             entry_count: 0,
+            tree_entry_count: None,
             entries_hash: None,
             view_bytes: content_bytes,
             entries_are_sorted: false,

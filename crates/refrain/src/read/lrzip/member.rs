@@ -14,6 +14,7 @@ pub(super) fn member_start(content_bytes: Option<u64>) -> MemberStart {
         modified: None,
         content_bytes_hint: content_bytes,
         is_sparse: false,
+        layers: None,
         extensions: Vec::new(),
     }
 }
@@ -30,6 +31,7 @@ pub(super) fn member_end(content_bytes: u64, md5: Option<[u8; 16]>) -> MemberEnd
         entries_are_sorted: false,
         blake3: [0; 32],
         entry_count: 0,
+        tree_entry_count: None,
         entries_hash: None,
         digests: digest.into_iter().collect(),
         extensions: Vec::new(),

@@ -18,7 +18,7 @@ use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, 
 use crate::read::decode_memory::StoreMemory;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
-use crate::read::native::member_content::MemberContent;
+use crate::read::native::layered_content::tree_content;
 use crate::read::native::scan::{Scan, ScannedPart, cut_off_at, scan};
 use crate::read::opened_archive::{
     Layout, Members, OpenedArchive, Provable, Remains, Serving, no_member,
@@ -323,8 +323,7 @@ impl Members for Concatenation {
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let (part, member) = self.part_of(member)?;
         let meter = part.meter().with_control(control);
-        let content = MemberContent::new(part, member, meter)?;
-        Ok(content.map(|content| Box::new(content) as _))
+        tree_content(part, member, meter)
     }
 
     fn has_entries(&self, member: usize) -> Result<bool> {

@@ -72,7 +72,7 @@ impl ContentVisitor for DigestCheck<'_> {
         // The digests of a tar stream are of the stream, not of its content.
         self.hashers = match start.kind {
             MemberKind::File | MemberKind::Stream => hashers(&self.algorithms),
-            MemberKind::Tree | MemberKind::Tar => Vec::new(),
+            MemberKind::Tree | MemberKind::Tar | MemberKind::LayeredTree => Vec::new(),
         };
         self.inner.start(start)
     }
@@ -174,6 +174,7 @@ mod tests {
                 modified: None,
                 content_bytes_hint: None,
                 is_sparse: false,
+                layers: None,
                 extensions: Vec::new(),
             };
             let mut stated = hashers(algorithms);
@@ -185,6 +186,7 @@ mod tests {
                 entries_are_sorted: false,
                 entry_count: 0,
                 blake3: [0; 32],
+                tree_entry_count: None,
                 entries_hash: None,
                 extensions: Vec::new(),
                 digests: finish(stated),

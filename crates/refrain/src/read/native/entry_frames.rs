@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_entries::Entry;
 use refrain_format::{
-    EntriesHeader, FrameKind, Index, IndexEntries, IndexSlice, Limits, MemberKind, compare_paths,
+    EntriesHeader, FrameKind, Index, IndexEntries, IndexSlice, Limits, compare_paths,
     entries_are_sorted,
 };
 use refrain_storage::Source;
@@ -86,7 +86,7 @@ pub(super) fn scanned_slices(
     drop_undecodable(&**source, index, limits)?;
     let mut slices = vec![];
     for member in &index.members {
-        if member.start.kind != MemberKind::Tree || member.end.entries_are_sorted {
+        if !member.start.kind.is_tree() || member.end.entries_are_sorted {
             continue;
         }
         let rows = index.entries_of_member(member.start.member_id);
@@ -108,9 +108,8 @@ fn drop_undecodable(source: &dyn Source, index: &mut Index, limits: &Limits) -> 
     index.entries.retain(|row| {
         let found = members.binary_search_by_key(&row.member_id, |other| other.start.member_id);
         let member = found.ok().and_then(|at| members.get(at));
-        let is_sliced = member.is_some_and(|member| {
-            member.start.kind == MemberKind::Tree && !member.end.entries_are_sorted
-        });
+        let is_sliced = member
+            .is_some_and(|member| member.start.kind.is_tree() && !member.end.entries_are_sorted);
         if !is_sliced {
             return true;
         }

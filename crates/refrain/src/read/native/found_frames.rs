@@ -351,6 +351,7 @@ fn unknown_end(member_id: u64, content_bytes: u64) -> MemberEnd {
         view_bytes: content_bytes,
         entries_are_sorted: false,
         entry_count: 0,
+        tree_entry_count: None,
         entries_hash: None,
         blake3: [0; 32],
         digests: Vec::new(),

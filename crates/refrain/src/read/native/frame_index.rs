@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use refrain_format::{
     Index, IndexBlock, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode, IndexSlice,
-    IndexTree, MemberEnd, MemberKind, MemberStart, NodeRows,
+    IndexTree, MemberEnd, MemberKind, MemberStart, NodeRows, TreeLayers,
 };
 
 use refrain_pool::Lock;
@@ -18,7 +18,7 @@ use crate::read::native::index_nodes::IndexNodes;
 use crate::read::proven_members::ProvenMembers;
 
 /// What reading a member's content requires.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct MemberOutline {
     pub kind: MemberKind,
     /// Where its content starts in the content of all members.
@@ -33,9 +33,20 @@ pub(crate) struct MemberOutline {
     pub has_slices: bool,
     /// Whether its end is lost: then the length is what was found.
     pub is_open: bool,
+    /// What a layered tree consists of besides its own entries.
+    pub layers: Option<TreeLayers>,
 }
 
 impl MemberOutline {
+    /// The length of the content that its own entries may refer to.
+    pub(super) fn inner_bytes(&self) -> u64 {
+        let earlier_bytes = self
+            .layers
+            .as_ref()
+            .map_or(0, |layers| layers.earlier_bytes);
+        self.content_bytes.saturating_add(earlier_bytes)
+    }
+
     fn new(row: &IndexMember) -> MemberOutline {
         MemberOutline {
             is_open: false,
@@ -44,7 +55,8 @@ impl MemberOutline {
             content_bytes: row.end.content_bytes,
             member_id: row.start.member_id,
             entries_are_sorted: row.end.entries_are_sorted,
-            has_slices: row.start.kind == MemberKind::Tree && !row.end.entries_are_sorted,
+            has_slices: row.start.kind.has_slices(&row.end),
+            layers: row.start.layers.clone(),
         }
     }
 }
@@ -352,6 +364,29 @@ impl FrameIndex {
                 ..MemberOutline::new(row)
             }),
         })
+    }
+
+    /// The member with this id, whether or not it is shown.
+    pub(crate) fn member_with_id(&self, member_id: u64) -> Result<Option<IndexMember>> {
+        match &self.rows {
+            Rows::Tree(tree) => tree.member(member_id),
+            Rows::Scanned { rows, .. } => {
+                let mut found = rows.members.iter();
+                Ok(found.find(|row| row.start.member_id == member_id).cloned())
+            }
+        }
+    }
+
+    /// The outline of the member with this id, whether or not it is shown.
+    pub(super) fn outline_of(&self, member_id: u64) -> Result<Option<MemberOutline>> {
+        match &self.rows {
+            Rows::Tree(tree) => Ok(tree.member(member_id)?.as_ref().map(MemberOutline::new)),
+            Rows::Scanned { rows, .. } => {
+                let found =
+                    (rows.members).binary_search_by_key(&member_id, |row| row.start.member_id);
+                found.map_or(Ok(None), |number| self.outline(number))
+            }
+        }
     }
 
     /// Member `number`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_format::{
     ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, IndexEpoch,
-    Limits, MAGIC, member_hash,
+    IndexMember, Limits, MAGIC, member_hash,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -335,6 +335,19 @@ impl IndexedArchive {
         let map = self.resolved(content_at..end, meter)?;
         let blocks = self.store.blocks_to_prefetch(&map, content_at..end)?;
         Ok((blocks, end))
+    }
+
+    /// Keeps decoded frames of entries of at most so many bytes, from now on.
+    pub(crate) fn set_entries_bytes(&self, bytes: u64) {
+        *self.entry_frames.lock() = DecodedFrames::within(bytes);
+    }
+
+    /// The member with this id, of any generation.
+    ///
+    /// # Errors
+    /// From the index.
+    pub(crate) fn member_with_id(&self, member_id: u64) -> Result<Option<IndexMember>> {
+        self.index.member_with_id(member_id)
     }
 
     pub(super) fn outline(&self, member: usize) -> Result<MemberOutline> {

@@ -64,6 +64,7 @@ fn lost_start(
         modified: None,
         content_bytes_hint: None,
         is_sparse: false,
+        layers: None,
         extensions: Vec::new(),
     }
 }
@@ -90,6 +91,7 @@ mod tests {
                 view_bytes: content_bytes,
                 entries_are_sorted: false,
                 entry_count: 0,
+                tree_entry_count: None,
                 entries_hash: None,
                 blake3: [0; 32],
                 digests: Vec::new(),

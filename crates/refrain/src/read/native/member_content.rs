@@ -4,7 +4,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use refrain_entries::Entry;
-use refrain_format::{IndexSlice, MemberKind};
+use refrain_format::limits::FIRST_PATH_BYTES_MAX;
+use refrain_format::{IndexSlice, MemberKind, TreeLayer, TreeLayers, member_hash};
 use refrain_protect::HASH_BYTES;
 
 use crate::damage::{DamagedPart, DamagedPlace, in_member};
@@ -25,13 +26,12 @@ const PREFETCH_BYTES_MAX: u64 = 64 << 20;
 /// A member of an opened archive, for one read or verb, whose decoding is counted together.
 pub(crate) struct MemberContent<A> {
     archive: A,
-    number: usize,
     outline: MemberOutline,
     /// The numbers of its Entries frames.
     frames: Range<u64>,
     /// The numbers of the slices in path order, if the frames are not.
     slices: Option<Range<u64>>,
-    meter: WorkMeter,
+    meter: Arc<WorkMeter>,
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
@@ -48,16 +48,28 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         if !outline.kind.has_entries() {
             return Ok(None);
         }
+        Self::of(archive, outline, Arc::new(meter)).map(Some)
+    }
+
+    fn of(archive: A, outline: MemberOutline, meter: Arc<WorkMeter>) -> Result<MemberContent<A>> {
         let frames = archive.index.entries_frames(&outline)?;
         let slices = if outline.has_slices { Some(archive.index.slices(&frames)?) } else { None };
-        Ok(Some(MemberContent {
+        Ok(MemberContent {
             archive,
-            number,
             outline,
             frames,
             slices,
             meter,
-        }))
+        })
+    }
+
+    pub(super) fn outline(&self) -> &MemberOutline {
+        &self.outline
+    }
+
+    /// What a layered tree consists of besides its own entries.
+    pub(super) fn layers(&self) -> Option<&TreeLayers> {
+        self.outline.layers.as_ref()
     }
 }
 
@@ -69,7 +81,7 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         let checked = read.and_then(|entries| {
             // If a member's end is lost, its content may have been longer.
             if !self.outline.is_open {
-                check_inside(&entries, self.outline.content_bytes)
+                check_inside(&entries, self.outline.inner_bytes())
                     .map_err(|error| error.at_offset(row.frame_offset))?;
             }
             Ok(entries)
@@ -110,21 +122,121 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
     }
 }
 
+impl<A: Deref<Target = IndexedArchive> + Clone> MemberContent<A> {
+    /// The content of the member with this id, whether or not it is shown; `None` if there is none
+    /// or it has no entries.
+    pub(super) fn with_id(
+        archive: A,
+        member_id: u64,
+        meter: Arc<WorkMeter>,
+    ) -> Result<Option<MemberContent<A>>> {
+        let outline = archive.index.outline_of(member_id)?;
+        let outline = outline.filter(|outline| outline.kind.has_entries());
+        let content = |outline| MemberContent::of(archive, outline, meter);
+        outline.map(content).transpose()
+    }
+
+    /// A layer of the tree; `None` if it is lost.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not the one that is meant; `Unsupported` if the member was proven by a
+    /// signature: that does not extend to the content of its layers.
+    pub(super) fn layer(&self, layer: &TreeLayer) -> Result<Option<MemberContent<A>>> {
+        if self.archive.index.expects_members() {
+            let text = "a tree that consists of earlier ones cannot be read with a signature in \
+                        this version: `test` the archive with it";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        let Some(row) = self.archive.member_with_id(layer.member_id)? else {
+            return Ok(None);
+        };
+        if !row.start.kind.is_tree() || member_hash(&row.start, &row.end) != layer.hash {
+            let id = layer.member_id;
+            let text = format!("member {id} is not the one of which a tree consists");
+            return Err(Error::damaged(text));
+        }
+        let (archive, meter) = (self.archive.clone(), self.meter.clone());
+        MemberContent::with_id(archive, layer.member_id, meter)
+    }
+}
+
+impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
+    /// The length and the hash of the content, as the member's end states them.
+    pub(super) fn stated_content(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+        let row = self.archive.index.member_with_id(self.outline.member_id)?;
+        Ok(row.map(|row| (row.end.content_bytes, row.end.blake3)))
+    }
+
+    /// Where in path order a part other than the first begins: no path of an earlier part is there
+    /// or behind it.
+    pub(super) fn start_of(&self, part: usize) -> Result<Vec<u8>> {
+        let index = &self.archive.index;
+        let (start, is_cut) = match &self.slices {
+            Some(slices) => {
+                let row = index.slice(slices.start.saturating_add(part as u64))?;
+                row.map_or_else(Default::default, |row| {
+                    let is_cut = row.is_cut();
+                    (row.separator, is_cut)
+                })
+            }
+            None => {
+                let number = self.frames.start.saturating_add(part as u64);
+                let first_path = index.entries_frame(number)?.first_path;
+                let is_cut = first_path.len() >= FIRST_PATH_BYTES_MAX;
+                (first_path, is_cut)
+            }
+        };
+        if !is_cut {
+            return Ok(start);
+        }
+        let entries = match &self.slices {
+            Some(slices) => self.slice(slices, part as u64)?,
+            None => self
+                .frame(self.frames.start.saturating_add(part as u64))?
+                .into(),
+        };
+        Ok(entries.first().map_or(start, |entry| entry.path.clone()))
+    }
+
+    /// Fills `buffer` with the archive's content at an offset.
+    pub(super) fn read_archive(&self, start: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
+        let range = start..start.saturating_add(buffer.len() as u64);
+        self.archive.read_content(range, buffer, depth, &self.meter)
+    }
+
+    /// Fills `buffer` with what can be read of the archive's content at an offset. Returns the
+    /// ranges of content that are missing.
+    pub(super) fn archive_remains(&self, start: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>> {
+        let range = start..start.saturating_add(buffer.len() as u64);
+        self.archive.content_remains(range, buffer, &self.meter)
+    }
+
+    /// The blocks with a range of the archive's content.
+    pub(super) fn blocks_of_archive(&self, content: Range<u64>) -> Result<Vec<u64>> {
+        let (mut at, end) = (content.start, content.end);
+        let mut blocks = vec![];
+        while at < end {
+            let stop = at.saturating_add(PREFETCH_BYTES_MAX);
+            let (found, found_to) = self.archive.blocks_to_prefetch(at, stop, &self.meter)?;
+            blocks.extend(found.iter().map(|location| location.store_start));
+            at = found_to;
+        }
+        Ok(blocks)
+    }
+}
+
 impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> {
     fn content_bytes(&self) -> u64 {
         self.outline.content_bytes
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8], depth: Depth) -> Result<()> {
-        let start = self.outline.content_start + offset;
-        let range = start..start + buffer.len() as u64;
-        self.archive.read_content(range, buffer, depth, &self.meter)
+        self.read_archive(self.outline.content_start + offset, buffer, depth)
     }
 
     fn read_remains(&self, offset: u64, buffer: &mut [u8]) -> Result<Vec<Range<u64>>> {
         let start = self.outline.content_start.saturating_add(offset);
-        let range = start..start.saturating_add(buffer.len() as u64);
-        let missing = self.archive.content_remains(range, buffer, &self.meter)?;
+        let missing = self.archive_remains(start, buffer)?;
         Ok(in_member(missing, self.outline.content_start))
     }
 
@@ -164,7 +276,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
     }
 
     fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
-        let member = self.archive.index.member(self.number)?;
+        let member = (self.archive.index).member_with_id(self.outline.member_id)?;
         Ok(member.and_then(|row| Some((row.end.entry_count, row.end.entries_hash?))))
     }
 
@@ -201,15 +313,7 @@ impl<A: Deref<Target = IndexedArchive> + Sync> TreeContent for MemberContent<A> 
 
     fn blocks_to_prefetch(&self, content: Range<u64>) -> Result<Vec<u64>> {
         let start = self.outline.content_start;
-        let (mut at, end) = (start + content.start, start + content.end);
-        let mut blocks = vec![];
-        while at < end {
-            let stop = at.saturating_add(PREFETCH_BYTES_MAX);
-            let (found, found_to) = self.archive.blocks_to_prefetch(at, stop, &self.meter)?;
-            blocks.extend(found.iter().map(|location| location.store_start));
-            at = found_to;
-        }
-        Ok(blocks)
+        self.blocks_of_archive(start + content.start..start + content.end)
     }
 
     fn decode_block(&self, block: u64) -> Result<()> {

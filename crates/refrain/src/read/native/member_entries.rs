@@ -48,10 +48,10 @@ impl ReadList {
         }
     }
 
-    fn for_merged_tree(memory_bytes: u64) -> ReadList {
+    fn for_merged_tree(kind: MemberKind, memory_bytes: u64) -> ReadList {
         ReadList {
             hasher: EntriesHasher::new(),
-            checker: EntryListChecker::for_merged_tree(targets_max(memory_bytes)),
+            checker: EntryListChecker::for_merged_tree(kind, targets_max(memory_bytes)),
         }
     }
 
@@ -80,7 +80,7 @@ impl MemberEntries {
 
     /// Adds a frame: its payload and its entries.
     pub(super) fn add(&mut self, payload: &EntriesPayload, entries: &[Entry]) -> Result<()> {
-        if self.kind == MemberKind::Tree {
+        if self.kind.is_tree() {
             let first = entries.first().map_or(&[][..], |entry| &entry.path);
             let follows = compare_paths(&self.last_path, first).is_lt();
             self.is_in_order &= follows || self.payloads.is_empty();
@@ -142,7 +142,7 @@ impl MemberEntries {
             })
         };
         let slices = path_order(0..self.payloads.len(), self.memory_bytes, &mut frame)?;
-        let mut list = ReadList::for_merged_tree(self.memory_bytes);
+        let mut list = ReadList::for_merged_tree(self.kind, self.memory_bytes);
         for slice in &slices {
             let entries = frame(slice.frame as usize)?;
             let start = slice.first_entry as usize;

@@ -3,7 +3,7 @@
 use crate::archive_info::{self, Member};
 use crate::error::Result;
 use crate::read::native::indexed::IndexedArchive;
-use crate::read::native::member_content::MemberContent;
+use crate::read::native::layered_content::tree_content;
 use crate::read::opened_archive::Members;
 use crate::read::read_control::ReadControl;
 use crate::read::tree::content::TreeContent;
@@ -45,8 +45,7 @@ impl Members for IndexedArchive {
         control: &ReadControl,
     ) -> Result<Option<Box<dyn TreeContent + '_>>> {
         let meter = self.meter().with_control(control);
-        let content = MemberContent::new(self, member, meter)?;
-        Ok(content.map(|content| Box::new(content) as _))
+        tree_content(self, member, meter)
     }
 
     fn has_entries(&self, member: usize) -> Result<bool> {

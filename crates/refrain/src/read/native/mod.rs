@@ -14,6 +14,7 @@ pub(crate) mod growth;
 pub(crate) mod index_nodes;
 pub(crate) mod index_reading;
 pub(crate) mod indexed;
+pub(crate) mod layered_content;
 mod lost_members;
 mod lost_places;
 mod map_cache;

@@ -52,6 +52,23 @@ pub(crate) trait TreeContent: Sync {
     /// not be compared, or the end is lost.
     fn stated_entries(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>>;
 
+    /// A hash by which lists of entries are compared, content included; `None` if it is lost.
+    fn list_hash(&self) -> Result<Option<[u8; HASH_BYTES]>> {
+        Ok(self.stated_entries()?.map(|(_, hash)| hash))
+    }
+
+    /// Of a layered tree: the length in bytes of the content that is the member's own, and its
+    /// hash.
+    fn own_content(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+        Ok(None)
+    }
+
+    /// Whether the content is the member's own and has a hash, so that it is worth comparing when
+    /// all of it was read.
+    fn has_all_content(&self) -> bool {
+        true
+    }
+
     /// The frames that may have the entry with this path. If several entries have it, the last one
     /// wins.
     fn frames_for_path(&self, path: &[u8]) -> Result<Range<usize>>;

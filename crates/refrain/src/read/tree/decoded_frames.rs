@@ -30,8 +30,13 @@ pub(crate) struct DecodedFrames {
 impl DecodedFrames {
     /// `memory_bytes` is the reader's budget.
     pub(crate) fn new(memory_bytes: u64) -> DecodedFrames {
+        DecodedFrames::within(memory_bytes / DECODED_SHARE)
+    }
+
+    /// Frames of at most so many bytes.
+    pub(crate) fn within(bytes_max: u64) -> DecodedFrames {
         DecodedFrames {
-            bytes_max: usize::try_from(memory_bytes / DECODED_SHARE).unwrap_or(usize::MAX),
+            bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
             bytes: 0,
             frames: VecDeque::new(),
         }

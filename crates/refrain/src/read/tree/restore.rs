@@ -72,7 +72,8 @@ struct Written {
 pub(crate) fn restore_entries(plan: &RestorePlan<'_>, watch: &dyn Watch) -> Result<bool> {
     let window_bytes = (plan.memory_bytes / WINDOW_SHARE) as usize;
     let content_bytes = plan.content.content_bytes();
-    let is_all = plan.selection.is_none() && !plan.content.is_open();
+    let is_all =
+        plan.selection.is_none() && !plan.content.is_open() && plan.content.has_all_content();
     let expected = plan.blake3.as_ref().filter(|_| is_all);
     let mut hash = ReadHash::new(content_bytes, expected, plan.memory_bytes);
     let mut read_entries = ReadEntries::new();

@@ -259,7 +259,9 @@ pub(crate) fn write_view(
     planner.is_incomplete = !planner.lost.is_none();
     let mut hash = ReadHash::new(
         content.content_bytes(),
-        output.blake3.filter(|_| !content.is_open()),
+        output
+            .blake3
+            .filter(|_| !content.is_open() && content.has_all_content()),
         output.memory_bytes,
     );
     let mut written = 0;

@@ -1,5 +1,6 @@
 //! What a run continues: the end of an archive, its store, and the anchors that it keeps of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_format::{
@@ -19,6 +20,7 @@ use crate::write::native::generation::GenerationPlan;
 use crate::write::pipeline::assembly::Assembly;
 use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::earlier::EarlierPages;
+use crate::write::tree::unchanged::EarlierTree;
 
 /// How much of an earlier store is scanned at once, in bytes.
 const SCAN_BYTES: usize = 1 << 20;
@@ -36,6 +38,9 @@ pub(crate) struct Continuation {
     /// Memory for reading it, in bytes, and for pages of it that are used again.
     pub read_bytes: u64,
     pub cache_bytes: u64,
+    /// Trees of earlier generations, by the names of the members that are stored as changes to
+    /// them.
+    pub trees: HashMap<Vec<u8>, EarlierTree>,
     pub anchors: KnownAnchors,
 }
 

@@ -94,7 +94,7 @@ impl MemberWriter {
     }
 
     fn has_entries(&self) -> bool {
-        matches!(self.start.kind, MemberKind::Tree | MemberKind::Tar)
+        self.start.kind.has_entries()
     }
 
     /// The frames after the member's content: the rest of its entries, if it is a tree, and
@@ -109,6 +109,8 @@ impl MemberWriter {
         let mut list = list.filter(|_| has_entries);
         let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
         self.file_count = list.as_ref().map_or(1, |list| list.file_count);
+        let is_layered = self.start.kind == MemberKind::LayeredTree;
+        let tree_entry_count = list.as_ref().map(|list| list.tree_entry_count);
         let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);
         let entries_hash = list.as_ref().map(|list| list.entries_hash);
         let slices = list.as_mut().map(|list| std::mem::take(&mut list.slices));
@@ -125,6 +127,7 @@ impl MemberWriter {
             content_bytes,
             view_bytes,
             entry_count,
+            tree_entry_count: tree_entry_count.filter(|_| is_layered),
             entries_hash,
             blake3: self.hasher.value(),
             entries_are_sorted,

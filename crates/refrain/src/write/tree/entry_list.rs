@@ -43,6 +43,10 @@ struct PackedList {
     /// The order of a tree's entries by path.
     order: Vec<RunSlice>,
     entry_count: u64,
+    /// Those of them that hide a path of the tree's layers.
+    removed_count: u64,
+    /// Entries of layers, which are not in the list.
+    layer_count: u64,
     file_count: u64,
     view_bytes: u64,
     is_unsorted: bool,
@@ -99,6 +103,8 @@ pub(crate) struct SharedEntries(Arc<Lock<PackedList>>);
 pub(crate) struct CompleteList {
     pub frames: Vec<EntriesFrame>,
     pub entry_count: u64,
+    /// The number of all entries of a layered tree.
+    pub tree_entry_count: u64,
     /// The number of entries other than directories.
     pub file_count: u64,
     /// The path order of a tree whose frames are in another order.
@@ -117,6 +123,13 @@ impl SharedEntries {
     /// What the stream turned out to be; `None` for a directory, or if unknown.
     pub(crate) fn stream_kind(&self) -> Option<StreamKind> {
         self.0.lock().kind
+    }
+
+    /// The tree has so many more entries in its layers, which take so much of its tar view.
+    pub(crate) fn add_layers(&self, entry_count: u64, view_bytes: u64) {
+        let mut packed = self.0.lock();
+        packed.layer_count += entry_count;
+        packed.view_bytes = packed.view_bytes.saturating_add(view_bytes);
     }
 
     /// Whether all runs with content before `content_end` are packed. They are added before later
@@ -140,6 +153,7 @@ impl SharedEntries {
             slices: if list.is_unsorted { slices(&list.order, &list.taken) } else { Vec::new() },
             frames,
             entry_count: list.entry_count,
+            tree_entry_count: list.layer_count + list.entry_count - list.removed_count,
             file_count: list.file_count,
             is_sorted: list.entry_count > 0 && !list.is_unsorted,
             entries_hash: list.hasher.value(),
@@ -365,6 +379,7 @@ impl PackJob {
         let mut packed = self.packed.0.lock();
         packed.view_bytes += view_bytes;
         packed.file_count += files(&entries).count() as u64;
+        packed.removed_count += entries.iter().filter(|entry| is_removed(entry)).count() as u64;
         if let Some(run) = packed.run(self.run) {
             run.frames = Some(frames);
         }
@@ -374,7 +389,7 @@ impl PackJob {
     fn view_bytes(&self, entries: &[Entry]) -> Result<u64> {
         let mut view = self.view.tar_view();
         let mut bytes = 0_u64;
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| !is_removed(entry)) {
             let item = view
                 .entry(entry)
                 .map_err(|error| Error::new(ErrorKind::Internal, error))?;
@@ -382,6 +397,10 @@ impl PackJob {
         }
         Ok(bytes)
     }
+}
+
+fn is_removed(entry: &Entry) -> bool {
+    entry.kind == EntryKind::Removed
 }
 
 /// The frames of consecutive entries.

@@ -22,12 +22,13 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::feed::{ContentFeed, FeedStep};
 use crate::write::tree::batch::{FileReading, Outcome, ReadBatch, ReadObject, path_below};
 use crate::write::tree::content::ContentWriter;
-use crate::write::tree::entry_list::{EntryList, PackJob};
+use crate::write::tree::entry_list::{EntryList, PackJob, SharedEntries};
 use crate::write::tree::file_data::{
     Follows, Piece, WHOLE_BYTES_MAX, end_at, piece_behind, pieces,
 };
 use crate::write::tree::jobs::Jobs;
 use crate::write::tree::runs::RunSchedule;
+use crate::write::tree::unchanged::{EarlierTree, Unchanged};
 use crate::write::tree::window::{ListedWindow, Window};
 
 /// The data of one batch, in bytes, unless a single file is larger.
@@ -42,9 +43,8 @@ pub(crate) type Problems = Arc<Lock<Vec<(usize, Problem)>>>;
 
 enum JobResult {
     Listed {
-        walker: Box<Walker>,
+        lister: Box<Lister>,
         window: Result<ListedWindow>,
-        problems: Vec<Problem>,
     },
     Read {
         batch: u64,
@@ -80,7 +80,9 @@ pub(crate) struct DirectoryFeed {
     name: PathBuf,
     is_strict: bool,
     /// `None` while a job lists, and at the end.
-    walker: Option<Box<Walker>>,
+    lister: Option<Box<Lister>>,
+    /// The content before the member's own, to which its entries refer, too.
+    earlier_bytes: Option<u64>,
     is_listed: bool,
     entries_per_window: usize,
     window: Option<OpenWindow>,
@@ -110,6 +112,31 @@ pub(crate) struct DirectoryFeed {
     problems: Problems,
 }
 
+/// Lists what is to be stored.
+struct Lister {
+    walker: Walker,
+    unchanged: Option<Unchanged>,
+    list: SharedEntries,
+}
+
+impl Lister {
+    fn next_window(&mut self, count: usize) -> Result<ListedWindow> {
+        let Some(unchanged) = &mut self.unchanged else {
+            let entries = self.walker.next_entries(count)?;
+            let order = content_order(&entries);
+            return Ok(ListedWindow::new(entries, order));
+        };
+        let walker = &mut self.walker;
+        let mut walk = |count| walker.next_entries(count).map_err(Error::from);
+        let changed = unchanged.next(count, &mut walk)?;
+        self.list
+            .add_layers(changed.more_entries, changed.more_view_bytes);
+        let mut order = content_order(&changed.entries);
+        order.retain(|index| changed.known.binary_search(index).is_err());
+        Ok(ListedWindow::new(changed.entries, order))
+    }
+}
+
 /// The files and lists of a directory member.
 pub(crate) struct DirectoryInput {
     pub walker: Walker,
@@ -122,6 +149,8 @@ pub(crate) struct DirectoryInput {
     pub window_bytes: u64,
     /// Entries are written at least this often, in bytes of content.
     pub run_bytes_max: u64,
+    /// The tree of an earlier generation, of which only the changes are stored.
+    pub earlier: Option<EarlierTree>,
 }
 
 impl DirectoryFeed {
@@ -136,7 +165,12 @@ impl DirectoryFeed {
             root_path: input.root_path,
             name: input.name,
             is_strict: input.is_strict,
-            walker: Some(Box::new(input.walker)),
+            earlier_bytes: input.earlier.as_ref().map(|tree| tree.layers.earlier_bytes),
+            lister: Some(Box::new(Lister {
+                walker: input.walker,
+                unchanged: input.earlier.map(Unchanged::new),
+                list: list.shared(),
+            })),
             is_listed: false,
             entries_per_window: (input.window_bytes / ENTRY_BYTES).max(64) as usize,
             window: None,
@@ -162,13 +196,9 @@ impl DirectoryFeed {
     fn collect(&mut self, context: &PipelineContext) -> Result<()> {
         while let Some(result) = self.jobs.take() {
             match result {
-                JobResult::Listed {
-                    walker,
-                    window,
-                    problems,
-                } => {
-                    self.report(problems);
-                    self.open_window(walker, window?);
+                JobResult::Listed { mut lister, window } => {
+                    self.report(lister.walker.take_problems());
+                    self.open_window(lister, window?);
                 }
                 JobResult::Read {
                     batch,
@@ -212,12 +242,12 @@ impl DirectoryFeed {
         self.problems.lock().extend(problems);
     }
 
-    fn open_window(&mut self, walker: Box<Walker>, listed: ListedWindow) {
+    fn open_window(&mut self, lister: Box<Lister>, listed: ListedWindow) {
         if listed.is_empty() {
             self.is_listed = true;
             return;
         }
-        self.walker = Some(walker);
+        self.lister = Some(lister);
         let order = listed.order.clone();
         let window = Window::new(listed);
         let files = order
@@ -265,6 +295,7 @@ impl DirectoryFeed {
         context: &PipelineContext,
     ) -> Result<()> {
         let index = object.entry;
+        let earlier_bytes = self.earlier_bytes.unwrap_or_default();
         match object.outcome {
             Outcome::Whole {
                 range,
@@ -279,7 +310,7 @@ impl DirectoryFeed {
                     .and_then(|entry| entry.data_ranges.as_deref());
                 let offset = self.content.add_whole(bytes, hash, path, ranges, context)?;
                 let open = self.open_window_mut()?;
-                open.window.place(index, offset);
+                open.window.place(index, earlier_bytes + offset);
                 if let Some(entry) = changed {
                     open.window.replace(index, Some(entry));
                 }
@@ -336,11 +367,14 @@ impl DirectoryFeed {
             return Ok(());
         };
         let start = piece.range.start;
+        let earlier_bytes = self.earlier_bytes.unwrap_or_default();
         if !bytes.is_empty() {
             let path = &file.entry.path;
             let offset = self.content.add_piece(bytes, path, start, context)?;
             if piece.is_first {
-                self.open_window_mut()?.window.place(index, offset);
+                self.open_window_mut()?
+                    .window
+                    .place(index, earlier_bytes + offset);
             }
         }
         let end = start + bytes.len() as u64;
@@ -463,20 +497,11 @@ impl DirectoryFeed {
     }
 
     /// The job that lists the next window.
-    fn list_job(&mut self, mut walker: Box<Walker>) -> FeedStep {
+    fn list_job(&mut self, mut lister: Box<Lister>) -> FeedStep {
         let count = self.entries_per_window;
         self.jobs.start(Lane::Input, move |_| {
-            let entries = walker.next_entries(count).map_err(Error::from);
-            let window = entries.map(|entries| {
-                let order = content_order(&entries);
-                ListedWindow::new(entries, order)
-            });
-            let problems = walker.take_problems();
-            JobResult::Listed {
-                walker,
-                window,
-                problems,
-            }
+            let window = lister.next_window(count);
+            JobResult::Listed { lister, window }
         })
     }
 
@@ -501,7 +526,8 @@ impl DirectoryFeed {
             return;
         };
         drop(open.reading);
-        let (complete, problems) = open.window.finish(&mut self.lost);
+        let (complete, problems) =
+            (open.window).finish(&mut self.lost, self.earlier_bytes.is_some());
         self.report(problems);
         let content_bytes = self.content.length_bytes();
         self.schedule.end_run(content_bytes);
@@ -533,8 +559,8 @@ impl ContentFeed for DirectoryFeed {
             });
         }
         if self.window.is_none() && !self.is_listed {
-            let walker = self.walker.take();
-            return Ok(walker.map_or(FeedStep::Wait, |walker| self.list_job(walker)));
+            let lister = self.lister.take();
+            return Ok(lister.map_or(FeedStep::Wait, |lister| self.list_job(lister)));
         }
         // Counted after the results were taken: known content makes room.
         if self.bytes_ahead() < room_bytes

@@ -17,4 +17,5 @@ pub(crate) mod runs;
 pub(crate) mod tar_feed;
 pub(crate) mod tar_reader;
 pub(crate) mod tar_runs;
+pub(crate) mod unchanged;
 mod window;

@@ -11,6 +11,8 @@ use refrain_format::check_storable;
 
 use refrain_filesystem::{Problem, ProblemKind};
 
+use crate::write::tree::unchanged::removed;
+
 /// Entries of a tree as listed.
 pub(crate) struct ListedWindow {
     entries: Vec<Entry>,
@@ -21,7 +23,7 @@ pub(crate) struct ListedWindow {
 }
 
 impl ListedWindow {
-    /// `order`: the files in the order of their contents.
+    /// `order`: the files in the order of their contents, without those whose content is stored.
     pub(crate) fn new(entries: Vec<Entry>, order: Vec<u32>) -> ListedWindow {
         ListedWindow {
             parents: parents(&entries),
@@ -140,7 +142,7 @@ impl Window {
             }
         }
         Window {
-            offsets: vec![0; entries.len()],
+            offsets: entries.iter().map(|entry| entry.content_offset).collect(),
             entries: Arc::new(entries),
             parents,
             states,
@@ -250,7 +252,12 @@ impl Window {
     /// The entries with their offsets, without unreadable ones and those that the format cannot
     /// hold, which are reported. Their paths are added to `lost`. Further names of files lost in
     /// this window or an earlier one are also left out and reported.
-    pub(crate) fn finish(self, lost: &mut BTreeSet<Vec<u8>>) -> (CompleteWindow, Vec<Problem>) {
+    /// In a tree with layers, these must be hidden there (`is_layered`).
+    pub(crate) fn finish(
+        self,
+        lost: &mut BTreeSet<Vec<u8>>,
+        is_layered: bool,
+    ) -> (CompleteWindow, Vec<Problem>) {
         let Window {
             entries: listed,
             states,
@@ -264,11 +271,18 @@ impl Window {
             runs: Vec::with_capacity(listed.len()),
         };
         let mut problems = vec![];
+        let leave_out = |path: Vec<u8>, complete: &mut CompleteWindow| {
+            if is_layered {
+                complete.entries.push(removed(path));
+                complete.runs.push(None);
+            }
+        };
         let known = listed.into_iter().zip(offsets).zip(states);
         for (index, ((listed, offset), state)) in (0..).zip(known) {
             let entry = match changed.remove(&index) {
                 Some(None) => {
-                    lost.insert(listed.path);
+                    lost.insert(listed.path.clone());
+                    leave_out(listed.path, &mut complete);
                     continue;
                 }
                 Some(Some(entry)) => *entry,
@@ -281,7 +295,8 @@ impl Window {
                     kind: ProblemKind::Unreadable,
                     text: format!("cannot be stored: {error}"),
                 });
-                lost.insert(entry.path);
+                lost.insert(entry.path.clone());
+                leave_out(entry.path, &mut complete);
                 continue;
             }
             let target = entry.link_target.as_ref();
@@ -292,6 +307,7 @@ impl Window {
                     kind: ProblemKind::Unreadable,
                     text: "the file, which has several names, could not be read".into(),
                 });
+                leave_out(entry.path, &mut complete);
                 continue;
             }
             complete.entries.push(entry);
@@ -324,13 +340,13 @@ mod tests {
         lost_file.replace(0, Some(Box::new(file("a", 6))));
         lost_file.replace(1, None);
         let mut lost = BTreeSet::new();
-        let (complete, problems) = lost_file.finish(&mut lost);
+        let (complete, problems) = lost_file.finish(&mut lost, false);
         assert!(problems.len() == 1 && problems[0].path == b"d");
         let found: Vec<_> = (complete.entries.iter())
             .map(|entry| (&entry.path[..], entry.content_range()))
             .collect();
         assert_eq!(found, [(&b"a"[..], 100..106), (b"c", 0..0)]);
-        let (later, problems) = window(vec![file("e", 0), link("f")]).finish(&mut lost);
+        let (later, problems) = window(vec![file("e", 0), link("f")]).finish(&mut lost, false);
         assert!(later.entries.len() == 1 && later.entries[0].path == b"e");
         assert!(problems.len() == 1 && problems[0].path == b"f");
     }
@@ -377,7 +393,7 @@ mod tests {
         // `a/4` waits for the file that it names.
         assert_eq!(pick(2, &[9]), "b b/1 b/3");
         assert_eq!(pick(3, &[2]), "a/1 a/4");
-        let (rest, problems) = window.finish(&mut lost.clone());
+        let (rest, problems) = window.finish(&mut lost.clone(), false);
         assert_eq!(problems.len(), 1);
         let runs: Vec<_> = rest.runs.iter().map(|run| run.unwrap_or(9)).collect();
         assert_eq!(runs, [1, 1, 3, 1, 1, 3, 2, 2, 2, 9]);
