@@ -14,7 +14,6 @@ use crate::archive_info::{ArchiveInfo, BlockInfo, Member, MemberKind};
 use crate::damage::{DamagedPlace, push_range};
 use crate::dialect::{DialectReader, NATIVE, reader_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::generation::GenerationInfo;
 use crate::options::ReadOptions;
 use crate::place::Place;
 use crate::progress::{Progress, Watch, is_cancelled};
@@ -33,6 +32,7 @@ use crate::read::tree::read_hash::ReadEntries;
 use crate::read::tree::recovery::Recovery;
 use crate::read::tree::restore::{RestorePlan, restore_entries};
 use crate::read::tree::view::{ViewOutput, write_view};
+use crate::read::tree::view_frames::ViewFrames;
 use crate::store::complete_end::complete_part;
 use crate::store::envelope::open::{Unlocked, unlocked};
 
@@ -67,10 +67,12 @@ pub struct Archive {
     pub(crate) unlocked: Option<Unlocked>,
     pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
-    pub(crate) memory: Box<ServingMemory>,
-    content_limit: ContentLimit,
+    pub(crate) memory: Arc<ServingMemory>,
+    /// For tar views.
+    pub(crate) views: ViewFrames,
+    pub(crate) content_limit: ContentLimit,
     /// Whether a scan found its frames.
-    is_scanned: bool,
+    pub(crate) is_scanned: bool,
 }
 
 impl Archive {
@@ -91,18 +93,6 @@ impl Archive {
             unlocked: Some(unlocked),
             ..self
         }
-    }
-
-    /// The generations that are kept, oldest first; none if nothing was ever added to the archive.
-    pub fn generations(&self) -> &[GenerationInfo] {
-        let generations = self.opened.generations();
-        generations.map_or(&[], |generations| &generations.catalog.generations)
-    }
-
-    /// The number of the generation that is shown; 0 if nothing was ever added.
-    pub fn generation(&self) -> u16 {
-        let generations = self.opened.generations();
-        generations.map_or(0, |generations| generations.shown.number)
     }
 
     /// Opens an archive that is not encrypted, or whose envelope was opened.
@@ -129,14 +119,16 @@ impl Archive {
         options: &ReadOptions,
         content_limit: ContentLimit,
     ) -> Archive {
+        let memory = ServingMemory::new(SharedMemory::new(options.memory_bytes));
         Archive {
+            views: memory.new_views(),
             opened,
             reader,
             source,
             unlocked: None,
             threads: options.threads.max(1),
             memory_bytes: options.memory_bytes,
-            memory: Box::new(ServingMemory::new(SharedMemory::new(options.memory_bytes))),
+            memory: Arc::new(memory),
             content_limit,
             is_scanned: false,
         }
@@ -159,7 +151,8 @@ impl Archive {
     /// Takes a part of a budget that several archives share, in place of a budget of its own.
     /// Called before anything is read.
     pub fn share_memory(&mut self, shared: &Arc<SharedMemory>) {
-        *self.memory = ServingMemory::new(Arc::clone(shared));
+        self.memory = Arc::new(ServingMemory::new(Arc::clone(shared)));
+        self.views = self.memory.new_views();
         self.opened.share_memory(self.memory.store());
     }
 

@@ -38,7 +38,7 @@ impl Archive {
                 let view = ViewReader {
                     content: &*tree,
                     member,
-                    frames: &self.memory.views,
+                    frames: &self.views,
                     memory: self.memory.entries(),
                 };
                 let read = view.read(offset, buffer);

@@ -74,7 +74,10 @@ impl GenerationChoice {
     }
 
     /// The chosen one of these, which are in ascending order.
-    pub(crate) fn of<'a>(&self, kept: &'a [GenerationInfo]) -> Result<&'a GenerationInfo> {
+    ///
+    /// # Errors
+    /// `Usage` if there is none.
+    pub fn of<'a>(&self, kept: &'a [GenerationInfo]) -> Result<&'a GenerationInfo> {
         let is_chosen = |row: &&GenerationInfo| match self {
             GenerationChoice::Latest => true,
             GenerationChoice::Number(number) => row.number == *number,

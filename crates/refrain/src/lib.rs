@@ -63,6 +63,7 @@ mod add;
 mod archive;
 mod archive_entries;
 mod archive_frames;
+mod archive_generations;
 mod archive_info;
 mod archive_layout;
 mod archive_passes;

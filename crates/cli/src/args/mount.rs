@@ -27,6 +27,10 @@ pub struct MountArgs {
     /// Show this directory or tar member, MEMBER or MEMBER/PATH, in DIR itself, and nothing else
     #[arg(long, value_name = "PATH")]
     pub root: Option<OsString>,
+    /// Show a directory for each generation of an archive that `add` has added to, and the link
+    /// `latest`. DIR/NAME leads to a generation for every NAME that --generation takes
+    #[arg(long, conflicts_with_all = ["generation", "scan"])]
+    pub generations: bool,
     /// Allow access by other users, within the permissions of the files (unless you are root, this
     /// needs user_allow_other in /etc/fuse.conf)
     #[arg(long)]

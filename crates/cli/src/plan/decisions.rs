@@ -549,6 +549,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("boot", "arguments", Acts),
     ("mount", "directory", Acts),
     ("mount", "root", Acts),
+    ("mount", "generations", Acts),
     ("mount", "allow_other", Acts),
     ("mount", "owner", Acts),
     ("mount", "options", Acts),

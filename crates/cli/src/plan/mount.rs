@@ -57,6 +57,7 @@ impl MountPlan {
                     .root
                     .as_ref()
                     .map_or(vec![], |path| path.as_bytes().to_vec()),
+                generations: args.generations,
                 source_name: archive.label.clone(),
                 allow_other: args.allow_other,
                 owner: args.owner.map(|owner| (owner.user, owner.group)),

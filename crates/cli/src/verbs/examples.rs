@@ -282,6 +282,10 @@ const EXAMPLES: [(&str, Examples); 24] = [
                 "Look at the files of an archived disk image:",
                 "refrain mount disk.img.rfn images &\nsudo mount -o ro,loop images/disk.img /mnt",
             ),
+            (
+                "Find a file in all nights of a backup, and take it from one of them:",
+                "refrain mount backup.rfn nights --generations &\nls -l nights/*/home/letter.txt\ncp nights/2026-11-20/home/letter.txt .",
+            ),
         ],
     ),
     (

@@ -44,6 +44,11 @@ fn mount(args: &MountArgs, plan: MountPlan, report: &Report) -> Result<Outcome> 
     let label = plan.archive.label.clone();
     let meter = report.meter(&label);
     let archive = open_for_service(&plan.archive, &args.opening, &plan.options, &meter, report)?;
+    if args.generations && archive.is_scanned() {
+        let text = "the archive is damaged, so its generations are not known: leave out \
+                    --generations to see what is left";
+        return Err(Failure::usage(&label, text));
+    }
     archive.use_memory_for_serving();
     meter.erase();
     let options = plan.mount;

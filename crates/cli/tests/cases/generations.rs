@@ -1,9 +1,12 @@
 //! `add`, `forget`, `--generation`: archives that grow.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 
-use crate::support::{Case, REFRAIN, expect, incompressible, json, json_lines};
+use crate::mount::{Mounted, can_mount};
+use crate::support::{Case, REFRAIN, expect, incompressible, json, json_lines, names_in};
 
 const TIMES: [&str; 3] = [
     "2026-11-20T03:00:00",
@@ -240,4 +243,92 @@ fn two_writers_never_and_readers_always() {
     assert_eq!(generations(&case), [(1, 2), (2, 2), (3, 2)]);
     case.ok("add -q a.rfn disk");
     assert_eq!(generations(&case).len(), 4);
+}
+
+#[test]
+fn generations_are_mounted_as_directories() {
+    if !can_mount() {
+        return;
+    }
+    let case = case();
+    case.ok("forget -q a.rfn 2");
+    case.write("tree/late/file", b"late");
+    case.ok("add -q a.rfn tree --time 2026-12-03T03:00:00 --tag last");
+    let _mounted = Mounted::new(&case, "mount a.rfn --generations");
+    let names = [
+        "00001-2026-11-20T03-00-00Z",
+        "00003-2026-12-02T03-00-00Z",
+        "00005-2026-12-03T03-00-00Z",
+    ];
+    let listed: BTreeSet<_> = names_in(&case.path("mnt")).into_iter().collect();
+    let expected = names.iter().copied().chain(["latest"]).map(str::to_owned);
+    assert_eq!(listed, expected.collect());
+    // What --generation takes is a link, listed or not.
+    for (name, to) in [
+        ("1", 0),
+        ("00003", 1),
+        ("2026-12-01", 0),
+        ("2026-12-02", 1),
+        ("last", 2),
+        ("latest", 2),
+    ] {
+        let target = fs::read_link(case.path(&format!("mnt/{name}"))).unwrap();
+        assert_eq!(target.to_str(), Some(names[to]), "{name}");
+    }
+    for forgotten in ["2", "keep", "2026-11-19", names[0].trim_end_matches('Z')] {
+        assert!(!case.exists(&format!("mnt/{forgotten}")), "{forgotten}");
+    }
+    let at = |path: &str| fs::metadata(case.path(&format!("mnt/{path}"))).unwrap();
+    assert_eq!(at(names[0]).mtime(), 1_795_143_600);
+    assert!(case.read("mnt/1/disk") != case.read("mnt/3/disk"));
+    assert!(case.read("mnt/3/disk") == case.read("disk"));
+    assert_eq!(case.read("mnt/latest/tree/late/file"), b"late");
+    assert!(!case.exists("mnt/3/tree/late"));
+    let inodes: BTreeSet<u64> = [
+        "",
+        "1",
+        "1/tree",
+        "1/tree/same",
+        "3",
+        "3/tree",
+        "3/tree/same",
+    ]
+    .map(|path| at(path).ino())
+    .into();
+    assert_eq!(inodes.len(), 7);
+}
+
+#[test]
+fn one_folder_of_each_generation_is_mounted() {
+    if !can_mount() {
+        return;
+    }
+    let case = case();
+    case.write("tree/late/file", b"late");
+    case.ok("add -q a.rfn tree");
+    let message = case.fails("mount a.rfn . --generations --root tree/none", 1);
+    assert!(
+        message.contains("no generation of the archive has"),
+        "{message}"
+    );
+    let message = case.fails("mount a.rfn . --generations --generation 1", 1);
+    assert!(message.contains("cannot be used with"), "{message}");
+    let _mounted = Mounted::new(&case, "mount a.rfn --generations --root tree/late");
+    assert_eq!(case.read("mnt/4/file"), b"late");
+    assert!(!case.exists("mnt/3/"), "a generation without the folder");
+    assert!(!case.exists("mnt/4/late"));
+}
+
+#[test]
+fn an_archive_to_which_nothing_was_added_has_one_generation() {
+    if !can_mount() {
+        return;
+    }
+    let case = Case::new();
+    case.write("file", b"content");
+    case.ok("compress -q file");
+    let _mounted = Mounted::new(&case, "mount file.rfn --generations");
+    assert_eq!(names_in(&case.path("mnt")), ["00000", "latest"]);
+    assert_eq!(case.read("mnt/0/file"), b"content");
+    assert_eq!(case.read("mnt/latest/file"), b"content");
 }

@@ -1,6 +1,7 @@
 //! The generations of an archive, and the one that is shown.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain_format::{Catalog, GenerationInfo};
 use refrain_protect::HASH_BYTES;
@@ -8,7 +9,7 @@ use refrain_protect::HASH_BYTES;
 /// The generations of an archive to which something was added.
 #[derive(Debug, Clone)]
 pub(crate) struct Generations {
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// The one that is shown.
     pub shown: GenerationInfo,
     /// Its root hash.

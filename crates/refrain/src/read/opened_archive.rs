@@ -176,6 +176,12 @@ pub(crate) trait Layout {
         None
     }
 
+    /// The archive with another generation shown, sharing what was read and decoded. `None` if
+    /// nothing was ever added.
+    fn at_generation(&self, _number: u16) -> Result<Option<Box<dyn OpenedArchive>>> {
+        Ok(None)
+    }
+
     /// Reads the store at an offset; returns the number of bytes read.
     fn read_store(&self, _offset_in_store: u64, _buffer: &mut [u8]) -> Result<usize> {
         Err(no_extents())

@@ -16,8 +16,6 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// blocks.
 pub(crate) struct ServingMemory {
     shared: Arc<SharedMemory>,
-    /// For tar views.
-    pub views: ViewFrames,
     /// What was last taken from the memory for decoded blocks, in bytes.
     taken_bytes: AtomicU64,
     /// Whether the archive is served to many.
@@ -27,13 +25,17 @@ pub(crate) struct ServingMemory {
 impl ServingMemory {
     pub(crate) fn new(shared: Arc<SharedMemory>) -> ServingMemory {
         shared.opened.fetch_add(1, Ordering::Relaxed);
-        let number = shared.next.fetch_add(1, Ordering::Relaxed);
         ServingMemory {
-            views: ViewFrames::new(Arc::clone(&shared.views), number),
             shared,
             taken_bytes: AtomicU64::new(0),
             is_serving: AtomicBool::new(false),
         }
+    }
+
+    /// Frames of entries of tar views, for a further archive or another generation of this one.
+    pub(crate) fn new_views(&self) -> ViewFrames {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        ViewFrames::new(Arc::clone(&self.shared.views), number)
     }
 
     /// What readers of the store share.
@@ -65,7 +67,11 @@ impl ServingMemory {
     /// Takes the memory of views and of the caller from that of decoded blocks.
     pub(crate) fn balance(&self, opened: &dyn OpenedArchive) {
         let reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
-        let taken_bytes = self.views.memory_bytes().saturating_add(reserved_bytes);
+        let taken_bytes = self
+            .shared
+            .views
+            .memory_bytes()
+            .saturating_add(reserved_bytes);
         let before = self.taken_bytes.swap(taken_bytes, Ordering::Relaxed);
         if before != taken_bytes && self.is_serving.load(Ordering::Relaxed) {
             self.set_cache_bytes(opened, taken_bytes);

@@ -367,3 +367,53 @@ fn what_cannot_grow_is_left_alone() {
     assert_eq!(error.kind, ErrorKind::Usage);
     assert!(as_published("a", &content).content == content);
 }
+
+#[test]
+fn an_archive_opened_once_shows_all_its_generations() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rfn");
+    let tree = directory.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let shared = random(200_000, 1);
+    for night in 0..3_u8 {
+        fs::write(tree.join("file"), [&[night][..], &shared].concat()).unwrap();
+        let member = member("tree", Content::directory(DirectoryContent::all(&tree)));
+        add_to(
+            &path,
+            vec![member],
+            &options(3, 1),
+            label(night.into(), &[]),
+        )
+        .unwrap();
+    }
+    let last = Arc::new(Archive::open(file_source(&path), &read_options(2)).unwrap());
+    let file_of = |archive: &Archive| {
+        let entry = archive.find_entry(0, b"file").unwrap().unwrap();
+        let mut bytes = vec![0; entry.size_bytes as usize];
+        archive.read_at((0, &entry), 0, &mut bytes).unwrap();
+        bytes
+    };
+    let view_of = |archive: &Archive| {
+        let mut bytes = vec![0; archive.member(0).unwrap().content_bytes as usize];
+        archive.read_at(0, 0, &mut bytes).unwrap();
+        bytes
+    };
+    for number in [2, 1, 3, 1] {
+        let shown = last.at_generation(number).unwrap();
+        assert_eq!(shown.generation(), number);
+        let options = ReadOptions {
+            generation: GenerationChoice::Number(number),
+            ..read_options(2)
+        };
+        let alone = Archive::open(file_source(&path), &options).unwrap();
+        assert!(file_of(&shown) == [&[number as u8 - 1][..], &shared].concat());
+        assert!(view_of(&shown) == view_of(&alone), "{number}");
+        let root_hash = |archive: &Archive| archive.info().unwrap().root_hash;
+        assert_eq!(root_hash(&shown), root_hash(&alone));
+    }
+    // What the first one decoded served the others.
+    let decoded = last.read_statistics().decoded_bytes;
+    assert!(decoded < 2 * shared.len() as u64, "{decoded}");
+    let missing = last.at_generation(4).err().unwrap();
+    assert_eq!(missing.kind, ErrorKind::Usage);
+}

@@ -165,7 +165,7 @@ impl Filesystem for Dispatcher {
     }
 
     fn statfs(&self, _request: &Request, _node: INodeNo, reply: ReplyStatfs) {
-        let (files, bytes) = self.handler.tree.totals();
+        let (files, bytes) = self.handler.view.totals();
         let blocks = bytes.div_ceil(STATFS_BLOCK_BYTES.into());
         let size = STATFS_BLOCK_BYTES;
         reply.statfs(blocks, 0, 0, files, 0, size, NAME_BYTES_MAX, size);

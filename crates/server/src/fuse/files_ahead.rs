@@ -13,7 +13,7 @@ use refrain_pool::Lock;
 
 use super::page_cache::Stored;
 use crate::error::{Error, Result};
-use crate::tree::{Tree, WalkPosition, WalkedFile};
+use crate::tree::{View, WalkPosition, WalkedFile};
 
 /// The limits of what is stored at once, in bytes.
 const WINDOW_BYTES_MIN: u64 = 128 << 10;
@@ -172,7 +172,7 @@ impl FilesAhead {
     pub(super) fn store(
         &self,
         ahead: Ahead,
-        tree: &Tree,
+        view: &View,
         store_file: &mut dyn FnMut(WalkedFile) -> Result<Stored>,
     ) {
         if self.is_refused.load(Relaxed) || self.is_storing.swap(true, Acquire) {
@@ -180,7 +180,7 @@ impl FilesAhead {
         }
         let mut left_bytes = ahead.bytes_max;
         let mut program_at = ahead.after;
-        let stored = tree.files_after(ahead.after, ENTRIES_AHEAD_MAX, &mut |file| {
+        let stored = view.files_after(ahead.after, ENTRIES_AHEAD_MAX, &mut |file| {
             let size_bytes = file.entry.size_bytes;
             if size_bytes > left_bytes {
                 return Ok(false);

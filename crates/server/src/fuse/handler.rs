@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::share::Share;
 use crate::statistics::{Operation, Outcome};
-use crate::tree::{FileContent, NodeId, Tree, WalkedFile};
+use crate::tree::{FileContent, NodeId, View, WalkedFile};
 
 /// How long the kernel may cache a reply. The archive does not change.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -37,9 +37,7 @@ pub(super) const STATFS_BLOCK_BYTES: u32 = 4096;
 
 pub(super) struct Handler {
     pub service: Service,
-    pub tree: Tree,
-    /// What is mounted: the root of the tree, or a directory in it.
-    pub root: NodeId,
+    pub view: View,
     /// The owner of everything without an owner in the archive.
     pub owner: (u32, u32),
     /// The owner of everything.
@@ -92,7 +90,7 @@ impl Handler {
 
     /// The node with a number that the kernel uses: its root is the mounted directory.
     fn node(&self, number: INodeNo) -> NodeId {
-        if number == INodeNo::ROOT { self.root } else { NodeId(number.0) }
+        if number == INodeNo::ROOT { self.view.root() } else { NodeId(number.0) }
     }
 
     /// Reports that a range of a file cannot be read. Because of readahead, several ranges fail for
@@ -107,18 +105,18 @@ impl Handler {
     }
 
     fn shown(&self, node: NodeId) -> String {
-        let path = self.tree.path(node).unwrap_or_default();
+        let path = self.view.path(node).unwrap_or_default();
         String::from_utf8_lossy(&path).into_owned()
     }
 
     fn attributes(&self, node: NodeId) -> Result<FileAttr> {
-        let found = self.tree.attributes(node)?;
+        let found = self.view.attributes(node)?;
         Ok(file_attributes(node, &found, self.owner, self.forced_owner))
     }
 
     /// The attributes of a child, and how long the kernel may cache them.
     fn listed_attributes(&self, node: NodeId, kind: EntryKind) -> (FileAttr, Duration) {
-        match self.tree.attributes_at_once(node) {
+        match self.view.attributes_at_once(node) {
             Ok((found, is_final)) => {
                 let hold = if is_final { FOREVER } else { ONCE };
                 let found = file_attributes(node, &found, self.owner, self.forced_owner);
@@ -149,7 +147,7 @@ impl Handler {
             }
         }
         let cookie = offset.saturating_sub(OWN_OFFSETS);
-        self.tree.children(directory, cookie, &mut |child| {
+        self.view.children(directory, cookie, &mut |child| {
             let name = OsStr::from_bytes(child.name);
             // The kernel would treat a list with such a name as damaged.
             name.len() > NAME_BYTES_MAX as usize
@@ -160,23 +158,25 @@ impl Handler {
     /// Records that a directory has no children after `offset`, unless that is its beginning.
     fn note_listed(&self, directory: NodeId, offset: u64) {
         let last = offset.checked_sub(OWN_OFFSETS).filter(|last| *last > 0);
-        let last = last.and_then(|last| self.tree.walk_position(directory, last));
+        let last = last.and_then(|last| self.view.walk_position(directory, last));
         self.store_ahead(self.files_ahead.note_listed(last));
     }
 
     fn store_ahead(&self, ahead: Option<Ahead>) {
         if let (Some(ahead), Some(cache)) = (ahead, self.page_cache.get()) {
             let mut store = |file| self.store_file(cache, file);
-            self.files_ahead.store(ahead, &self.tree, &mut store);
+            self.files_ahead.store(ahead, &self.view, &mut store);
         }
     }
 
     fn store_file(&self, cache: &PageCache, file: WalkedFile) -> Result<Stored> {
         let length_bytes = usize::try_from(file.entry.size_bytes).unwrap_or(usize::MAX);
-        let content = FileContent::Entry(file.position.member(), Box::new(file.entry));
         self.buffers.with(length_bytes, |buffer| {
             let store = || {
-                let count = self.tree.read_at(&content, 0, buffer)?;
+                let Some((tree, content)) = self.view.content(file.node)? else {
+                    return Ok(Stored::FileIsUnknown);
+                };
+                let count = tree.read_at(&content, 0, buffer)?;
                 let stored = cache.store(file.node, 0, buffer.get(..count).unwrap_or_default());
                 stored.map_err(|error| Error::system("storing a file ahead", error))
             };
@@ -191,7 +191,7 @@ impl Handler {
 
     /// Calls `work` with a node's entry, including its extended attributes.
     fn with_entry<T>(&self, node: NodeId, work: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
-        let found = || Ok(self.tree.entry(node)?.map(work));
+        let found = || Ok(self.view.entry(node)?.map(work));
         self.counted(Operation::FuseOther, found, |_| 0)
     }
 
@@ -230,7 +230,7 @@ fn nothing(node: NodeId) -> FileAttr {
 impl Handler {
     pub(super) fn lookup(&self, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let look_up = || {
-            let found = self.tree.lookup(self.node(parent), name.as_bytes())?;
+            let found = self.view.lookup(self.node(parent), name.as_bytes())?;
             found.map(|node| self.attributes(node)).transpose()
         };
         match self.counted(Operation::FuseLookup, look_up, |_| 0) {
@@ -255,8 +255,9 @@ impl Handler {
     }
 
     pub(super) fn readlink(&self, node: INodeNo, reply: ReplyData) {
-        match self.with_entry(self.node(node), |entry| entry.link_target) {
-            Ok(Some(Some(target))) => reply.data(&target),
+        let find = || self.view.link_target(self.node(node));
+        match self.counted(Operation::FuseOther, find, |_| 0) {
+            Ok(Some(target)) => reply.data(&target),
             Ok(_) => reply.error(Errno::EINVAL),
             Err(error) => reply.error(self.failed(&error, || self.shown(self.node(node)))),
         }
@@ -265,8 +266,8 @@ impl Handler {
     pub(super) fn read(&self, node: INodeNo, offset: u64, size: u32, reply: ReplyData) {
         let node = self.node(node);
         self.buffers.with(size as usize, |buffer| {
-            let read = || match self.tree.content(node)? {
-                Some(content) => self.tree.read_at(&content, offset, buffer),
+            let read = || match self.view.content(node)? {
+                Some((tree, content)) => tree.read_at(&content, offset, buffer),
                 None => Ok(0),
             };
             match self.counted(Operation::FuseRead, read, |count| *count as u64) {
@@ -278,7 +279,7 @@ impl Handler {
             }
         });
         if offset == 0 {
-            self.store_ahead(self.files_ahead.note_read(self.tree.walk_position(node, 0)));
+            self.store_ahead(self.files_ahead.note_read(self.view.walk_position(node, 0)));
         }
     }
 
@@ -330,7 +331,7 @@ impl Handler {
     }
 
     pub(super) fn getxattr(&self, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        if self.tree.has_no_attributes() {
+        if self.view.has_no_attributes() {
             // The kernel then stops asking, for all files.
             return reply.error(Errno::ENOSYS);
         }
@@ -360,12 +361,12 @@ impl Handler {
     pub(super) fn lseek(&self, node: INodeNo, offset: i64, whence: i32, reply: ReplyLseek) {
         let node = self.node(node);
         let find = |offset| {
-            let size_bytes = self.tree.attributes(node)?.size_bytes;
-            match self.tree.content(node)? {
-                Some(FileContent::Member(member)) => {
-                    seek_member(&self.tree, member, size_bytes, offset, whence)
+            let size_bytes = self.view.attributes(node)?.size_bytes;
+            match self.view.content(node)? {
+                Some((tree, FileContent::Member(member))) => {
+                    seek_member(&tree, member, size_bytes, offset, whence)
                 }
-                Some(FileContent::Entry(_, entry)) => Ok(seek(
+                Some((_, FileContent::Entry(_, entry))) => Ok(seek(
                     entry.data_ranges.as_deref(),
                     size_bytes,
                     offset,

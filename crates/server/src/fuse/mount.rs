@@ -21,7 +21,7 @@ use super::watcher::Watcher;
 use crate::error::{Error, Result};
 use crate::service::Service;
 use crate::share::Share;
-use crate::tree::{NodeId, Tree};
+use crate::tree::{Generations, NodeId, Tree, View};
 
 /// The file system's type in the system's list: `fuse.refrain`.
 const SUBTYPE: &str = "refrain";
@@ -52,15 +52,10 @@ impl Mount {
     pub fn new(service: Service, directory: &Path, options: &MountOptions) -> Result<Mount> {
         let directory = mount_point::check(directory)?;
         mount_point::check_device()?;
-        let tree = Tree::open(Arc::clone(service.archive()), &options.tree)?;
-        tree.report_to(service.reporter());
-        let root = root_of(&tree, &options.root)?;
-        let is_all = options.root.is_empty();
-        let hidden_members = if is_all { tree.hidden_members() } else { 0 };
+        let (view, hidden_members) = view_of(&service, options)?;
         let handler = Handler {
             service,
-            tree,
-            root,
+            view,
             owner: (geteuid().as_raw(), getegid().as_raw()),
             forced_owner: options.owner,
             buffers: Buffers::default(),
@@ -98,7 +93,7 @@ impl Mount {
     }
 
     /// The number of members that are not shown: see [`Tree::hidden_members`]. 0 if one directory
-    /// is mounted.
+    /// is mounted; of generations, those of each are reported when it is opened.
     pub fn hidden_members(&self) -> u64 {
         self.hidden_members
     }
@@ -135,6 +130,24 @@ impl Unmounter {
             Error::system(what, error)
         })
     }
+}
+
+/// What is mounted, and the number of members that are not shown.
+fn view_of(service: &Service, options: &MountOptions) -> Result<(View, u64)> {
+    let archive = Arc::clone(service.archive());
+    let (tree, root) = (&options.tree, &options.root);
+    if options.generations {
+        let journal = service.journal().clone();
+        let reporter = move |line: &str| journal.report_once(line.to_owned(), line);
+        let generations = Generations::new(archive, tree, root, Arc::new(reporter))?;
+        return Ok((View::Generations(Box::new(generations)), 0));
+    }
+    let tree = Tree::open(archive, tree)?;
+    tree.report_to(service.reporter());
+    let is_all = root.is_empty();
+    let hidden_members = if is_all { tree.hidden_members() } else { 0 };
+    let root = root_of(&tree, root)?;
+    Ok((View::Tree(Arc::new(tree), root), hidden_members))
 }
 
 /// The directory of the tree that is to be mounted.

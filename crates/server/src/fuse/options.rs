@@ -9,6 +9,8 @@ pub struct MountOptions {
     pub tree: TreeOptions,
     /// The directory of the tree to mount, as MEMBER or MEMBER/PATH; empty for all members.
     pub root: Vec<u8>,
+    /// Whether to show a directory for each generation instead of one generation.
+    pub generations: bool,
     /// The source in the system's list of mounts, such as the archive's name.
     pub source_name: String,
     /// Whether other users have access, within the permissions of the files. Otherwise only the
@@ -27,6 +29,7 @@ impl Default for MountOptions {
         MountOptions {
             tree: TreeOptions::default(),
             root: vec![],
+            generations: false,
             source_name: "refrain".into(),
             allow_other: false,
             owner: None,

@@ -59,6 +59,10 @@ impl LinkCounts {
         })
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<(u64, u32)>()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -9,7 +9,7 @@ use refrain_pool::OnceValue;
 
 use super::frames::{TreeMemory, with_intact_entries};
 use super::links::LinkCounts;
-use super::node::MemberPages;
+use super::node::{MemberPages, Numbering};
 use super::options::TreeOptions;
 use super::paths::below;
 use super::position::Position;
@@ -59,6 +59,7 @@ impl Members {
         archive: &Archive,
         options: &TreeOptions,
         memory: &Arc<TreeMemory>,
+        numbering: Numbering,
     ) -> Result<Members> {
         let mut names = TableBuilder::new(memory.table_bytes_left.load(Ordering::Relaxed));
         let mut failure = None;
@@ -85,7 +86,7 @@ impl Members {
         let names = names.finish(Winner::First);
         let mut members = Members {
             hidden: unnameable + names.dropped() + below_others(&names),
-            pages: MemberPages::default(),
+            pages: MemberPages::new(numbering),
             totals,
             lists: BTreeMap::new(),
             unnamed: options.unnamed.clone(),
@@ -137,12 +138,16 @@ impl Members {
                 let name = archive.member(member).map(|found| found.name);
                 error.in_file(String::from_utf8_lossy(&name.unwrap_or_default()))
             })?;
-            let taken = table.memory_bytes();
-            self.take_table_bytes(taken);
-            self.table_bytes.fetch_add(taken, Ordering::Relaxed);
-            archive.reserve_memory(0, taken as u64);
+            self.note_table(archive, table.memory_bytes());
             Ok(Arc::new(table))
         })
+    }
+
+    /// Takes the memory of a table from that for tables, and from that of the archive.
+    fn note_table(&self, archive: &Archive, bytes: usize) {
+        self.take_table_bytes(bytes);
+        self.table_bytes.fetch_add(bytes, Ordering::Relaxed);
+        archive.reserve_memory(0, bytes as u64);
     }
 
     /// Takes memory for a table, or all that is left.
@@ -178,8 +183,11 @@ impl Members {
         list: &'a MemberList,
     ) -> Result<&'a LinkCounts> {
         let left = self.memory.table_bytes_left.load(Ordering::Relaxed);
-        let count = || LinkCounts::count(archive, member, left);
-        list.links.get_or_try_init(count)
+        list.links.get_or_try_init(|| {
+            let links = LinkCounts::count(archive, member, left)?;
+            self.note_table(archive, links.memory_bytes());
+            Ok(links)
+        })
     }
 }
 

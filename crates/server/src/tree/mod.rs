@@ -16,6 +16,7 @@
 mod attributes;
 mod frame;
 mod frames;
+mod generations;
 mod links;
 mod members;
 mod navigation;
@@ -28,11 +29,14 @@ mod spelling;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 mod walk_order;
 
 pub use attributes::Attributes;
 pub(crate) use frames::TreeMemory;
+pub(crate) use generations::Generations;
 pub use node::NodeId;
 pub use operations::{Child, FileContent, Tree};
 pub use options::TreeOptions;
+pub(crate) use view::View;
 pub use walk_order::{WalkPosition, WalkedFile};

@@ -47,7 +47,7 @@ impl Tree {
     /// The list with a directory's children, and the directory's path there; `None` if it is not a
     /// directory.
     pub(super) fn directory(&self, node: NodeId) -> Result<Option<(ListId, Vec<u8>)>> {
-        if node == NodeId::ROOT {
+        if node == self.root() {
             return Ok(Some((ListId::Names, vec![])));
         }
         let place = self.place(node)?;

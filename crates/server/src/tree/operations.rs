@@ -7,7 +7,7 @@ use refrain::{Archive, Entry, EntryKind};
 use super::attributes::Attributes;
 use super::frames::{FrameCache, TreeMemory};
 use super::members::Members;
-use super::node::{ListId, NodeId, Place, no_node};
+use super::node::{ListId, NodeId, Numbering, Place, no_node};
 use super::options::TreeOptions;
 use super::paths::{self, LastPage};
 use crate::error::{Error, Result};
@@ -57,8 +57,18 @@ impl Tree {
         options: &TreeOptions,
         memory: &Arc<TreeMemory>,
     ) -> Result<Tree> {
+        Tree::open_numbered(archive, options, memory, Numbering::Alone)
+    }
+
+    /// As [`Tree::open_sharing`], with these numbers for its nodes.
+    pub(super) fn open_numbered(
+        archive: Arc<Archive>,
+        options: &TreeOptions,
+        memory: &Arc<TreeMemory>,
+        numbering: Numbering,
+    ) -> Result<Tree> {
         Ok(Tree {
-            members: Members::new(&archive, options, memory)?,
+            members: Members::new(&archive, options, memory, numbering)?,
             frames: FrameCache::new(Arc::clone(&archive), Arc::clone(memory)),
             archive,
         })
@@ -92,6 +102,11 @@ impl Tree {
         self.members.have_no_attributes()
     }
 
+    /// The root, whose children are the members.
+    pub fn root(&self) -> NodeId {
+        self.members.pages.root()
+    }
+
     /// Finds `name` in the directory `parent`. `None` if it does not exist or `parent` is not a
     /// directory.
     ///
@@ -114,7 +129,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::lookup`].
     pub fn resolve(&self, path: &[u8]) -> Result<Option<NodeId>> {
-        let mut node = NodeId::ROOT;
+        let mut node = self.root();
         for name in path
             .split(|byte| *byte == b'/')
             .filter(|name| !name.is_empty())
@@ -168,7 +183,7 @@ impl Tree {
     /// # Errors
     /// If the archive cannot be read; `Refused` if there is no such node.
     pub fn attributes(&self, node: NodeId) -> Result<Attributes> {
-        if node == NodeId::ROOT {
+        if node == self.root() {
             return Ok(Attributes::implied_directory(self.first_time()?));
         }
         let place = self.place(node)?;
@@ -225,7 +240,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::attributes`].
     pub fn content(&self, node: NodeId) -> Result<Option<FileContent>> {
-        if node == NodeId::ROOT {
+        if node == self.root() {
             return Ok(None);
         }
         let place = self.place(node)?;
@@ -265,7 +280,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::attributes`].
     pub fn entry(&self, node: NodeId) -> Result<Option<Entry>> {
-        if node == NodeId::ROOT {
+        if node == self.root() {
             return Ok(None);
         }
         let place = self.place(node)?;
@@ -281,7 +296,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::attributes`].
     pub fn path(&self, node: NodeId) -> Result<Vec<u8>> {
-        if node == NodeId::ROOT {
+        if node == self.root() {
             return Ok(vec![]);
         }
         let place = self.place(node)?;

@@ -2,7 +2,7 @@
 
 use refrain::{Entry, EntryKind};
 
-use super::node::{ListId, NodeId, Place};
+use super::node::{ListId, NodeId, Numbering, Place};
 use super::operations::Tree;
 use super::position::Position;
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::error::Result;
 /// reads their files in the order of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkPosition {
+    tree: Numbering,
     member: usize,
     position: Position,
 }
@@ -32,9 +33,15 @@ impl WalkPosition {
         self.member
     }
 
+    /// The generation, of several that are shown.
+    pub(super) fn generation(self) -> Option<u16> {
+        self.tree.generation()
+    }
+
     #[cfg(test)]
     pub(crate) fn for_test(member: usize, number: usize) -> WalkPosition {
         WalkPosition {
+            tree: Numbering::Alone,
             member,
             position: Position::from_number(number as u64),
         }
@@ -49,7 +56,8 @@ impl WalkPosition {
             Some(1) => Some(to.row()),
             _ => None,
         };
-        self.member == earlier.member && steps_between.is_some_and(|between| between <= steps)
+        let is_same = (self.tree, self.member) == (earlier.tree, earlier.member);
+        is_same && steps_between.is_some_and(|between| between <= steps)
     }
 
     /// Whether this is before `other`, in the same member.
@@ -72,7 +80,11 @@ impl Tree {
             (None, ListId::Member(_)) => place.position,
             (None, ListId::Names) => return None,
         };
-        Some(WalkPosition { member, position })
+        Some(WalkPosition {
+            tree: self.members.pages.numbering(),
+            member,
+            position,
+        })
     }
 
     /// Calls `each` for the files after a position in order, until it returns `false` or `steps`
@@ -108,7 +120,7 @@ impl Tree {
             {
                 let entry = self.entry_at(member, position)?;
                 let file = WalkedFile {
-                    position: WalkPosition { member, position },
+                    position: WalkPosition { position, ..after },
                     node,
                     entry,
                 };

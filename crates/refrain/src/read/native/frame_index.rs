@@ -64,7 +64,7 @@ impl MemberOutline {
 /// Finds the frames of an archive. Each lookup may fail, because it may have to read a part of the
 /// index first.
 pub(crate) struct FrameIndex {
-    rows: Rows,
+    rows: Arc<Rows>,
     /// Where the archive starts in the file. Rows have offsets in the archive, this interface has
     /// offsets in the file.
     archive_start: u64,
@@ -91,7 +91,7 @@ impl FrameIndex {
     /// The index at the end of an archive that starts here.
     pub(crate) fn from_tree(tree: IndexTree<IndexNodes>, archive_start: u64) -> FrameIndex {
         FrameIndex {
-            rows: Rows::Tree(tree),
+            rows: Arc::new(Rows::Tree(tree)),
             archive_start,
             shown: None,
             proven: Lock::default(),
@@ -105,11 +105,11 @@ impl FrameIndex {
         open_members: BTreeSet<u64>,
     ) -> FrameIndex {
         FrameIndex {
-            rows: Rows::Scanned {
+            rows: Arc::new(Rows::Scanned {
                 rows,
                 block_ids,
                 open_members,
-            },
+            }),
             archive_start: 0,
             shown: None,
             proven: Lock::default(),
@@ -117,16 +117,23 @@ impl FrameIndex {
     }
 
     /// Shows only these members. `lists_names`: whether the names in the index are theirs.
-    pub(crate) fn showing(self, members: Range<u64>, lists_names: bool) -> FrameIndex {
+    pub(crate) fn showing(&self, members: Range<u64>, lists_names: bool) -> FrameIndex {
         FrameIndex {
+            rows: Arc::clone(&self.rows),
+            archive_start: self.archive_start,
             shown: Some((members, lists_names)),
-            ..self
+            proven: Lock::default(),
         }
+    }
+
+    /// Where the archive starts in the file.
+    pub(crate) fn archive_start(&self) -> u64 {
+        self.archive_start
     }
 
     /// The right edges of all lists of the index, which a later generation continues.
     pub(crate) fn right_edges(&self) -> Result<Vec<Vec<Arc<IndexNode>>>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => {
                 let lists = IndexList::ALL.into_iter();
                 lists.map(|list| tree.right_edge(list)).collect()
@@ -137,7 +144,7 @@ impl FrameIndex {
 
     /// The number of rows of a list, of all generations.
     pub(crate) fn row_count(&self, list: IndexList) -> u64 {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.row_count(list),
             Rows::Scanned { .. } => 0,
         }
@@ -158,7 +165,7 @@ impl FrameIndex {
 
     /// The block with this store byte, and its number.
     pub(crate) fn block_at(&self, offset_in_store: u64) -> Result<Option<(u64, IndexBlock)>> {
-        let found = match &self.rows {
+        let found = match &*self.rows {
             Rows::Tree(tree) => tree.block_at(offset_in_store)?,
             Rows::Scanned {
                 rows, block_ids, ..
@@ -171,7 +178,7 @@ impl FrameIndex {
 
     /// The epoch with this content byte, and its number.
     pub(crate) fn epoch_at(&self, offset_in_content: u64) -> Result<Option<(u64, IndexEpoch)>> {
-        let found = match &self.rows {
+        let found = match &*self.rows {
             Rows::Tree(tree) => tree.epoch_at(offset_in_content)?,
             Rows::Scanned { rows, .. } => rows
                 .epoch_at(offset_in_content)
@@ -185,7 +192,7 @@ impl FrameIndex {
 
     /// Where the next block starts after a store offset in no block.
     pub(crate) fn next_block_start(&self, offset_in_store: u64) -> Option<u64> {
-        let Rows::Scanned { rows, .. } = &self.rows else {
+        let Rows::Scanned { rows, .. } = &*self.rows else {
             return None;
         };
         let blocks = &rows.blocks;
@@ -198,7 +205,7 @@ impl FrameIndex {
         if let Some((_, row)) = self.epoch_at(offset_in_content)? {
             return Ok(Some(row.content_start + row.content_bytes));
         }
-        let Rows::Scanned { rows, .. } = &self.rows else {
+        let Rows::Scanned { rows, .. } = &*self.rows else {
             return Ok(None);
         };
         let epochs = &rows.epochs;
@@ -216,7 +223,7 @@ impl FrameIndex {
             IndexList::Names,
         ];
         let mut lists = lists.into_iter();
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => {
                 lists.try_for_each(|list| tree.for_each_leaf(list, &mut |_| Ok(())))
             }
@@ -228,7 +235,7 @@ impl FrameIndex {
     pub(crate) fn lost_entries(&self, member: &MemberOutline) -> LostEntries {
         let Rows::Scanned {
             rows, open_members, ..
-        } = &self.rows
+        } = &*self.rows
         else {
             return LostEntries::default();
         };
@@ -324,7 +331,7 @@ impl FrameIndex {
         list: IndexList,
         each: &mut dyn FnMut(LeafRows<'_>) -> Result<()>,
     ) -> Result<()> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.for_each_leaf(list, &mut |leaf| match &leaf.rows {
                 NodeRows::Blocks(rows) => each(LeafRows::Blocks(rows)),
                 NodeRows::Epochs(rows) => each(LeafRows::Epochs(rows)),
@@ -346,7 +353,7 @@ impl FrameIndex {
         if let Some((members, _)) = &self.shown {
             return (members.end - members.start) as usize;
         }
-        match &self.rows {
+        match &*self.rows {
             // An index has no more members than frames, whose number has 32 bits.
             Rows::Tree(tree) => tree.row_count(IndexList::Members) as usize,
             Rows::Scanned { rows, .. } => rows.members.len(),
@@ -355,7 +362,7 @@ impl FrameIndex {
 
     /// The outline of member `number`.
     pub(crate) fn outline(&self, number: usize) -> Result<Option<MemberOutline>> {
-        Ok(match &self.rows {
+        Ok(match &*self.rows {
             Rows::Tree(_) => self.member(number)?.as_ref().map(MemberOutline::new),
             Rows::Scanned {
                 rows, open_members, ..
@@ -391,7 +398,7 @@ impl FrameIndex {
 
     /// Member `number`.
     pub(crate) fn member(&self, number: usize) -> Result<Option<IndexMember>> {
-        let row = match (&self.rows, &self.shown) {
+        let row = match (&*self.rows, &self.shown) {
             (Rows::Tree(tree), Some((members, _))) => {
                 let id = members.start.saturating_add(number as u64);
                 if members.contains(&id) { tree.member(id)? } else { None }
@@ -410,7 +417,7 @@ impl FrameIndex {
         if let Some((members, lists_names)) = &self.shown {
             return self.shown_member_named(name, members, *lists_names);
         }
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => Ok(tree.member_named(name)?.map(|id| id as usize)),
             Rows::Scanned { rows, .. } => {
                 let mut members = rows.members.iter();
@@ -425,7 +432,7 @@ impl FrameIndex {
         members: &Range<u64>,
         lists_names: bool,
     ) -> Result<Option<usize>> {
-        if let Rows::Tree(tree) = &self.rows
+        if let Rows::Tree(tree) = &*self.rows
             && lists_names
             && tree.row_count(IndexList::Names) > 0
         {
@@ -442,7 +449,7 @@ impl FrameIndex {
     }
 
     pub(crate) fn entries_frames(&self, member: &MemberOutline) -> Result<Range<u64>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.entries_of_member(member.member_id),
             Rows::Scanned { rows, .. } => Ok(rows.entries_of_member(member.member_id)),
         }
@@ -458,7 +465,7 @@ impl FrameIndex {
         if !member.entries_are_sorted {
             return self.entries_frames(member);
         }
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.frames_for_path(member.member_id, path),
             Rows::Scanned { rows, .. } => Ok(rows.frames_for_path(member.member_id, path)),
         }
@@ -466,7 +473,7 @@ impl FrameIndex {
 
     /// The numbers of the slices of a member with these Entries frames.
     pub(crate) fn slices(&self, frames: &Range<u64>) -> Result<Range<u64>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.slices_of_frames(frames),
             Rows::Scanned { rows, .. } => Ok(rows.slices_of_frames(frames)),
         }
@@ -475,7 +482,7 @@ impl FrameIndex {
     /// The numbers of the slices of a member with these Entries frames that may have the entry with
     /// this path.
     pub(crate) fn slices_for_path(&self, frames: &Range<u64>, path: &[u8]) -> Result<Range<u64>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.slices_for_path(frames, path),
             Rows::Scanned { rows, .. } => Ok(rows.slices_for_path(frames, path)),
         }
@@ -483,7 +490,7 @@ impl FrameIndex {
 
     /// `None` if there are fewer.
     pub(crate) fn slice(&self, number: u64) -> Result<Option<IndexSlice>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.slice(number),
             Rows::Scanned { rows, .. } => {
                 let number = usize::try_from(number).ok();
@@ -493,7 +500,7 @@ impl FrameIndex {
     }
 
     pub(crate) fn entries_frame(&self, number: u64) -> Result<IndexEntries> {
-        let found = match &self.rows {
+        let found = match &*self.rows {
             Rows::Tree(tree) => tree.entries(number)?,
             Rows::Scanned { rows, .. } => usize::try_from(number)
                 .ok()

@@ -1,6 +1,8 @@
 //! Reads the catalog of an archive with generations.
 
-use refrain_format::{ArchiveEnd, Catalog, FrameKind, Limits, Payload};
+use std::sync::Arc;
+
+use refrain_format::{ArchiveEnd, Catalog, FrameKind, GenerationInfo, Limits, Payload};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -25,18 +27,31 @@ pub(crate) fn open_generations(
     let start = archive.bytes.start;
     let catalog = read_catalog(source, start, end.catalog, limits)?;
     let shown = choice.of(&catalog.generations)?.clone();
+    showing(source, start, &archive.end, (Arc::new(catalog), shown)).map(Some)
+}
+
+/// The generations of the archive that starts here, of which this one is shown.
+///
+/// # Errors
+/// `Damaged` for its End frame; `Io`.
+pub(crate) fn showing(
+    source: &dyn Source,
+    archive_start: u64,
+    archive_end: &ArchiveEnd,
+    (catalog, shown): (Arc<Catalog>, GenerationInfo),
+) -> Result<Generations> {
     let end = match shown.end {
-        None => archive.end,
-        Some(end) => end_before(source, start.saturating_add(end))?,
+        None => *archive_end,
+        Some(end) => end_before(source, archive_start.saturating_add(end))?,
     };
-    Ok(Some(Generations {
+    Ok(Generations {
         catalog,
         shown,
         root_hash: end.root_hash,
         previous_root_hash: end
             .generation
             .map(|generation| generation.previous_root_hash),
-    }))
+    })
 }
 
 /// Whether the index lists the names of the members that are shown: it does so for the last

@@ -32,7 +32,7 @@ impl Growth {
         let own = own.ok_or_else(|| Error::damaged("the archive has no end"))?;
         let rows = [IndexList::Blocks, IndexList::Epochs, IndexList::Entries];
         let mut catalog = match generations {
-            Some(generations) => generations.catalog.clone(),
+            Some(generations) => Catalog::clone(&generations.catalog),
             None => Catalog {
                 generations: first_generation(end).into_iter().collect(),
                 anchors: Vec::new(),

@@ -15,6 +15,7 @@ use refrain_storage::Source;
 use crate::archive_info::{ArchiveInfo, BlockInfo, CodecUses, codec_name, filters_text};
 use crate::damage::{DamagedPart, DamagedPlace, distinct, in_member};
 use crate::error::{Error, ErrorKind, Result};
+use crate::generation::GenerationChoice;
 use crate::options::ReadOptions;
 use crate::read::archive_layout::{ContentExtent, EachMemberContent, LayoutBase, StoreBlock};
 use crate::read::damage_log::DamageLog;
@@ -25,14 +26,14 @@ use crate::read::native::block_frame::decode_block_frame;
 use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::found_frames::ScannedArchive;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
-use crate::read::native::generations::{lists_names, open_generations};
+use crate::read::native::generations::{lists_names, open_generations, showing};
 use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
 use crate::read::native::references::resolve_range;
 use crate::read::native::salvage::DamagedBlocks;
-use crate::read::opened_archive::{Layout, Provable, Remains, Serving, no_member};
+use crate::read::opened_archive::{Layout, OpenedArchive, Provable, Remains, Serving, no_member};
 use crate::read::proven_members::ProvenMembers;
 use crate::read::read_control::{ReadControl, Run};
 use crate::read::read_statistics::ReadStatistics;
@@ -51,10 +52,10 @@ pub(crate) struct IndexedArchive {
     head: ArchiveHeader,
     pub(super) end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
-    pub(super) store: StoreReader,
+    pub(super) store: Arc<StoreReader>,
     /// Decoded frames of entries that are read in slices.
-    pub(super) entry_frames: Lock<DecodedFrames>,
-    maps: Lock<MapCache>,
+    pub(super) entry_frames: Arc<Lock<DecodedFrames>>,
+    maps: Arc<Lock<MapCache>>,
     /// The memory for maps where it is not shared, in bytes.
     maps_bytes: u64,
     damaged: Arc<DamagedBlocks>,
@@ -265,15 +266,18 @@ impl IndexedArchive {
         };
         let (cache_bytes, maps_bytes) = (memory_bytes / 8 * 3, memory_bytes / 16);
         IndexedArchive {
-            store: StoreReader::new(
+            store: Arc::new(StoreReader::new(
                 Arc::new(blocks),
                 limits,
                 memory_bytes,
                 (cache_bytes, head.block_bytes_max),
                 options.threads,
-            ),
-            entry_frames: Lock::new(DecodedFrames::new(memory_bytes)),
-            maps: Lock::new(MapCache::new(maps_bytes, cache_bytes + maps_bytes)),
+            )),
+            entry_frames: Arc::new(Lock::new(DecodedFrames::new(memory_bytes))),
+            maps: Arc::new(Lock::new(MapCache::new(
+                maps_bytes,
+                cache_bytes + maps_bytes,
+            ))),
             maps_bytes,
             damaged,
             log,
@@ -455,7 +459,9 @@ impl Serving for IndexedArchive {
     }
 
     fn share_memory(&mut self, memory: &StoreMemory) {
-        self.store.share_memory(memory);
+        if let Some(store) = Arc::get_mut(&mut self.store) {
+            store.share_memory(memory);
+        }
     }
 
     fn set_cache_bytes(&self, bytes: u64, maps_bytes_max: u64) {
@@ -537,6 +543,11 @@ impl Layout for IndexedArchive {
         self.generations.as_ref()
     }
 
+    fn at_generation(&self, number: u16) -> Result<Option<Box<dyn OpenedArchive>>> {
+        let found = self.with_generation(number)?;
+        Ok(found.map(|archive| Box::new(archive) as _))
+    }
+
     fn read_store(&self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
         let left = self.end.store_bytes.saturating_sub(offset_in_store);
         let count = usize::try_from(left)
@@ -548,6 +559,37 @@ impl Layout for IndexedArchive {
 }
 
 impl IndexedArchive {
+    /// The archive with another generation shown: index, caches and counters are shared. `None` if
+    /// nothing was ever added.
+    fn with_generation(&self, number: u16) -> Result<Option<IndexedArchive>> {
+        let Some(generations) = &self.generations else {
+            return Ok(None);
+        };
+        let catalog = Arc::clone(&generations.catalog);
+        let choice = GenerationChoice::Number(number);
+        let shown = choice.of(&catalog.generations)?.clone();
+        let start = self.index.archive_start();
+        let generations = showing(&*self.source, start, &self.end, (catalog, shown))?;
+        let has_names = lists_names(&generations, &self.end);
+        let index = self.index.showing(generations.members(), has_names);
+        Ok(Some(IndexedArchive {
+            index: Arc::new(index),
+            generations: Some(generations),
+            source: Arc::clone(&self.source),
+            limits: self.limits,
+            options: self.options.clone(),
+            head: self.head,
+            end: self.end,
+            store: Arc::clone(&self.store),
+            entry_frames: Arc::clone(&self.entry_frames),
+            maps: Arc::clone(&self.maps),
+            maps_bytes: self.maps_bytes,
+            damaged: Arc::clone(&self.damaged),
+            log: Arc::clone(&self.log),
+            lost: self.lost.clone(),
+        }))
+    }
+
     /// What a further generation continues.
     pub(crate) fn growth(&self) -> Result<Growth> {
         Growth::of(

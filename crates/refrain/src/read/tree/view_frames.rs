@@ -106,6 +106,11 @@ impl SharedViewFrames {
         let bytes_max = usize::try_from(memory_bytes / FRAMES_SHARE).unwrap_or(usize::MAX);
         Arc::new(SharedViewFrames(OnceCache::new(bytes_max)))
     }
+
+    /// Their memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes() as u64
+    }
 }
 
 impl std::fmt::Debug for SharedViewFrames {
@@ -138,11 +143,6 @@ impl ViewFrames {
             archive,
             ends: Lock::default(),
         }
-    }
-
-    /// The memory of the frames of all archives, in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.shared.0.memory_bytes() as u64
     }
 
     /// A frame of a member.

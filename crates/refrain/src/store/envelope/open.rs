@@ -23,6 +23,7 @@ use crate::store::frames::ArchiveFeed;
 const FIRST_BYTES: usize = MAGIC.len() + FRAME_HEADER_BYTES;
 
 /// An archive, and the file that has it.
+#[derive(Clone)]
 pub(crate) struct Unlocked {
     /// The archive: of an encrypted one, the one inside.
     pub source: Arc<dyn Source>,
