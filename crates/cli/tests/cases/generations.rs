@@ -332,3 +332,44 @@ fn an_archive_to_which_nothing_was_added_has_one_generation() {
     assert_eq!(case.read("mnt/0/file"), b"content");
     assert_eq!(case.read("mnt/latest/file"), b"content");
 }
+
+#[test]
+fn a_map_says_what_each_generation_cost_and_where() {
+    let case = case();
+    case.write("tree/a/b/new", &incompressible(7, 300_000));
+    case.write("tree/a/c/new", &incompressible(8, 150_000));
+    case.ok("add -q a.rfn tree disk --time 2026-12-03T03:00:00");
+    case.ok("forget -q a.rfn 2");
+    let map = json(&case.ok("map --json a.rfn").stdout)["results"][0].clone();
+    let rows = map["generations"].as_array().unwrap();
+    let numbers: Vec<_> = rows
+        .iter()
+        .map(|row| row["generation"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 3, 4]);
+    let bytes = |row: usize, name: &str| rows[row][name].as_u64().unwrap();
+    // The file of random bytes, and the one with a part of them.
+    assert_eq!(bytes(0, "first_bytes"), 500_007);
+    assert!(bytes(1, "first_bytes") < 5000, "{map}");
+    assert!((450_000..455_000).contains(&bytes(2, "first_bytes")));
+    assert!((450_000..460_000).contains(&bytes(2, "stored_bytes")));
+    for row in rows {
+        let sum: u64 = ["first_bytes", "repeated_bytes", "run_bytes"]
+            .map(|name| row[name].as_u64().unwrap())
+            .iter()
+            .sum();
+        assert_eq!(sum, row["content_bytes"], "{row}");
+    }
+    let folders = rows[2]["folders"].as_array().unwrap();
+    let paths: Vec<_> = folders
+        .iter()
+        .map(|row| row["path"].as_str().unwrap())
+        .collect();
+    let expected = ["tree/a", "tree/a/b", "tree/a/c", "disk"];
+    assert_eq!(paths, expected, "tree is tree/a: {folders:?}");
+    let table = String::from_utf8(case.ok("map a.rfn").stdout).unwrap();
+    let line = table
+        .lines()
+        .find(|line| line.contains("2026-12-03T03:00:00Z"));
+    assert!(line.unwrap().contains("tree/a/b 300 "), "{table}");
+}

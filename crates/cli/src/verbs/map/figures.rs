@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::nights;
 use super::passages::{MATRIX_SIZE, Passage};
 use super::survey::{COLUMNS, Survey, part_of};
 use super::words;
@@ -14,7 +15,7 @@ const ROWS_MAX: usize = 100;
 /// All numbers.
 pub fn figures(label: &str, survey: &Survey) -> Value {
     let info = &survey.info;
-    let column = |count: fn(&super::survey::Parts) -> u64| -> Vec<u64> {
+    let column = |count: fn(&super::parts::Parts) -> u64| -> Vec<u64> {
         survey.columns.iter().map(count).collect()
     };
     let stored = (0..COLUMNS).map(|number| survey.stored_bytes(survey.column_range(number)));
@@ -47,6 +48,7 @@ pub fn figures(label: &str, survey: &Survey) -> Value {
         "median_distance": survey.passages.median_distance(),
         "is_exact": survey.introduced.is_exact() && survey.costs.is_exact(),
     });
+    all["generations"] = nights::json(&survey.nights);
     all["columns"] = json!({
         "count": COLUMNS,
         "first_bytes": column(|parts| parts.first_bytes),

@@ -158,6 +158,26 @@ impl Folders {
         numbers.into_iter().map(row).collect()
     }
 
+    /// The folders that tell most about what costs: without those of whose cost more than three
+    /// quarters are in one folder inside. The root has its own files alone.
+    pub fn telling(&self, count: usize) -> Vec<(String, Cost)> {
+        let totals = self.totals();
+        let mut below = vec![0; self.nodes.len()];
+        for number in 1..self.nodes.len() {
+            let most = &mut below[self.nodes[number].parent];
+            *most = totals[number].stored_bytes.max(*most);
+        }
+        let is_telling = |number: &usize| below[*number] <= totals[*number].stored_bytes / 4 * 3;
+        let inside = (1..self.nodes.len()).filter(is_telling);
+        let mut rows: Vec<_> = inside
+            .map(|number| (self.path_of(number), totals[number]))
+            .collect();
+        rows.push((".".to_owned(), self.nodes[0].cost));
+        rows.sort_by_key(|(_, cost)| u64::MAX - cost.stored_bytes);
+        rows.truncate(count);
+        rows
+    }
+
     /// The tree as JSON, with at most `nodes_max` folders; the others are counted in their parent,
     /// as `other`.
     pub fn tree_json(&self, nodes_max: usize) -> Value {
@@ -350,6 +370,19 @@ mod tests {
             (&tree[2]["name"], &tree[2]["parent"]),
             (&json!("b"), &json!(1))
         );
+        let inner = folders.node_for_file(0, b"e/f/g/6");
+        folders.add(inner, &cost(3));
+        let rows = folders.telling(9).into_iter();
+        let rows: Vec<_> = rows.map(|(path, cost)| (path, cost.stored_bytes)).collect();
+        let expected = [
+            ("a", 21),
+            ("a/b", 14),
+            ("a/c", 7),
+            (".", 5),
+            ("e/f/g", 3),
+            ("d", 1),
+        ];
+        assert_eq!(rows, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //!
 //! `folders`
 //! the cost of every folder
+//! | `nights` | the cost of every generation |
 //! | `words` | the summary and the table |
 //! | `figures` | all numbers as JSON |
 //! | `picture` | the main picture (SVG) |
@@ -20,7 +21,9 @@
 mod curve;
 mod figures;
 mod folders;
+mod nights;
 mod page;
+mod parts;
 mod passages;
 mod picture;
 mod places;
@@ -30,6 +33,7 @@ mod survey;
 mod words;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use refrain::{Archive, ReadOptions};
 use serde_json::{Value, json};
@@ -81,7 +85,7 @@ impl Form {
 
 /// A survey of one archive, with its name.
 struct Surveyed {
-    archive: Archive,
+    archive: Arc<Archive>,
     label: String,
     survey: Survey,
 }
@@ -189,6 +193,7 @@ fn survey_of(input: &SeekableInput, options: &ReadOptions, report: &Report) -> R
     let opening = OpeningArgs::default();
     let archive = open_archive(input, &opening, options, &meter, report.session())?;
     archive.use_memory_for_serving();
+    let archive = Arc::new(archive);
     let name = names::of_member(&input.path, b"");
     let survey = Survey::new(&archive, &name, options.memory_bytes, report.session());
     let survey = survey.map_err(|error| Failure::engine(&input.label, error))?;

@@ -236,3 +236,15 @@ byId("folders").append(table(data.folders, [
   ["Number", (row) => row.files],
   ["Name", (row) => row.path],
 ]));
+if (data.generations.length > 0) {
+  byId("nights").hidden = false;
+  const isDate = (seconds) => seconds !== null && Math.abs(seconds) < 8e12;
+  byId("generations").append(table(data.generations, [
+    ["Generation", (row) => row.generation],
+    ["Time", (row) => (isDate(row.created) ? new Date(row.created * 1000).toISOString().slice(0, 16) + "Z" : "")],
+    ["New", (row) => row.first_bytes, bytes],
+    ["Stored", (row) => row.stored_bytes, bytes],
+    ["Repeated", (row) => row.repeated_bytes, bytes],
+    ["What costs most", (row) => row.folders.slice(0, 5).map((folder) => folder.path + " " + bytes(folder.stored_bytes)).join(", ")],
+  ]));
+}

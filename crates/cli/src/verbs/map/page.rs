@@ -56,6 +56,8 @@ const SECTIONS: &str = r#"
 <h2>How the blocks compressed</h2>
 <p class="faint">The store (each passage once) from left to right. The height is what is left of it after compression, the color the codec.</p>
 <div class="wide" id="blocks"></div><div class="legend" id="codecs-legend"></div><div id="codecs"></div>
+<section id="nights" hidden><h2>What each generation cost</h2>
+<p class="faint">What was new in it, what that takes in the archive, and which folders have it.</p><div id="generations"></div></section>
 <h2>What every folder costs</h2>
 <p class="faint">Areas are bytes of the archive, not sizes of files: content that other files have, too, costs only the first of them. A click opens a folder.</p>
 <p id="way"></p><div id="treemap" role="img" aria-label="Folders by stored bytes; the table below has the same numbers"></div>

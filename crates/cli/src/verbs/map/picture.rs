@@ -6,8 +6,9 @@ use std::fmt::Write;
 use refrain_page::escaped;
 
 use super::figures::path_at;
+use super::parts::Parts;
 use super::passages::Passage;
-use super::survey::{COLUMNS, Parts, Survey};
+use super::survey::{COLUMNS, Survey};
 use crate::units::bytes_text;
 
 /// The height of the arcs, of the columns below them, and of the strip of members.

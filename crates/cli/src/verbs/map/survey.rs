@@ -1,11 +1,14 @@
 //! Walks an archive once and collects what a picture of it needs, in bounded memory.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use refrain::{Archive, ArchiveInfo, ContentExtent, Error, ErrorKind, ExtentOrigin, Member};
 
 use super::curve::Curve;
 use super::folders::{Claim, Claims, Cost, Folders, NODE_BYTES};
+use super::nights::Nights;
+use super::parts::Parts;
 use super::passages::Passages;
 use super::places::Places;
 use crate::session::Session;
@@ -14,17 +17,6 @@ use crate::session::Session;
 pub const COLUMNS: usize = 1200;
 /// How many members are listed individually.
 pub const MEMBERS_MAX: usize = 1000;
-
-/// The content of one column, or of all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Bytes that occur for the first time.
-    pub first_bytes: u64,
-    /// Bytes that earlier content also has.
-    pub repeated_bytes: u64,
-    /// Bytes of runs and short periods.
-    pub run_bytes: u64,
-}
 
 /// Blocks in one column of the store.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +56,8 @@ pub struct Survey {
     pub folders: Folders,
     /// The files at both ends of the largest passages.
     pub places: Places,
+    /// What each generation cost.
+    pub nights: Nights,
     extents: u64,
 }
 
@@ -73,7 +67,7 @@ impl Survey {
     /// # Errors
     /// From the engine; `Cancelled`.
     pub fn new(
-        archive: &Archive,
+        archive: &Arc<Archive>,
         name: &[u8],
         memory_bytes: u64,
         session: &Session,
@@ -87,6 +81,7 @@ impl Survey {
         archive.check_content_limit(content_bytes)?;
         let count_within =
             |bytes: u64, most: u64| (memory_bytes / 16 / bytes).clamp(64, most) as usize;
+        let new_folders = || Folders::new(name, count_within(NODE_BYTES, 200_000));
         let mut survey = Survey {
             total: Parts::default(),
             zero_bytes: 0,
@@ -97,7 +92,8 @@ impl Survey {
             store_columns: vec![StoreColumn::default(); COLUMNS],
             codecs: vec![],
             members: vec![],
-            folders: Folders::new(name, count_within(NODE_BYTES, 200_000)),
+            folders: new_folders(),
+            nights: Nights::new(archive),
             places: Places::default(),
             extents: 0,
             content_bytes,
@@ -107,6 +103,7 @@ impl Survey {
         survey.walk_extents(archive, session)?;
         let claims_max = count_within(size_of::<Claim>() as u64, 4 << 20);
         survey.walk_members(archive, claims_max, session)?;
+        survey.count_nights(archive, &new_folders, claims_max, session)?;
         Ok(survey)
     }
 
@@ -218,6 +215,9 @@ impl Survey {
             }
         };
         *count(&mut self.total) += length_bytes;
+        if let Some(night) = self.nights.at(start) {
+            *count(&mut night.parts) += length_bytes;
+        }
         let range = start..start.saturating_add(length_bytes);
         for_each_column(self.content_bytes, range, |column, bytes| {
             *count(&mut self.columns[column]) += bytes;
@@ -311,6 +311,43 @@ impl Survey {
                 return Ok(());
             }
         }
+    }
+
+    /// Counts what each generation cost, once the extents were counted.
+    fn count_nights(
+        &mut self,
+        archive: &Arc<Archive>,
+        new_folders: &dyn Fn() -> Folders,
+        claims_max: usize,
+        session: &Session,
+    ) -> refrain::Result<()> {
+        let mut nights = std::mem::take(&mut self.nights);
+        for night in nights.all() {
+            night.stored_bytes = self.stored_bytes(night.content());
+        }
+        for night in nights.detailed() {
+            let archive = archive.at_generation(night.number())?;
+            let folders = self.folders_of(&archive, new_folders(), claims_max, session)?;
+            night.set_folders(&folders);
+        }
+        self.nights = nights;
+        Ok(())
+    }
+
+    /// What of another generation is new, by folder.
+    fn folders_of(
+        &mut self,
+        archive: &Archive,
+        folders: Folders,
+        claims_max: usize,
+        session: &Session,
+    ) -> refrain::Result<Folders> {
+        let own = std::mem::replace(&mut self.folders, folders);
+        let members = std::mem::take(&mut self.members);
+        let walked = self.walk_members(archive, claims_max, session);
+        self.members = members;
+        let folders = std::mem::replace(&mut self.folders, own);
+        walked.map(|()| folders)
     }
 
     fn cost_of(&self, content: Range<u64>, file_bytes: u64) -> Cost {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::nights;
 use super::survey::Survey;
 use crate::text::{counted, printable};
 use crate::units::{binary_text, bytes_text, percent_text, ratio_text};
@@ -65,6 +66,7 @@ pub fn table(label: &str, survey: &Survey) -> String {
             "  (figures of small folders are about right: more memory makes them exact)\n",
         );
     }
+    nights::table(&mut text, &survey.nights);
     distances(&mut text, survey);
     codecs(&mut text, survey);
     folders(&mut text, survey);
