@@ -284,7 +284,7 @@ const EXAMPLES: [(&str, Examples); 24] = [
             ),
             (
                 "Find a file in all nights of a backup, and take it from one of them:",
-                "refrain mount backup.rfn nights --generations &\nls -l nights/*/home/letter.txt\ncp nights/2026-11-20/home/letter.txt .",
+                "refrain mount backup.rfn nights --generations &\nls -l nights/0*/home/letter.txt\ncp nights/2026-11-20/home/letter.txt .",
             ),
         ],
     ),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use refrain::storage::Source;
 use refrain::{
-    Archive, Authenticated, Dialect, Entry, EntryKind, ErrorKind, Input, RecoveryState,
-    recovery_info, recovery_state,
+    Archive, Authenticated, Dialect, Entry, EntryKind, ErrorKind, GenerationChoice, Input,
+    RecoveryState, recovery_info, recovery_state,
 };
 use serde_json::{Value, json};
 
@@ -21,11 +21,11 @@ use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
 use crate::report::{
     DamageReport, DataTo, Meter, Outcome, Report, Sizes, checksums_line, recovery_share_text,
-    recovery_state_json, tested_line,
+    recovery_state_json, tested_line, time_text,
 };
 use crate::session::Session;
 use crate::text::{counted, hex, printable};
-use crate::units::duration_text;
+use crate::units::{bytes_text, duration_text};
 
 /// Runs the verb.
 pub fn run(args: &TestArgs, session: &Session) -> Exit {
@@ -72,10 +72,18 @@ fn test(archive: &ArchiveInput, plan: &TestPlan, report: &Report) -> Result<Outc
         }
         (checked, _) => checked.map_err(|error| Failure::engine(label, error))?,
     };
+    let (mut line, mut json) = (line, json);
+    let incomplete = match &source {
+        Some(source) => add_generations(source, label, plan, (&mut line, &mut json))?,
+        None => None,
+    };
     let recovery = source.map(|source| recovery_state(&*source, &meter));
     let recovery = recovery.transpose();
     let recovery = recovery.map_err(|error| Failure::engine(label, error))?;
     let mut outcome = with_recovery(label, line, json, recovery.flatten());
+    if let Some(incomplete) = incomplete {
+        report.remark(&incomplete);
+    }
     outcome.add_unread(meter.take_unread());
     Ok(outcome)
 }
@@ -119,6 +127,45 @@ fn check_content(
     let mut line = tested_line(label, sizes, elapsed);
     add_signer(authenticated.as_ref(), &mut line, &mut json);
     Ok((line, json))
+}
+
+/// Adds which generations an archive has, for those who watch whether backups are made. Returns
+/// what to say of an incomplete one.
+fn add_generations(
+    source: &Arc<dyn Source>,
+    label: &str,
+    plan: &TestPlan,
+    (line, json): (&mut String, &mut Value),
+) -> Result<Option<String>> {
+    let failed = |error| Failure::engine(label, error);
+    let archive = Archive::open(Arc::clone(source), &plan.options).map_err(failed)?;
+    let shown = archive.generation();
+    let rows = archive.generations();
+    let Some(row) = rows.iter().find(|row| row.number == shown) else {
+        return Ok(None);
+    };
+    let kept = counted(rows.len() as u64, "generation");
+    let which = if plan.options.generation == GenerationChoice::Latest {
+        "the last"
+    } else {
+        "checked"
+    };
+    line.push_str(&format!(", {kept}, {which} {shown} {}", time_text(row)));
+    json["generations"] = json!(rows.len());
+    json["generation"] = json!(shown);
+    json["created"] = json!(row.created.map(|created| created.seconds));
+    let whole_bytes = source.size_bytes().map_err(|error| failed(error.into()))?;
+    let complete_bytes = archive.size_bytes().map_err(failed)?;
+    let incomplete_bytes = whole_bytes.saturating_sub(complete_bytes);
+    json["incomplete_bytes"] = json!(incomplete_bytes);
+    Ok((incomplete_bytes > 0).then(|| {
+        format!(
+            "{}: an incomplete generation of {} follows, and is ignored: `add` is running, or was \
+             ended",
+            printable(label),
+            bytes_text(incomplete_bytes)
+        )
+    }))
 }
 
 /// Adds who vouches for what was checked.

@@ -373,3 +373,46 @@ fn a_map_says_what_each_generation_cost_and_where() {
         .find(|line| line.contains("2026-12-03T03:00:00Z"));
     assert!(line.unwrap().contains("tree/a/b 300 "), "{table}");
 }
+
+#[test]
+fn a_test_tells_monitors_which_generations_there_are() {
+    let case = case();
+    case.ok("forget -q a.rfn 2");
+    for line in ["test a.rfn", "test --fast a.rfn"] {
+        let text = String::from_utf8(case.ok(line).stderr).unwrap();
+        let end = "2 generations, the last 3 2026-12-02T03:00:00Z\n";
+        assert!(text.ends_with(end) && text.lines().count() == 1, "{text}");
+        let line = line.replace("test", "test --json");
+        let found = json(&case.ok(&line).stdout)["results"][0].clone();
+        let fields = ["generations", "generation", "created", "incomplete_bytes"];
+        let fields = fields.map(|name| found[name].as_u64().unwrap());
+        assert_eq!(fields, [2, 3, 1_796_180_400, 0]);
+    }
+    let text = String::from_utf8(case.ok("test a.rfn --generation 1").stderr).unwrap();
+    assert!(text.contains("checked 1 2026-11-20"), "{text}");
+    // A killed `add`.
+    let bytes = case.read("a.rfn");
+    case.ok("add -q a.rfn disk");
+    let grown = case.read("a.rfn");
+    case.write("a.rfn", &grown[..bytes.len() + 100]);
+    let text = String::from_utf8(case.ok("test --fast a.rfn").stderr).unwrap();
+    assert!(
+        text.contains("an incomplete generation of 100 B follows"),
+        "{text}"
+    );
+    assert!(text.contains("the last 3 "), "{text}");
+}
+
+#[test]
+fn damage_in_a_generation_is_told_and_nothing_else() {
+    let case = case();
+    let mut bytes = case.read("a.rfn");
+    bytes[200_000] ^= 1;
+    case.write("a.rfn", &bytes);
+    let text = case.fails("test a.rfn", 2);
+    assert!(text.contains("block "), "{text}");
+    assert!(
+        !text.contains("belong to no frame"),
+        "tails are no damage: {text}"
+    );
+}

@@ -139,7 +139,10 @@ impl FoundFrames {
     pub(super) fn skipped_bytes(&self, range: Range<u64>) -> u64 {
         let intact = self.seen.iter().filter(|seen| !seen.is_damaged);
         let found: u64 = intact.map(|seen| seen.frame_bytes).sum();
-        let around = (MAGIC.len() + TAIL_BYTES) as u64;
+        let generations = self.seen.iter();
+        let generations = generations.filter(|seen| seen.kind == FrameKind::Generation);
+        let tails = TAIL_BYTES * (1 + generations.count());
+        let around = (MAGIC.len() + tails) as u64;
         (range.end - range.start).saturating_sub(found.saturating_add(around))
     }
 

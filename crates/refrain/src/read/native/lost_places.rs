@@ -51,7 +51,14 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
         lost.add(DamagedPart::Settings, magic);
     }
     lost.at = magic_end;
-    for frame in seen {
+    for (number, frame) in seen.iter().enumerate() {
+        let before = number.checked_sub(1).and_then(|before| seen.get(before));
+        if before.is_some_and(|before| before.kind == FrameKind::End)
+            && frame.kind == FrameKind::Generation
+        {
+            // The tail of the generation before.
+            lost.at += TAIL_BYTES as u64;
+        }
         lost.gap_before(frame);
         if frame.is_damaged || frame.is_mended {
             lost.add(part_of(frame), frame.bytes());
