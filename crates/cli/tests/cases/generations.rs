@@ -368,6 +368,7 @@ fn a_map_says_what_each_generation_cost_and_where() {
     let expected = ["tree/a", "tree/a/b", "tree/a/c", "disk"];
     assert_eq!(paths, expected, "tree is tree/a: {folders:?}");
     let table = String::from_utf8(case.ok("map a.rfn").stdout).unwrap();
+    assert!(table.contains("\n  3 generations of "), "{table}");
     let line = table
         .lines()
         .find(|line| line.contains("2026-12-03T03:00:00Z"));

@@ -54,6 +54,13 @@ impl Nights {
         self.0.iter_mut()
     }
 
+    /// How many there are, and the bytes of their content together; `None` if there are none.
+    pub fn sums(&self) -> Option<(u64, u64)> {
+        let bytes = self.0.iter().map(|night| night.row.content_bytes);
+        let sum = bytes.fold(0_u64, u64::saturating_add);
+        (!self.0.is_empty()).then_some((self.0.len() as u64, sum))
+    }
+
     /// Those whose folders are listed.
     pub fn detailed(&mut self) -> impl Iterator<Item = &mut Night> {
         let first = self.0.len().saturating_sub(DETAILED_MAX);

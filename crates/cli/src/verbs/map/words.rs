@@ -13,11 +13,15 @@ const ROWS_MAX: usize = 12;
 /// The most important numbers, in sentences.
 pub fn summary(survey: &Survey) -> String {
     let info = &survey.info;
+    let (what, whole_bytes) = match survey.nights.sums() {
+        Some((count, bytes)) => (format!("{} of ", counted(count, "generation")), bytes),
+        None => (String::new(), info.content_bytes),
+    };
     let mut text = format!(
-        "{} became {} ({}).",
-        bytes_text(info.content_bytes),
+        "{what}{} became {} ({}).",
+        bytes_text(whole_bytes),
         bytes_text(info.archive_bytes),
-        ratio_text(info.content_bytes, info.archive_bytes),
+        ratio_text(whole_bytes, info.archive_bytes),
     );
     let derived_bytes = info.content_bytes.saturating_sub(survey.content_bytes);
     let mut saved = vec![];
