@@ -59,6 +59,9 @@ pub struct Member {
     pub blake3: [u8; 32],
     /// Whether it is a file with so many holes that its hash leaves zeros out.
     pub is_sparse: bool,
+    /// Whether it is a directory that consists of directories of earlier generations, and changes.
+    /// Then the offsets of its entries' content count from the start of the archive's content.
+    pub has_layers: bool,
     /// Further digests of the content, stored on request.
     pub digests: Vec<(DigestAlgorithm, DigestValue)>,
     /// Number of entries of a directory or tar stream; 0 for others.
@@ -288,6 +291,7 @@ pub(crate) fn member(start: &FormatStart, end: &MemberEnd) -> Member {
         // A layered tree's is of its own content only: equal ones do not mean equal trees.
         blake3: if start.layers.is_some() { [0; HASH_BYTES] } else { end.blake3 },
         is_sparse: start.is_sparse,
+        has_layers: start.layers.is_some(),
         digests: stated(end),
         entries: end.tree_entry_count.unwrap_or(end.entry_count),
     }

@@ -142,6 +142,7 @@ fn member(start: &MemberStart, summary: &ExtractSummary) -> Member {
         content_bytes: summary.content_bytes,
         blake3: [0; 32],
         is_sparse: false,
+        has_layers: false,
         digests: Vec::new(),
         entries: summary.entries,
     }

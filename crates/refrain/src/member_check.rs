@@ -23,20 +23,21 @@ impl Archive {
         }
         let tree = self.tree(number)?;
         let own = tree.as_ref().map_or(Ok(None), |tree| tree.own_content())?;
-        let (content_bytes, check) = match (&tree, own) {
-            (_, Some((content_bytes, hash))) => {
-                (content_bytes, HashCheck::of_content(hash, &member.name))
-            }
-            (Some(tree), None) => (tree.content_bytes(), HashCheck::for_member(&member)),
-            (None, None) => (member.content_bytes, HashCheck::for_member(&member)),
+        let (content, check) = match (&tree, own) {
+            (_, Some((content, hash))) => (content, HashCheck::of_content(hash, &member.name)),
+            (Some(tree), None) => (0..tree.content_bytes(), HashCheck::for_member(&member)),
+            (None, None) => (0..member.content_bytes, HashCheck::for_member(&member)),
         };
-        self.check_content_limit(content_bytes)?;
+        self.check_content_limit(content.end - content.start)?;
         let control = ReadControl::default();
-        let read =
-            |offset: u64, buffer: &mut [u8]| self.opened.read(number, offset, buffer, &control);
+        let start = content.start;
+        let read = |offset: u64, buffer: &mut [u8]| {
+            let offset = start.saturating_add(offset);
+            self.opened.read(number, offset, buffer, &control)
+        };
         let read = RangeRead {
             read: &read,
-            range: 0..content_bytes,
+            range: 0..content.end - start,
             threads: self.threads,
             memory_bytes: self.memory_bytes,
             check: Some(ContentCheck(Box::new(check))),

@@ -89,6 +89,7 @@ mod tests {
             content_bytes: 10,
             blake3,
             is_sparse: false,
+            has_layers: false,
             digests: vec![],
             entries: 1,
         }

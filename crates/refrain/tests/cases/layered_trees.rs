@@ -5,7 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use refrain::{Archive, Content, DirectoryContent, MemberInput, ReadOptions, Unwatched, verify};
+use refrain::{
+    Archive, Content, DirectoryContent, Entry, EntryKind, MemberInput, Place, ReadOptions,
+    Unwatched, verify,
+};
 use refrain_testkit::Rng;
 use refrain_testkit::data::source_code;
 
@@ -127,8 +130,34 @@ fn every_night_reads_as_a_tree_of_its_own() {
             }
         }
         assert_eq!(count, stated.entries, "night {night}");
+        archive.check_member(number, &Unwatched).unwrap();
     }
+    read_each_file(&path, &tree);
     verify(file_source(&path), &read_options(2), &Unwatched).unwrap();
+}
+
+/// Reads the files of the last generation one by one.
+fn read_each_file(path: &Path, tree: &Path) {
+    let archive = Archive::open(file_source(path), &read_options(2)).unwrap();
+    let number = (0..archive.member_count())
+        .find(|&number| archive.member(number).unwrap().name == b"tree")
+        .unwrap();
+    let mut entries = vec![];
+    let each = &mut |entry: &Entry| {
+        entries.push(entry.clone());
+        Ok(())
+    };
+    archive.for_each_entry(number, each).unwrap();
+    for entry in entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+        let expected = fs::read(tree.join(String::from_utf8_lossy(&entry.path).as_ref())).unwrap();
+        let mut found = vec![0; expected.len()];
+        let place = Place {
+            member: number,
+            entry: Some(entry),
+        };
+        let count = archive.read_at(place, 0, &mut found).unwrap();
+        assert!(count == found.len() && found == expected, "{entry:?}");
+    }
 }
 
 #[test]

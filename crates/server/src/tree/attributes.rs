@@ -90,6 +90,7 @@ mod tests {
                 content_bytes: 8000,
                 blake3: [0; 32],
                 is_sparse,
+                has_layers: false,
                 digests: Vec::new(),
                 entries: 0,
             };

@@ -246,7 +246,9 @@ impl Survey {
                 };
                 if member.entries > 0 {
                     let above = if is_only { vec![] } else { [&member.name[..], b"/"].concat() };
-                    trees.push((number, node, above, content.clone()));
+                    // Its entries may refer to what is before its own content.
+                    let start = if member.has_layers { 0 } else { content.start };
+                    trees.push((number, node, above, start, content.clone()));
                 } else {
                     let cost = self.cost_of(content.clone(), content.end - content.start);
                     self.folders.add(node, &cost);
@@ -257,9 +259,9 @@ impl Survey {
                 }
                 Ok(())
             })?;
-        for (number, node, above, content) in trees {
+        for (number, node, above, start, content) in trees {
             let member = (number, above.as_slice());
-            self.walk_entries(archive, member, node, content, claims_max, session)?;
+            self.walk_entries(archive, member, node, (start, content), claims_max, session)?;
         }
         Ok(())
     }
@@ -269,7 +271,7 @@ impl Survey {
         archive: &Archive,
         (member, above): (usize, &[u8]),
         root: usize,
-        content: Range<u64>,
+        (entries_start, content): (u64, Range<u64>),
         claims_max: usize,
         session: &Session,
     ) -> refrain::Result<()> {
@@ -281,10 +283,11 @@ impl Survey {
             let mut number = 0;
             archive.for_each_entry(member, &mut |entry| {
                 check(session)?;
-                if entry.kind.has_data() {
-                    let range = entry.content_range();
-                    let start = content.start.saturating_add(range.start);
-                    let end = content.start.saturating_add(range.end).min(content.end);
+                let range = entry.content_range();
+                let start = entries_start.saturating_add(range.start);
+                // What is before was stored by an earlier generation, which it cost.
+                if entry.kind.has_data() && start >= content.start {
+                    let end = entries_start.saturating_add(range.end).min(content.end);
                     let path = || [above, &entry.path[..]].concat();
                     self.places.offer(start..end, path);
                     claims.offer(Claim {

@@ -140,6 +140,7 @@ impl Members for ForeignArchive {
             content_bytes: 0,
             blake3: [0; 32],
             is_sparse: false,
+            has_layers: false,
             digests: Vec::new(),
             entries: 0,
         }))

@@ -21,7 +21,8 @@ use crate::read::proven_members::ProvenMembers;
 #[derive(Debug, Clone)]
 pub(crate) struct MemberOutline {
     pub kind: MemberKind,
-    /// Where its content starts in the content of all members.
+    /// Where its content starts in the content of all members. That of a layered tree is all
+    /// content up to the end of its own.
     pub content_start: u64,
     /// The length of its content in bytes.
     pub content_bytes: u64,
@@ -35,24 +36,32 @@ pub(crate) struct MemberOutline {
     pub is_open: bool,
     /// What a layered tree consists of besides its own entries.
     pub layers: Option<TreeLayers>,
+    /// Where the content that no other member has begins.
+    pub own_start: u64,
 }
 
 impl MemberOutline {
     /// The length of the content that its own entries may refer to.
     pub(super) fn inner_bytes(&self) -> u64 {
-        let earlier_bytes = self
-            .layers
-            .as_ref()
-            .map_or(0, |layers| layers.earlier_bytes);
-        self.content_bytes.saturating_add(earlier_bytes)
+        let Some(layers) = &self.layers else {
+            return self.content_bytes;
+        };
+        let own_bytes = self.content_bytes.saturating_sub(self.own_start);
+        layers.earlier_bytes.saturating_add(own_bytes)
     }
 
     fn new(row: &IndexMember) -> MemberOutline {
+        let own_start = row.start.content_start;
+        let (content_start, content_bytes) = match &row.start.layers {
+            None => (own_start, row.end.content_bytes),
+            Some(_) => (0, own_start.saturating_add(row.end.content_bytes)),
+        };
         MemberOutline {
             is_open: false,
             kind: row.start.kind,
-            content_start: row.start.content_start,
-            content_bytes: row.end.content_bytes,
+            content_start,
+            content_bytes,
+            own_start,
             member_id: row.start.member_id,
             entries_are_sorted: row.end.entries_are_sorted,
             has_slices: row.start.kind.has_slices(&row.end),
@@ -375,7 +384,7 @@ impl FrameIndex {
 
     /// The member with this id, whether or not it is shown.
     pub(crate) fn member_with_id(&self, member_id: u64) -> Result<Option<IndexMember>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => tree.member(member_id),
             Rows::Scanned { rows, .. } => {
                 let mut found = rows.members.iter();
@@ -386,7 +395,7 @@ impl FrameIndex {
 
     /// The outline of the member with this id, whether or not it is shown.
     pub(super) fn outline_of(&self, member_id: u64) -> Result<Option<MemberOutline>> {
-        match &self.rows {
+        match &*self.rows {
             Rows::Tree(tree) => Ok(tree.member(member_id)?.as_ref().map(MemberOutline::new)),
             Rows::Scanned { rows, .. } => {
                 let found =

@@ -48,7 +48,7 @@ impl ContentPlace {
     fn of<A: Deref<Target = IndexedArchive>>(tree: &MemberContent<A>) -> ContentPlace {
         ContentPlace {
             absolute_below: tree.layers().map_or(0, |layers| layers.earlier_bytes),
-            content_start: tree.outline().content_start,
+            content_start: tree.outline().own_start,
         }
     }
 
@@ -189,10 +189,10 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
 impl<A: Deref<Target = IndexedArchive> + Clone + Sync> TreeContent for LayeredContent<A> {
     fn content_bytes(&self) -> u64 {
         let own = self.trees.first().map(MemberContent::outline);
-        own.map_or(0, |own| own.content_start.saturating_add(own.content_bytes))
+        own.map_or(0, |own| own.content_bytes)
     }
 
-    fn own_content(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+    fn own_content(&self) -> Result<Option<(Range<u64>, [u8; HASH_BYTES])>> {
         self.trees
             .first()
             .map_or(Ok(None), MemberContent::stated_content)

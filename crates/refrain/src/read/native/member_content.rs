@@ -161,10 +161,13 @@ impl<A: Deref<Target = IndexedArchive> + Clone> MemberContent<A> {
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
-    /// The length and the hash of the content, as the member's end states them.
-    pub(super) fn stated_content(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+    /// The range and the hash of the content that no other member has, as the member's end states
+    /// them.
+    pub(super) fn stated_content(&self) -> Result<Option<(Range<u64>, [u8; HASH_BYTES])>> {
         let row = self.archive.index.member_with_id(self.outline.member_id)?;
-        Ok(row.map(|row| (row.end.content_bytes, row.end.blake3)))
+        let start = self.outline.own_start;
+        let range = |content_bytes: u64| start..start.saturating_add(content_bytes);
+        Ok(row.map(|row| (range(row.end.content_bytes), row.end.blake3)))
     }
 
     /// Where in path order a part other than the first begins: no path of an earlier part is there

@@ -57,9 +57,8 @@ pub(crate) trait TreeContent: Sync {
         Ok(self.stated_entries()?.map(|(_, hash)| hash))
     }
 
-    /// Of a layered tree: the length in bytes of the content that is the member's own, and its
-    /// hash.
-    fn own_content(&self) -> Result<Option<(u64, [u8; HASH_BYTES])>> {
+    /// Of a layered tree: the range of the content that is the member's own, and its hash.
+    fn own_content(&self) -> Result<Option<(Range<u64>, [u8; HASH_BYTES])>> {
         Ok(None)
     }
 
