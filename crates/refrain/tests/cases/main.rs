@@ -27,6 +27,7 @@
 //! | `sparse` | holes of single files |
 //! | `temporary` | temporary files change no content |
 //! | `trees` | directories and tar streams |
+//! | `golden_generations` | an archive with generations that must stay readable |
 //! | `layered_trees` | trees of later generations |
 //! | `view_ranges` | ranges of their tar streams |
 //! | `whole` | small archives |
@@ -47,6 +48,7 @@ mod faults;
 mod generations;
 mod golden;
 mod golden_encrypted;
+mod golden_generations;
 mod layered_trees;
 mod levels;
 #[cfg(feature = "lrzip")]

@@ -1,0 +1,79 @@
+//! A golden archive with generations: a directory, two nights of changes, and a file beside it.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refrain::{Content, DirectoryContent, Unwatched, verify};
+use refrain_format::content_hash;
+use refrain_testkit::data::source_code;
+
+use crate::common::{file, member, options, read_options};
+use crate::generations::{add_to, file_source, label, read};
+
+fn golden(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/generations");
+    directory.join(name)
+}
+
+/// A line for each member of each generation: number, name, and hash of the content, which is a
+/// tar stream for a directory.
+fn described(path: &Path, generations: u16) -> String {
+    let mut lines = String::new();
+    for number in 1..=generations {
+        for (name, content) in read(path, &number.to_string()).unwrap() {
+            let hash = content_hash(&content).map(|byte| format!("{byte:02x}"));
+            writeln!(lines, "{number} {name} {}", hash.concat()).unwrap();
+        }
+    }
+    lines
+}
+
+#[test]
+fn generations_of_earlier_versions_are_read() {
+    let path = golden("nights.rfn");
+    let expected = fs::read_to_string(golden("nights.members")).unwrap();
+    assert_eq!(described(&path, 3), expected);
+    verify(file_source(&path), &read_options(2), &Unwatched).unwrap();
+}
+
+/// Makes the archive, if it does not exist. Its bytes depend on the file system.
+#[test]
+#[ignore = "writes files"]
+fn make_golden_generations() {
+    let path = golden("nights.rfn");
+    if path.exists() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let tree = directory.path().join("tree");
+    let write = |name: &str, seed: u64| {
+        let file = tree.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, source_code(2000, seed)).unwrap();
+    };
+    (0..12).for_each(|number| write(&format!("d{}/f{number}", number % 3), number));
+    // Files that just changed have no stamps.
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    for night in 0..3 {
+        match night {
+            1 => write("d1/f1", 100),
+            2 => fs::remove_file(tree.join("d2/f5")).unwrap(),
+            _ => {}
+        }
+        let content = Content::directory(DirectoryContent::all(&tree));
+        let members = vec![
+            member("tree", content),
+            file("notes", &source_code(500, night)),
+        ];
+        add_to(
+            &path,
+            members,
+            &options(3, 2),
+            label(1000 + night as i64, &["nightly"]),
+        )
+        .unwrap();
+    }
+    fs::write(golden("nights.members"), described(&path, 3)).unwrap();
+}
