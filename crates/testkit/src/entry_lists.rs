@@ -17,7 +17,7 @@ pub use refrain_format::MemberKind;
 /// Returns at most `count` entries of a valid tree whose content has `content_bytes` bytes.
 #[must_use]
 pub fn tree_entries(seed: u64, count: usize, content_bytes: u64) -> Vec<Entry> {
-    let mut entries = whole_entries(seed, count);
+    let mut entries = entries_from_seed(seed, count);
     entries.retain(|entry| entry.kind != EntryKind::Raw);
     entries.sort_by(|left, right| compare_paths(&left.path, &right.path));
     entries.dedup_by(|right, left| left.path == right.path);
@@ -38,21 +38,10 @@ pub fn tree_entries(seed: u64, count: usize, content_bytes: u64) -> Vec<Entry> {
     entries
 }
 
-/// Entries from a seed, none of which says that a path is removed.
-fn whole_entries(seed: u64, count: usize) -> Vec<Entry> {
-    let mut entries = entries_from_seed(seed, count);
-    for entry in &mut entries {
-        if entry.kind == EntryKind::Removed {
-            entry.kind = EntryKind::Fifo;
-        }
-    }
-    entries
-}
-
 /// Returns `count` entries of a valid tar stream whose content has `content_bytes` bytes.
 #[must_use]
 pub fn tar_entries(seed: u64, count: usize, content_bytes: u64) -> Vec<Entry> {
-    let mut entries = whole_entries(seed, count);
+    let mut entries = entries_from_seed(seed, count);
     for entry in &mut entries {
         put_inside(entry, content_bytes);
         if entry.kind == EntryKind::Raw {

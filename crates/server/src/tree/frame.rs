@@ -219,7 +219,6 @@ mod tests {
                 assert_eq!(frame.len(), entries.len());
                 for entry in &mut entries {
                     entry.header_recipe = vec![];
-                    entry.change_stamp = 0;
                 }
                 let unpacked: Vec<_> = (0..frame.len()).map(|row| frame.entry(row)).collect();
                 assert_eq!(unpacked, entries.into_iter().map(Some).collect::<Vec<_>>());
