@@ -98,6 +98,9 @@ impl EntryListChecker {
             if is_removed && !self.is_layered {
                 return Err(broken(number, "only a layered tree removes paths"));
             }
+            if is_removed && !is_bare(entry) {
+                return Err(broken(number, "a removed path has nothing else"));
+            }
             if self.is_tree {
                 check_tree_entry(number, entry)?;
                 has_links |= entry.kind == EntryKind::Hardlink;
@@ -262,6 +265,16 @@ fn may_be_target(kind: EntryKind) -> bool {
     )
 }
 
+/// Whether an entry has a path and a kind alone.
+fn is_bare(entry: &Entry) -> bool {
+    let bare = Entry {
+        path: entry.path.clone(),
+        kind: entry.kind,
+        ..Entry::default()
+    };
+    *entry == bare
+}
+
 /// Checks the fields of a tree's entry, and that its link leads back.
 fn check_tree_entry(number: u64, entry: &Entry) -> Result<()> {
     if entry.kind == EntryKind::Raw || !entry.header_recipe.is_empty() {
@@ -376,6 +389,24 @@ mod tests {
         };
         let error = checker.finish(&end).unwrap_err();
         assert!(matches!(error, FormatError::Mismatch { found: 2, .. }));
+    }
+
+    #[test]
+    fn only_layered_trees_remove_paths_and_say_nothing_else_of_them() {
+        let removed = |path: &[u8]| Entry {
+            path: path.to_vec(),
+            kind: EntryKind::Removed,
+            ..Entry::default()
+        };
+        let fed = |kind, entries: &[Entry]| EntryListChecker::new(kind, 9).feed(entries);
+        let entries = [removed(b"a"), removed(b"a/b")];
+        assert!(fed(MemberKind::LayeredTree, &entries).is_ok());
+        assert!(fed(MemberKind::Tree, &entries).is_err());
+        let with_mode = Entry {
+            mode: 0o644,
+            ..removed(b"a")
+        };
+        assert!(fed(MemberKind::LayeredTree, &[with_mode]).is_err());
     }
 
     #[test]
