@@ -119,20 +119,17 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         let to = if part + 1 < self.entry_frames()? { self.start_of(part + 1)? } else { None };
         let mut entries = vec![];
         for number in 0..self.trees.len() {
-            if number == self.pivot {
-                let own = self.entries_of_tree(number, part)?;
-                entries.extend(own.into_iter().map(|entry| (entry, number)));
-                continue;
-            }
-            for frame in self.frames_between(number, from.as_deref(), to.as_deref())? {
-                let found = self.entries_of_tree(number, frame)?;
-                let is_inside = |entry: &Entry| {
-                    let is_behind = |from| compare_paths(from, &entry.path).is_le();
-                    let is_before = |to| compare_paths(&entry.path, to).is_lt();
-                    from.as_deref().is_none_or(is_behind) && to.as_deref().is_none_or(is_before)
-                };
-                let found = found.into_iter().filter(is_inside);
-                entries.extend(found.map(|entry| (entry, number)));
+            let frames = if number == self.pivot {
+                part..part + 1
+            } else {
+                self.frames_between(number, from.as_deref(), to.as_deref())?
+            };
+            for frame in frames {
+                self.add_between(
+                    (number, frame),
+                    (from.as_deref(), to.as_deref()),
+                    &mut entries,
+                )?;
             }
         }
         // The newest comes first among equal paths.
@@ -171,18 +168,29 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         Ok(start.saturating_sub(1)..end.max(start))
     }
 
-    /// The entries of a frame of one tree, with their places in the whole content.
-    fn entries_of_tree(&self, tree: usize, frame: usize) -> Result<Vec<Entry>> {
+    /// Adds the entries of a frame of one tree that are in a range, with their places in the whole
+    /// content.
+    fn add_between(
+        &self,
+        (tree, frame): (usize, usize),
+        (from, to): (Option<&[u8]>, Option<&[u8]>),
+        entries: &mut Vec<EntryOfTree>,
+    ) -> Result<()> {
         let (Some(content), Some(place)) = (self.trees.get(tree), self.places.get(tree)) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let mut entries = content.entries_of(frame)?.into_vec();
-        for entry in &mut entries {
+        let all = content.entries_again(frame)?;
+        let before =
+            |path: &[u8]| all.partition_point(|entry| compare_paths(&entry.path, path).is_lt());
+        let range = from.map_or(0, before)..to.map_or(all.len(), before);
+        for entry in all.get(range).unwrap_or_default() {
+            let mut entry = entry.clone();
             if entry.stored_bytes() > 0 {
                 entry.content_offset = place.in_content_space(entry.content_offset);
             }
+            entries.push((entry, tree));
         }
-        Ok(entries)
+        Ok(())
     }
 }
 

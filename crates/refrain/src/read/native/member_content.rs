@@ -106,19 +106,30 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
             .filter(|row| self.frames.contains(&row.frame));
         let row = row.ok_or_else(|| Error::damaged("the index has no such slice of entries"))?;
         let next = if number + 1 < slices.end { index.slice(number + 1)? } else { None };
+        slice_of(self.sorted_frame(row.frame)?, &row, next.as_ref())
+    }
+
+    /// The entries of a frame of a tree, of which parts are needed again and again.
+    fn sorted_frame(&self, number: u64) -> Result<Arc<Vec<Entry>>> {
         // Two that need the same frame at once may both decode it.
-        let found = self.archive.entry_frames.lock().get(row.frame);
-        let entries = match found {
-            Some(entries) => entries,
-            None => {
-                let entries = self.frame(row.frame)?;
-                check_frame(&entries)?;
-                let entries = Arc::new(entries);
-                self.archive.entry_frames.lock().add(row.frame, &entries);
-                entries
-            }
+        if let Some(entries) = self.archive.entry_frames.lock().get(number) {
+            return Ok(entries);
+        }
+        let entries = self.frame(number)?;
+        check_frame(&entries)?;
+        let entries = Arc::new(entries);
+        self.archive.entry_frames.lock().add(number, &entries);
+        Ok(entries)
+    }
+
+    /// The entries of a part, as [`TreeContent::entries_of`], kept for the next call.
+    pub(super) fn entries_again(&self, part: usize) -> Result<FrameEntries> {
+        let Some(slices) = &self.slices else {
+            let entries = self.sorted_frame(self.frames.start.saturating_add(part as u64))?;
+            let all = 0..entries.len();
+            return Ok(FrameEntries::slice(entries, all).unwrap_or_default());
         };
-        slice_of(entries, &row, next.as_ref())
+        self.slice(slices, part as u64)
     }
 }
 
