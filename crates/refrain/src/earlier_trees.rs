@@ -47,15 +47,17 @@ fn tree_of(
     row: &IndexMember,
     earlier_bytes: u64,
 ) -> Result<Option<EarlierTree>> {
+    let own = TreeLayer {
+        member_id: row.start.member_id,
+        hash: member_hash(&row.start, &row.end),
+    };
     let below = row.start.layers.iter().flat_map(|below| &below.layers);
-    let ids = std::iter::once(row.start.member_id).chain(below.map(|layer| layer.member_id));
     let (mut layers, mut counts) = (vec![], vec![]);
-    for member_id in ids {
-        let row = archive.member_with_id(member_id)?;
+    for &layer in std::iter::once(&own).chain(below) {
+        let row = archive.member_with_id(layer.member_id)?;
         // One without changes is as those below it.
         if let Some(row) = row.filter(|row| row.end.entry_count > 0) {
-            let hash = member_hash(&row.start, &row.end);
-            layers.push(TreeLayer { member_id, hash });
+            layers.push(layer);
             counts.push(row.end.entry_count);
         }
     }
@@ -63,8 +65,7 @@ fn tree_of(
         return Ok(None);
     }
     let kept = layers_to_keep(&counts);
-    let ids: Vec<_> = layers.iter().map(|layer| layer.member_id).collect();
-    let content = LayeredContent::of_members(archive, &ids)?;
+    let content = LayeredContent::of_layers(archive, &layers)?;
     Ok(Some(EarlierTree {
         layers: TreeLayers {
             earlier_bytes,

@@ -7,7 +7,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use refrain_entries::{Entry, EntryKind, compare_paths};
-use refrain_format::TreeLayers;
+use refrain_format::{TreeLayer, TreeLayers};
 use refrain_protect::{ContentHash, HASH_BYTES};
 
 use crate::error::{Error, Result};
@@ -70,27 +70,23 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         for layer in &layers.layers {
             let own = trees.first().and_then(|own| own.layer(layer).transpose());
             let Some(tree) = own.transpose()? else {
-                let text = format!(
-                    "member {}, of which a tree consists, is lost",
-                    layer.member_id
-                );
-                return Err(Error::damaged(text));
+                return Err(lost(layer));
             };
             trees.push(tree);
         }
         LayeredContent::of(trees)
     }
 
-    /// What the trees with these ids, descending, are together.
+    /// What these trees, by descending id, are together.
     ///
     /// # Errors
     /// As [`LayeredContent::new`].
-    pub(crate) fn of_members(archive: &A, ids: &[u64]) -> Result<Self> {
+    pub(crate) fn of_layers(archive: &A, layers: &[TreeLayer]) -> Result<Self> {
         let meter = Arc::new(archive.meter());
         let mut trees = vec![];
-        for &id in ids {
-            let tree = MemberContent::with_id(archive.clone(), id, meter.clone())?;
-            trees.push(tree.ok_or_else(|| Error::damaged(format!("member {id} is no tree")))?);
+        for layer in layers {
+            let tree = MemberContent::of_layer(archive.clone(), layer, meter.clone())?;
+            trees.push(tree.ok_or_else(|| lost(layer))?);
         }
         LayeredContent::of(trees)
     }
@@ -317,6 +313,11 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> TreeContent for LayeredCo
             .first()
             .map_or(Ok(()), |own| own.decode_block(block))
     }
+}
+
+fn lost(layer: &TreeLayer) -> Error {
+    let id = layer.member_id;
+    Error::damaged(format!("member {id}, of which a tree consists, is lost"))
 }
 
 /// The content and entries of a member; `None` if it has no entries.

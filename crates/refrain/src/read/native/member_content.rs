@@ -134,19 +134,6 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
 }
 
 impl<A: Deref<Target = IndexedArchive> + Clone> MemberContent<A> {
-    /// The content of the member with this id, whether or not it is shown; `None` if there is none
-    /// or it has no entries.
-    pub(super) fn with_id(
-        archive: A,
-        member_id: u64,
-        meter: Arc<WorkMeter>,
-    ) -> Result<Option<MemberContent<A>>> {
-        let outline = archive.index.outline_of(member_id)?;
-        let outline = outline.filter(|outline| outline.kind.has_entries());
-        let content = |outline| MemberContent::of(archive, outline, meter);
-        outline.map(content).transpose()
-    }
-
     /// A layer of the tree; `None` if it is lost.
     ///
     /// # Errors
@@ -158,16 +145,29 @@ impl<A: Deref<Target = IndexedArchive> + Clone> MemberContent<A> {
                         this version: `test` the archive with it";
             return Err(Error::new(ErrorKind::Unsupported, text));
         }
-        let Some(row) = self.archive.member_with_id(layer.member_id)? else {
+        MemberContent::of_layer(self.archive.clone(), layer, self.meter.clone())
+    }
+
+    /// A layer of a tree of this archive; `None` if it is lost.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not the one that is meant.
+    pub(super) fn of_layer(
+        archive: A,
+        layer: &TreeLayer,
+        meter: Arc<WorkMeter>,
+    ) -> Result<Option<MemberContent<A>>> {
+        let id = layer.member_id;
+        let Some(row) = archive.member_with_id(id)? else {
             return Ok(None);
         };
         if !row.start.kind.is_tree() || member_hash(&row.start, &row.end) != layer.hash {
-            let id = layer.member_id;
             let text = format!("member {id} is not the one of which a tree consists");
             return Err(Error::damaged(text));
         }
-        let (archive, meter) = (self.archive.clone(), self.meter.clone());
-        MemberContent::with_id(archive, layer.member_id, meter)
+        let outline = archive.index.outline_of(id)?;
+        let content = |outline| MemberContent::of(archive, outline, meter);
+        outline.map(content).transpose()
     }
 }
 
