@@ -68,10 +68,16 @@ impl Spool {
         }
     }
 
-    /// Reads the rest of the pipe without keeping it. Returns the number of all bytes.
+    /// Reads the rest of the pipe without keeping it, only to count it: reads of it find nothing.
+    /// What was read before stays, because the last chunks may still be decoded from it. Returns
+    /// the number of all bytes.
     pub(super) fn read_to_end(&mut self) -> Result<u64> {
-        self.release_before(u64::MAX);
-        while self.pull()? {}
+        let mut piece = if self.has_ended { Vec::new() } else { vec![0; PIECE_BYTES] };
+        while !self.has_ended {
+            let count = read_full(&mut *self.stream, &mut piece)?;
+            self.has_ended = count < PIECE_BYTES;
+            self.end += count as u64;
+        }
         Ok(self.end)
     }
 
@@ -224,6 +230,21 @@ mod tests {
             }
         }
         assert_eq!(input.bytes_after(100).unwrap(), bytes.len() as u64 - 100);
+    }
+
+    /// Chunks before the end of an archive are still decoded when what follows it is counted.
+    #[test]
+    fn counting_the_rest_leaves_what_was_read() {
+        let bytes = bytes();
+        let directory = tempfile::tempdir().unwrap();
+        let room = PIECE_BYTES as u64;
+        let stream = Box::new(Cursor::new(bytes.clone()));
+        let input = ArchiveInput::from_stream(stream, room, Some(directory.path().to_owned()));
+        let read = 2 * PIECE_BYTES - 7;
+        assert!(input.up_to(0, read).unwrap() == bytes[..read]);
+        assert_eq!(input.bytes_after(0).unwrap(), bytes.len() as u64);
+        assert!(input.up_to(0, read).unwrap() == bytes[..read]);
+        assert!(input.spooled_bytes() <= room);
     }
 
     #[test]
