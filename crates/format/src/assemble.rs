@@ -16,7 +16,7 @@ use crate::extents::ExtentsHeader;
 use crate::frame::{
     FLAG_SKIPPABLE, UntrustedFrameHeader, complete_frame, finish_header, set_generation,
 };
-use crate::generation::{AnchorsFrame, Catalog, GenerationStart};
+use crate::generation::{AnchorsFrame, Catalog, GenerationStart, PiecesFrame};
 use crate::index::{
     IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexMember, IndexNode, IndexSlice,
 };
@@ -152,6 +152,14 @@ impl ArchiveAssembler {
     /// The frame is not allowed here, or an anchor is out of its range.
     pub fn anchors(&mut self, anchors: &AnchorsFrame) -> Result<Vec<u8>> {
         self.skippable(FrameKind::Anchors, &anchors.to_payload()?)
+    }
+
+    /// Adds a frame of pieces. Returns it.
+    ///
+    /// # Errors
+    /// The frame is not allowed here, or a value is out of its range.
+    pub fn pieces(&mut self, pieces: &PiecesFrame) -> Result<Vec<u8>> {
+        self.skippable(FrameKind::Pieces, &pieces.to_payload()?)
     }
 
     /// Sets how many bytes of rows a node of the index may have; call it before the first frame

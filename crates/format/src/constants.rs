@@ -61,13 +61,16 @@ pub enum FrameKind {
     Catalog,
     /// 24: fingerprints of the store, by which later generations find repeats; readers skip it.
     Anchors,
+    /// 25: digests of a member's pieces, by which the next generation sees what did not change;
+    /// readers skip it.
+    Pieces,
     /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
     /// All kinds that have a name.
-    pub const NAMED: [Self; 18] = [
+    pub const NAMED: [Self; 19] = [
         Self::Archive,
         Self::MemberStart,
         Self::Block,
@@ -86,6 +89,7 @@ impl FrameKind {
         Self::Signature,
         Self::Catalog,
         Self::Anchors,
+        Self::Pieces,
     ];
 
     /// Returns the id in the archive.
@@ -110,6 +114,7 @@ impl FrameKind {
             Self::Signature => 22,
             Self::Catalog => 23,
             Self::Anchors => 24,
+            Self::Pieces => 25,
             Self::Unknown(id) => id,
         }
     }

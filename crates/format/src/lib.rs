@@ -113,6 +113,7 @@ pub use frame::{
 };
 pub use generation::{
     Anchor, AnchorsFrame, AnchorsPlace, Catalog, GenerationEnd, GenerationInfo, GenerationStart,
+    PIECE_BYTES, PIECES_DEPTH_MAX, PIECES_PER_FRAME_MAX, Piece, PiecesFrame,
 };
 pub use head::SplitPayload;
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};

@@ -158,6 +158,7 @@ mod tests {
     fn scan(fingerprints: &[u64]) -> SegmentScan {
         SegmentScan {
             runs: vec![],
+            known: vec![],
             positions: (0..fingerprints.len() as u32).map(|i| i * 16).collect(),
             fingerprints: fingerprints
                 .iter()

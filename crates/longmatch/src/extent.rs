@@ -3,8 +3,8 @@
 
 use crate::params::PERIOD_MAX;
 
-/// A range of content and the source of its bytes. Extents always point into the store, never at
-/// other extents: reference depth is 1.
+/// A range of content and the source of its bytes. Extents point into the store, never at other
+/// extents of the same run: reference depth is 1.
 ///
 /// There are millions of extents (1.9 million for two kernel trees), so an extent takes 24 bytes,
 /// and the few patterns are boxed. With the pattern inside, an extent took 80 bytes.
@@ -29,6 +29,13 @@ pub enum Extent {
         /// Byte `i` of the extent is byte `i % period` of the pattern.
         pattern: Box<Pattern>,
     },
+    /// Bytes of earlier content, whatever its extents are ([`KnownRange`](crate::KnownRange)).
+    Known {
+        /// In bytes, at least 1.
+        length: u64,
+        /// The offset of the first byte in the content.
+        offset_in_content: u64,
+    },
 }
 
 const _: () = assert!(size_of::<Extent>() <= 24);
@@ -39,7 +46,8 @@ impl Extent {
         match *self {
             Extent::Fresh { length }
             | Extent::Copy { length, .. }
-            | Extent::Fill { length, .. } => length,
+            | Extent::Fill { length, .. }
+            | Extent::Known { length, .. } => length,
         }
     }
 }

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use crate::compare::{equal_backward, equal_forward};
-use crate::continuation::{CONTINUATION_KEY_BYTES, Continuations, Direction};
+use crate::continuation::{CONTINUATION_KEY_BYTES, Continuation, Continuations, Direction};
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{FingerprintIndex, IndexWords};
-use crate::params::{FINGERPRINT_BYTES, Rules};
+use crate::params::{FINGERPRINT_BYTES, RESUME_MIN, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
+use crate::trail::{AlignedPiece, PROBE_BYTES, Trail};
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -69,7 +70,8 @@ const LOOKAHEAD: usize = 16;
 
 /// Finds the repeats of segment number `segment` of the epoch, in the epoch and in the store above
 /// `store_floor`. `candidates` is the segment's list from [`find_in_epoch`](crate::find_in_epoch).
-/// The matches are in ascending order and overlap neither each other nor a run.
+/// The matches are in ascending order and overlap neither each other nor a run. `trail`: what the
+/// segment probably repeats.
 #[allow(clippy::too_many_arguments)]
 pub fn match_segment<W: IndexWords>(
     epoch: &Epoch<'_>,
@@ -79,11 +81,13 @@ pub fn match_segment<W: IndexWords>(
     continuations: &Continuations,
     history: &dyn History,
     store_floor: u64,
+    trail: &Trail,
     rules: &Rules,
 ) -> Vec<Match> {
     let this = &epoch.segments()[segment];
     let mut matcher = SegmentMatcher {
         bytes: this.bytes,
+        scan: this.scan,
         start: this.start,
         epoch: *epoch,
         history: HistoryCursor {
@@ -93,9 +97,11 @@ pub fn match_segment<W: IndexWords>(
         },
         rules,
         continuations,
+        trail,
         resumes_left: this.bytes.len() / rules.resume_spacing as usize,
         matches: Vec::new(),
     };
+    let aligned = matcher.match_aligned();
     let mut anchors = AnchorLookups {
         scan: this.scan,
         candidates,
@@ -105,7 +111,7 @@ pub fn match_segment<W: IndexWords>(
         ahead: 1,
     };
     let mut anchor = 0;
-    for (gap_start, gap_end) in this.scan.gaps(this.bytes.len()) {
+    for (gap_start, gap_end) in matcher.gaps_beside(&aligned) {
         let mut covered_to = gap_start;
         while let Some(&position) = this.scan.positions.get(anchor)
             && (position as usize) < gap_end
@@ -120,6 +126,10 @@ pub fn match_segment<W: IndexWords>(
             }
             anchor += 1;
         }
+    }
+    if !aligned.is_empty() {
+        matcher.matches.extend(aligned);
+        matcher.matches.sort_unstable_by_key(|found| found.start);
     }
     matcher.matches
 }
@@ -175,11 +185,13 @@ impl<W: IndexWords> AnchorLookups<'_, W> {
 
 struct SegmentMatcher<'a> {
     bytes: &'a [u8],
+    scan: &'a SegmentScan,
     start: u32,
     epoch: Epoch<'a>,
     history: HistoryCursor<'a>,
     rules: &'a Rules,
     continuations: &'a Continuations,
+    trail: &'a Trail,
     resumes_left: usize,
     matches: Vec<Match>,
 }
@@ -199,6 +211,109 @@ impl Agreement {
 }
 
 impl SegmentMatcher<'_> {
+    /// Finds the bytes that are where the trail has them.
+    fn match_aligned(&mut self) -> Vec<Match> {
+        let mut aligned = vec![];
+        let scan = self.scan;
+        for (start, end) in scan.gaps(self.bytes.len()) {
+            let mut at = start;
+            while let Some(piece) = self.trail.aligned(at, end) {
+                at = self.match_piece(piece, &mut aligned);
+            }
+        }
+        aligned
+    }
+
+    /// Finds the next bytes that equal those of a piece. Returns where the rest of the trail is to
+    /// be looked at.
+    fn match_piece(&mut self, piece: AlignedPiece, aligned: &mut Vec<Match>) -> usize {
+        let source_of =
+            |at: usize| MatchSource::Store(piece.offset_in_store + (at - piece.start) as u64);
+        let Some(start) = self.agreement_in(piece) else {
+            return piece.end;
+        };
+        let length = self.agree_forward(start, piece.end, source_of(start));
+        aligned.push(Match {
+            start: self.start + start as u32,
+            length: length as u32,
+            source: source_of(start),
+            is_continuation: true,
+        });
+        start + length
+    }
+
+    /// Where in the segment bytes of a piece begin that are as in the store; `None` if there are
+    /// too few.
+    fn agreement_in(&mut self, piece: AlignedPiece) -> Option<usize> {
+        let mut at = piece.start;
+        loop {
+            let least = RESUME_MIN.min(piece.end - at);
+            let offset = piece.offset_in_store + (at - piece.start) as u64;
+            let agreed = self.agree_forward(at, at + least, MatchSource::Store(offset));
+            if agreed == least && (at == piece.start || least == RESUME_MIN) {
+                let before = self.agree_backward(at, piece.start, offset);
+                return Some(at - before);
+            }
+            at = (at + 1).next_multiple_of(PROBE_BYTES);
+            if at >= piece.end {
+                return None;
+            }
+        }
+    }
+
+    /// The ranges between the runs and these matches.
+    fn gaps_beside(&self, aligned: &[Match]) -> Vec<(usize, usize)> {
+        let mut gaps = vec![];
+        let mut aligned = aligned.iter().peekable();
+        for (mut start, end) in self.scan.gaps(self.bytes.len()) {
+            let position = |found: &&Match| ((found.start - self.start) as usize) < end;
+            while let Some(found) = aligned.next_if(position) {
+                let at = (found.start - self.start) as usize;
+                if at > start {
+                    gaps.push((start, at));
+                }
+                start = at + found.length as usize;
+            }
+            if start < end {
+                gaps.push((start, end));
+            }
+        }
+        gaps
+    }
+
+    /// What followed the bytes of the store that end at `end_in_store`, in earlier content of this
+    /// run or on the trail.
+    fn followed(
+        &self,
+        end_in_store: u64,
+        key: &[u8; CONTINUATION_KEY_BYTES],
+    ) -> Option<Continuation> {
+        (self
+            .continuations
+            .get(Direction::Forward, end_in_store, *key))
+        .or_else(|| {
+            self.trail
+                .following(end_in_store)
+                .map(Continuation::from_trail)
+        })
+    }
+
+    /// What came before the bytes of the store that begin at `start_in_store`.
+    fn preceded(
+        &self,
+        start_in_store: u64,
+        key: &[u8; CONTINUATION_KEY_BYTES],
+    ) -> Option<Continuation> {
+        (self
+            .continuations
+            .get(Direction::Backward, start_in_store, *key))
+        .or_else(|| {
+            self.trail
+                .preceding(start_in_store)
+                .map(Continuation::from_trail)
+        })
+    }
+
     /// Tries the candidates of the anchor at `position` between `floor` and `limit` (all relative
     /// to the segment). If the longer match is long enough, records it and returns its end.
     fn try_anchor(
@@ -281,7 +396,7 @@ impl SegmentMatcher<'_> {
             && let Some(last) = self.matches.last()
             && let MatchSource::Store(source_end) = last.source.after(last.length)
             && let Some(key) = self.bytes[end..limit].first_chunk()
-            && let Some(continuation) = self.continuations.get(Direction::Forward, source_end, *key)
+            && let Some(continuation) = self.followed(source_end, key)
         {
             let source = MatchSource::Store(continuation.offset_in_store);
             let stop = limit.min(end + continuation.length as usize);
@@ -321,9 +436,7 @@ impl SegmentMatcher<'_> {
         while self.resumes_left > 0
             && start > floor
             && let Some(key) = self.bytes[..start].last_chunk()
-            && let Some(continuation) =
-                self.continuations
-                    .get(Direction::Backward, source_start, *key)
+            && let Some(continuation) = self.preceded(source_start, key)
         {
             let stop = floor.max(start.saturating_sub(continuation.length as usize));
             let length = self.agree_backward(start, stop, continuation.offset_in_store);

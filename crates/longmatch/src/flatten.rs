@@ -23,7 +23,7 @@ pub struct FlatEpoch {
     pub extents: Vec<Extent>,
     /// The position of each extent in the epoch.
     pub starts: Vec<u32>,
-    /// The store offset of each extent; unused for fills.
+    /// The store offset of each extent; unused for fills and known ranges.
     offsets: Vec<u64>,
     /// The fresh bytes as ranges of the epoch, in the order in which they are appended to the
     /// store.
@@ -48,7 +48,7 @@ impl FlatEpoch {
         }
     }
 
-    /// Returns the store offset of extent `number`, which must not be a fill.
+    /// Returns the store offset of extent `number`, which must be fresh or a copy.
     pub(crate) fn offset(&self, number: usize) -> u64 {
         self.offsets.get(number).copied().unwrap_or_default()
     }
@@ -124,6 +124,9 @@ pub fn flatten(
         builder.fresh_until(repeat.start);
         match repeat.kind {
             RepeatKind::Run { period } => builder.fill(repeat.start, repeat.length, period),
+            RepeatKind::Known { offset_in_content } => {
+                builder.push_known(repeat.length, offset_in_content)
+            }
             RepeatKind::Match(MatchSource::Store(offset)) => {
                 builder.copy(repeat.length, offset, repeat.is_continuation)
             }
@@ -148,10 +151,11 @@ struct Repeat {
 #[derive(Clone, Copy)]
 enum RepeatKind {
     Run { period: u8 },
+    Known { offset_in_content: u64 },
     Match(MatchSource),
 }
 
-/// Iterates over the runs and matches of all segments in the order of content.
+/// Iterates over the runs, known ranges and matches of all segments in the order of content.
 fn in_order<'a>(
     epoch: &Epoch<'a>,
     matches: &'a [Vec<Match>],
@@ -161,9 +165,28 @@ fn in_order<'a>(
         .iter()
         .zip(matches)
         .flat_map(|(segment, matches)| {
+            let mut known = segment.scan.known.iter().peekable();
             let mut runs = segment.scan.runs.iter().peekable();
             let mut matches = matches.iter().peekable();
             std::iter::from_fn(move || {
+                let later_start = match (runs.peek(), matches.peek()) {
+                    (Some(run), Some(found)) => (segment.start + run.start).min(found.start),
+                    (Some(run), None) => segment.start + run.start,
+                    (None, Some(found)) => found.start,
+                    (None, None) => u32::MAX,
+                };
+                if let Some(range) =
+                    known.next_if(|range| segment.start + range.start < later_start)
+                {
+                    return Some(Repeat {
+                        start: segment.start + range.start,
+                        length: range.length,
+                        kind: RepeatKind::Known {
+                            offset_in_content: range.offset_in_content,
+                        },
+                        is_continuation: false,
+                    });
+                }
                 let run_first = match (runs.peek(), matches.peek()) {
                     (Some(run), Some(found)) => segment.start + run.start < found.start,
                     (run, _) => run.is_some(),
@@ -265,6 +288,15 @@ impl FlatEpochBuilder<'_> {
         let length = u64::from(length);
         let pattern = Box::new(pattern);
         self.push(Extent::Fill { length, pattern }, 0);
+    }
+
+    fn push_known(&mut self, length: u32, offset_in_content: u64) {
+        let length = u64::from(length);
+        let known = Extent::Known {
+            length,
+            offset_in_content,
+        };
+        self.push(known, 0);
     }
 
     /// Covers the gap up to `end` with fresh extents.
@@ -392,6 +424,9 @@ impl FlatEpochBuilder<'_> {
                     self.push_fill(part, pattern);
                 }
                 Extent::Fill { .. } => self.fresh_until(self.at + part),
+                Extent::Known {
+                    offset_in_content, ..
+                } => self.push_known(part, offset_in_content + u64::from(inside)),
                 Extent::Fresh { .. } | Extent::Copy { .. } => {
                     let offset = self.flat.offsets[extent] + u64::from(inside);
                     self.copy(part, offset, is_inner && part < left);

@@ -92,7 +92,9 @@ pub fn insert_continuations(
         if number.is_multiple_of(STEPS_PER_CHECK_IN) {
             check_in();
         }
-        if matches!(before, Extent::Fill { .. }) || matches!(after, Extent::Fill { .. }) {
+        let is_in_store =
+            |extent: &Extent| matches!(extent, Extent::Fresh { .. } | Extent::Copy { .. });
+        if !is_in_store(before) || !is_in_store(after) {
             continue;
         }
         let (from, to) = (flat.offset(number), flat.offset(number + 1));

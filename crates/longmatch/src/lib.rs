@@ -64,6 +64,7 @@ mod replay;
 mod resume;
 mod run;
 mod scan;
+mod trail;
 
 #[cfg(any(test, feature = "property"))]
 pub mod property;
@@ -80,4 +81,5 @@ pub use insert::{fresh_anchors, insert_continuations, insert_epoch};
 pub use params::{EPOCH_BYTES_MAX, PERIOD_MAX, Rules};
 pub use replay::replay;
 pub use run::PeriodicRange;
-pub use scan::{SegmentScan, scan_segment};
+pub use scan::{KnownRange, SegmentScan, scan_beside, scan_segment};
+pub use trail::{Alignment, Trail, TrailPiece};

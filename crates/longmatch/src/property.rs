@@ -13,6 +13,7 @@ use crate::params::Rules;
 use crate::reference::{CONTINUATIONS_BYTES, ReferenceMatcher};
 use crate::replay::replay;
 use crate::scan::{SegmentScan, scan_segment};
+use crate::trail::Trail;
 
 /// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {
@@ -89,6 +90,7 @@ impl Matcher {
                     &self.continuations,
                     &self.history,
                     0,
+                    &Trail::default(),
                     &self.rules,
                 )
             })

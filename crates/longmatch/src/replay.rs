@@ -24,6 +24,8 @@ pub fn replay(
             } => {
                 content.extend_from_slice(range(store, offset_in_store, length)?);
             }
+            // Only the archive has it.
+            Extent::Known { .. } => return None,
             Extent::Fill { length, pattern } => {
                 let length = usize::try_from(*length).ok()?;
                 content.extend(pattern.bytes().iter().copied().cycle().take(length));

@@ -12,6 +12,7 @@ use refrain_protect::SEGMENT_BYTES;
 use refrain_storage::{GrowingFile, MemorySource, Sink, Source};
 
 use crate::compress::{CompressSummary, compress_behind};
+use crate::earlier_members::{EarlierExtents, earlier_members, predecessor};
 use crate::earlier_trees::earlier_tree;
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationLabel;
@@ -30,6 +31,8 @@ use crate::write::native::continuation::{Continuation, KnownAnchors};
 use crate::write::native::generation::{GenerationPlan, frames_to_join};
 use crate::write::native::output::Output;
 use crate::write::native::references::reference_window;
+use crate::write::pipeline::pieces::pieces_max;
+use crate::write::pipeline::trails::Predecessor;
 use crate::write::tree::unchanged::EarlierTree;
 
 /// Where a generation goes.
@@ -63,6 +66,10 @@ const PAGES_SHARE: u64 = 16;
 /// bytes: 11 s with 21 MiB, 3 s with 34.)
 const ENTRIES_SHARE: u64 = 30;
 
+/// The share for lists of extents, of which a member needs the part that corresponds to what is
+/// read.
+const EXTENTS_SHARE: u64 = 64;
+
 /// Whether an archive is so small that it cannot grow in place, but is written again as a whole:
 /// it is a single frame.
 ///
@@ -81,7 +88,9 @@ pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
 ///
 /// Of a directory whose name a member of the last generation of the same host has, only what
 /// changed is read and stored: files whose size, times and inode are the same are taken as
-/// unchanged, unless it is [forced](crate::DirectoryContent::force_read) to be read.
+/// unchanged, unless it is [forced](CompressOptions::force_read) to be read. Pieces of
+/// other members that have the digest of the same place in the last generation are neither compared
+/// nor stored.
 ///
 /// # Errors
 /// As [`compress`](crate::compress()); `Unsupported` for archives that are encrypted, signed,
@@ -99,8 +108,10 @@ pub fn add(
     let memory_bytes = Tuning::new(options)?.memory_bytes;
     let (mut sink, earlier) = begin(to, level, options)?;
     let archive = Arc::new(earlier.open(memory_bytes / READ_SHARE, options.threads)?);
-    // Lists of extents are not read.
-    archive.set_cache_bytes(memory_bytes / READ_SHARE / 8 * 6, 0);
+    archive.set_cache_bytes(
+        memory_bytes / READ_SHARE / 8 * 6,
+        memory_bytes / EXTENTS_SHARE,
+    );
     archive.set_entries_bytes(memory_bytes / ENTRIES_SHARE);
     let Growth {
         base,
@@ -120,12 +131,14 @@ pub fn add(
     };
     let store_bytes = base.end.store_bytes;
     let content_bytes = base.end.content_bytes;
-    let trees = earlier_trees(
+    let generations = &catalog.generations;
+    let predecessors = Predecessors::of(
         &members,
-        &archive,
-        &catalog.generations,
+        (&archive, &*earlier.source),
+        generations,
         &label,
         content_bytes,
+        &options,
     )?;
     with_stamps(&mut members);
     let places = std::mem::take(&mut catalog.anchors);
@@ -146,12 +159,14 @@ pub fn add(
         },
         store: (store_bytes > 0).then(|| {
             Arc::new(StoreSource {
-                archive,
+                archive: archive.clone(),
                 store_bytes,
             }) as Arc<dyn Source>
         }),
         read_bytes: memory_bytes / READ_SHARE,
-        trees,
+        trees: predecessors.trees,
+        content: Arc::new(EarlierExtents(archive)),
+        predecessors: predecessors.contents,
         cache_bytes: memory_bytes / PAGES_SHARE,
     };
     let added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
@@ -204,23 +219,51 @@ pub fn forget(
     Ok(gone)
 }
 
-/// The trees of earlier generations to which directories are compared, by their names.
-fn earlier_trees(
-    members: &[MemberInput],
-    archive: &Arc<IndexedArchive>,
-    generations: &[GenerationInfo],
-    label: &GenerationLabel,
-    earlier_bytes: u64,
-) -> Result<HashMap<Vec<u8>, EarlierTree>> {
-    let mut trees = HashMap::new();
-    for member in members {
-        if matches!(&member.content, Content::Directory(directory) if !directory.force_read) {
-            let place = (&member.name[..], &label.host[..]);
-            let tree = earlier_tree(archive, generations, place, earlier_bytes)?;
-            trees.extend(tree.map(|tree| (member.name.clone(), tree)));
+/// What members correspond to in an earlier generation, by their names.
+#[derive(Default)]
+struct Predecessors {
+    /// Trees to which directories are compared.
+    trees: HashMap<Vec<u8>, EarlierTree>,
+    /// The others.
+    contents: HashMap<Vec<u8>, Predecessor>,
+}
+
+impl Predecessors {
+    fn of(
+        members: &[MemberInput],
+        (archive, source): (&Arc<IndexedArchive>, &dyn Source),
+        generations: &[GenerationInfo],
+        label: &GenerationLabel,
+        earlier_bytes: u64,
+        options: &CompressOptions,
+    ) -> Result<Predecessors> {
+        let names = members.iter().map(|member| &member.name[..]).collect();
+        let earlier = earlier_members(archive, generations, &label.host, &names)?;
+        let mut predecessors = Predecessors::default();
+        let mut pieces_left = match options.memory_bytes {
+            Some(memory_bytes) if !options.force_read => pieces_max(memory_bytes),
+            _ => 0,
+        };
+        for member in members {
+            let Some(row) = earlier.get(&member.name) else {
+                continue;
+            };
+            match &member.content {
+                Content::Directory(_) => {
+                    if row.start.kind.is_tree() && !options.force_read {
+                        let tree = earlier_tree(archive, row, earlier_bytes)?;
+                        (predecessors.trees).extend(tree.map(|tree| (member.name.clone(), tree)));
+                    }
+                }
+                _ => {
+                    let found = predecessor(source, row, pieces_left)?;
+                    pieces_left -= found.pieces.count();
+                    predecessors.contents.insert(member.name.clone(), found);
+                }
+            }
         }
+        Ok(predecessors)
     }
-    Ok(trees)
 }
 
 /// A later generation sees by their stamps that files did not change.

@@ -345,7 +345,7 @@ impl Run<'_> {
         crew: &Crew<'_, '_, PipelineEvent<NativeEncoding>>,
         mut prepared: PreparedMembers,
         sink: &mut dyn Sink,
-        continuation: Option<Continuation>,
+        mut continuation: Option<Continuation>,
     ) -> Result<Compressed> {
         let content_bytes_total = prepared.content_bytes_total();
         let read_sources = prepared.take_read_sources();
@@ -384,7 +384,9 @@ impl Run<'_> {
             spill.clone(),
             pages.transpose()?,
         )?;
-        let context = pipeline_context(self.tuning, &self.budget, spill.clone());
+        let trails = continuation.as_mut();
+        let trails = trails.map(|earlier| earlier.trails(&members, memory_bytes));
+        let context = pipeline_context(self.tuning, &self.budget, spill.clone(), trails);
         let block_bytes = self.tuning.rules.block_bytes;
         let limits = ReachLimits {
             stated_bytes: Some(self.reach_bytes).filter(|&bytes| bytes != REACH_UNLIMITED),
@@ -394,8 +396,18 @@ impl Run<'_> {
                 .map(|temporary| temporary.bytes_max(memory_bytes)),
         };
         let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
-        let members = members.into_iter();
-        let members = members.map(|plan| MemberWriter::new(plan, self.digests));
+        let writer = |(number, plan)| {
+            let mut writer = MemberWriter::new(plan, self.digests);
+            let pieces = context
+                .trails
+                .as_ref()
+                .and_then(|trails| trails.pieces_writer(number));
+            pieces
+                .into_iter()
+                .for_each(|pieces| writer.keep_pieces(pieces));
+            writer
+        };
+        let members = members.into_iter().enumerate().map(writer);
         let base = continuation.as_ref().map(|earlier| earlier.plan.base);
         let mut window = reference_window(memory_bytes);
         let (output, anchors) = match continuation {

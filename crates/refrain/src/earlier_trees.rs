@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_format::{GenerationInfo, IndexMember, TreeLayer, TreeLayers, member_hash};
+use refrain_format::{IndexMember, TreeLayer, TreeLayers, member_hash};
 
 use crate::error::Result;
 use crate::read::native::indexed::IndexedArchive;
@@ -17,32 +17,12 @@ const LAYERS_MAX: usize = 8;
 /// A tree of which a quarter changed is stored as a whole: what is read of it is then in one list.
 const CHANGED_SHARE: u64 = 4;
 
-/// The tree with this name in the last of these generations that is of this host; `None` if there
-/// is none. `earlier_bytes`: the length of the content so far.
+/// The tree that continues an earlier one; `None` if all of it is to be stored again.
+/// `earlier_bytes`: the length of the content so far.
 ///
 /// # Errors
 /// From the index.
 pub(crate) fn earlier_tree(
-    archive: &Arc<IndexedArchive>,
-    generations: &[GenerationInfo],
-    (name, host): (&[u8], &[u8]),
-    earlier_bytes: u64,
-) -> Result<Option<EarlierTree>> {
-    let Some(last) = generations.iter().rfind(|row| row.host == host) else {
-        return Ok(None);
-    };
-    let ids = last.first_member..last.first_member.saturating_add(last.member_count);
-    for id in ids {
-        let row = archive.member_with_id(id)?;
-        let is_wanted = |row: &IndexMember| row.start.kind.is_tree() && row.start.name == name;
-        if let Some(row) = row.filter(is_wanted) {
-            return tree_of(archive, &row, earlier_bytes);
-        }
-    }
-    Ok(None)
-}
-
-fn tree_of(
     archive: &Arc<IndexedArchive>,
     row: &IndexMember,
     earlier_bytes: u64,

@@ -73,6 +73,7 @@ mod damage;
 mod dialect;
 mod digests;
 pub mod directory;
+mod earlier_members;
 mod earlier_trees;
 mod error;
 mod extract;

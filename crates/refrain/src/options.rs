@@ -175,6 +175,9 @@ pub struct CompressOptions {
     pub encryption: Option<Encryption>,
     /// Who signs the archive; `None`: nobody.
     pub signing_key: Option<Arc<SigningKey>>,
+    /// [`add`](crate::add()) reads what seems unchanged as well, and compares it with what the
+    /// archive has: stamps and digests of earlier generations do not count.
+    pub force_read: bool,
 }
 
 impl Default for CompressOptions {
@@ -192,6 +195,7 @@ impl Default for CompressOptions {
             recovery: None,
             encryption: None,
             signing_key: None,
+            force_read: false,
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use refrain::storage::Sink;
 use refrain::{
-    AddSummary, AddTo, CompressOptions, Content, GenerationChoice, GenerationLabel, Level,
-    MemberInput, Timestamp, add, is_rewritten,
+    AddSummary, AddTo, CompressOptions, GenerationChoice, GenerationLabel, Level, MemberInput,
+    Timestamp, add, is_rewritten,
 };
 use refrain_storage::{AtomicFile, Durability, GrowingFile, OutputOptions, Overwrite};
 use serde_json::json;
@@ -61,10 +61,11 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
         &own_outputs,
         report,
         |mut members, label, meter| {
-            if args.force_read {
-                members.iter_mut().for_each(force_read);
-            }
-            let added = target.add(members, level, options, generation, (label, meter))?;
+            let options = CompressOptions {
+                force_read: args.force_read,
+                ..CompressOptions::clone(options)
+            };
+            let added = target.add(members, level, &options, generation, (label, meter))?;
             let mut json = summary_json(&added.added);
             json["generation"] = json!(added.generation);
             json["total_bytes"] = json!(added.archive_bytes);
@@ -110,12 +111,6 @@ fn generation(args: &AddArgs) -> Result<GenerationLabel> {
 fn host_name() -> Vec<u8> {
     let name = fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim_ascii().to_vec()
-}
-
-fn force_read(member: &mut MemberInput) {
-    if let Content::Directory(directory) = &mut member.content {
-        directory.force_read = true;
-    }
 }
 
 /// What a generation is written to.

@@ -25,6 +25,14 @@ impl EpochSums {
         sums
     }
 
+    /// Adds the sums of other extents.
+    pub fn join(&mut self, other: &Self) {
+        let sources = [self.lowest_source, other.lowest_source];
+        self.lowest_source = sources.into_iter().flatten().min();
+        self.matched_bytes = self.matched_bytes.saturating_add(other.matched_bytes);
+        self.run_bytes = self.run_bytes.saturating_add(other.run_bytes);
+    }
+
     /// Adds one extent. Inside a reference, fresh bytes count as copies.
     pub fn add(&mut self, extent: &Extent) {
         match extent {

@@ -30,6 +30,13 @@ pub struct SparseSegment {
 }
 
 impl SparseSegment {
+    /// The numbers and hashes of its non-zero pieces, by ascending number. A hash is the
+    /// [`content_hash`] of the piece, wherever it is.
+    #[must_use]
+    pub fn pieces(&self) -> &[(u64, [u8; HASH_BYTES])] {
+        &self.pieces
+    }
+
     /// Hashes the pieces of `bytes`, which begin at `offset_in_member`. They end with a piece, or
     /// with the member.
     ///

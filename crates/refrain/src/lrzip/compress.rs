@@ -166,7 +166,7 @@ impl Run<'_> {
         };
         let block_bytes = self.tuning.cut.block_bytes;
         let reach = ReachFloors::new(limits, block_bytes, self.budget.epoch_bytes);
-        let context = pipeline_context(self.tuning.tuning, &self.budget, None);
+        let context = pipeline_context(self.tuning.tuning, &self.budget, None, None);
         let assembler = LrzipAssembler::new(
             sink,
             header,

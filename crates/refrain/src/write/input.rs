@@ -87,8 +87,6 @@ pub struct DirectoryContent {
     /// Paths below the directory, if only these are stored. The directories above them become
     /// entries too, except in lrzip archives.
     pub paths: Option<Vec<Vec<u8>>>,
-    /// When it is added to an archive, read files that seem unchanged as well.
-    pub force_read: bool,
 }
 
 impl DirectoryContent {

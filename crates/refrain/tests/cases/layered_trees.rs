@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain::{
-    Archive, Content, DirectoryContent, Entry, EntryKind, MemberInput, Place, ReadOptions,
-    Unwatched, verify,
+    Archive, CompressOptions, Content, DirectoryContent, Entry, EntryKind, MemberInput, Place,
+    ReadOptions, Unwatched, verify,
 };
 use refrain_testkit::Rng;
 use refrain_testkit::data::source_code;
@@ -170,12 +170,13 @@ fn an_unchanged_tree_takes_a_record_and_is_read_only_if_forced() {
     new_tree(&tree);
     let mut hashes = vec![];
     for force_read in [false, false, false, true] {
-        let content = DirectoryContent {
+        let content = DirectoryContent::all(&tree);
+        let options = CompressOptions {
             force_read,
-            ..DirectoryContent::all(&tree)
+            ..options(3, 2)
         };
         let members = vec![member("tree", Content::directory(content))];
-        let added = add_to(&path, members, &options(3, 2), label(1, &[])).unwrap();
+        let added = add_to(&path, members, &options, label(1, &[])).unwrap();
         let is_first = hashes.is_empty();
         assert_eq!(added.added.files > 0, is_first || force_read);
         assert_eq!(added.added.store_bytes > 0, is_first, "nothing new");

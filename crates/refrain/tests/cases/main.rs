@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `changed_pieces` | images and dumps that change from night to night |
 //! | `codings` | blocks as other writers may code them |
 //!
 //! `concatenation`
@@ -41,6 +42,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod changed_pieces;
 mod codings;
 mod concatenation;
 mod entry_lists;

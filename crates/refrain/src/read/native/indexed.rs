@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use refrain_format::{
     ArchiveEnd, ArchiveHeader, BlockHeader, ExtentTotals, ExtentsHeader, FrameKind, IndexEpoch,
-    IndexMember, Limits, MAGIC, member_hash,
+    IndexMember, Limits, MAGIC, REFERENCE_DEPTH_MAX, member_hash,
 };
 use refrain_pool::Lock;
 use refrain_pool::stages::stage;
@@ -31,7 +31,7 @@ use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
 use crate::read::native::packed_map::PackedMap;
-use crate::read::native::references::resolve_range;
+use crate::read::native::resolve::{resolve_range, sources_of_range};
 use crate::read::native::salvage::DamagedBlocks;
 use crate::read::opened_archive::{Layout, OpenedArchive, Provable, Remains, Serving, no_member};
 use crate::read::proven_members::ProvenMembers;
@@ -293,7 +293,7 @@ impl IndexedArchive {
     }
 
     /// A meter for one random read, or for one verb that reads much.
-    pub(super) fn meter(&self) -> WorkMeter {
+    pub(crate) fn meter(&self) -> WorkMeter {
         WorkMeter::new(&self.options)
     }
 
@@ -381,9 +381,20 @@ impl IndexedArchive {
     }
 
     /// The map of a content range, without references.
-    pub(super) fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
+    pub(crate) fn resolved(&self, range: Range<u64>, meter: &WorkMeter) -> Result<EpochMap> {
         let extents_max = self.limits.extents_per_frame_max;
-        resolve_range(range, extents_max, &mut |at| self.map_of(at, meter))
+        let map_of = &mut |at| self.map_of(at, meter);
+        resolve_range(range, REFERENCE_DEPTH_MAX, extents_max, map_of)
+    }
+
+    /// Content to refer to instead of this range, which has the same bytes: offsets and lengths. A
+    /// part that is a reference is replaced by its source.
+    ///
+    /// # Errors
+    /// `Limit` if a reference to it would be too deep; from reading the archive.
+    pub(crate) fn sources(&self, range: Range<u64>, meter: &WorkMeter) -> Result<Vec<(u64, u64)>> {
+        let extents_max = self.limits.extents_per_frame_max;
+        sources_of_range(range, extents_max, &mut |at| self.map_of(at, meter))
     }
 
     /// The map of the epoch with the content at `content_at`.

@@ -1,8 +1,7 @@
 //! References: extents that stand for extents of earlier content.
 //!
-//! A random read resolves the range it needs, with the maps of earlier epochs as their frames state
-//! them. A forward pass resolves every epoch as it arrives, with as many of the latest resolved
-//! maps as the archive's window demands.
+//! A random read resolves the range it needs (`resolve.rs`). A forward pass resolves every epoch as
+//! it arrives, with as many of the latest resolved maps as the archive's window demands.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,83 +11,9 @@ use refrain_format::{EpochSums, Extent, REFERENCE_DEPTH_MAX};
 
 use crate::error::{Error, Result, mebibytes};
 use crate::read::epoch_map::{EpochMap, Origin};
-use crate::read::native::packed_map::PackedMap;
+use crate::read::native::far_references::FarReferences;
+use crate::read::native::resolve::{too_deep, too_many};
 use crate::read::native::stated_map::{Piece, StatedMap};
-
-/// Resolves `range`, with the maps that `map_of` returns for a content offset.
-///
-/// # Errors
-/// `Limit` for references that are too deep, or for more than `extents_max` extents; otherwise from
-/// `map_of` and the maps.
-pub(crate) fn resolve_range(
-    range: Range<u64>,
-    extents_max: u64,
-    map_of: &mut dyn FnMut(u64) -> Result<Arc<PackedMap>>,
-) -> Result<EpochMap> {
-    let mut resolver = Resolver {
-        resolved: EpochMap::empty(range.start),
-        extents_max,
-        map_of,
-    };
-    resolver.resolve(range, REFERENCE_DEPTH_MAX)?;
-    Ok(resolver.resolved)
-}
-
-struct Resolver<'a> {
-    resolved: EpochMap,
-    extents_max: u64,
-    map_of: &'a mut dyn FnMut(u64) -> Result<Arc<PackedMap>>,
-}
-
-impl Resolver<'_> {
-    fn resolve(&mut self, range: Range<u64>, depth_left: u8) -> Result<()> {
-        let mut at = range.start;
-        while at < range.end {
-            let stated = (self.map_of)(at)?;
-            let stop = stated.content().end.min(range.end);
-            match stated.expanded() {
-                Some(expanded) => {
-                    for found in expanded.pieces(at..stop) {
-                        self.add(found, depth_left)?;
-                    }
-                }
-                None => {
-                    for found in stated.pieces(at..stop)? {
-                        self.add(found?, depth_left)?;
-                    }
-                }
-            }
-            at = stop;
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, (piece, length): (Piece, u64), depth_left: u8) -> Result<()> {
-        match piece {
-            Piece::Store(offset) => self.resolved.append(offset, length),
-            Piece::Fill { pattern, phase } => self.resolved.append_fill(&pattern, phase, length),
-            Piece::Reference(offset) => {
-                let depth_left = depth_left.checked_sub(1).ok_or_else(too_deep)?;
-                self.resolve(offset..offset + length, depth_left)?;
-            }
-        }
-        if self.resolved.starts.len() as u64 > self.extents_max {
-            Err(too_many(self.extents_max))
-        } else {
-            Ok(())
-        }
-    }
-}
-
-fn too_many(extents_max: u64) -> Error {
-    Error::limit(format!(
-        "an epoch of more than {extents_max} extents needs more memory: raise the memory limit"
-    ))
-}
-
-fn too_deep() -> Error {
-    Error::limit("a reference references more references than the format permits")
-}
 
 /// A resolved map that later epochs may refer to.
 struct RetainedMap {
@@ -105,15 +30,23 @@ pub(crate) struct ReferenceHistory {
     memory_bytes: u64,
     /// How many of the latest extents may be referred to.
     window: u64,
+    /// What generations may refer to besides.
+    far: Option<FarReferences>,
 }
 
 impl ReferenceHistory {
     /// For an archive with this window.
-    pub(crate) fn new(window: u64) -> ReferenceHistory {
+    pub(crate) fn new(window: u64, far: Option<FarReferences>) -> ReferenceHistory {
         ReferenceHistory {
             window,
+            far,
             ..ReferenceHistory::default()
         }
+    }
+
+    /// What generations may refer to outside the window.
+    pub(crate) fn far(&mut self) -> Option<&mut FarReferences> {
+        self.far.as_mut()
     }
 
     /// Resolves the references of the next epoch, adds their extents to `sums`, and keeps the map.
@@ -150,7 +83,7 @@ impl ReferenceHistory {
     }
 
     fn resolved(
-        &self,
+        &mut self,
         stated: &StatedMap,
         sums: &mut EpochSums,
         extents_max: u64,
@@ -180,12 +113,24 @@ impl ReferenceHistory {
 
     /// Appends the extents of an earlier content range.
     fn reference(
-        &self,
+        &mut self,
         range: Range<u64>,
         resolved: &mut EpochMap,
         depths: &mut Vec<u8>,
         sums: &mut EpochSums,
     ) -> Result<()> {
+        let is_far = |oldest: &RetainedMap| range.start < oldest.map.content().start;
+        if self.retained.front().is_none_or(is_far)
+            && let Some(far) = &mut self.far
+            && let Some(map) = far.resolve(range.clone(), REFERENCE_DEPTH_MAX - 1)?
+        {
+            for (origin, length) in map.origins(range) {
+                add(&map, origin, length, resolved, sums);
+                // Its own depth is unknown here; whoever reads at an offset counts all.
+                depths.push(1);
+            }
+            return Ok(());
+        }
         let is_before = |retained: &RetainedMap| retained.map.content().end <= range.start;
         let mut epoch = self.retained.partition_point(is_before);
         let mut at = range.start;
@@ -200,20 +145,7 @@ impl ReferenceHistory {
             let stop = retained.map.content().end.min(range.end);
             let first = retained.map.extent_at(at);
             for (number, (origin, length)) in (first..).zip(retained.map.origins(at..stop)) {
-                match origin {
-                    Origin::Store(offset_in_store) => {
-                        resolved.append(offset_in_store, length);
-                        sums.add(&Extent::Copy {
-                            length,
-                            offset_in_store,
-                        });
-                    }
-                    Origin::Fill { pattern, phase } => {
-                        let pattern = *retained.map.pattern(pattern);
-                        resolved.append_fill(&pattern, phase, length);
-                        sums.add(&Extent::Fill { length, pattern });
-                    }
-                }
+                add(&retained.map, origin, length, resolved, sums);
                 let depth = retained.depths.get(number).map_or(0, |depth| depth + 1);
                 if depth > REFERENCE_DEPTH_MAX {
                     return Err(too_deep());
@@ -239,6 +171,24 @@ impl ReferenceHistory {
     }
 }
 
+/// Appends an extent of an earlier map.
+fn add(map: &EpochMap, origin: Origin, length: u64, resolved: &mut EpochMap, sums: &mut EpochSums) {
+    match origin {
+        Origin::Store(offset_in_store) => {
+            resolved.append(offset_in_store, length);
+            sums.add(&Extent::Copy {
+                length,
+                offset_in_store,
+            });
+        }
+        Origin::Fill { pattern, phase } => {
+            let pattern = *map.pattern(pattern);
+            resolved.append_fill(&pattern, phase, length);
+            sums.add(&Extent::Fill { length, pattern });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use refrain_format::{Coding, pack_extents};
@@ -246,6 +196,8 @@ mod tests {
 
     use super::*;
     use crate::error::ErrorKind;
+    use crate::read::native::packed_map::PackedMap;
+    use crate::read::native::resolve::resolve_range;
     use refrain_codec::Workspace;
     use refrain_format::{ExtentsHeader, Pattern};
 
@@ -364,7 +316,7 @@ mod tests {
         fn both_ways_resolve_as_the_reference_does(seed: u64, window in 0_u64..400) {
             let mut rng = Rng::new(seed);
             let mut epochs = Epochs::default();
-            let mut history = ReferenceHistory::new(window);
+            let mut history = ReferenceHistory::new(window, None);
             for _ in 0..30 {
                 let extents: Vec<_> = (0..1 + rng.below(6)).map(|_| random_extent(&epochs, &mut rng)).collect();
                 let (content_start, store_start) = (epochs.content_bytes, epochs.store_bytes);
@@ -386,7 +338,7 @@ mod tests {
                 let from = rng.below(all.len() as u64);
                 let to = from + 1 + rng.below(all.len() as u64 - from);
                 let range = content_start + from..content_start + to;
-                let map = resolve_range(range.clone(), 1 << 20, &mut |at| Ok(epochs.map_of(at))).unwrap();
+                let map = resolve_range(range.clone(), REFERENCE_DEPTH_MAX, 1 << 20, &mut |at| Ok(epochs.map_of(at))).unwrap();
                 assert!(bytes_of(&map, range) == all[from as usize..to as usize]);
             }
         }
@@ -402,7 +354,7 @@ mod tests {
     #[test]
     fn references_of_references_have_a_limit() {
         let mut epochs = Epochs::default();
-        let mut history = ReferenceHistory::new(1000);
+        let mut history = ReferenceHistory::new(1000, None);
         let mut add = |epochs: &mut Epochs, extent| {
             let (stated, mut sums) = epochs.stated(&[extent]);
             let _ = epochs.push(&[extent], 1000);
@@ -417,7 +369,10 @@ mod tests {
         let range = |start| start..start + 10;
         let deepest = u64::from(REFERENCE_DEPTH_MAX) * 10;
         let resolve = |epochs: &Epochs, range| {
-            resolve_range(range, 100, &mut |at| Ok(epochs.map_of(at))).map(|_| ())
+            resolve_range(range, REFERENCE_DEPTH_MAX, 100, &mut |at| {
+                Ok(epochs.map_of(at))
+            })
+            .map(|_| ())
         };
         resolve(&epochs, range(deepest)).unwrap();
         let error = add(&mut epochs, reference(10, deepest)).unwrap_err();
@@ -429,7 +384,7 @@ mod tests {
     #[test]
     fn an_epoch_of_too_many_extents_is_refused_before_it_is_resolved() {
         let mut epochs = Epochs::default();
-        let mut history = ReferenceHistory::new(1 << 20);
+        let mut history = ReferenceHistory::new(1 << 20, None);
         // Each epoch refers to the previous one ten times.
         let pair = [Extent::Fresh { length: 1 }, reference(1, 0)];
         let first = [pair[0]; 10];
@@ -449,7 +404,10 @@ mod tests {
         };
         assert_eq!((error.kind, length), (ErrorKind::Limit, 10_000));
         let range = epochs.content_bytes - length..epochs.content_bytes;
-        let error = resolve_range(range, 5000, &mut |at| Ok(epochs.map_of(at))).map(|_| ());
+        let error = resolve_range(range, REFERENCE_DEPTH_MAX, 5000, &mut |at| {
+            Ok(epochs.map_of(at))
+        })
+        .map(|_| ());
         assert_eq!(error.unwrap_err().kind, ErrorKind::Limit);
     }
 
@@ -458,11 +416,11 @@ mod tests {
         let epochs = Epochs::default();
         let extents = vec![Extent::Fresh { length: 1 }; 1000];
         let (stated, mut sums) = epochs.stated(&extents);
-        let mut history = ReferenceHistory::new(1000);
+        let mut history = ReferenceHistory::new(1000, None);
         let error = history.resolve(stated, &mut sums, 5000, 12_000).map(|_| ());
         assert_eq!(error.unwrap_err().kind, ErrorKind::Limit);
         let (stated, mut sums) = epochs.stated(&extents);
-        let mut history = ReferenceHistory::new(999);
+        let mut history = ReferenceHistory::new(999, None);
         assert!(history.resolve(stated, &mut sums, 5000, 12_000).is_ok());
     }
 }

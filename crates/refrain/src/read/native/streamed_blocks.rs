@@ -71,6 +71,11 @@ impl FrameSpill {
 }
 
 impl StreamedBlocks {
+    /// The file; `None` for a pipe.
+    pub(crate) fn source(&self) -> Option<Arc<dyn Source>> {
+        self.source.clone()
+    }
+
     /// `temporary` is a directory for what does not fit into memory.
     pub(super) fn new(
         source: Option<Arc<dyn Source>>,

@@ -26,6 +26,7 @@ use crate::progress::{Progress, Watch, file_paths, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
+use crate::read::native::far_references::FarReferences;
 use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::pending_member::PendingMember;
 use crate::read::native::references::ReferenceHistory;
@@ -403,12 +404,16 @@ impl Walk<'_, '_, '_> {
                     self.reach_bytes = head.reach_bytes;
                 }
                 self.warn_of_reach();
-                self.references = ReferenceHistory::new(head.reference_window);
+                let far = FarReferences::new(self.context.blocks.source(), self.options.limits);
+                self.references = ReferenceHistory::new(head.reference_window, Some(far));
             }
             Payload::MemberStart(start) => self.member_start(start)?,
             Payload::Block { header: head, .. } => self.block(&frame, &head)?,
             Payload::Extents { header: head, data } => {
                 let (stated, mut sums) = StatedMap::parse(&mut self.workspace, &head, data)?;
+                if let Some(far) = self.references.far() {
+                    far.add(head.content_start, frame.offset);
+                }
                 let map = self.references.resolve(
                     stated,
                     &mut sums,
@@ -429,11 +434,12 @@ impl Walk<'_, '_, '_> {
                 let text = "the archive has generations: to choose one, it must be a file";
                 return Err(Error::new(ErrorKind::Unsupported, text));
             }
-            Payload::Index(_)
-            | Payload::End { .. }
-            | Payload::Generation(_)
-            | Payload::Catalog(_)
-            | Payload::Skipped => {}
+            Payload::Generation(_) => {
+                if let Some(far) = self.references.far() {
+                    far.generation_begins(self.planned_end);
+                }
+            }
+            Payload::Index(_) | Payload::End { .. } | Payload::Catalog(_) | Payload::Skipped => {}
         }
         Ok(())
     }

@@ -92,6 +92,11 @@ impl Records {
                 length,
                 offset_in_store,
             } => self.copy(length, offset_in_store, out)?,
+            // Its archives have no generations.
+            Extent::Known { .. } => {
+                let text = "an lrzip archive has no earlier content";
+                return Err(Error::new(ErrorKind::Internal, text));
+            }
             Extent::Fill {
                 length,
                 ref pattern,

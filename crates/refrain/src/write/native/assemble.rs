@@ -33,6 +33,7 @@ use crate::write::pipeline::context::PipelineContext;
 use crate::write::pipeline::history::{EncodedPages, FilledPage};
 use crate::write::pipeline::reach::ReachFloors;
 use crate::write::pipeline::segments::EpochData;
+use crate::write::pipeline::trails::Trails;
 
 /// The maximum number of epochs waiting for a block to be complete. A reader that cannot seek
 /// outputs none of them until that.
@@ -157,7 +158,8 @@ impl Encoding for NativeEncoding {
                 let _stage = stage("encode extents", 0);
                 let spaces = &context.small_workspaces;
                 let blocks = context.tuning.plan.codec;
-                let extents = spaces.with(|space| job.encode(&mut space.codec, blocks));
+                let earlier = context.trails.as_ref().map(Trails::content);
+                let extents = spaces.with(|space| job.encode(&mut space.codec, blocks, earlier));
                 NativeEncoded::Extents {
                     ticket: *ticket,
                     extents: Box::new(extents?),
@@ -497,6 +499,7 @@ impl Assembly for Assembler<'_> {
                 });
             }
             self.members[segment.member].push(&segment.hash, &segment.bytes)?;
+            self.members[segment.member].push_pieces(&segment.pieces);
             at += segment.bytes.len() as u64;
             self.content_read += segment.bytes.len() as u64;
             self.last_member = segment.member;

@@ -15,11 +15,14 @@ use crate::error::{Error, Result};
 use crate::progress::{Watch, is_cancelled};
 use crate::store::appendix::header_at;
 use crate::store::memory::zeroed;
+use crate::write::input::MemberPlan;
 use crate::write::native::assemble::Assembler;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::pipeline::assembly::Assembly;
 use crate::write::pipeline::commit::MatchState;
 use crate::write::pipeline::earlier::EarlierPages;
+use crate::write::pipeline::pieces::pieces_max;
+use crate::write::pipeline::trails::{EarlierContent, MemberTrail, Predecessor, Trails};
 use crate::write::tree::unchanged::EarlierTree;
 
 /// How much of an earlier store is scanned at once, in bytes.
@@ -42,6 +45,22 @@ pub(crate) struct Continuation {
     /// them.
     pub trees: HashMap<Vec<u8>, EarlierTree>,
     pub anchors: KnownAnchors,
+    /// The content of earlier generations, and where in it the predecessors of members are, by
+    /// their names.
+    pub content: Arc<dyn EarlierContent>,
+    pub predecessors: HashMap<Vec<u8>, Predecessor>,
+}
+
+impl Continuation {
+    /// What these members probably repeat.
+    pub(crate) fn trails(&mut self, members: &[MemberPlan], memory_bytes: u64) -> Trails {
+        let trail = |plan: &MemberPlan| MemberTrail {
+            has_pieces: !plan.start.kind.is_tree(),
+            earlier: self.predecessors.remove(&plan.start.name),
+        };
+        let trails = members.iter().map(trail).collect();
+        Trails::new(self.content.clone(), trails, pieces_max(memory_bytes))
+    }
 }
 
 /// The anchors of the store of earlier generations.

@@ -10,6 +10,7 @@ use refrain_longmatch::Extent;
 use crate::error::Result;
 use crate::store::coding::{METADATA_LEVEL, coding};
 use crate::write::native::references::{Item, ReferenceFinder};
+use crate::write::pipeline::trails::EarlierContent;
 
 /// The maximum number of extents in one frame. Reading any content that a frame describes decodes
 /// all its extents; this many take less than 1 MiB however dense they are.
@@ -126,16 +127,26 @@ impl UnencodedExtents {
     }
 
     /// Encodes the extents and builds their frame, except for the sequence number. `blocks` is the
-    /// codec of the archive's blocks.
+    /// codec of the archive's blocks, `earlier` the content to which known ranges refer.
     pub(crate) fn encode(
         &self,
         workspace: &mut Workspace,
         blocks: CodecId,
+        earlier: Option<&dyn EarlierContent>,
     ) -> Result<EncodedExtents> {
         let mut packer = ExtentPacker::new(self.content_start, self.store_start);
         let mut sums = EpochSums::default();
         for extent in self.extents() {
-            sums.add(&to_format(extent)?);
+            match (extent, earlier) {
+                (
+                    &Extent::Known {
+                        length,
+                        offset_in_content,
+                    },
+                    Some(earlier),
+                ) => sums.join(&earlier.sums(offset_in_content..offset_in_content + length)?),
+                _ => sums.add(&to_format(extent)?),
+            }
         }
         for item in &self.items {
             match item {
@@ -185,7 +196,7 @@ const COPY_BYTES_MAX: u64 = 1 + 5 + VARINT_BYTES_MAX;
 fn extent_bytes_max(extent: &Extent) -> u64 {
     match extent {
         Extent::Fresh { .. } => 1 + 5,
-        Extent::Copy { .. } => COPY_BYTES_MAX,
+        Extent::Copy { .. } | Extent::Known { .. } => COPY_BYTES_MAX,
         // A hole's length may take more.
         Extent::Fill { length, pattern } => {
             let length_bytes = if length >> 35 == 0 { 5 } else { VARINT_BYTES_MAX };
@@ -209,6 +220,13 @@ fn to_format(extent: &Extent) -> Result<refrain_format::Extent> {
         Extent::Fill { length, pattern } => refrain_format::Extent::Fill {
             length: *length,
             pattern: refrain_format::Pattern::new(pattern.bytes())?,
+        },
+        &Extent::Known {
+            length,
+            offset_in_content,
+        } => refrain_format::Extent::Reference {
+            length,
+            offset_in_content,
         },
     })
 }

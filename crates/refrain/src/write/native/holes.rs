@@ -156,6 +156,19 @@ fn split(extent: &Extent, at: u64) -> (Extent, Extent) {
                 offset_in_store: offset_in_store + at,
             },
         ),
+        &Extent::Known {
+            length,
+            offset_in_content,
+        } => (
+            Extent::Known {
+                length: at,
+                offset_in_content,
+            },
+            Extent::Known {
+                length: length - at,
+                offset_in_content: offset_in_content + at,
+            },
+        ),
         Extent::Fill { length, pattern } => (
             Extent::Fill {
                 length: at,
@@ -190,6 +203,13 @@ mod tests {
                     let range = *offset_in_store..offset_in_store + length;
                     all.extend(range.map(|at| format!("@{at}")));
                 }
+                Extent::Known {
+                    length,
+                    offset_in_content,
+                } => {
+                    let range = *offset_in_content..offset_in_content + length;
+                    all.extend(range.map(|at| format!("content {at}")));
+                }
                 Extent::Fill { length, .. } if *length >= 1000 => all.push(format!("0×{length}")),
                 Extent::Fill { length, pattern } => {
                     let period = pattern.bytes();
@@ -213,6 +233,10 @@ mod tests {
                 length: 6,
                 pattern: Box::new(Pattern::new(&[1, 2, 3]).unwrap()),
             },
+            Extent::Known {
+                length: 3,
+                offset_in_content: 50,
+            },
             Extent::Fresh { length: 3 },
         ];
         let all = bytes(&extents, 100);
@@ -223,8 +247,8 @@ mod tests {
             extents: Arc::new(extents.clone()),
         };
         let lengths = [1000, LONE_BYTES_MIN, EPOCH_BYTES_MAX + LONE_BYTES_MIN];
-        for first in 0..18 {
-            for second in first + 1..18 {
+        for first in 0..21 {
+            for second in first + 1..21 {
                 for (one, other) in [(0, 1), (1, 0), (1, 2), (2, 0)] {
                     let holes = [(first, lengths[one]), (second, lengths[other])]
                         .map(|(at, length_bytes)| Hole { at, length_bytes });

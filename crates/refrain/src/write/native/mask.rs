@@ -33,9 +33,11 @@ impl Frame {
                 }
                 Frame::Entries(header, bytes)
             }
-            Frame::Block(..) | Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) => {
-                self
-            }
+            Frame::Block(..)
+            | Frame::MemberStart(_)
+            | Frame::MemberEnd(..)
+            | Frame::Anchors(_)
+            | Frame::Pieces(_) => self,
         })
     }
 }
@@ -88,7 +90,9 @@ mod tests {
         let mut bytes = match frame {
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes,
             Frame::Block(_, frame) => frame.joined().to_vec(),
-            Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) => vec![],
+            Frame::MemberStart(_) | Frame::MemberEnd(..) | Frame::Anchors(_) | Frame::Pieces(_) => {
+                vec![]
+            }
         };
         finish_header(&mut bytes, ID, 3);
         bytes

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
 use crate::write::input::MemberPlan;
 use crate::write::native::output::Frame;
+use crate::write::pipeline::pieces::{Digest, PiecesWriter};
 use crate::write::tree::entry_list::{SharedEntries, StreamKind};
 use crate::write::tree::order::EntriesFrame;
 
@@ -18,6 +19,8 @@ pub(crate) struct MemberWriter {
     hasher: MemberHasher,
     entries: Option<SharedEntries>,
     digests: Vec<DigestHasher>,
+    /// For the next generation.
+    pieces: Option<PiecesWriter>,
     /// The number of its files, once it has ended.
     pub file_count: u64,
 }
@@ -34,7 +37,20 @@ impl MemberWriter {
                 None => digests::hashers(digests),
             },
             entries: plan.entries,
+            pieces: None,
             file_count: 0,
+        }
+    }
+
+    /// Leaves digests of its pieces to the next generation.
+    pub(crate) fn keep_pieces(&mut self, pieces: PiecesWriter) {
+        self.pieces = Some(pieces);
+    }
+
+    /// Adds the digests of a segment.
+    pub(crate) fn push_pieces(&mut self, pieces: &[(u64, Digest)]) {
+        if let Some(writer) = &mut self.pieces {
+            writer.add(pieces);
         }
     }
 
@@ -135,6 +151,10 @@ impl MemberWriter {
             extensions: Vec::new(),
         };
         frames.push(Frame::MemberEnd(end, slices.unwrap_or_default()));
+        if let Some(mut pieces) = self.pieces.take().filter(|_| !has_entries) {
+            let pieces = pieces.finish(self.start.member_id);
+            frames.extend(pieces.into_iter().map(Frame::Pieces));
+        }
         frames
     }
 }
@@ -144,11 +164,13 @@ impl Frame {
     pub(crate) fn bytes_max(&self) -> u64 {
         const HEADS: u64 = 512;
         const ANCHOR_BYTES_MAX: u64 = 16;
+        const PIECE_BYTES_MAX: u64 = 35;
         match self {
             Frame::MemberStart(start) => HEADS + start.name.len() as u64,
             Frame::MemberEnd(end, _) => HEADS + end.digests.len() as u64 * 80,
             Frame::Entries(_, bytes) | Frame::Extents(_, _, bytes) => bytes.len() as u64,
             Frame::Block(_, frame) => frame.frame_bytes(),
+            Frame::Pieces(frame) => HEADS + frame.pieces.len() as u64 * PIECE_BYTES_MAX,
             Frame::Anchors(frame) => HEADS + frame.anchors.len() as u64 * ANCHOR_BYTES_MAX,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use refrain_format::{
     AnchorsFrame, AnchorsPlace, ArchiveAssembler, ArchiveHeader, BlockHeader, EntriesHeader,
     EpochSums, ExtentsHeader, FinishedArchive, FirstBlock, IndexNode, IndexSlice, MemberEnd,
-    MemberStart, archive_id, whole,
+    MemberStart, PiecesFrame, archive_id, whole,
 };
 use refrain_pool::stages::stage;
 use refrain_protect::join_chunk_checksums;
@@ -27,6 +27,7 @@ pub(crate) enum Frame {
     Block(BlockHeader, BlockFrame),
     Extents(ExtentsHeader, EpochSums, Vec<u8>),
     Anchors(AnchorsFrame),
+    Pieces(PiecesFrame),
 }
 
 pub(crate) struct WrittenBlock {
@@ -231,6 +232,7 @@ impl<'a> Output<'a> {
                 }
                 self.bytes.write(&bytes)?;
             }
+            Frame::Pieces(pieces) => self.bytes.write(&archive.pieces(&pieces)?)?,
             Frame::Block(header, mut frame) => {
                 let detached_bytes = frame.stored_bytes();
                 archive.block(&header, &mut frame.bytes, detached_bytes)?;

@@ -154,6 +154,8 @@ impl ReferenceFinder {
         extents: &[Extent],
         per_frame: usize,
     ) -> Vec<Vec<Item>> {
+        let is_known = |extent: &Extent| matches!(extent, Extent::Known { .. });
+        let has_known = extents.iter().any(is_known);
         let mut described = self.describe(content_start, store_start, extents);
         // A source must also be in the window of the epoch's last frame.
         self.evict(extents.len() as u64);
@@ -164,7 +166,14 @@ impl ReferenceFinder {
                 self.items_of(&mut described, first..end)
             })
             .collect();
-        self.add(described);
+        // Known ranges stand for any number of extents: behind them, what is within the window is
+        // unknown here.
+        if has_known {
+            self.epochs.clear();
+            self.next += described.len() as u64;
+        } else {
+            self.add(described);
+        }
         frames
     }
 
@@ -203,6 +212,7 @@ impl ReferenceFinder {
                     [0] => ExtentSource::Zeros,
                     _ => ExtentSource::Other,
                 },
+                Extent::Known { .. } => ExtentSource::Other,
             };
             described.origins.push(origin.number());
             described.starts.push(at);
@@ -354,6 +364,7 @@ mod tests {
                 length,
                 offset_in_store,
             },
+            Extent::Known { .. } => panic!("no test has any"),
             Extent::Fill { length, pattern } => FormatExtent::Fill {
                 length: *length,
                 pattern: refrain_format::Pattern::new(pattern.bytes()).unwrap(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_longmatch::{SegmentScan, scan_segment};
+use refrain_longmatch::{SegmentScan, Trail, scan_beside};
 use refrain_pool::stages::stage;
 use refrain_pool::{BufferPool, Lock, return_free_memory};
 use refrain_protect::SEGMENT_BYTES;
@@ -14,6 +14,7 @@ use crate::tuning::Tuning;
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::page_spill::PageSpill;
 use crate::write::pipeline::segments::{EpochData, ReadSegment, SegmentPlan};
+use crate::write::pipeline::trails::Trails;
 
 /// Settings, buffers and workspaces of a run.
 pub(crate) struct PipelineContext {
@@ -28,6 +29,8 @@ pub(crate) struct PipelineContext {
     pub history: HistoryPolicy,
     /// Where the pages of encoded blocks go.
     pub spill: Option<Arc<PageSpill>>,
+    /// What members probably repeat of earlier generations.
+    pub trails: Option<Trails>,
 }
 
 impl PipelineContext {
@@ -60,10 +63,13 @@ impl PipelineContext {
     /// Scans and hashes a segment while it is in the processor's cache.
     pub(crate) fn scan(&self, plan: &SegmentPlan, bytes: Vec<u8>) -> Result<ReadSegment> {
         let _stage = stage("scan", bytes.len() as u64);
-        let mut scan = self.scans.lock().pop().unwrap_or_default();
-        scan_segment(&bytes, &self.tuning.rules, &mut scan);
         let hash = (plan.hash.segment(plan.offset_in_member, &bytes))
             .map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        let (pieces, known) = (self.trails.as_ref())
+            .map(|trails| trails.known(plan, &bytes, &hash))
+            .unwrap_or_default();
+        let mut scan = self.scans.lock().pop().unwrap_or_default();
+        scan_beside(&bytes, &known, &self.tuning.rules, &mut scan);
         Ok(ReadSegment {
             member: plan.member,
             offset_in_member: plan.offset_in_member,
@@ -71,7 +77,13 @@ impl PipelineContext {
             bytes,
             scan,
             hash,
+            pieces,
         })
+    }
+
+    /// What a segment probably repeats.
+    pub(crate) fn trail(&self, segment: &ReadSegment) -> Trail {
+        (self.trails.as_ref()).map_or_else(Trail::default, |trails| trails.of(segment))
     }
 
     /// Frees what is retained for later jobs: the system refuses memory.
@@ -109,6 +121,7 @@ pub(crate) mod tests {
             small_workspaces: Workspaces::default(),
             history: HistoryPolicy::Sources,
             spill: None,
+            trails: None,
         }
     }
 }

@@ -523,6 +523,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                 let matches = data.with(|epoch| {
                     let rules = &context.tuning.rules;
                     let one = |number: usize| {
+                        let trail = context.trail(&data.segments[number]);
                         match_segment(
                             epoch,
                             number,
@@ -531,6 +532,7 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
                             &state.continuations,
                             &state.history,
                             reach_floor,
+                            &trail,
                             rules,
                         )
                     };

@@ -54,7 +54,11 @@ impl EarlierPages {
         rules: &Rules,
     ) {
         let mut last_end = None;
-        for found in matches.iter().flatten() {
+        for found in matches
+            .iter()
+            .flatten()
+            .filter(|found| !found.is_continuation)
+        {
             let MatchSource::Store(start) = found.source else {
                 continue;
             };

@@ -22,6 +22,7 @@ use crate::write::pipeline::history::{BlockReader, ReadAgain, StoreHistory};
 use crate::write::pipeline::history_policy::HistoryPolicy;
 use crate::write::pipeline::intake::{Intake, IntakeMember};
 use crate::write::pipeline::page_spill::PageSpill;
+use crate::write::pipeline::trails::Trails;
 
 /// The memory for old pages, in bytes, if all of them can be read again from their sources. First
 /// touch of memory costs more than reading a page again, especially on a virtual machine whose host
@@ -40,6 +41,7 @@ pub(crate) fn pipeline_context(
     tuning: Tuning,
     budget: &Budget,
     spill: Option<Arc<PageSpill>>,
+    trails: Option<Trails>,
 ) -> Arc<PipelineContext> {
     let segments_ahead = (budget.read_ahead_bytes / SEGMENT_BYTES as u64) as usize;
     Arc::new(PipelineContext {
@@ -50,6 +52,7 @@ pub(crate) fn pipeline_context(
         small_workspaces: Workspaces::default(),
         history: budget.history,
         spill,
+        trails,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use refrain_longmatch::{Epoch, EpochSegment, SegmentScan};
-use refrain_protect::{HashKind, MemberSegment};
+use refrain_protect::{HASH_BYTES, HashKind, MemberSegment};
 
 /// An epoch is full with this much content, in bytes, or less if the archive's reach is small.
 ///
@@ -39,6 +39,8 @@ pub(crate) struct ReadSegment {
     pub bytes: Vec<u8>,
     pub scan: SegmentScan,
     pub hash: MemberSegment,
+    /// The digests of its pieces, by their numbers, if they are kept.
+    pub pieces: Vec<(u64, [u8; HASH_BYTES])>,
 }
 
 #[derive(Default)]
@@ -199,6 +201,7 @@ mod tests {
             bytes: bytes.to_vec(),
             scan: SegmentScan::default(),
             hash,
+            pieces: vec![],
         }
     }
 
