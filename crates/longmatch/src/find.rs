@@ -39,6 +39,8 @@ pub enum MatchSource {
     Store(u64),
     /// An earlier position in the same epoch. The match may overlap its source.
     Epoch(u32),
+    /// An offset in earlier content, which has the same bytes as several pieces of a [`Trail`].
+    Content(u64),
 }
 
 impl MatchSource {
@@ -46,6 +48,7 @@ impl MatchSource {
         match self {
             MatchSource::Store(offset) => MatchSource::Store(offset + u64::from(length)),
             MatchSource::Epoch(at) => MatchSource::Epoch(at + length),
+            MatchSource::Content(offset) => MatchSource::Content(offset + u64::from(length)),
         }
     }
 }
@@ -221,23 +224,27 @@ impl SegmentMatcher<'_> {
                 at = self.match_piece(piece, &mut aligned);
             }
         }
-        aligned
+        in_content(&aligned)
     }
 
     /// Finds the next bytes that equal those of a piece. Returns where the rest of the trail is to
     /// be looked at.
-    fn match_piece(&mut self, piece: AlignedPiece, aligned: &mut Vec<Match>) -> usize {
+    fn match_piece(&mut self, piece: AlignedPiece, aligned: &mut Vec<AlignedMatch>) -> usize {
         let source_of =
             |at: usize| MatchSource::Store(piece.offset_in_store + (at - piece.start) as u64);
         let Some(start) = self.agreement_in(piece) else {
             return piece.end;
         };
         let length = self.agree_forward(start, piece.end, source_of(start));
-        aligned.push(Match {
-            start: self.start + start as u32,
-            length: length as u32,
-            source: source_of(start),
-            is_continuation: true,
+        let inside = (start - piece.start) as u64;
+        aligned.push(AlignedMatch {
+            found: Match {
+                start: self.start + start as u32,
+                length: length as u32,
+                source: source_of(start),
+                is_continuation: true,
+            },
+            source_in_content: piece.source_in_content.map(|offset| offset + inside),
         });
         start + length
     }
@@ -338,8 +345,10 @@ impl SegmentMatcher<'_> {
         }
         let found = best.filter(|found| self.is_long_enough(position, found))?;
         let source = match found.source {
-            MatchSource::Store(offset) => MatchSource::Store(offset - found.before as u64),
             MatchSource::Epoch(from) => MatchSource::Epoch(from - found.before as u32),
+            MatchSource::Store(offset) | MatchSource::Content(offset) => {
+                MatchSource::Store(offset - found.before as u64)
+            }
         };
         if let MatchSource::Store(offset) = source {
             self.follow_backward(position - found.before, floor, offset);
@@ -493,6 +502,7 @@ impl SegmentMatcher<'_> {
         match source {
             MatchSource::Store(offset) => self.history.from(offset),
             MatchSource::Epoch(at) => Some(self.epoch.from(at)),
+            MatchSource::Content(_) => None,
         }
     }
 
@@ -589,6 +599,37 @@ impl SegmentMatcher<'_> {
             source: MatchSource::Epoch(from),
         }
     }
+}
+
+/// A match with a piece of the trail, and where earlier content has the same bytes.
+struct AlignedMatch {
+    found: Match,
+    source_in_content: Option<u64>,
+}
+
+impl AlignedMatch {
+    fn is_continued_by(&self, next: &AlignedMatch) -> bool {
+        let end = self
+            .source_in_content
+            .map(|offset| offset + u64::from(self.found.length));
+        self.found.start + self.found.length == next.found.start
+            && end.is_some()
+            && end == next.source_in_content
+    }
+}
+
+/// Matches of which several that continue each other are one match with earlier content.
+fn in_content(aligned: &[AlignedMatch]) -> Vec<Match> {
+    let parts = aligned.chunk_by(AlignedMatch::is_continued_by);
+    let one = |part: &[AlignedMatch]| match part {
+        [first, .., last] => first.source_in_content.map(|offset| Match {
+            length: last.found.start + last.found.length - first.found.start,
+            source: MatchSource::Content(offset),
+            ..first.found
+        }),
+        _ => part.first().map(|single| single.found),
+    };
+    parts.filter_map(one).collect()
 }
 
 /// The number of bytes after an anchor that must agree before the bytes before it are compared.

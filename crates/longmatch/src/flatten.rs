@@ -133,6 +133,9 @@ pub fn flatten(
             RepeatKind::Match(MatchSource::Epoch(from)) => {
                 builder.copy_of_epoch(repeat.length, from)
             }
+            RepeatKind::Match(MatchSource::Content(offset)) => {
+                builder.push_known(repeat.length, offset)
+            }
         }
     }
     builder.fresh_until(epoch.length());
@@ -202,10 +205,16 @@ fn in_order<'a>(
                     });
                 }
                 let found = matches.next()?;
+                let kind = match found.source {
+                    MatchSource::Content(offset_in_content) => {
+                        RepeatKind::Known { offset_in_content }
+                    }
+                    source => RepeatKind::Match(source),
+                };
                 Some(Repeat {
                     start: found.start,
                     length: found.length,
-                    kind: RepeatKind::Match(found.source),
+                    kind,
                     is_continuation: found.is_continuation,
                 })
             })

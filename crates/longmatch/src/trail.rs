@@ -20,6 +20,8 @@ pub struct TrailPiece {
     pub length: u64,
     /// Where its bytes are in the store.
     pub offset_in_store: u64,
+    /// Where content has them to which the archive may refer, if it may.
+    pub source_in_content: Option<u64>,
 }
 
 impl TrailPiece {
@@ -109,6 +111,7 @@ impl Trail {
                 start,
                 end: limit.min(start.saturating_add(left)),
                 offset_in_store: piece.offset_in_store + inside,
+                source_in_content: piece.source_in_content.map(|offset| offset + inside),
             });
         }
         None
@@ -155,6 +158,7 @@ pub(crate) struct AlignedPiece {
     pub start: usize,
     pub end: usize,
     pub offset_in_store: u64,
+    pub source_in_content: Option<u64>,
 }
 
 #[cfg(test)]
@@ -166,6 +170,7 @@ mod tests {
             offset_in_content,
             length,
             offset_in_store,
+            source_in_content: None,
         }
     }
 

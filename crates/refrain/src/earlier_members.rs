@@ -63,6 +63,38 @@ pub(crate) fn predecessor(
 /// The content of all earlier generations.
 pub(crate) struct EarlierExtents(pub Arc<IndexedArchive>);
 
+/// Sources of a range, which are taken piece by piece.
+struct Sources {
+    rest: std::vec::IntoIter<(u64, u64)>,
+    offset: u64,
+    left: u64,
+}
+
+impl Sources {
+    fn new(sources: Vec<(u64, u64)>) -> Sources {
+        Sources {
+            rest: sources.into_iter(),
+            offset: 0,
+            left: 0,
+        }
+    }
+
+    /// The source of the next bytes; `None` if there is none for all of them at one place.
+    fn take(&mut self, mut length: u64) -> Option<u64> {
+        if self.left == 0 {
+            (self.offset, self.left) = self.rest.next()?;
+        }
+        let start = (length <= self.left).then_some(self.offset);
+        while length > self.left {
+            length -= self.left;
+            (self.offset, self.left) = self.rest.next()?;
+        }
+        self.offset += length;
+        self.left -= length;
+        start
+    }
+}
+
 impl EarlierExtents {
     fn resolved(&self, range: Range<u64>) -> Result<EpochMap> {
         self.0.resolved(range, &self.0.meter())
@@ -72,14 +104,17 @@ impl EarlierExtents {
 impl EarlierContent for EarlierExtents {
     fn pieces(&self, range: Range<u64>) -> Result<Vec<TrailPiece>> {
         let map = self.resolved(range.clone())?;
+        let mut sources = Sources::new(self.sources(range.clone()).unwrap_or_default());
         let mut offset_in_content = range.start;
         let mut pieces = vec![];
         for (origin, length) in map.origins(range) {
+            let source_in_content = sources.take(length);
             if let Origin::Store(offset_in_store) = origin {
                 pieces.push(TrailPiece {
                     offset_in_content,
                     length,
                     offset_in_store,
+                    source_in_content,
                 });
             }
             offset_in_content += length;

@@ -60,7 +60,7 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
         &selection,
         &own_outputs,
         report,
-        |mut members, label, meter| {
+        |members, label, meter| {
             let options = CompressOptions {
                 force_read: args.force_read,
                 ..CompressOptions::clone(options)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::error::Result;
 use crate::write::pipeline::context::PipelineContext;
-use crate::write::pipeline::feed::{ContentFeed, FeedStep};
+use crate::write::pipeline::feed::{ContentFeed, FedSegment, FeedStep};
 
 /// The minimum memory for a member read before its turn, in bytes: its reader, and some segments.
 /// With less for each, later members are not begun.
@@ -17,7 +17,7 @@ const FEED_BYTES: u64 = (1 << 20) + (512 << 10);
 /// What was read of a member before its turn.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    segments: VecDeque<(u64, Vec<u8>)>,
+    segments: VecDeque<FedSegment>,
     held_bytes: u64,
     /// What its feed has read, even when the feed is gone.
     read_bytes: u64,
@@ -42,10 +42,10 @@ impl Ahead {
         }
     }
 
-    /// The next segment, with its offset in the member.
-    pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
+    /// The next segment.
+    pub(crate) fn take_segment(&mut self) -> Option<FedSegment> {
         let segment = self.segments.pop_front()?;
-        self.held_bytes -= segment.1.capacity() as u64;
+        self.held_bytes -= segment.bytes.capacity() as u64;
         Some(segment)
     }
 
@@ -63,12 +63,9 @@ impl Ahead {
             let room_bytes =
                 if taken_bytes + feed.next_read_bytes_max() <= bytes_max { u64::MAX } else { 0 };
             match feed.next(room_bytes, context)? {
-                FeedStep::Segment {
-                    offset_in_member,
-                    bytes,
-                } => {
-                    self.held_bytes += bytes.capacity() as u64;
-                    self.segments.push_back((offset_in_member, bytes));
+                FeedStep::Segment(segment) => {
+                    self.held_bytes += segment.bytes.capacity() as u64;
+                    self.segments.push_back(segment);
                 }
                 step => return Ok(step),
             }

@@ -78,6 +78,7 @@ impl PipelineContext {
             scan,
             hash,
             pieces,
+            earlier: Vec::new(),
         })
     }
 

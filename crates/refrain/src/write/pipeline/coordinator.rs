@@ -24,7 +24,9 @@ use crate::write::pipeline::encode_queue::EncodeQueue;
 use crate::write::pipeline::history::EncodedPages;
 use crate::write::pipeline::intake::{Intake, NextSegment, SegmentFeed};
 use crate::write::pipeline::refused_jobs::{RefusedJob, RefusedJobs, SegmentRead};
-use crate::write::pipeline::segments::{EpochData, OpenEpoch, ReadSegment, SegmentPlan};
+use crate::write::pipeline::segments::{
+    EarlierPart, EpochData, OpenEpoch, ReadSegment, SegmentPlan,
+};
 
 /// An epoch that was read and waits to be matched.
 struct WaitingEpoch {
@@ -239,7 +241,9 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
             self.note_refused_buffers();
             match next {
                 NextSegment::Segment(plan, feed) => self.read_segment(plan, feed),
-                NextSegment::Filled(plan, bytes) => self.scan_segment(plan, bytes),
+                NextSegment::Filled(plan, bytes, earlier) => {
+                    self.scan_segment(plan, bytes, earlier)
+                }
                 NextSegment::Job(lane, job) => {
                     let context = self.context.clone();
                     self.crew.submit(lane, move || {
@@ -280,14 +284,15 @@ impl<'c, 'scope, 'env, A: Assembly> Coordinator<'c, 'scope, 'env, A> {
         (epoch, slot.unwrap_or_default())
     }
 
-    fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>) {
+    fn scan_segment(&mut self, plan: SegmentPlan, bytes: Vec<u8>, earlier: Vec<EarlierPart>) {
         let (epoch, slot) = self.reserve_slot(&plan);
         let context = self.context.clone();
         self.crew
             .submit(Lane::Normal, move || PipelineEvent::Segment {
                 epoch,
                 slot,
-                segment: context.scan(&plan, bytes),
+                segment: (context.scan(&plan, bytes))
+                    .map(|segment| ReadSegment { earlier, ..segment }),
             });
     }
 

@@ -5,18 +5,24 @@ use refrain_pool::Lane;
 
 use crate::error::Result;
 use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::segments::EarlierPart;
 
 /// A job of a feed. It leaves its result where the feed finds it.
 pub(crate) type FeedJob = Box<dyn FnOnce(&PipelineContext) + Send>;
+
+/// A segment of a feed.
+pub(crate) struct FedSegment {
+    pub offset_in_member: u64,
+    pub bytes: Vec<u8>,
+    /// What its parts were in an earlier generation, by ascending position.
+    pub earlier: Vec<EarlierPart>,
+}
 
 /// What a feed does next.
 pub(crate) enum FeedStep {
     /// The next content of the member, starting at a multiple of a segment. Shorter than a segment
     /// only at the member's end.
-    Segment {
-        offset_in_member: u64,
-        bytes: Vec<u8>,
-    },
+    Segment(FedSegment),
     /// A job to run. The feed is called again when it is done.
     Job(Lane, FeedJob),
     /// Nothing until one of its jobs is done, or there is room.

@@ -20,9 +20,9 @@ use refrain_storage::Source;
 use crate::error::Result;
 use crate::write::pipeline::ahead::{Ahead, MEMBER_BYTES_MIN};
 use crate::write::pipeline::context::PipelineContext;
-use crate::write::pipeline::feed::{ContentFeed, FeedJob, FeedStep};
+use crate::write::pipeline::feed::{ContentFeed, FedSegment, FeedJob, FeedStep};
 use crate::write::pipeline::holes::HoleFinder;
-use crate::write::pipeline::segments::SegmentPlan;
+use crate::write::pipeline::segments::{EarlierPart, SegmentPlan};
 
 /// Where a segment's bytes are read.
 #[derive(Clone)]
@@ -94,7 +94,7 @@ pub(crate) enum NextSegment {
     /// The segment to read.
     Segment(SegmentPlan, SegmentFeed),
     /// A segment whose bytes are available.
-    Filled(SegmentPlan, Vec<u8>),
+    Filled(SegmentPlan, Vec<u8>, Vec<EarlierPart>),
     /// A job of a member's feed.
     Job(Lane, FeedJob),
     /// Nothing can be planned until something in flight is done.
@@ -140,9 +140,9 @@ impl Intake {
             let size_bytes = member.size_bytes;
             if let Some(ahead) = member.ahead.as_mut().filter(|ahead| ahead.has_segments()) {
                 let segment = (room_bytes > 0).then(|| ahead.take_segment()).flatten();
-                return Ok(segment.map_or(NextSegment::Wait, |(offset, bytes)| {
-                    filled(self.member, offset, bytes)
-                }));
+                return Ok(
+                    segment.map_or(NextSegment::Wait, |segment| filled(self.member, segment))
+                );
             }
             let next = match &mut member.feed {
                 Some(MemberFeed::Segments(_)) if room_bytes == 0 => return Ok(NextSegment::Wait),
@@ -196,7 +196,7 @@ impl Intake {
             match ahead.read(&mut **feed, share_bytes, context)? {
                 FeedStep::Job(lane, job) => return Ok(NextSegment::Job(lane, job)),
                 FeedStep::Done => **member_feed = None,
-                FeedStep::Segment { .. } | FeedStep::Wait => {}
+                FeedStep::Segment(_) | FeedStep::Wait => {}
             }
         }
         Ok(NextSegment::Wait)
@@ -227,10 +227,7 @@ impl Intake {
     /// Turns a step of the member's feed into the next segment; `None` at its end.
     fn fed(&mut self, step: FeedStep) -> Option<NextSegment> {
         match step {
-            FeedStep::Segment {
-                offset_in_member,
-                bytes,
-            } => Some(filled(self.member, offset_in_member, bytes)),
+            FeedStep::Segment(segment) => Some(filled(self.member, segment)),
             FeedStep::Job(lane, job) => Some(NextSegment::Job(lane, job)),
             FeedStep::Wait => Some(NextSegment::Wait),
             FeedStep::Done => None,
@@ -290,15 +287,15 @@ fn next_range(
 }
 
 /// A segment whose bytes are available.
-fn filled(member: usize, offset_in_member: u64, bytes: Vec<u8>) -> NextSegment {
+fn filled(member: usize, segment: FedSegment) -> NextSegment {
     let plan = SegmentPlan {
         member,
-        offset_in_member,
-        length_bytes: bytes.len(),
+        offset_in_member: segment.offset_in_member,
+        length_bytes: segment.bytes.len(),
         hole_bytes: 0,
         hash: HashKind::Plain,
     };
-    NextSegment::Filled(plan, bytes)
+    NextSegment::Filled(plan, segment.bytes, segment.earlier)
 }
 
 #[cfg(test)]

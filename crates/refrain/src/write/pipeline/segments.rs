@@ -41,6 +41,17 @@ pub(crate) struct ReadSegment {
     pub hash: MemberSegment,
     /// The digests of its pieces, by their numbers, if they are kept.
     pub pieces: Vec<(u64, [u8; HASH_BYTES])>,
+    /// What its parts were in an earlier generation, besides what the member says.
+    pub earlier: Vec<EarlierPart>,
+}
+
+/// A part of a segment that was in an earlier generation, probably with other bytes: a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EarlierPart {
+    /// Where in the segment it begins.
+    pub position: u32,
+    /// Its earlier content, from there on.
+    pub content: Range<u64>,
 }
 
 #[derive(Default)]
@@ -202,6 +213,7 @@ mod tests {
             scan: SegmentScan::default(),
             hash,
             pieces: vec![],
+            earlier: vec![],
         }
     }
 

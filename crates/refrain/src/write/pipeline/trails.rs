@@ -154,9 +154,32 @@ impl Trails {
 
     /// What a segment probably repeats: nothing if that cannot be read.
     pub(crate) fn of(&self, segment: &ReadSegment) -> Trail {
-        let Some(Predecessor { content, .. }) = self.earlier(segment.member) else {
-            return Trail::default();
-        };
+        match self.earlier(segment.member) {
+            Some(earlier) => self.of_member(&earlier.content, segment),
+            None => self.of_parts(segment),
+        }
+    }
+
+    /// The files of a directory.
+    fn of_parts(&self, segment: &ReadSegment) -> Trail {
+        let mut pieces = Vec::new();
+        let mut alignments = Vec::with_capacity(segment.earlier.len());
+        for part in &segment.earlier {
+            let end = part
+                .content
+                .start
+                .saturating_add(segment.bytes.len() as u64);
+            let range = part.content.start..part.content.end.min(end);
+            pieces.extend(self.content.pieces(range).unwrap_or_default());
+            alignments.push(Alignment {
+                position: part.position,
+                offset_in_content: part.content.start,
+            });
+        }
+        Trail::new(pieces, alignments)
+    }
+
+    fn of_member(&self, content: &Range<u64>, segment: &ReadSegment) -> Trail {
         let start = content.start.saturating_add(segment.offset_in_member);
         let end = start.saturating_add(segment.bytes.len() as u64);
         let around = start.saturating_sub(AROUND_BYTES).max(content.start)

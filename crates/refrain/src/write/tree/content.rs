@@ -10,6 +10,8 @@ use refrain_protect::{HASH_BYTES, SEGMENT_BYTES};
 
 use crate::error::Result;
 use crate::write::pipeline::context::PipelineContext;
+use crate::write::pipeline::feed::FedSegment;
+use crate::write::pipeline::segments::EarlierPart;
 use crate::write::tree::known::KnownContents;
 use crate::write::tree::reread::{DataLocation, RereadLog};
 
@@ -20,7 +22,8 @@ pub(crate) struct ContentWriter {
     /// The segment being filled, and its offset in the member's content.
     open: Vec<u8>,
     open_start: u64,
-    complete: VecDeque<(u64, Vec<u8>)>,
+    open_earlier: Vec<EarlierPart>,
+    complete: VecDeque<FedSegment>,
     complete_bytes: u64,
     /// The bytes of files found equal to others, in all members.
     duplicate_bytes: Arc<AtomicU64>,
@@ -37,6 +40,7 @@ impl ContentWriter {
             log,
             open: Vec::new(),
             open_start: 0,
+            open_earlier: Vec::new(),
             complete: VecDeque::new(),
             complete_bytes: 0,
             duplicate_bytes,
@@ -49,13 +53,14 @@ impl ContentWriter {
     }
 
     /// Adds a file's complete data, or finds equal data. Returns its offset. `ranges` are the data
-    /// ranges of a sparse file.
+    /// ranges of a sparse file; `earlier` is the content that it had in an earlier generation.
     pub(crate) fn add_whole(
         &mut self,
         bytes: &[u8],
         hash: [u8; HASH_BYTES],
         path: &[u8],
         ranges: Option<&[Range<u64>]>,
+        earlier: Option<Range<u64>>,
         context: &PipelineContext,
     ) -> Result<u64> {
         if bytes.is_empty() {
@@ -81,16 +86,18 @@ impl ContentWriter {
             });
             at += length_bytes;
         }
-        self.append(bytes, context)?;
+        self.append(bytes, earlier, context)?;
         Ok(offset)
     }
 
-    /// Adds a piece of a large file. Returns its offset.
+    /// Adds a piece of a large file. Returns its offset. `earlier` is the earlier content from
+    /// there on.
     pub(crate) fn add_piece(
         &mut self,
         bytes: &[u8],
         path: &[u8],
         offset_in_file: u64,
+        earlier: Option<Range<u64>>,
         context: &PipelineContext,
     ) -> Result<u64> {
         let offset = self.length_bytes();
@@ -100,11 +107,16 @@ impl ContentWriter {
             path,
             offset_in_file,
         });
-        self.append(bytes, context)?;
+        self.append(bytes, earlier, context)?;
         Ok(offset)
     }
 
-    fn append(&mut self, mut bytes: &[u8], context: &PipelineContext) -> Result<()> {
+    fn append(
+        &mut self,
+        mut bytes: &[u8],
+        mut earlier: Option<Range<u64>>,
+        context: &PipelineContext,
+    ) -> Result<()> {
         while !bytes.is_empty() {
             if self.open.capacity() == 0 {
                 // What was read cannot wait. The coordinator then reads no more for a while.
@@ -112,6 +124,15 @@ impl ContentWriter {
             }
             let count = bytes.len().min(SEGMENT_BYTES - self.open.len());
             let (now, later) = bytes.split_at(count);
+            if let Some(content) = earlier.take() {
+                // Some more than its bytes: others may have been removed before them.
+                earlier = Some(content.start.saturating_add(count as u64)..content.end)
+                    .filter(|rest| !rest.is_empty());
+                self.open_earlier.push(EarlierPart {
+                    position: self.open.len() as u32,
+                    content,
+                });
+            }
             self.open.extend_from_slice(now);
             bytes = later;
             if self.open.len() == SEGMENT_BYTES {
@@ -134,14 +155,18 @@ impl ContentWriter {
             let start = self.open_start;
             self.open_start += bytes.len() as u64;
             self.complete_bytes += bytes.len() as u64;
-            self.complete.push_back((start, bytes));
+            self.complete.push_back(FedSegment {
+                offset_in_member: start,
+                bytes,
+                earlier: std::mem::take(&mut self.open_earlier),
+            });
         }
     }
 
-    /// The next complete segment with its offset.
-    pub(crate) fn take_segment(&mut self) -> Option<(u64, Vec<u8>)> {
+    /// The next complete segment.
+    pub(crate) fn take_segment(&mut self) -> Option<FedSegment> {
         let segment = self.complete.pop_front()?;
-        self.complete_bytes -= segment.1.len() as u64;
+        self.complete_bytes -= segment.bytes.len() as u64;
         Some(segment)
     }
 

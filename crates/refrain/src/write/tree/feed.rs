@@ -124,7 +124,7 @@ impl Lister {
         let Some(unchanged) = &mut self.unchanged else {
             let entries = self.walker.next_entries(count)?;
             let order = content_order(&entries);
-            return Ok(ListedWindow::new(entries, order));
+            return Ok(ListedWindow::new(entries, order, BTreeMap::new()));
         };
         let walker = &mut self.walker;
         let mut walk = |count| walker.next_entries(count).map_err(Error::from);
@@ -133,7 +133,8 @@ impl Lister {
             .add_layers(changed.more_entries, changed.more_view_bytes);
         let mut order = content_order(&changed.entries);
         order.retain(|index| changed.known.binary_search(index).is_err());
-        Ok(ListedWindow::new(changed.entries, order))
+        let predecessors = changed.predecessors;
+        Ok(ListedWindow::new(changed.entries, order, predecessors))
     }
 }
 
@@ -308,7 +309,9 @@ impl DirectoryFeed {
                 let ranges = changed
                     .as_ref()
                     .and_then(|entry| entry.data_ranges.as_deref());
-                let offset = self.content.add_whole(bytes, hash, path, ranges, context)?;
+                let earlier = self.open_window_mut()?.window.predecessor(index, 0);
+                let content = &mut self.content;
+                let offset = content.add_whole(bytes, hash, path, ranges, earlier, context)?;
                 let open = self.open_window_mut()?;
                 open.window.place(index, earlier_bytes + offset);
                 if let Some(entry) = changed {
@@ -370,7 +373,10 @@ impl DirectoryFeed {
         let earlier_bytes = self.earlier_bytes.unwrap_or_default();
         if !bytes.is_empty() {
             let path = &file.entry.path;
-            let offset = self.content.add_piece(bytes, path, start, context)?;
+            let earlier = self.open_window_mut()?.window.predecessor(index, start);
+            let offset = self
+                .content
+                .add_piece(bytes, path, start, earlier, context)?;
             if piece.is_first {
                 self.open_window_mut()?
                     .window
@@ -552,11 +558,8 @@ impl ContentFeed for DirectoryFeed {
         if let Some(step) = self.pack_job() {
             return Ok(step);
         }
-        if let Some((offset_in_member, bytes)) = self.content.take_segment() {
-            return Ok(FeedStep::Segment {
-                offset_in_member,
-                bytes,
-            });
+        if let Some(segment) = self.content.take_segment() {
+            return Ok(FeedStep::Segment(segment));
         }
         if self.window.is_none() && !self.is_listed {
             let lister = self.lister.take();
@@ -572,10 +575,7 @@ impl ContentFeed for DirectoryFeed {
         if self.is_listed && !self.jobs.is_busy() {
             self.content.finish();
             return Ok(match self.content.take_segment() {
-                Some((offset_in_member, bytes)) => FeedStep::Segment {
-                    offset_in_member,
-                    bytes,
-                },
+                Some(segment) => FeedStep::Segment(segment),
                 None => FeedStep::Done,
             });
         }

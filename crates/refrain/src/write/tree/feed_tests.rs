@@ -58,7 +58,7 @@ fn run_between(
     let (mut content, mut jobs, mut number) = (vec![], vec![], 0);
     loop {
         match feed.next(room_bytes, &context).unwrap() {
-            FeedStep::Segment { bytes, .. } => content.extend(bytes),
+            FeedStep::Segment(segment) => content.extend(segment.bytes),
             FeedStep::Job(_, job) => jobs.push(job),
             FeedStep::Done => return content,
             FeedStep::Wait => {

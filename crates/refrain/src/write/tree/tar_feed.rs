@@ -170,7 +170,7 @@ impl TarFeed {
                     let ranges = std::slice::from_ref(&origin);
                     entry.content_offset =
                         self.content
-                            .add_whole(bytes, hash, b"", Some(ranges), context)?;
+                            .add_whole(bytes, hash, b"", Some(ranges), None, context)?;
                     self.entries.push(entry);
                 }
                 TarItem::Piece {
@@ -179,9 +179,9 @@ impl TarFeed {
                     is_first,
                 } => {
                     let bytes = batch.bytes.get(data);
-                    let offset = self
-                        .content
-                        .add_piece(bytes, b"", offset_in_stream, context)?;
+                    let offset =
+                        self.content
+                            .add_piece(bytes, b"", offset_in_stream, None, context)?;
                     if is_first {
                         self.large_start = offset;
                     }
@@ -274,11 +274,8 @@ impl ContentFeed for TarFeed {
         if self.is_complete() {
             self.content.finish();
         }
-        if let Some((offset_in_member, bytes)) = self.content.take_segment() {
-            return Ok(FeedStep::Segment {
-                offset_in_member,
-                bytes,
-            });
+        if let Some(segment) = self.content.take_segment() {
+            return Ok(FeedStep::Segment(segment));
         }
         if self.is_complete() {
             return Ok(FeedStep::Done);

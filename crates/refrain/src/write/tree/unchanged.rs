@@ -1,7 +1,9 @@
 //! Entries of a tree that are as in an earlier generation: their files are not read, and they are
 //! not stored again.
 
+use std::collections::BTreeMap;
 use std::iter::Peekable;
+use std::ops::Range;
 
 use refrain_entries::tar::TarView;
 use refrain_entries::{Entry, EntryKind, compare_paths};
@@ -43,6 +45,8 @@ pub(crate) struct ChangedEntries {
     pub entries: Vec<Entry>,
     /// The positions of those whose content is stored already.
     pub known: Vec<u32>,
+    /// Where the earlier content of files that changed is, by their positions.
+    pub predecessors: BTreeMap<u32, Range<u64>>,
     /// The number of the other entries of the tree.
     pub more_entries: u64,
     /// The length of the other entries in the tar view, in bytes.
@@ -120,6 +124,11 @@ impl Unchanged {
                 self.remove(earlier, changed);
             } else if is_unchanged(&found, &earlier.entry) {
                 return keep(earlier, changed);
+            } else if found.kind == EntryKind::File && earlier.entry.kind == EntryKind::File {
+                let start = earlier.entry.content_offset;
+                let content = start..start.saturating_add(earlier.entry.stored_bytes());
+                let position = changed.entries.len() as u32;
+                changed.predecessors.insert(position, content);
             }
         }
         changed.entries.push(found);

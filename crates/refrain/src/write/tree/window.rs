@@ -4,6 +4,7 @@
 //! the directories above them and preceding entries without content.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_entries::{Entry, EntryKind, compare_paths};
@@ -20,15 +21,23 @@ pub(crate) struct ListedWindow {
     parents: Vec<Option<u32>>,
     /// The positions of the files in the order of their contents.
     pub order: Vec<u32>,
+    /// Where the earlier content of files is, by their positions.
+    predecessors: BTreeMap<u32, Range<u64>>,
 }
 
 impl ListedWindow {
     /// `order`: the files in the order of their contents, without those whose content is stored.
-    pub(crate) fn new(entries: Vec<Entry>, order: Vec<u32>) -> ListedWindow {
+    /// `predecessors`: where the earlier content of files is.
+    pub(crate) fn new(
+        entries: Vec<Entry>,
+        order: Vec<u32>,
+        predecessors: BTreeMap<u32, Range<u64>>,
+    ) -> ListedWindow {
         ListedWindow {
             parents: parents(&entries),
             entries,
             order,
+            predecessors,
         }
     }
 
@@ -83,6 +92,7 @@ pub(crate) struct Window {
     offsets: Vec<u64>,
     /// Entries that differed when read; `None`: they could not be read.
     changed: BTreeMap<u32, Option<Box<Entry>>>,
+    predecessors: BTreeMap<u32, Range<u64>>,
 }
 
 /// An entry of a window that is complete.
@@ -134,6 +144,7 @@ impl Window {
             entries,
             parents,
             order,
+            predecessors,
         } = listed;
         let mut states = vec![State::default(); entries.len()];
         for position in order {
@@ -147,11 +158,19 @@ impl Window {
             parents,
             states,
             changed: BTreeMap::new(),
+            predecessors,
         }
     }
 
     pub(crate) fn entries(&self) -> &Arc<Vec<Entry>> {
         &self.entries
+    }
+
+    /// Where the earlier content of a file is, from an offset in the file on.
+    pub(crate) fn predecessor(&self, index: u32, offset_in_file: u64) -> Option<Range<u64>> {
+        let content = self.predecessors.get(&index)?;
+        let rest = content.start.saturating_add(offset_in_file)..content.end;
+        (!rest.is_empty()).then_some(rest)
     }
 
     /// The data of an entry is at `offset` of the member's content.
@@ -333,7 +352,7 @@ mod tests {
             link_target: Some(b"b".to_vec()),
             ..file(path, 0)
         };
-        let window = |entries| Window::new(ListedWindow::new(entries, vec![]));
+        let window = |entries| Window::new(ListedWindow::new(entries, vec![], BTreeMap::new()));
         let mut lost_file = window(vec![file("a", 5), file("b", 7), file("c", 0), link("d")]);
         lost_file.place(0, 100);
         lost_file.place(2, 50);
@@ -378,7 +397,7 @@ mod tests {
             file("b/3"),
             directory("c"),
         ];
-        let mut window = Window::new(ListedWindow::new(entries, vec![4, 9, 2]));
+        let mut window = Window::new(ListedWindow::new(entries, vec![4, 9, 2], BTreeMap::new()));
         let lost = BTreeSet::from([b"gone".to_vec()]);
         let mut pick = |run, settled: &[u32]| {
             settled.iter().for_each(|&index| window.settle(index));
