@@ -8,10 +8,10 @@ use crate::compare::{equal_backward, equal_forward};
 use crate::continuation::{CONTINUATION_KEY_BYTES, Continuation, Continuations, Direction};
 use crate::epoch::{Epoch, NO_CANDIDATE};
 use crate::index::{FingerprintIndex, IndexWords};
-use crate::params::{FINGERPRINT_BYTES, RESUME_MIN, Rules};
+use crate::params::{FINGERPRINT_BYTES, Rules};
 use crate::resume::{RESUME_WINDOW_BYTES, resume_gap};
 use crate::scan::SegmentScan;
-use crate::trail::{AlignedPiece, PROBE_BYTES, Trail};
+use crate::trail::Trail;
 
 /// Read access to the store as it was when the epoch began.
 ///
@@ -186,15 +186,15 @@ impl<W: IndexWords> AnchorLookups<'_, W> {
     }
 }
 
-struct SegmentMatcher<'a> {
-    bytes: &'a [u8],
-    scan: &'a SegmentScan,
-    start: u32,
+pub(crate) struct SegmentMatcher<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) scan: &'a SegmentScan,
+    pub(crate) start: u32,
     epoch: Epoch<'a>,
     history: HistoryCursor<'a>,
     rules: &'a Rules,
     continuations: &'a Continuations,
-    trail: &'a Trail,
+    pub(crate) trail: &'a Trail,
     resumes_left: usize,
     matches: Vec<Match>,
 }
@@ -214,80 +214,6 @@ impl Agreement {
 }
 
 impl SegmentMatcher<'_> {
-    /// Finds the bytes that are where the trail has them.
-    fn match_aligned(&mut self) -> Vec<Match> {
-        let mut aligned = vec![];
-        let scan = self.scan;
-        for (start, end) in scan.gaps(self.bytes.len()) {
-            let mut at = start;
-            while let Some(piece) = self.trail.aligned(at, end) {
-                at = self.match_piece(piece, &mut aligned);
-            }
-        }
-        in_content(&aligned)
-    }
-
-    /// Finds the next bytes that equal those of a piece. Returns where the rest of the trail is to
-    /// be looked at.
-    fn match_piece(&mut self, piece: AlignedPiece, aligned: &mut Vec<AlignedMatch>) -> usize {
-        let source_of =
-            |at: usize| MatchSource::Store(piece.offset_in_store + (at - piece.start) as u64);
-        let Some(start) = self.agreement_in(piece) else {
-            return piece.end;
-        };
-        let length = self.agree_forward(start, piece.end, source_of(start));
-        let inside = (start - piece.start) as u64;
-        aligned.push(AlignedMatch {
-            found: Match {
-                start: self.start + start as u32,
-                length: length as u32,
-                source: source_of(start),
-                is_continuation: true,
-            },
-            source_in_content: piece.source_in_content.map(|offset| offset + inside),
-        });
-        start + length
-    }
-
-    /// Where in the segment bytes of a piece begin that are as in the store; `None` if there are
-    /// too few.
-    fn agreement_in(&mut self, piece: AlignedPiece) -> Option<usize> {
-        let mut at = piece.start;
-        loop {
-            let least = RESUME_MIN.min(piece.end - at);
-            let offset = piece.offset_in_store + (at - piece.start) as u64;
-            let agreed = self.agree_forward(at, at + least, MatchSource::Store(offset));
-            if agreed == least && (at == piece.start || least == RESUME_MIN) {
-                let before = self.agree_backward(at, piece.start, offset);
-                return Some(at - before);
-            }
-            at = (at + 1).next_multiple_of(PROBE_BYTES);
-            if at >= piece.end {
-                return None;
-            }
-        }
-    }
-
-    /// The ranges between the runs and these matches.
-    fn gaps_beside(&self, aligned: &[Match]) -> Vec<(usize, usize)> {
-        let mut gaps = vec![];
-        let mut aligned = aligned.iter().peekable();
-        for (mut start, end) in self.scan.gaps(self.bytes.len()) {
-            let position = |found: &&Match| ((found.start - self.start) as usize) < end;
-            while let Some(found) = aligned.next_if(position) {
-                let at = (found.start - self.start) as usize;
-                if at > start {
-                    gaps.push((start, at));
-                }
-                start = at + found.length as usize;
-            }
-            if start < end {
-                gaps.push((start, end));
-            }
-        }
-        gaps
-    }
-
     /// What followed the bytes of the store that end at `end_in_store`, in earlier content of this
     /// run or on the trail.
     fn followed(
@@ -522,7 +448,12 @@ impl SegmentMatcher<'_> {
 
     /// Returns the number of bytes of the segment from `position`, before `limit`, that equal the
     /// bytes at `source`.
-    fn agree_forward(&mut self, position: usize, limit: usize, source: MatchSource) -> usize {
+    pub(crate) fn agree_forward(
+        &mut self,
+        position: usize,
+        limit: usize,
+        source: MatchSource,
+    ) -> usize {
         let segment = self.bytes;
         let mut agreed = 0;
         while position + agreed < limit
@@ -560,7 +491,7 @@ impl SegmentMatcher<'_> {
 
     /// Returns the number of bytes of the segment before `position`, at most back to `floor`, that
     /// equal the bytes before `offset` in the store.
-    fn agree_backward(&mut self, position: usize, floor: usize, offset: u64) -> usize {
+    pub(crate) fn agree_backward(&mut self, position: usize, floor: usize, offset: u64) -> usize {
         let mut before = 0;
         while position - before > floor
             && let Some(source) = self.history.up_to(offset - before as u64)
@@ -599,37 +530,6 @@ impl SegmentMatcher<'_> {
             source: MatchSource::Epoch(from),
         }
     }
-}
-
-/// A match with a piece of the trail, and where earlier content has the same bytes.
-struct AlignedMatch {
-    found: Match,
-    source_in_content: Option<u64>,
-}
-
-impl AlignedMatch {
-    fn is_continued_by(&self, next: &AlignedMatch) -> bool {
-        let end = self
-            .source_in_content
-            .map(|offset| offset + u64::from(self.found.length));
-        self.found.start + self.found.length == next.found.start
-            && end.is_some()
-            && end == next.source_in_content
-    }
-}
-
-/// Matches of which several that continue each other are one match with earlier content.
-fn in_content(aligned: &[AlignedMatch]) -> Vec<Match> {
-    let parts = aligned.chunk_by(AlignedMatch::is_continued_by);
-    let one = |part: &[AlignedMatch]| match part {
-        [first, .., last] => first.source_in_content.map(|offset| Match {
-            length: last.found.start + last.found.length - first.found.start,
-            source: MatchSource::Content(offset),
-            ..first.found
-        }),
-        _ => part.first().map(|single| single.found),
-    };
-    parts.filter_map(one).collect()
 }
 
 /// The number of bytes after an anchor that must agree before the bytes before it are compared.

@@ -12,8 +12,8 @@ use crate::insert::{insert_continuations, insert_epoch};
 use crate::params::Rules;
 use crate::reference::{CONTINUATIONS_BYTES, ReferenceMatcher};
 use crate::replay::replay;
-use crate::scan::{SegmentScan, scan_segment};
-use crate::trail::Trail;
+use crate::scan::{KnownRange, SegmentScan, scan_beside};
+use crate::trail::{Alignment, Trail, TrailPiece};
 
 /// The store in memory. It returns small chunks so that matches cross their borders.
 struct MemoryHistory {
@@ -63,9 +63,15 @@ impl Matcher {
 
     /// Matches one epoch, given as the contents of its segments.
     pub fn epoch(&mut self, segments: &[Vec<u8>]) -> Vec<Extent> {
+        let unguided: Vec<_> = segments.iter().map(|_| Guide::default()).collect();
+        self.guided_epoch(segments, &unguided)
+    }
+
+    /// Matches one epoch, with what its segments probably repeat.
+    fn guided_epoch(&mut self, segments: &[Vec<u8>], guides: &[Guide]) -> Vec<Extent> {
         let mut scans = vec![SegmentScan::default(); segments.len()];
-        for (bytes, scan) in segments.iter().zip(&mut scans) {
-            scan_segment(bytes, &self.rules, scan);
+        for ((bytes, guide), scan) in segments.iter().zip(guides).zip(&mut scans) {
+            scan_beside(bytes, &guide.known, &self.rules, scan);
         }
         let mut start = 0;
         let segments: Vec<_> = segments
@@ -90,7 +96,7 @@ impl Matcher {
                     &self.continuations,
                     &self.history,
                     0,
-                    &Trail::default(),
+                    &guides[number].trail,
                     &self.rules,
                 )
             })
@@ -118,6 +124,126 @@ impl Matcher {
         insert_continuations(&mut self.continuations, &epoch, &flat, || ());
         flat.extents
     }
+}
+
+/// What is guessed, and known, of a segment.
+#[derive(Default)]
+struct Guide {
+    trail: Trail,
+    known: Vec<KnownRange>,
+}
+
+/// Matches `old`, then `new` with the extents of `old` as a trail that begins `shift` bytes late,
+/// and with the pieces of `piece_bytes` that are the same at the same place as known ranges. Checks
+/// that the extents stand for the bytes of `new`. Returns the number of bytes stored for it.
+///
+/// # Panics
+/// If they do not.
+pub fn trails_lead_to_the_same_bytes(
+    (old, new): (&[u8], &[u8]),
+    segment_bytes: usize,
+    piece_bytes: usize,
+    shift: u64,
+    rules: Rules,
+) -> usize {
+    let segments = |content: &[u8]| -> Vec<Vec<u8>> {
+        content
+            .chunks(segment_bytes.max(1))
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let mut matcher = Matcher::new(rules, 1 << 16, 1000);
+    let pieces = pieces_of(&matcher.epoch(&segments(old)));
+    let new_segments = segments(new);
+    let guide = |number: usize| {
+        let start = number * segment_bytes;
+        Guide {
+            trail: Trail::new(
+                pieces.clone(),
+                vec![Alignment {
+                    position: 0,
+                    offset_in_content: start as u64 + shift,
+                }],
+            ),
+            known: known_ranges(
+                &new_segments[number],
+                old.get(start..).unwrap_or_default(),
+                piece_bytes,
+            )
+            .map(|(at, length)| KnownRange {
+                start: at as u32,
+                length: length as u32,
+                offset_in_content: (start + at) as u64,
+            })
+            .collect(),
+        }
+    };
+    let guides: Vec<_> = (0..new_segments.len()).map(guide).collect();
+    let before = matcher.store().len();
+    let extents = matcher.guided_epoch(&new_segments, &guides);
+    let (mut replayed, mut fresh) = (vec![], before as u64);
+    for extent in &extents {
+        match extent {
+            &Extent::Known {
+                length,
+                offset_in_content,
+            } => {
+                let start = offset_in_content as usize;
+                replayed.extend_from_slice(&old[start..start + length as usize]);
+            }
+            other => {
+                let end = replay(
+                    std::slice::from_ref(other),
+                    matcher.store(),
+                    fresh,
+                    &mut replayed,
+                );
+                assert!(end.is_some(), "an extent leads out of the store");
+                fresh = end.unwrap_or(fresh);
+            }
+        }
+    }
+    assert!(replayed == new, "the extents stand for other bytes");
+    matcher.store().len() - before
+}
+
+/// The extents of a content at 0 as the pieces of a trail.
+fn pieces_of(extents: &[Extent]) -> Vec<TrailPiece> {
+    let (mut offset_in_content, mut fresh) = (0, 0);
+    let mut pieces = vec![];
+    for extent in extents {
+        let length = extent.length();
+        let offset_in_store = match extent {
+            Extent::Fresh { .. } => Some(fresh),
+            Extent::Copy {
+                offset_in_store, ..
+            } => Some(*offset_in_store),
+            _ => None,
+        };
+        fresh += if matches!(extent, Extent::Fresh { .. }) { length } else { 0 };
+        pieces.extend(offset_in_store.map(|offset_in_store| TrailPiece {
+            offset_in_content,
+            length,
+            offset_in_store,
+            source_in_content: Some(offset_in_content),
+        }));
+        offset_in_content += length;
+    }
+    pieces
+}
+
+/// Where pieces are the same, and their lengths.
+fn known_ranges<'a>(
+    new: &'a [u8],
+    old: &'a [u8],
+    piece_bytes: usize,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let pieces = new
+        .chunks(piece_bytes)
+        .zip(old.chunks(piece_bytes))
+        .enumerate();
+    let same = pieces.filter(|(_, (new, old))| new == old);
+    same.map(move |(number, (new, _))| (number * piece_bytes, new.len()))
 }
 
 /// Cuts `content` into segments and epochs and matches it. Checks that replay restores it, that no
@@ -221,6 +347,56 @@ mod tests {
                 anchor_bits, far_min, near_min: 1000, near_window: 3000, block_bytes: 8192, run_min: 300, resume_spacing,
             };
             matches_reference_and_replays(&content(&parts), segment_bytes, epoch_segments, rules);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(scaled(96)))]
+        #[test]
+        fn any_trail_leads_to_the_same_bytes(
+            parts in prop::collection::vec((any::<u8>(), any::<u16>(), any::<u64>()), 1..24),
+            edits in prop::collection::vec((any::<u16>(), 0u8..4, any::<u8>()), 0..9),
+            segment_bytes in 100usize..9000,
+            piece_bytes in 64usize..5000,
+            shift in 0u64..300,
+        ) {
+            let old = content(&parts);
+            let mut new = old.clone();
+            for (at, kind, length) in edits {
+                let at = usize::from(at) % new.len().max(1);
+                let end = new.len().min(at + usize::from(length));
+                match kind {
+                    0 => drop(new.drain(at..end)),
+                    1 => drop(new.splice(at..at, random_bytes(usize::from(length), 8))),
+                    2 => new[at..end].fill(0),
+                    _ => new[at..end].iter_mut().for_each(|byte| *byte ^= 1),
+                }
+            }
+            let shift = if shift < 200 { 0 } else { shift };
+            let rules = Rules { anchor_bits: 5, near_window: 0, ..Rules::default() };
+            trails_lead_to_the_same_bytes((&old, &new), segment_bytes, piece_bytes, shift, rules);
+        }
+    }
+
+    /// Passages without anchors are found where they were, around one that changed.
+    #[test]
+    fn only_what_changed_is_stored() {
+        let old: Vec<u8> = (0..300)
+            .flat_map(|number| random_bytes(70, number % 150))
+            .collect();
+        let mut new = old.clone();
+        new[9000..9020].iter_mut().for_each(|byte| *byte ^= 1);
+        let rules = Rules {
+            anchor_bits: 12,
+            near_window: 0,
+            ..Rules::default()
+        };
+        for piece_bytes in [512, 1 << 20] {
+            let stored = trails_lead_to_the_same_bytes((&old, &new), 5000, piece_bytes, 0, rules);
+            assert!(
+                (20..60).contains(&stored),
+                "{stored} bytes, pieces of {piece_bytes}"
+            );
         }
     }
 
