@@ -112,8 +112,9 @@ pub use frame::{
     complete_frame, find_frame, finish_header, payload_checksum,
 };
 pub use generation::{
-    Anchor, AnchorsFrame, AnchorsPlace, Catalog, GenerationEnd, GenerationInfo, GenerationStart,
-    PIECE_BYTES, PIECES_DEPTH_MAX, PIECES_PER_FRAME_MAX, Piece, PiecesFrame,
+    Anchor, AnchorsFrame, AnchorsPlace, Catalog, GONE_RUN_BYTES_MAX, GenerationEnd, GenerationInfo,
+    GenerationStart, GoneFrames, PIECE_BYTES, PIECES_DEPTH_MAX, PIECES_PER_FRAME_MAX, Piece,
+    PiecesFrame,
 };
 pub use head::SplitPayload;
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};

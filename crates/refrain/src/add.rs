@@ -156,6 +156,7 @@ pub fn add(
             archive: earlier.source.clone(),
             places: (store_bytes == 0 || !places.is_empty()).then_some(places),
             joined,
+            given_back: archive.store_given_back()?,
         },
         store: (store_bytes > 0).then(|| {
             Arc::new(StoreSource {
@@ -210,7 +211,7 @@ pub fn forget(
         base,
         catalog: Catalog {
             generations: kept,
-            anchors: catalog.anchors,
+            ..catalog
         },
         own: None,
     };
@@ -302,20 +303,20 @@ fn archive_level(archive: &ArchiveHeader) -> Level {
 }
 
 /// An archive that is added to.
-struct Earlier {
-    source: Arc<dyn Source>,
-    found: FoundArchive,
+pub(crate) struct Earlier {
+    pub source: Arc<dyn Source>,
+    pub found: FoundArchive,
 }
 
 impl Earlier {
     /// # Errors
     /// `Unsupported` for archives that cannot be added to.
-    fn of(source: Arc<dyn Source>) -> Result<Earlier> {
+    pub(crate) fn of(source: Arc<dyn Source>) -> Result<Earlier> {
         let found = found_archive(&source)?;
         Ok(Earlier { source, found })
     }
 
-    fn open(&self, memory_bytes: u64, threads: usize) -> Result<IndexedArchive> {
+    pub(crate) fn open(&self, memory_bytes: u64, threads: usize) -> Result<IndexedArchive> {
         let options = ReadOptions {
             threads,
             memory_bytes,

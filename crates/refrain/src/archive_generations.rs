@@ -19,6 +19,13 @@ impl Archive {
         generations.map_or(0, |generations| generations.shown.number)
     }
 
+    /// The bytes of the frames that [compacting](crate::Compaction) gave back to the file system:
+    /// most of them are holes.
+    pub fn given_back_bytes(&self) -> u64 {
+        let generations = self.opened.generations();
+        generations.map_or(0, |generations| generations.catalog.gone.frame_bytes())
+    }
+
     /// The archive with another of its kept generations shown. Both share the index, what was
     /// decoded, the memory and the statistics: an archive is opened once for all its generations.
     /// One to which nothing was added has generation 0.

@@ -109,6 +109,8 @@ pub struct ArchiveInfo {
     pub fallbacks: u64,
     /// Raw bytes of the largest block: the most that a random read has to decode for one extent.
     pub block_bytes_max: u64,
+    /// Bytes of frames that were given back to the file system; most of them are holes.
+    pub given_back_bytes: u64,
     /// Properties specific to lrzip archives.
     pub lrzip: Option<LrzipInfo>,
 }

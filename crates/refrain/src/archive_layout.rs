@@ -56,7 +56,7 @@ impl Layout<'_> {
     /// may be less than the length of `buffer`; 0 at the end of the store.
     ///
     /// # Errors
-    /// As [`Archive::read_at`].
+    /// [Given back](crate::Error::is_given_back) if some of it was; as [`Archive::read_at`].
     pub fn read_store(self, offset_in_store: u64, buffer: &mut [u8]) -> Result<usize> {
         self.archive.opened.read_store(offset_in_store, buffer)
     }

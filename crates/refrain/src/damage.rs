@@ -148,6 +148,19 @@ impl fmt::Display for CutOff {
 
 impl std::error::Error for CutOff {}
 
+/// The cause of an error: `refrain compact` gave these bytes back to the file system, because no
+/// kept generation needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenBack;
+
+impl fmt::Display for GivenBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("these bytes were given back by `refrain compact`: no kept generation has them")
+    }
+}
+
+impl std::error::Error for GivenBack {}
+
 /// Appends a range to ascending ones, merging it with the last if possible.
 pub(crate) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {

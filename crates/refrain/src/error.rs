@@ -12,7 +12,7 @@ use refrain_format::limits::{
 };
 use refrain_format::{ErrorClass, FormatError};
 
-use crate::damage::CutOff;
+use crate::damage::{CutOff, GivenBack};
 
 /// Formats bytes of memory for messages: `128 MiB`, `0.5 MiB`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
@@ -129,6 +129,16 @@ impl Error {
     /// Where the archive is truncated, if that is the cause: its length in bytes.
     pub fn cut_off_at(&self) -> Option<u64> {
         self.cause.downcast_ref::<CutOff>().map(|cut| cut.at)
+    }
+
+    /// What was to be read was given back to the file system: the cause is [`GivenBack`].
+    pub(crate) fn given_back() -> Error {
+        Error::new(ErrorKind::Damaged, GivenBack)
+    }
+
+    /// Whether that is the cause.
+    pub fn is_given_back(&self) -> bool {
+        self.cause.is::<GivenBack>()
     }
 
     /// Whether the system, not a limit of ours, refused memory. The same may succeed when other

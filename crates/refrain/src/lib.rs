@@ -68,6 +68,7 @@ mod archive_info;
 mod archive_layout;
 mod archive_passes;
 mod archive_serving;
+mod compact;
 mod compress;
 mod damage;
 mod dialect;
@@ -116,8 +117,9 @@ pub use archive_info::{
 };
 pub use archive_layout::{ContentExtent, EachMemberContent, ExtentOrigin, Layout, StoreBlock};
 pub use archive_serving::{BeforeWaiting, Deadline, ReadControl, Run};
+pub use compact::{CompactNumbers, CompactSummary, Compaction};
 pub use compress::{CompressSummary, compress};
-pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace};
+pub use damage::{CutOff, Damage, DamagedFile, DamagedPart, DamagedPlace, GivenBack};
 pub use dialect::Dialect;
 pub use error::{Error, ErrorKind, Location, Result};
 pub use extract::{ExtractSummary, Target, Targets, TreeTarget, extract, verify};

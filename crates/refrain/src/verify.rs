@@ -15,6 +15,8 @@ use crate::progress::Watch;
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload};
 use crate::read::native::frame_check::check_frames;
+use crate::read::native::index_reading::find_archives;
+use crate::read::native::indexed::IndexedArchive;
 use crate::store::frames::{ArchiveFeed, limits_for};
 
 pub use crate::read::native::frame_check::FrameTotals;
@@ -32,8 +34,15 @@ pub fn verify(
     let Recognized { reader, feed, .. } = input.into().recognize(options)?;
     match reader.way {
         Way::Walk(walk) => {
+            let source = feed
+                .source()
+                .filter(|_| reader.dialect() == Dialect::Native);
             let feed = limited(feed, options)?;
-            run(walk, feed, &mut Verification::default(), options, watch)
+            let summary = run(walk, feed, &mut Verification::default(), options, watch)?;
+            if let Some(source) = source {
+                check_kept(&source, options, watch)?;
+            }
+            Ok(summary)
         }
         Way::Extract(extract, format) => extract(feed, format, &mut Nowhere, options, watch),
     }
@@ -74,6 +83,30 @@ pub fn verify_root(
     verify_feed((reader, feed), root_hash, options, watch)
 }
 
+/// Checks that nothing was given back that kept generations need: of earlier content, the pass over
+/// a layered tree sees only what other members have.
+fn check_kept(source: &Arc<dyn Source>, options: &ReadOptions, watch: &dyn Watch) -> Result<()> {
+    for found in find_archives(&**source)? {
+        if found.end.generation.is_some() {
+            let archive = IndexedArchive::open(source.clone(), &found, options, 1)?;
+            Arc::new(archive).check_live(options.memory_bytes, watch)?;
+        }
+    }
+    Ok(())
+}
+
+/// Nobody can vouch for a layered tree when content of earlier members was given back: what is left
+/// of it cannot be compared with their hashes.
+fn check_provable(archive: &Archive) -> Result<()> {
+    if archive.given_back_bytes() > 0 && archive.opened.has_layers()? {
+        let text = "a directory that is kept consists of earlier ones, and `compact` gave back a \
+                    part of what can be compared with the root hash: `add --force-read` makes one \
+                    that can be";
+        return Err(Error::new(ErrorKind::Unsupported, text));
+    }
+    Ok(())
+}
+
 impl Archive {
     /// As [`verify_root`], of this archive.
     ///
@@ -107,6 +140,9 @@ fn verify_feed(
     // What cannot be opened is told by the walk, with its place.
     let archive = archive.and_then(Result::ok);
     let of_generation = archive.filter(|archive| !archive.generations().is_empty());
+    if let Some(archive) = &of_generation {
+        check_provable(archive)?;
+    }
     let of_generation = of_generation.and_then(|archive| archive.root_hash());
     let feed = limited(feed, options)?;
     let mut verification = Verification {
@@ -169,6 +205,10 @@ impl ContentVisitor for Verification {
     }
 
     fn zeros(&mut self, _length_bytes: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn given_back(&mut self, _length_bytes: u64) -> Result<()> {
         Ok(())
     }
 

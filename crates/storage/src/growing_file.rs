@@ -12,7 +12,7 @@ use crate::file::FileSource;
 use crate::sink::Sink;
 use crate::source::Source;
 
-/// A file that is only appended to.
+/// A file that is only appended to, and parts of which may be [given back](Self::punch).
 ///
 /// It is locked against other writers (`flock`, which ends with its process, so no lock outlives a
 /// crash); readers are not kept out, and see its earlier bytes unchanged. What was appended and not
@@ -98,12 +98,20 @@ impl GrowingFile {
         Ok(())
     }
 
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn appended(&mut self) -> io::Result<&mut Appended> {
         let error = || io::Error::other("nothing is appended yet");
         self.appended.as_mut().ok_or_else(error)
     }
 
-    fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data().map_err(at("sync", &self.path))
     }
 }

@@ -12,6 +12,7 @@
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
 //! | [`growing_file`](mod@growing_file) | [`GrowingFile`]: appends to a file, whole or not at all |
+//! | [`growing_holes`] | gives parts of one back to the file system |
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
 //! | [`blocking`] | [`Blocking`]: a descriptor in non-blocking mode, as if it were not |
@@ -67,6 +68,7 @@ mod directory;
 mod disk_reader;
 mod failure;
 pub mod growing_file;
+pub mod growing_holes;
 mod leftovers;
 mod open_at;
 mod page_residency;
@@ -83,6 +85,7 @@ pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};
 pub use growing_file::GrowingFile;
+pub use growing_holes::{HOLE_BYTES, whole_blocks};
 pub use latch::Latch;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use memory::{MemoryOutput, MemorySink, MemorySource};

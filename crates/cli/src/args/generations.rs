@@ -149,6 +149,27 @@ pub struct ForgetArgs {
     pub report: ReportArgs,
 }
 
+/// `refrain compact`
+#[derive(Debug, Args)]
+#[command(after_help = COMPACT_TEXT)]
+pub struct CompactArgs {
+    /// The archive
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// Only say what would be given back
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const COMPACT_TEXT: &str = "\
+What `refrain forget` left, and no generation that is kept refers to, becomes holes in the file, which take \
+no space on the disk; its length remains. Nothing is copied, and a run that is interrupted is finished by \
+the next. Needs a file system with holes: btrfs, ext4, tmpfs, XFS, ZFS.";
+
 const RULES: [&str; 8] = [
     "keep_last",
     "keep_hourly",

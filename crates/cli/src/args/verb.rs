@@ -7,7 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
-use super::generations::{AddArgs, DiffArgs, ForgetArgs, GenerationArgs};
+use super::generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, GenerationArgs};
 use super::hash::HashArgs;
 use super::key::KeyArgs;
 use super::lab::LabArgs;
@@ -58,6 +58,8 @@ pub enum Verb {
     Diff(DiffArgs),
     /// Forget generations of an archive
     Forget(ForgetArgs),
+    /// Give back the space of what was forgotten
+    Compact(CompactArgs),
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),

@@ -589,6 +589,8 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("forget", "keep_tag", Idle(BOUND)),
     ("forget", "keep_within", Idle(BOUND)),
     ("forget", "dry_run", Acts),
+    ("compact", "archive", Acts),
+    ("compact", "dry_run", Acts),
     ("list", "generations", Acts),
     ("protect", "files", Acts),
     ("protect", "recovery", Acts),

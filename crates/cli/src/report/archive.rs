@@ -65,6 +65,10 @@ pub fn archive_text(
     let mut rows = Rows::default();
     rows.add("original", exact(info.content_bytes));
     rows.add("compressed", exact(info.archive_bytes));
+    if info.given_back_bytes > 0 {
+        let text = format!("{}, most of it holes", exact(info.given_back_bytes));
+        rows.add("given back", text);
+    }
     rows.add("ratio", shrunk(info.archive_bytes, info.content_bytes));
     rows.add("deduplicated", deduplicated_text(info));
     rows.add("codecs", codecs_text(info));
@@ -262,6 +266,7 @@ pub fn archive_json(label: &str, path: &Path, info: &ArchiveInfo, members: &[Mem
         "entries_frame_bytes": info.entries_frame_bytes,
         "block_bytes_max": info.block_bytes_max,
         "fallbacks": info.fallbacks,
+        "given_back_bytes": info.given_back_bytes,
         "root_hash": info.root_hash.map(|hash| hex(&hash)),
         "integrity": integrity_text(info, members.iter().any(has_md5)),
         "integrity_checked": false,

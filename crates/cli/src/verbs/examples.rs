@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 24] = [
+const EXAMPLES: [(&str, Examples); 25] = [
     (
         "refrain",
         &[
@@ -109,6 +109,13 @@ const EXAMPLES: [(&str, Examples); 24] = [
         &[(
             "Keep seven days, four weeks and twelve months:",
             "refrain forget backup.rfn --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
+        )],
+    ),
+    (
+        "refrain-compact",
+        &[(
+            "Say how much space what was forgotten takes, and give it back:",
+            "refrain compact backup.rfn --dry-run && refrain compact backup.rfn",
         )],
     ),
     (

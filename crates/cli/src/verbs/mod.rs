@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `add`, `diff`, `forget` | verbs: generations |
+//! | `add`, `diff`, `forget`, `compact` | verbs: generations |
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
@@ -36,6 +36,7 @@ pub mod add;
 pub mod bench;
 pub mod boot;
 pub mod cat;
+pub mod compact;
 mod completions;
 pub mod compress;
 mod damaged;

@@ -154,6 +154,12 @@ fn add_generations(
     json["generations"] = json!(rows.len());
     json["generation"] = json!(shown);
     json["created"] = json!(row.created.map(|created| created.seconds));
+    let given_back_bytes = archive.given_back_bytes();
+    json["given_back_bytes"] = json!(given_back_bytes);
+    if given_back_bytes > 0 {
+        let given_back = bytes_text(given_back_bytes);
+        line.push_str(&format!(", {given_back} were given back and not read"));
+    }
     let whole_bytes = source.size_bytes().map_err(|error| failed(error.into()))?;
     let complete_bytes = archive.size_bytes().map_err(failed)?;
     let incomplete_bytes = whole_bytes.saturating_sub(complete_bytes);

@@ -42,6 +42,7 @@
 //!
 //! `killed`
 //! runs killed at random moments
+//! | `compact` | the space of what was forgotten |
 //! | `generations` | archives that grow |
 //! | `lab` | measurements of the machine, and its profile |
 //!
@@ -61,6 +62,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod check;
+mod compact;
 mod completion;
 mod confined;
 mod damage;

@@ -10,6 +10,7 @@ use crate::check::{
     check_equal, check_limit, check_positive, check_range, check_text, check_timestamp,
 };
 use crate::error::{FormatError, Result};
+use crate::generation::gone::GoneFrames;
 use crate::head::{SplitPayload, head_of, take_extensions};
 use crate::limits::{CATALOG_BYTES_MAX, NAME_BYTES_MAX, TAGS_MAX};
 use crate::member::{put_time, take_time};
@@ -63,6 +64,8 @@ pub struct Catalog {
     pub generations: Vec<GenerationInfo>,
     /// The frames of anchors of the whole store, in file order.
     pub anchors: Vec<AnchorsPlace>,
+    /// The frames whose data is gone. A writer carries them on to every later catalog.
+    pub gone: GoneFrames,
 }
 
 const IS_OWN: u64 = 1;
@@ -87,7 +90,9 @@ impl Catalog {
             split.data.len() as u64,
             CATALOG_BYTES_MAX,
         )?;
-        take_extensions(split.fields("catalog"))?;
+        let mut fields = split.fields("catalog");
+        let gone_runs = GoneFrames::take_count(&mut fields)?;
+        take_extensions(fields)?;
         let mut reader = ByteReader::new("catalog", split.data);
         let mut catalog = Self::default();
         for _ in 0..reader.count(ROW_BYTES_MIN)? {
@@ -100,6 +105,7 @@ impl Catalog {
             end = place.frame_offset + place.frame_bytes;
             catalog.anchors.push(place);
         }
+        catalog.gone = GoneFrames::take(&mut reader, gone_runs)?;
         reader.finish()?;
         Ok(catalog)
     }
@@ -109,7 +115,9 @@ impl Catalog {
     /// # Errors
     /// Values that [`parse`](Self::parse) rejects.
     pub fn to_payload(&self) -> Result<Vec<u8>> {
-        let mut payload = head_of(&[]);
+        let mut fields = Vec::new();
+        self.gone.put_count(&mut fields);
+        let mut payload = head_of(&fields);
         put_varint(&mut payload, self.generations.len() as u64);
         let mut before = None;
         for row in &self.generations {
@@ -127,6 +135,7 @@ impl Catalog {
             );
             end = place.frame_offset.wrapping_add(place.frame_bytes);
         }
+        self.gone.put(&mut payload);
         if Self::parse(&payload)? == *self {
             Ok(payload)
         } else {
@@ -362,15 +371,27 @@ mod tests {
                     anchor_count: 1,
                 },
             ],
+            gone: GoneFrames::default(),
         };
         let payload = catalog.to_payload().unwrap();
-        assert_eq!(Catalog::parse(&payload), Ok(catalog));
-        for length in 0..payload.len() {
-            assert!(Catalog::parse(&payload[..length]).is_err(), "{length}");
+        let with_gone = Catalog {
+            gone: GoneFrames::new([100..4000, 5100..70_000]),
+            ..catalog.clone()
+        };
+        for (catalog, payload) in [
+            (with_gone.clone(), with_gone.to_payload().unwrap()),
+            (catalog, payload.clone()),
+        ] {
+            assert_eq!(Catalog::parse(&payload), Ok(catalog));
+            for length in 0..payload.len() {
+                assert!(Catalog::parse(&payload[..length]).is_err(), "{length}");
+            }
         }
+        // Without gone frames there is nothing that an earlier reader does not know.
+        assert_eq!(payload.first(), Some(&0));
         let alike = Catalog {
             generations: vec![rows().remove(1); 1],
-            anchors: vec![],
+            ..Catalog::default()
         };
         assert!(alike.to_payload().unwrap().len() < 80);
     }
@@ -382,7 +403,7 @@ mod tests {
             change(&mut generations);
             let catalog = Catalog {
                 generations,
-                anchors: vec![],
+                ..Catalog::default()
             };
             assert!(catalog.to_payload().is_err());
         };

@@ -16,13 +16,16 @@
 //! | [`catalog`] | the generations that are kept |
 //! | [`pieces`] | digests of a member's pieces, by which a later one sees what did not change |
 //! | [`anchors`] | fingerprints of the store, by which later generations find repeats |
+//! | [`gone`] | the frames whose data was given back |
 
 pub mod anchors;
 pub mod catalog;
+pub mod gone;
 pub mod pieces;
 pub mod start;
 
 pub use anchors::{Anchor, AnchorsFrame};
 pub use catalog::{AnchorsPlace, Catalog, GenerationInfo};
+pub use gone::{GONE_RUN_BYTES_MAX, GoneFrames};
 pub use pieces::{PIECE_BYTES, PIECES_DEPTH_MAX, PIECES_PER_FRAME_MAX, Piece, PiecesFrame};
 pub use start::{GenerationEnd, GenerationStart};

@@ -55,6 +55,8 @@ pub struct StoreBlock {
     pub codec: String,
     /// Filters before it, joined by `+`; empty if none.
     pub filters: String,
+    /// Whether it was given back to the file system, and cannot be read.
+    pub is_given_back: bool,
 }
 
 /// The content and store that precede an archive in its file, in bytes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use refrain_format::{MemberEnd, MemberStart};
 use refrain_storage::Source;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(crate) type EntriesPayload = Arc<Vec<u8>>;
 
@@ -17,6 +17,14 @@ pub(crate) trait ContentVisitor {
     fn content(&mut self, bytes: &[u8]) -> Result<()>;
     /// Receives the member's next content as a number of zero bytes.
     fn zeros(&mut self, length_bytes: u64) -> Result<()>;
+    /// The member's next content is gone: it was given back to the file system. Its hash cannot be
+    /// compared.
+    ///
+    /// # Errors
+    /// The visitor needs all content.
+    fn given_back(&mut self, _length_bytes: u64) -> Result<()> {
+        Err(Error::given_back())
+    }
     /// Completes the member, whose hash is correct. `entries` are its entries, still coded.
     fn end(
         &mut self,

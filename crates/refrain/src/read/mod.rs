@@ -18,6 +18,7 @@ pub(crate) mod native;
 pub(crate) mod opened_archive;
 pub(crate) mod proven_members;
 pub(crate) mod range_read;
+pub(crate) mod range_set;
 pub(crate) mod read_control;
 pub(crate) mod read_statistics;
 pub(crate) mod serving_memory;

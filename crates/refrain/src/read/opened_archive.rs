@@ -176,6 +176,14 @@ pub(crate) trait Layout {
         None
     }
 
+    /// Whether a member of a kept generation is a layered tree.
+    ///
+    /// # Errors
+    /// From the index.
+    fn has_layers(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The archive with another generation shown, sharing what was read and decoded. `None` if
     /// nothing was ever added.
     fn at_generation(&self, _number: u16) -> Result<Option<Box<dyn OpenedArchive>>> {

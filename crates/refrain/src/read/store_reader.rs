@@ -50,6 +50,10 @@ pub(crate) trait BlockDecoder: Send + Sync {
     fn next_start(&self, _offset_in_store: u64) -> Option<u64> {
         None
     }
+    /// Whether the bytes of a block were given back to the file system.
+    fn is_given_back(&self, _location: &BlockLocation) -> bool {
+        false
+    }
     /// Checks that a range of a decoded block is right, which may be partly damaged.
     ///
     /// # Errors
@@ -214,7 +218,9 @@ impl StoreReader {
         let mut available_bytes = cache.decoded_bytes_max() / 4;
         needed.retain(|(location, bytes)| {
             let is_cached = |block| cache.shard_for(block).lock().holds(block);
-            let is_missing = *bytes >= MUCH_BYTES && !is_cached(location.block);
+            let is_missing = *bytes >= MUCH_BYTES
+                && !is_cached(location.block)
+                && !self.blocks.is_given_back(location);
             let fits = is_missing && location.raw_bytes <= available_bytes;
             available_bytes -= if fits { location.raw_bytes } else { 0 };
             fits
@@ -270,6 +276,7 @@ impl StoreReader {
     /// Drops what was decoded of a damaged block if the next read should retry it.
     fn forget(&self, error: &Error) {
         if let (ErrorKind::Damaged, Some(block)) = (error.kind, error.location.block)
+            && !error.is_given_back()
             && self.failed.add(block)
         {
             self.resources.cache.shard_for(block).lock().remove(block);
@@ -459,7 +466,7 @@ impl StoreReader {
         while decoded.as_ref().err().is_some_and(Error::is_out_of_memory) && self.give_way() {
             decoded = (self.blocks).decode(location, wanted, &self.resources, meter);
         }
-        let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged;
+        let is_damaged = |error: &Error| error.kind == ErrorKind::Damaged && !error.is_given_back();
         let is_lost = decoded.as_ref().err().is_some_and(is_damaged);
         self.failed.decoded(location.block, is_lost);
         let decoded = decoded?;

@@ -29,6 +29,8 @@ pub(crate) struct CheckedFrame {
     pub is_mended: bool,
     /// The bytes after the End frame, if this is it and it was read in a forward pass.
     pub tail: Option<[u8; TAIL_BYTES]>,
+    /// Whether its data was given back to the file system: only its head is right.
+    pub is_given_back: bool,
 }
 
 pub(crate) fn limits_for(memory_bytes: u64) -> Limits {
@@ -74,7 +76,12 @@ pub(crate) struct FrameReader {
     last: LastFrame,
     /// The header of the next frame, if it was read ahead.
     header: Option<Vec<u8>>,
+    /// Which frames of the present archive were given back.
+    given_back: Option<IsGivenBack>,
 }
+
+/// Whether the frame of this kind at this offset in the input was given back.
+pub(crate) type IsGivenBack = Box<dyn Fn(FrameKind, u64) -> bool + Send>;
 
 /// What comes next in the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,12 +119,18 @@ impl FrameReader {
             next: Next::Frame,
             last: LastFrame::default(),
             header: None,
+            given_back: None,
         };
         let mut magic = [0; MAGIC.len()];
         let count = reader.fill(&mut magic)?;
         check_magic(&magic[..count]).map_err(|error| Error::from(error).at_offset(0))?;
         reader.offset = count as u64;
         Ok(reader)
+    }
+
+    /// The payloads of these frames of the present archive are not compared with their checksums.
+    pub(crate) fn expect_given_back(&mut self, given_back: Option<IsGivenBack>) {
+        self.given_back = given_back;
     }
 
     /// Where the present archive begins in the input.
@@ -136,6 +149,7 @@ impl FrameReader {
         if begins {
             self.next = Next::Frame;
             self.archive_start = self.offset - MAGIC.len() as u64;
+            self.given_back = None;
         }
         begins
     }
@@ -182,11 +196,16 @@ impl FrameReader {
         if header.kind == FrameKind::End {
             self.next = Next::AfterArchive;
         }
+        let given_back = self.given_back.as_ref();
+        let is_given_back = given_back.is_some_and(|has| has(header.kind, offset));
         let payload = if header.skippable {
             self.skip_payload(&header).map(|()| Vec::new())?
         } else {
             self.payload(&header)?
         };
+        if !header.skippable && !is_given_back {
+            header.check_payload(&payload)?;
+        }
         let tail = match header.kind {
             FrameKind::End => Some(self.tail()?),
             _ => None,
@@ -197,6 +216,7 @@ impl FrameReader {
             payload: Arc::new(payload),
             is_mended: false,
             tail,
+            is_given_back,
         }))
     }
 
@@ -325,6 +345,7 @@ impl FrameReader {
         if count < TAIL_BYTES { Err(cut_off(self.offset)) } else { Ok(tail) }
     }
 
+    /// Reads a payload, whose checksum is not compared yet.
     fn payload(&mut self, header: &FrameHeader) -> Result<Vec<u8>> {
         let mut payload = Vec::new();
         let mut left = header.payload_bytes;
@@ -340,7 +361,6 @@ impl FrameReader {
             }
             left -= step as u64;
         }
-        header.check_payload(&payload)?;
         Ok(payload)
     }
 
@@ -414,6 +434,7 @@ fn frame_without_header(
         payload: Arc::new(payload),
         is_mended: true,
         tail: None,
+        is_given_back: false,
     }))
 }
 
@@ -455,6 +476,7 @@ pub(crate) fn read_any_frame_at(
             payload: Arc::new(payload),
             is_mended,
             tail: None,
+            is_given_back: false,
         })
     };
     read().map_err(|error: Error| error.at_offset(offset))

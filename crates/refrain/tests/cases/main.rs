@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `changed_pieces` | images and dumps that change from night to night |
 //! | `codings` | blocks as other writers may code them |
+//! | `compact` | what was forgotten is given back |
 //!
 //! `concatenation`
 //! concatenated archives
@@ -44,6 +45,7 @@ mod common;
 
 mod changed_pieces;
 mod codings;
+mod compact;
 mod concatenation;
 mod entry_lists;
 mod faults;

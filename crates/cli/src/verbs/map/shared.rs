@@ -5,6 +5,8 @@
 //! first and last piece. Equal pieces have equal hashes. Passages shorter than a few pieces are not
 //! seen, nor are runs, which are not in the store.
 
+use std::ops::Range;
+
 use refrain::{Archive, DigestAlgorithm, DigestHasher, Error, ErrorKind};
 
 use super::curve::Curve;
@@ -132,11 +134,24 @@ fn for_each_piece(
     let mut buffer = vec![0; READ_BYTES];
     let (mut offset, mut piece) = (0, vec![]);
     let mut piece_start = 0;
+    let mut given_back = given_back(archive)?.into_iter().peekable();
     loop {
         if session.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
         }
-        let count = archive.layout().read_store(offset, &mut buffer)?;
+        if let Some(gone) = given_back.next_if(|gone| gone.start <= offset) {
+            if !piece.is_empty() {
+                each(piece_start, mark_of(&piece))?;
+                piece.clear();
+            }
+            (offset, piece_start) = (gone.end, gone.end);
+            continue;
+        }
+        let left = given_back
+            .peek()
+            .map_or(u64::MAX, |gone| gone.start - offset);
+        let wanted = left.min(READ_BYTES as u64) as usize;
+        let count = archive.layout().read_store(offset, &mut buffer[..wanted])?;
         let mut rest = &buffer[..count];
         while let Some(length) = cutter.cut(rest) {
             piece.extend_from_slice(&rest[..length]);
@@ -154,6 +169,22 @@ fn for_each_piece(
             return Ok(());
         }
     }
+}
+
+/// The ranges of a store that were given back to the file system, ascending.
+fn given_back(archive: &Archive) -> refrain::Result<Vec<Range<u64>>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    archive.layout().for_each_block(&mut |block| {
+        let start = block.offset_in_store;
+        let end = start.saturating_add(block.raw_bytes);
+        match ranges.last_mut() {
+            _ if !block.is_given_back => {}
+            Some(last) if last.end == start => last.end = end,
+            _ => ranges.push(start..end),
+        }
+        Ok(())
+    })?;
+    Ok(ranges)
 }
 
 fn mark_of(piece: &[u8]) -> Mark {

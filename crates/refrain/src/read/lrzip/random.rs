@@ -278,6 +278,7 @@ impl Layout for LrzipArchive {
                 .map(|block| block.raw_bytes)
                 .max()
                 .unwrap_or(0),
+            given_back_bytes: 0,
             lrzip: Some(LrzipInfo {
                 version: self.header.version.name(),
                 chunks: self.chunks.len() as u64,

@@ -60,6 +60,7 @@ impl IndexedArchive {
                 stored_bytes: row.frame_bytes,
                 codec: codec_name(row.codec),
                 filters: filters_text(row.filter_ids),
+                is_given_back: self.is_given_back(row),
             })
         })
     }

@@ -475,6 +475,7 @@ fn add_info(sum: &mut ArchiveInfo, info: ArchiveInfo) {
         (&mut sum.matched_bytes, info.matched_bytes),
         (&mut sum.run_bytes, info.run_bytes),
         (&mut sum.fallbacks, info.fallbacks),
+        (&mut sum.given_back_bytes, info.given_back_bytes),
     ];
     for (sum, number) in sums {
         *sum = sum.saturating_add(number);

@@ -12,10 +12,11 @@ use crate::progress::Watch;
 use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, EntriesPayload, WalkTotals};
 use crate::read::native::digest_check::DigestCheck;
+use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::index_reading::{find_archives, too_many_archives};
 use crate::read::native::walk::{WalkOptions, walk};
 use crate::read::work_meter::WorkMeter;
-use crate::store::frames::{ArchiveFeed, FrameReader, limits_for};
+use crate::store::frames::{ArchiveFeed, FrameReader, IsGivenBack, limits_for};
 
 /// Reads all archives of a file or a pipe sequentially, each with its own crew.
 pub(crate) fn walk_archives(
@@ -55,11 +56,17 @@ pub(crate) fn walk_archives(
         };
         let mut walk_one = |reader, source: Option<Arc<dyn Source>>, found| {
             let found = source.as_ref().zip(found);
+            let given_back = match found {
+                Some((source, found)) => GivenBackFrames::read(&**source, found, &limits)?,
+                None => None,
+            };
+            let mut reader: Box<FrameReader> = reader;
+            reader.expect_given_back(given_back.clone().map(is_given_back));
             let mut visitor = DigestCheck::new(&mut numbered, found, &limits)?;
             let totals = &mut totals;
             crew(threads, |crew| {
-                let source = source.clone();
-                walk(crew, reader, source, &options, &mut visitor, watch, totals)
+                let (input, visitor) = ((source.clone(), given_back), &mut visitor);
+                walk(crew, reader, input, &options, visitor, watch, totals)
             })
         };
         if let Some((archive, own_bytes)) = reader.take_whole()? {
@@ -83,6 +90,11 @@ pub(crate) fn walk_archives(
         }
     }
     Err(too_many_archives().at_offset(reader.archive_start()))
+}
+
+/// What a reader of frames asks.
+pub(crate) fn is_given_back(frames: Arc<GivenBackFrames>) -> IsGivenBack {
+    Box::new(move |kind, offset| frames.has_frame(kind, offset))
 }
 
 /// Numbers an archive's members after those of earlier archives.
@@ -115,6 +127,10 @@ impl ContentVisitor for Renumbered<'_> {
 
     fn zeros(&mut self, length_bytes: u64) -> Result<()> {
         self.inner.zeros(length_bytes)
+    }
+
+    fn given_back(&mut self, length_bytes: u64) -> Result<()> {
+        self.inner.given_back(length_bytes)
     }
 
     fn end(

@@ -94,6 +94,11 @@ impl ContentVisitor for DigestCheck<'_> {
         self.inner.zeros(length_bytes)
     }
 
+    fn given_back(&mut self, length_bytes: u64) -> Result<()> {
+        self.hashers.clear();
+        self.inner.given_back(length_bytes)
+    }
+
     fn end(
         &mut self,
         start: &MemberStart,

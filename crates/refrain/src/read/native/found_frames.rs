@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use refrain_format::{
-    ArchiveEnd, ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, FrameHeader, FrameKind, Index,
+    ArchiveEnd, ArchiveHeader, Catalog, FORMAT_MAJOR, FORMAT_MINOR, FrameHeader, FrameKind, Index,
     IndexBlock, IndexEntries, IndexEpoch, IndexMember, IndexNode, Limits, MAGIC, MemberEnd,
     MemberStart, NodeRows, Payload, REACH_UNLIMITED, REFERENCE_WINDOW_MAX, TAIL_BYTES, whole,
 };
@@ -12,6 +12,7 @@ use refrain_storage::Source;
 
 use crate::damage::DamagedPlace;
 use crate::error::Result;
+use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::lost_members::with_lost_members;
 use crate::read::native::lost_places::{SeenFrame, Surroundings, lost_places};
 use crate::read::native::salvage::{DamagedBlock, damaged_block_at, fits_between};
@@ -29,6 +30,8 @@ pub(crate) struct ScannedArchive {
     pub open_members: BTreeSet<u64>,
     /// The offsets of damaged blocks' frames, of which a part may remain.
     pub damaged_blocks: BTreeSet<u64>,
+    /// What its last catalog says that was given back.
+    pub given_back: GivenBackFrames,
     /// Its End frame, if intact.
     pub end: Option<ArchiveEnd>,
     /// What is damaged or missing.
@@ -57,6 +60,9 @@ pub(super) struct FoundFrames {
     archive_end: Option<ArchiveEnd>,
     blocks: Vec<(IndexBlock, u64)>,
     damaged: Vec<DamagedBlock>,
+    /// The last catalog.
+    catalog: Option<Catalog>,
+    given_back: GivenBackFrames,
     epochs: Vec<IndexEpoch>,
     starts: Vec<(u64, MemberStart)>,
     ends: Vec<(u64, MemberEnd)>,
@@ -76,6 +82,8 @@ impl FoundFrames {
             archive_end: None,
             blocks: Vec::new(),
             damaged: Vec::new(),
+            catalog: None,
+            given_back: GivenBackFrames::default(),
             epochs: Vec::new(),
             starts: Vec::new(),
             ends: Vec::new(),
@@ -198,7 +206,8 @@ impl FoundFrames {
                 self.archive_end = Some(end);
                 roots.into_iter().for_each(|node| self.add_node(node));
             }
-            Ok(Payload::Generation(_) | Payload::Catalog(_) | Payload::Skipped) => {}
+            Ok(Payload::Catalog(catalog)) => self.catalog = Some(catalog),
+            Ok(Payload::Generation(_) | Payload::Skipped) => {}
             // Its checksums are right, so it was written like this.
             Err(_) => seen.is_damaged = true,
         }
@@ -219,7 +228,9 @@ impl FoundFrames {
             frame_bytes: header.frame_bytes(),
             kind: header.kind,
             sequence: header.sequence,
-            block_id: block.map(|block| block.block_id),
+            block_id: block
+                .filter(|block| block.has_pieces)
+                .map(|block| block.block_id),
             is_damaged: true,
             is_mended: false,
         });
@@ -263,10 +274,24 @@ impl FoundFrames {
             block_ids,
             open_members,
             damaged_blocks,
+            given_back: self.given_back,
             end: self.archive_end,
             lost,
             bytes: around.bytes.clone(),
         }
+    }
+
+    /// What was given back of an archive that starts here is no damage.
+    pub(super) fn set_given_back(&mut self, archive_start: u64) {
+        let catalog = self.catalog.as_ref();
+        let given_back = catalog.map(|catalog| GivenBackFrames::of(catalog, archive_start));
+        let given_back = given_back.unwrap_or_default();
+        (self.damaged)
+            .retain(|block| block.has_pieces || given_back.contains(block.row.frame_offset));
+        for seen in &mut self.seen {
+            seen.is_damaged &= !given_back.has_frame(seen.kind, seen.offset);
+        }
+        self.given_back = given_back;
     }
 
     /// Adds damaged blocks that fit between the intact ones. Returns the offsets of their frames.

@@ -8,6 +8,9 @@ use refrain_storage::MemorySource;
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Progress, Unwatched, Watch, is_cancelled};
+use crate::read::native::concatenation_walk::is_given_back;
+use crate::read::native::given_back::GivenBackFrames;
+use crate::read::native::index_reading::find_archives;
 use crate::store::frames::{ArchiveFeed, CheckedFrame, FrameReader};
 
 /// The frames of a file, after a check of all of them.
@@ -29,11 +32,26 @@ pub(crate) fn check_frames(
     limits: &Limits,
     watch: &dyn Watch,
 ) -> Result<FrameTotals> {
+    let source = feed.source();
+    let found = match source.as_deref().map(find_archives) {
+        Some(Err(error)) if error.kind == ErrorKind::Io => return Err(error),
+        // Reading all frames finds the damage, with its place.
+        Some(Err(_)) | None => Vec::new(),
+        Some(Ok(found)) => found,
+    };
     let mut frames = FrameReader::open(feed, *limits)?;
     let mut totals = FrameTotals::default();
     loop {
         totals.frames += match frames.take_whole()? {
-            None => check_archive(&mut frames, limits, watch)?,
+            None => {
+                let start = frames.archive_start();
+                let archive = found.iter().find(|found| found.bytes.start == start);
+                if let Some((source, archive)) = source.as_ref().zip(archive) {
+                    let given_back = GivenBackFrames::read(&**source, archive, limits)?;
+                    frames.expect_given_back(given_back.map(is_given_back));
+                }
+                check_archive(&mut frames, limits, watch)?
+            }
             Some((archive, _)) => {
                 let feed = ArchiveFeed::Source(Arc::new(MemorySource::new(archive)));
                 let inside = check_frames(feed, limits, &Unwatched)?;

@@ -62,7 +62,11 @@ pub(crate) fn lists_names(generations: &Generations, end: &ArchiveEnd) -> bool {
     shown.end.is_none() && first == Some(shown.first_member)
 }
 
-fn read_catalog(
+/// The catalog at this place.
+///
+/// # Errors
+/// `Damaged`; `Io`.
+pub(crate) fn read_catalog(
     source: &dyn Source,
     archive_start: u64,
     (offset, bytes): (u64, u64),

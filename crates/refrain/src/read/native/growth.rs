@@ -35,7 +35,7 @@ impl Growth {
             Some(generations) => Catalog::clone(&generations.catalog),
             None => Catalog {
                 generations: first_generation(end).into_iter().collect(),
-                anchors: Vec::new(),
+                ..Catalog::default()
             },
         };
         for row in &mut catalog.generations {

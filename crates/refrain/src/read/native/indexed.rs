@@ -27,6 +27,7 @@ use crate::read::native::entry_frames::scanned_slices;
 use crate::read::native::found_frames::ScannedArchive;
 use crate::read::native::frame_index::{FrameIndex, MemberOutline};
 use crate::read::native::generations::{lists_names, open_generations, showing};
+use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, read_index};
 use crate::read::native::map_cache::MapCache;
@@ -64,7 +65,9 @@ pub(crate) struct IndexedArchive {
     /// What a scan found missing.
     lost: Vec<DamagedPlace>,
     /// The generations, if something was added to the archive.
-    generations: Option<Generations>,
+    pub(super) generations: Option<Generations>,
+    /// What of it was given back to the file system.
+    pub(super) given_back: Arc<GivenBackFrames>,
 }
 
 /// The maximum content whose references are resolved at once, in bytes. It bounds the memory for an
@@ -78,6 +81,7 @@ struct IndexedBlocks {
     damaged: Arc<DamagedBlocks>,
     log: Arc<DamageLog>,
     limits: Limits,
+    given_back: Arc<GivenBackFrames>,
 }
 
 impl IndexedBlocks {
@@ -115,6 +119,9 @@ impl BlockDecoder for IndexedBlocks {
         resources: &DecodeResources,
         meter: Option<&WorkMeter>,
     ) -> Result<DecodedBlock> {
+        if self.given_back.has(location) {
+            return Err(Error::given_back());
+        }
         // Even if it was damaged before: a network may deliver the right bytes the next time.
         let held = resources.hold_memory(location, wanted);
         let payload = self.payload(location);
@@ -140,6 +147,10 @@ impl BlockDecoder for IndexedBlocks {
 
     fn next_start(&self, offset_in_store: u64) -> Option<u64> {
         self.index.next_block_start(offset_in_store)
+    }
+
+    fn is_given_back(&self, location: &BlockLocation) -> bool {
+        self.given_back.has(location)
     }
 
     fn check_range(&self, location: &BlockLocation, range: Range<u64>) -> Result<()> {
@@ -183,13 +194,17 @@ impl IndexedArchive {
             let has_names = lists_names(generations, &archive.end);
             index = index.showing(generations.members(), has_names);
         }
+        let given_back = match &generations {
+            Some(generations) => GivenBackFrames::of(&generations.catalog, archive.bytes.start),
+            None => GivenBackFrames::default(),
+        };
         let opened = Self::with_index(
             source,
             options,
             shares,
             (head, archive.end),
             index,
-            DamagedBlocks::default(),
+            (DamagedBlocks::default(), given_back),
         );
         Ok(IndexedArchive {
             generations,
@@ -216,6 +231,7 @@ impl IndexedArchive {
             block_ids,
             open_members,
             damaged_blocks,
+            given_back,
             end,
             lost,
             bytes,
@@ -234,8 +250,8 @@ impl IndexedArchive {
             generation: None,
         });
         let index = FrameIndex::from_rows(index, block_ids, open_members);
-        let damaged = DamagedBlocks::new(damaged_blocks);
-        let opened = Self::with_index(source, options, shares, (head, end), index, damaged);
+        let lacking = (DamagedBlocks::new(damaged_blocks), given_back);
+        let opened = Self::with_index(source, options, shares, (head, end), index, lacking);
         Ok(IndexedArchive { lost, ..opened })
     }
 
@@ -250,12 +266,12 @@ impl IndexedArchive {
         shares: usize,
         (head, end): (ArchiveHeader, ArchiveEnd),
         index: FrameIndex,
-        damaged: DamagedBlocks,
+        (damaged, given_back): (DamagedBlocks, GivenBackFrames),
     ) -> IndexedArchive {
         let limits = limits_for(options.memory_bytes);
         let memory_bytes = options.own_memory_bytes() / shares.max(1) as u64;
         let index = Arc::new(index);
-        let damaged = Arc::new(damaged);
+        let (damaged, given_back) = (Arc::new(damaged), Arc::new(given_back));
         let log = Arc::new(DamageLog::default());
         let blocks = IndexedBlocks {
             source: source.clone(),
@@ -263,6 +279,7 @@ impl IndexedArchive {
             damaged: damaged.clone(),
             log: log.clone(),
             limits,
+            given_back: given_back.clone(),
         };
         let (cache_bytes, maps_bytes) = (memory_bytes / 8 * 3, memory_bytes / 16);
         IndexedArchive {
@@ -283,6 +300,7 @@ impl IndexedArchive {
             log,
             lost: Vec::new(),
             generations: None,
+            given_back,
             source,
             limits,
             options: options.clone(),
@@ -511,6 +529,7 @@ impl Layout for IndexedArchive {
             codecs: sums.codecs.finish(),
             fallbacks: self.end.fallback_count,
             block_bytes_max: sums.block_bytes_max,
+            given_back_bytes: self.given_back.frame_bytes(),
             lrzip: None,
         })
     }
@@ -522,7 +541,7 @@ impl Layout for IndexedArchive {
     fn for_each_block(&self, each: &mut dyn FnMut(BlockInfo) -> Result<()>) -> Result<()> {
         self.index.for_each_block(&mut |row| {
             let (offset, bytes) = (row.frame_offset, row.frame_bytes);
-            if self.damaged.contains(offset) {
+            if self.damaged.contains(offset) || self.given_back.contains(offset) {
                 return Ok(());
             }
             let frame = read_frame_at(
@@ -552,6 +571,10 @@ impl Layout for IndexedArchive {
 
     fn generations(&self) -> Option<&Generations> {
         self.generations.as_ref()
+    }
+
+    fn has_layers(&self) -> Result<bool> {
+        self.keeps_layers()
     }
 
     fn at_generation(&self, number: u16) -> Result<Option<Box<dyn OpenedArchive>>> {
@@ -598,6 +621,7 @@ impl IndexedArchive {
             damaged: Arc::clone(&self.damaged),
             log: Arc::clone(&self.log),
             lost: self.lost.clone(),
+            given_back: Arc::clone(&self.given_back),
         }))
     }
 

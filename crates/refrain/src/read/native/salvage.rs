@@ -30,6 +30,8 @@ const HEAD_BYTES: usize = refrain_format::limits::HEAD_BYTES_MAX + 3;
 pub(crate) struct DamagedBlock {
     pub row: IndexBlock,
     pub block_id: u64,
+    /// A block of one piece has no checksum to salvage it by.
+    pub has_pieces: bool,
 }
 
 /// The damaged Block frame at this offset. `None` if there is none of this archive, or its head is
@@ -62,8 +64,7 @@ fn block_of(
     let (head, pieces) = BlockHeader::parse_head(&split).ok()?;
     let is_possible = (1..=limits.block_raw_bytes_max).contains(&head.raw_bytes)
         && head.store_start <= ADDRESS_BYTES_MAX - head.raw_bytes;
-    // A block of one piece has no checksum to salvage it by.
-    (is_possible && pieces.get(0).is_some()).then_some(DamagedBlock {
+    is_possible.then_some(DamagedBlock {
         row: IndexBlock {
             frame_offset,
             frame_bytes: header.frame_bytes(),
@@ -73,6 +74,7 @@ fn block_of(
             filter_ids: head.coding.filter_ids(),
         },
         block_id: head.block_id,
+        has_pieces: pieces.get(0).is_some(),
     })
 }
 
@@ -284,6 +286,7 @@ mod tests {
                 filter_ids: [0; 2],
             },
             block_id: id,
+            has_pieces: true,
         }
     }
 

@@ -87,6 +87,7 @@ pub(crate) fn scan(intact: &dyn Source, limits: &Limits) -> Result<Scan> {
             Some(next) => next.saturating_sub(MAGIC.len() as u64),
             None => file_bytes,
         };
+        found.set_given_back(start);
         scan.skipped_bytes += found.skipped_bytes(start..bound);
         let after = Surroundings {
             bytes: start..bound,

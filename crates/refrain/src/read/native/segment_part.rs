@@ -28,6 +28,8 @@ pub(crate) struct BrokenPart {
 pub(crate) enum PartContent {
     Bytes(Vec<u8>),
     Zeros,
+    /// It needs what was given back to the file system, and was not decoded.
+    GivenBack,
 }
 
 impl SegmentPart {
@@ -51,6 +53,13 @@ impl SegmentPart {
     ) -> std::result::Result<SegmentPart, Box<BrokenPart>> {
         let range = content.clone();
         let decoded = SegmentPart::decode_all((store, meter), buffers, map, content, segment_at);
+        if decoded.as_ref().err().is_some_and(Error::is_given_back) {
+            return Ok(SegmentPart {
+                bytes: PartContent::GivenBack,
+                length_bytes: range.end - range.start,
+                hash: None,
+            });
+        }
         decoded.map_err(|error| {
             let prefix = match error.kind {
                 ErrorKind::Damaged => prefix((store, meter), map, range),
@@ -107,6 +116,8 @@ impl SegmentPart {
             (Some(hash), _) => hasher.push(hash),
             (None, PartContent::Bytes(bytes)) => hasher.push_bytes(bytes),
             (None, PartContent::Zeros) => hasher.push_zeros(self.length_bytes),
+            // The hash of the member is not compared.
+            (None, PartContent::GivenBack) => Ok(()),
         }
     }
 }

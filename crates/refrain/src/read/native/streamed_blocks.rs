@@ -21,6 +21,7 @@ struct StreamedBlock {
     location: BlockLocation,
     /// Kept until the block was decoded or, for a pipe, while it is within reach and fits.
     payload: Option<Arc<Vec<u8>>>,
+    is_given_back: bool,
     /// The length and checksum of a payload in the temporary file.
     spilled: Option<(usize, u64)>,
 }
@@ -132,10 +133,11 @@ impl StreamedBlocks {
             frame_offset: frame.offset,
             frame_bytes: frame.header.frame_bytes(),
         };
-        let payload = Some(frame.payload.clone());
+        let payload = (!frame.is_given_back).then(|| frame.payload.clone());
         let block = StreamedBlock {
             location,
             payload,
+            is_given_back: frame.is_given_back,
             spilled: None,
         };
         self.streamed.lock().push_back(block);
@@ -197,6 +199,9 @@ impl StreamedBlocks {
         let block = block.ok_or_else(|| {
             Error::damaged("the block is outside the reach that the archive states")
         })?;
+        if block.is_given_back {
+            return Err(Error::given_back());
+        }
         if let Some(payload) = &block.payload {
             return Ok(payload.clone());
         }
@@ -229,6 +234,14 @@ impl BlockDecoder for StreamedBlocks {
         let found = after.checked_sub(1).and_then(|last| streamed.get(last));
         let found = found.map(|block| block.location);
         Ok(found.filter(|found| offset_in_store - found.store_start < found.raw_bytes))
+    }
+
+    fn is_given_back(&self, location: &BlockLocation) -> bool {
+        let streamed = self.streamed.lock();
+        let first = streamed.front().map_or(0, |first| first.location.block);
+        let at = location.block.checked_sub(first);
+        let block = at.and_then(|at| streamed.get(at as usize));
+        block.is_some_and(|block| block.is_given_back)
     }
 
     fn decode(

@@ -27,6 +27,7 @@ use crate::read::content_limit::ContentLimit;
 use crate::read::content_visitor::{ContentVisitor, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::far_references::FarReferences;
+use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::part_plans::{PartPlan, PartPlans};
 use crate::read::native::pending_member::PendingMember;
 use crate::read::native::references::ReferenceHistory;
@@ -95,7 +96,7 @@ pub(crate) struct WalkOptions {
 pub(super) fn walk<'env>(
     crew: &Crew<'_, 'env, Event>,
     reader: Box<FrameReader>,
-    source: Option<Arc<dyn Source>>,
+    (source, given_back): (Option<Arc<dyn Source>>, Option<Arc<GivenBackFrames>>),
     options: &WalkOptions,
     visitor: &mut dyn ContentVisitor,
     watch: &dyn Watch,
@@ -152,6 +153,7 @@ pub(super) fn walk<'env>(
         reported_bytes: 0,
         before: *totals,
         error_behind: None,
+        given_back,
     };
     let ended = walk.run();
     if let Err(error) = &ended
@@ -218,6 +220,8 @@ struct Walk<'a, 'scope, 'env> {
     archive_start: u64,
     /// Damage in or after the archive. Everything before it is delivered before this is returned.
     error_behind: Option<Error>,
+    /// What the archive gave back to the file system.
+    given_back: Option<Arc<GivenBackFrames>>,
 }
 
 impl Walk<'_, '_, '_> {
@@ -510,6 +514,9 @@ impl Walk<'_, '_, '_> {
     fn block(&mut self, frame: &CheckedFrame, head: &BlockHeader) -> Result<()> {
         let location = self.context.blocks.add(head, frame);
         self.blocks_bytes += location.raw_bytes;
+        if frame.is_given_back {
+            return Ok(());
+        }
         self.watch.block(&BlockInfo::new(
             head,
             (frame.offset, frame.header.frame_bytes()),
@@ -713,12 +720,23 @@ impl Walk<'_, '_, '_> {
             .open
             .front_mut()
             .ok_or_else(|| damaged("content belongs to no member".into()))?;
-        decoded
-            .hash_into(&mut member.hasher)
-            .map_err(|error| damaged(error.to_string()))?;
+        if !member.is_given_back {
+            decoded
+                .hash_into(&mut member.hasher)
+                .map_err(|error| damaged(error.to_string()))?;
+        }
         self.totals.content_bytes += decoded.length_bytes;
         let stage = stage("deliver", decoded.length_bytes);
         match decoded.bytes {
+            PartContent::GivenBack => {
+                member.is_given_back = true;
+                let (given_back, id) = (&self.given_back, member.start.member_id);
+                let checked = given_back.as_ref().map(|frames| frames.check_gone(id));
+                checked
+                    .unwrap_or_else(|| Err(Error::given_back()))
+                    .map_err(|error| error.at_content(content_at).in_file(member.label()))?;
+                self.visitor.given_back(decoded.length_bytes)?;
+            }
             PartContent::Zeros => self.visitor.zeros(decoded.length_bytes)?,
             PartContent::Bytes(bytes) => {
                 let delivered = self.visitor.content(&bytes);

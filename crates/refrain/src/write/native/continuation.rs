@@ -1,6 +1,7 @@
 //! What a run continues: the end of an archive, its store, and the anchors that it keeps of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::{
@@ -71,6 +72,8 @@ pub(crate) struct KnownAnchors {
     pub places: Option<Vec<AnchorsPlace>>,
     /// Those of them that are written again.
     pub joined: Vec<AnchorsPlace>,
+    /// The ranges of the store that were given back, ascending: nothing may refer to them.
+    pub given_back: Vec<Range<u64>>,
 }
 
 impl KnownAnchors {
@@ -119,13 +122,14 @@ impl KnownAnchors {
                 if is_cancelled(watch) {
                     return Err(Error::cancelled());
                 }
-                let Some(anchors) = read_anchors(&*self.archive, place)? else {
+                let Some(mut anchors) = read_anchors(&*self.archive, place)? else {
                     watch.notice(
                         "a frame of anchors is damaged: repeats of a part of the archive may not \
                          be found",
                     );
                     continue;
                 };
+                anchors.retain(|anchor| !self.is_given_back(anchor.offset_in_store));
                 let pairs = anchors
                     .iter()
                     .map(|anchor| (anchor.fingerprint, anchor.offset_in_store));
@@ -136,6 +140,15 @@ impl KnownAnchors {
             }
         }
         Ok(())
+    }
+}
+
+impl KnownAnchors {
+    fn is_given_back(&self, offset_in_store: u64) -> bool {
+        let ranges = &self.given_back;
+        let after = ranges.partition_point(|range| range.start <= offset_in_store);
+        let range = after.checked_sub(1).and_then(|last| ranges.get(last));
+        range.is_some_and(|range| offset_in_store < range.end)
     }
 }
 

@@ -1,0 +1,81 @@
+//! `compact`: the space of what was forgotten.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::support::{Case, REFRAIN, incompressible, json};
+
+/// Three nights of an image that is another one each night; two are forgotten.
+fn case() -> Case {
+    let case = Case::new();
+    for night in 1..=3 {
+        case.write("disk", &incompressible(night, 3_000_000));
+        case.ok("add -q a.rfn disk --time 2026-11-20");
+    }
+    case.ok("forget -q a.rfn 1 2");
+    case
+}
+
+fn allocated_bytes(case: &Case) -> u64 {
+    fs::metadata(case.path("a.rfn")).unwrap().blocks() * 512
+}
+
+#[test]
+fn what_was_forgotten_takes_no_space() {
+    let case = case();
+    let (before, allocated) = (case.read("a.rfn"), allocated_bytes(&case));
+    let said = case.ok("compact a.rfn --dry-run").stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        said.contains("5.99 MB to give back, in 2 blocks that no"),
+        "{said}"
+    );
+    assert_eq!(case.read("a.rfn"), before);
+    let dry = json(&case.ok("compact a.rfn --dry-run --json").stdout);
+    let done = json(&case.ok("compact a.rfn --json").stdout);
+    for name in ["hole_bytes", "blocks", "record_bytes", "left_store_bytes"] {
+        assert_eq!(dry["results"][0][name], done["results"][0][name], "{name}");
+    }
+    let freed = done["results"][0]["freed_bytes"].as_u64().unwrap();
+    assert_eq!(freed, allocated - allocated_bytes(&case));
+    assert!(freed > 5_900_000, "{freed}");
+    assert_eq!(case.ok("cat a.rfn disk").stdout, case.read("disk"));
+    let said = case.ok("compact a.rfn").stderr;
+    assert!(String::from_utf8_lossy(&said).contains("nothing to give back"));
+    // What checks and describes it says so.
+    for line in ["test a.rfn", "test --fast a.rfn"] {
+        let said = case.ok(line).stderr;
+        let said = String::from_utf8_lossy(&said);
+        assert!(
+            said.contains("6.00 MB were given back and not read"),
+            "{line}: {said}"
+        );
+    }
+    let tested = json(&case.ok("test a.rfn --json").stdout);
+    let given_back = tested["results"][0]["given_back_bytes"].as_u64().unwrap();
+    assert!((6_000_000..6_010_000).contains(&given_back), "{given_back}");
+    let info = json(&case.ok("info a.rfn --json").stdout);
+    assert_eq!(info["results"][0]["given_back_bytes"], given_back);
+    let told = case.ok("info a.rfn").stdout;
+    assert!(String::from_utf8_lossy(&told).contains("given back"));
+    case.ok("info -vv a.rfn");
+    case.ok("map a.rfn");
+    case.write("b", &incompressible(3, 3_000_000));
+    case.ok("compress -q b");
+    let told = case.ok("map a.rfn b.rfn").stdout;
+    assert!(!told.is_empty());
+}
+
+#[test]
+fn archives_that_cannot_be_compacted_are_refused() {
+    let case = case();
+    case.write("x", b"some text");
+    case.ok("compress -q x");
+    assert!(case.fails("compact x.rfn", 1).contains("nothing was added"));
+    case.fails("compact missing.rfn", 6);
+    case.ok("compact -q a.rfn");
+    // From a pipe nothing tells what is gone.
+    let archive = case.read("a.rfn");
+    let from_pipe = case.pipe(REFRAIN, "test -", &archive);
+    assert_eq!(from_pipe.status.code(), Some(2));
+}
