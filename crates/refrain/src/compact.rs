@@ -298,9 +298,79 @@ fn no_holes(error: io::Error) -> Error {
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use refrain_format::AnchorsPlace;
+    use refrain_storage::{FileSource, MemorySource, Source};
+    use refrain_testkit::data::random;
 
     use super::*;
+    use crate::{
+        AddTo, CompressOptions, Content, GenerationLabel, Level, MemberInput, Unwatched, add,
+        verify,
+    };
+
+    fn night(path: &Path, content: Vec<u8>) {
+        let members = vec![MemberInput {
+            name: b"x".to_vec(),
+            mode: None,
+            modified: None,
+            content: Content::Source(Arc::new(MemorySource::new(content))),
+        }];
+        let options = CompressOptions {
+            level: Level(1),
+            threads: 1,
+            block_bytes: Some(1 << 16),
+            ..CompressOptions::default()
+        };
+        let label = GenerationLabel::default();
+        if path.exists() {
+            let to = &mut GrowingFile::open(path).unwrap();
+            add(members, AddTo::File(to), None, &options, label, &Unwatched).unwrap();
+            return;
+        }
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        let to = AddTo::Copy(None, &mut sink);
+        add(members, to, None, &options, label, &Unwatched).unwrap();
+        sink.publish().ok();
+        fs::write(path, output.published().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_record_that_gives_away_what_is_needed_is_found_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.rfn");
+        night(&path, random(200_000, 1));
+        night(&path, random(200_000, 2));
+        let mut file = GrowingFile::open(&path).unwrap();
+        let earlier = Earlier::of(file.source().unwrap()).unwrap();
+        let archive = earlier.open(64 << 20, 1).unwrap();
+        let growth = archive.growth().unwrap();
+        let mut frames = vec![];
+        archive
+            .for_each_indexed_block(&mut |block| {
+                frames.push(block.frame_offset..block.frame_offset + block.frame_bytes);
+                Ok(())
+            })
+            .unwrap();
+        let end = growth.base.end.archive_bytes;
+        let forged = record(growth, &GoneFrames::new(frames)).unwrap();
+        file.append_behind(end).unwrap();
+        file.write_all(&forged).unwrap();
+        file.publish().unwrap();
+        let source: Arc<dyn Source> = Arc::new(FileSource::open(&path).unwrap());
+        let options = ReadOptions::default();
+        let error = verify(source.clone(), &options, &Unwatched).unwrap_err();
+        assert!(error.is_given_back(), "{error}");
+        let planned = Compaction::plan(&mut file, &options, &Unwatched);
+        assert!(planned.map(|_| ()).unwrap_err().is_given_back());
+        // All of the data is there, and is not read.
+        let archive = crate::Archive::open(source, &options).unwrap();
+        let error = archive.read_at(0, 0, &mut [0; 100]).unwrap_err();
+        assert!(error.is_given_back(), "{error}");
+    }
 
     #[test]
     fn holes_leave_headers_and_heads() {
@@ -328,7 +398,7 @@ mod tests {
 
     #[test]
     fn the_largest_runs_come_first_if_not_all_fit() {
-        let anchors = (0..1_675_000).map(|number| AnchorsPlace {
+        let anchors = (0..2_084_000).map(|number| AnchorsPlace {
             frame_offset: number << 30,
             frame_bytes: 1 << 29,
             zero_bits: 5,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use crate::lying_disk;
+use crate::mount::can_mount;
 use crate::support::{Case, REFRAIN, incompressible, json};
 
 /// Three nights of an image that is another one each night; two are forgotten.
@@ -78,4 +80,21 @@ fn archives_that_cannot_be_compacted_are_refused() {
     let archive = case.read("a.rfn");
     let from_pipe = case.pipe(REFRAIN, "test -", &archive);
     assert_eq!(from_pipe.status.code(), Some(2));
+}
+
+#[test]
+fn a_file_system_without_holes_is_refused_before_anything_is_written() {
+    if !can_mount() {
+        return;
+    }
+    let case = case();
+    fs::create_dir(case.path("disk2")).unwrap();
+    let _disk = lying_disk::mount(&case.path("disk2"));
+    let archive = case.read("a.rfn");
+    case.write("disk2/a.rfn", &archive);
+    for line in ["compact disk2/a.rfn", "compact --dry-run disk2/a.rfn"] {
+        let told = case.fails(line, 3);
+        assert!(told.contains("cannot take parts of a file back"), "{told}");
+        assert_eq!(case.read("disk2/a.rfn").len(), archive.len());
+    }
 }

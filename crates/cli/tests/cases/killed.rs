@@ -153,3 +153,31 @@ fn a_protected_repaired_or_signed_archive_is_as_before_or_as_after() {
         });
     }
 }
+
+#[test]
+fn a_compacted_archive_has_all_that_is_kept() {
+    let case = Case::new();
+    for night in 1..=6 {
+        case.write("x", &incompressible(night, 4_000_000));
+        case.ok("add -q x.rfn x --time 2026-11-20");
+    }
+    case.ok("forget -q x.rfn 1 2 3 4");
+    let (before, fifth) = (
+        case.read("x.rfn"),
+        case.ok("cat x.rfn x --generation 5").stdout,
+    );
+    let prepare = || drop(case.write("x.rfn", &before));
+    kill_often(&case, "compact -q x.rfn", &prepare, &|what| {
+        for _ in 0..2 {
+            let found = case.ok("cat x.rfn x --generation 5").stdout;
+            assert!(found == fifth, "{what}: generation 5 differs");
+            assert!(
+                case.ok("cat x.rfn x").stdout == case.read("x"),
+                "{what}: the last differs"
+            );
+            case.ok("test -q x.rfn");
+            case.ok("compact -q x.rfn");
+        }
+        case.ok("add -q x.rfn x");
+    });
+}

@@ -184,6 +184,11 @@ pub(crate) trait Layout {
         Ok(false)
     }
 
+    /// Whether the data of the frame that begins here was given back to the file system.
+    fn is_frame_given_back(&self, _archive_offset: u64) -> bool {
+        false
+    }
+
     /// The archive with another generation shown, sharing what was read and decoded. `None` if
     /// nothing was ever added.
     fn at_generation(&self, _number: u16) -> Result<Option<Box<dyn OpenedArchive>>> {

@@ -4,9 +4,13 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use refrain::{Content, DirectoryContent, Unwatched, verify};
+use refrain::{
+    Archive, Compaction, Content, DirectoryContent, Unwatched, damaged_places, forget, verify,
+    verify_frames,
+};
 use refrain_format::content_hash;
-use refrain_testkit::data::source_code;
+use refrain_storage::GrowingFile;
+use refrain_testkit::data::{random, source_code};
 
 use crate::common::{file, member, options, read_options};
 use crate::generations::{add_to, file_source, label, read};
@@ -35,6 +39,49 @@ fn generations_of_earlier_versions_are_read() {
     let expected = fs::read_to_string(golden("nights.members")).unwrap();
     assert_eq!(described(&path, 3), expected);
     verify(file_source(&path), &read_options(2), &Unwatched).unwrap();
+}
+
+#[test]
+fn what_earlier_versions_gave_back_is_no_damage() {
+    let path = golden("compacted.rfn");
+    let archive = Archive::open(file_source(&path), &read_options(2)).unwrap();
+    assert!(archive.given_back_bytes() > 10_000);
+    let numbers: Vec<_> = archive.generations().iter().map(|row| row.number).collect();
+    assert_eq!(numbers, [2, 3, 5]);
+    for (number, seeds) in [(2, [1, 7]), (3, [2, 7]), (5, [3, 7])] {
+        let found = read(&path, &number.to_string()).unwrap();
+        assert!(found[0].1 == random(15_000, seeds[0]), "{number}");
+        assert!(found[1].1 == random(15_000, seeds[1]), "{number}");
+    }
+    verify(file_source(&path), &read_options(2), &Unwatched).unwrap();
+    verify_frames(file_source(&path), &read_options(2), &Unwatched).unwrap();
+    let places = damaged_places(&file_source(&path), &read_options(2)).unwrap();
+    assert_eq!(places, []);
+}
+
+/// Makes the archive, if it does not exist: four nights, of which the first is given back.
+#[test]
+#[ignore = "writes files"]
+fn make_golden_compacted() {
+    let path = golden("compacted.rfn");
+    if path.exists() {
+        return;
+    }
+    let night = |seed| {
+        let mut members = vec![file("disk", &random(15_000, seed))];
+        if seed > 0 {
+            members.push(file("same", &random(15_000, 7)));
+        }
+        add_to(&path, members, &options(1, 1), label(seed as i64, &[])).unwrap();
+    };
+    (0..3).for_each(night);
+    let mut grown = GrowingFile::open(&path).unwrap();
+    forget(&mut grown, &[1], &options(1, 1)).unwrap();
+    drop(grown);
+    night(3);
+    let mut grown = GrowingFile::open(&path).unwrap();
+    let compaction = Compaction::plan(&mut grown, &read_options(1), &Unwatched).unwrap();
+    compaction.run(&mut grown, &Unwatched).unwrap();
 }
 
 /// Makes the archive, if it does not exist. Its bytes depend on the file system.

@@ -573,6 +573,10 @@ impl Layout for IndexedArchive {
         self.generations.as_ref()
     }
 
+    fn is_frame_given_back(&self, archive_offset: u64) -> bool {
+        self.given_back.contains(archive_offset)
+    }
+
     fn has_layers(&self) -> Result<bool> {
         self.keeps_layers()
     }
