@@ -25,9 +25,8 @@ use crate::store::complete_end::complete_part;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::native::output::Output;
 
-/// The share of the memory for reading lists, and for decoded entries.
+/// The share of the memory for reading lists.
 const READ_SHARE: u64 = 3;
-const ENTRIES_SHARE: u64 = 16;
 
 /// Runs of frames that are gone take at most this share of a catalog: the rest is for the
 /// generations.
@@ -51,8 +50,8 @@ pub struct CompactNumbers {
     /// The bytes of the store that nothing needs, in blocks of which something is needed, or that
     /// are too small. Compressing the archive anew would win them, less what they compress to.
     pub left_store_bytes: u64,
-    /// Whether `left_store_bytes` is exact. With little memory for many ranges it is less than
-    /// there are, and more blocks stay than must.
+    /// Whether `left_store_bytes` is exact. With little memory for many ranges or paths it is less
+    /// than there are, and more blocks stay than must.
     pub is_exact: bool,
     /// The bytes of the frames that were given back before.
     pub gone_bytes: u64,
@@ -85,8 +84,9 @@ pub struct Compaction {
 impl Compaction {
     /// Looks which blocks the kept generations need. Nothing is changed.
     ///
-    /// Takes at most an eighth of the memory for ranges of content, as much for those of the store,
-    /// half of it for reading, and 16 bytes for each run of blocks to be given back.
+    /// Takes at most an eighth of the memory for ranges of content, as much for those of the store
+    /// and for paths that changed, a third for reading, and 16 bytes for each run of blocks to be
+    /// given back.
     ///
     /// # Errors
     /// `Usage` if nothing was ever added to the archive; `Unsupported` if the file system cannot
@@ -104,7 +104,6 @@ impl Compaction {
             return Err(nothing_added());
         }
         let archive = Arc::new(earlier.open(memory_bytes / READ_SHARE, options.threads)?);
-        archive.set_entries_bytes(memory_bytes / ENTRIES_SHARE);
         let growth = archive.growth()?;
         if growth.base.generation == 0 {
             return Err(nothing_added());
@@ -296,128 +295,5 @@ fn no_holes(error: io::Error) -> Error {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init)]
-mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use refrain_format::AnchorsPlace;
-    use refrain_storage::{FileSource, MemorySource, Source};
-    use refrain_testkit::data::random;
-
-    use super::*;
-    use crate::{
-        AddTo, CompressOptions, Content, GenerationLabel, Level, MemberInput, Unwatched, add,
-        verify,
-    };
-
-    fn night(path: &Path, content: Vec<u8>) {
-        let members = vec![MemberInput {
-            name: b"x".to_vec(),
-            mode: None,
-            modified: None,
-            content: Content::Source(Arc::new(MemorySource::new(content))),
-        }];
-        let options = CompressOptions {
-            level: Level(1),
-            threads: 1,
-            block_bytes: Some(1 << 16),
-            ..CompressOptions::default()
-        };
-        let label = GenerationLabel::default();
-        if path.exists() {
-            let to = &mut GrowingFile::open(path).unwrap();
-            add(members, AddTo::File(to), None, &options, label, &Unwatched).unwrap();
-            return;
-        }
-        let mut sink = MemorySink::new();
-        let output = sink.output();
-        let to = AddTo::Copy(None, &mut sink);
-        add(members, to, None, &options, label, &Unwatched).unwrap();
-        sink.publish().ok();
-        fs::write(path, output.published().unwrap()).unwrap();
-    }
-
-    #[test]
-    fn a_record_that_gives_away_what_is_needed_is_found_out() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.rfn");
-        night(&path, random(200_000, 1));
-        night(&path, random(200_000, 2));
-        let mut file = GrowingFile::open(&path).unwrap();
-        let earlier = Earlier::of(file.source().unwrap()).unwrap();
-        let archive = earlier.open(64 << 20, 1).unwrap();
-        let growth = archive.growth().unwrap();
-        let mut frames = vec![];
-        archive
-            .for_each_indexed_block(&mut |block| {
-                frames.push(block.frame_offset..block.frame_offset + block.frame_bytes);
-                Ok(())
-            })
-            .unwrap();
-        let end = growth.base.end.archive_bytes;
-        let forged = record(growth, &GoneFrames::new(frames)).unwrap();
-        file.append_behind(end).unwrap();
-        file.write_all(&forged).unwrap();
-        file.publish().unwrap();
-        let source: Arc<dyn Source> = Arc::new(FileSource::open(&path).unwrap());
-        let options = ReadOptions::default();
-        let error = verify(source.clone(), &options, &Unwatched).unwrap_err();
-        assert!(error.is_given_back(), "{error}");
-        let planned = Compaction::plan(&mut file, &options, &Unwatched);
-        assert!(planned.map(|_| ()).unwrap_err().is_given_back());
-        // All of the data is there, and is not read.
-        let archive = crate::Archive::open(source, &options).unwrap();
-        let error = archive.read_at(0, 0, &mut [0; 100]).unwrap_err();
-        assert!(error.is_given_back(), "{error}");
-    }
-
-    #[test]
-    fn holes_leave_headers_and_heads() {
-        let block = |frame_offset, frame_bytes, raw_bytes| IndexBlock {
-            frame_offset,
-            frame_bytes,
-            store_start: 0,
-            raw_bytes,
-            codec: 1,
-            filter_ids: [0; 2],
-        };
-        let head = block_frame_overhead_max(1 << 20);
-        assert!((32..1024).contains(&head), "{head}");
-        assert_eq!(hole_of(&block(8192 - head, 20_000, 1 << 20)), 8192..24_576);
-        assert_eq!(
-            hole_of(&block(8193 - head, 20_000, 1 << 20)),
-            12_288..24_576
-        );
-        assert!(hole_of(&block(4096, 4500, 5000)).is_empty());
-        assert!(
-            hole_of(&block(0, 40, 1 << 30)).is_empty(),
-            "a head that cannot be"
-        );
-    }
-
-    #[test]
-    fn the_largest_runs_come_first_if_not_all_fit() {
-        let anchors = (0..2_084_000).map(|number| AnchorsPlace {
-            frame_offset: number << 30,
-            frame_bytes: 1 << 29,
-            zero_bits: 5,
-            anchor_count: 1 << 30,
-        });
-        let catalog = Catalog {
-            anchors: anchors.collect(),
-            gone: GoneFrames::new([100..200]),
-            ..Catalog::default()
-        };
-        let dead: Vec<_> = (1..20_000_u64)
-            .map(|at| at * 1000..at * 1000 + at / 100 + 1)
-            .collect();
-        let gone = gone_with(&catalog, dead.clone()).unwrap();
-        assert!(gone.contains(100), "what was gone stays gone");
-        let count = gone.runs().len() - 1;
-        assert!((1..dead.len()).contains(&count), "{count}");
-        assert!(gone.contains(19_999_000) && !gone.contains(1000));
-        let all = gone_with(&Catalog::default(), dead.clone()).unwrap();
-        assert_eq!(all.runs().len(), dead.len());
-    }
-}
+#[path = "compact_tests.rs"]
+mod tests;

@@ -52,10 +52,11 @@ impl ContentPlace {
         }
     }
 
-    fn in_content_space(&self, offset: u64) -> u64 {
-        match offset.checked_sub(self.absolute_below) {
-            None => offset,
-            Some(own) => own.saturating_add(self.content_start),
+    fn put_in_content_space(&self, entry: &mut Entry) {
+        if entry.stored_bytes() > 0
+            && let Some(own) = entry.content_offset.checked_sub(self.absolute_below)
+        {
+            entry.content_offset = own.saturating_add(self.content_start);
         }
     }
 }
@@ -134,6 +135,28 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         Ok(entries)
     }
 
+    /// Calls `each` for the entries of every frame, each of which is decoded once, tree by tree, the
+    /// newest first. Their content is in the content space; those that say what is removed are
+    /// among them.
+    ///
+    /// # Errors
+    /// From reading any of the trees; from `each`.
+    pub(crate) fn for_each_frame(
+        &self,
+        each: &mut dyn FnMut(usize, Vec<Entry>) -> Result<()>,
+    ) -> Result<()> {
+        for (number, (tree, place)) in self.trees.iter().zip(&self.places).enumerate() {
+            for frame in tree.frames() {
+                let mut entries = tree.frame(frame)?;
+                entries
+                    .iter_mut()
+                    .for_each(|entry| place.put_in_content_space(entry));
+                each(number, entries)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The path at which a part begins; `None` for the first, which has all paths before it.
     fn start_of(&self, part: usize) -> Result<Option<Vec<u8>>> {
         match self.trees.get(self.pivot) {
@@ -181,9 +204,7 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         let range = from.map_or(0, before)..to.map_or(all.len(), before);
         for entry in all.get(range).unwrap_or_default() {
             let mut entry = entry.clone();
-            if entry.stored_bytes() > 0 {
-                entry.content_offset = place.in_content_space(entry.content_offset);
-            }
+            place.put_in_content_space(&mut entry);
             entries.push((entry, tree));
         }
         Ok(())

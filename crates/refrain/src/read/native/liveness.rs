@@ -4,11 +4,14 @@
 //! entries refer to: they may be the only ones left that do. From the content, extents lead to the
 //! store; all of them remain, whatever refers to them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_entries::EntryKind;
-use refrain_format::{GenerationInfo, IndexBlock, IndexMember, TreeLayer, member_hash};
+use refrain_format::{
+    GenerationInfo, IndexBlock, IndexMember, TreeLayer, content_hash, member_hash,
+};
 
 use crate::damage::push_range;
 use crate::error::{Error, Result};
@@ -18,10 +21,13 @@ use crate::read::native::indexed::{IndexedArchive, RESOLVED_BYTES_MAX};
 use crate::read::native::layered_content::LayeredContent;
 use crate::read::native::stated_map::Piece;
 use crate::read::range_set::{RangeCursor, RangeSet};
-use crate::read::tree::content::TreeContent;
 
 /// The share of the memory for the ranges of content, and for those of the store.
 const RANGES_SHARE: u64 = 8;
+
+/// The share of the memory for the paths that newer layers of a tree have, and the bytes of one.
+const PATHS_SHARE: u64 = 8;
+const PATH_BYTES: u64 = 64;
 
 /// What is needed of the store.
 pub(crate) struct LiveStore {
@@ -42,13 +48,7 @@ impl IndexedArchive {
         watch: &dyn Watch,
     ) -> Result<LiveStore> {
         let mut content = RangeSet::within(memory_bytes / RANGES_SHARE);
-        for row in kept {
-            for id in row.first_member..row.first_member.saturating_add(row.member_count) {
-                let member = self.member_with_id(id)?;
-                let lost = || Error::damaged(format!("the index has no member {id}"));
-                self.add_content_of(&member.ok_or_else(lost)?, &mut content, watch)?;
-            }
-        }
+        let is_exact = self.add_content_of_all(kept, &mut content, memory_bytes, watch)?;
         let (content, is_exact_content) = content.into_ranges();
         let mut store = RangeSet::within(memory_bytes / RANGES_SHARE);
         for range in content {
@@ -58,24 +58,49 @@ impl IndexedArchive {
                 watch,
             )?;
         }
-        let (ranges, is_exact) = store.into_ranges();
+        let (ranges, is_exact_store) = store.into_ranges();
         Ok(LiveStore {
             ranges,
-            is_exact: is_exact && is_exact_content,
+            is_exact: is_exact && is_exact_content && is_exact_store,
         })
     }
 
-    /// Adds the content that a member needs.
+    /// Adds the content that all members of generations need. Returns whether no more was added, for
+    /// want of memory.
+    ///
+    /// # Errors
+    /// As [`live_store`](Self::live_store).
+    pub(crate) fn add_content_of_all(
+        self: &Arc<Self>,
+        kept: &[GenerationInfo],
+        content: &mut RangeSet,
+        memory_bytes: u64,
+        watch: &dyn Watch,
+    ) -> Result<bool> {
+        let mut is_exact = true;
+        for row in kept {
+            for id in row.first_member..row.first_member.saturating_add(row.member_count) {
+                let member = self.member_with_id(id)?;
+                let lost = || Error::damaged(format!("the index has no member {id}"));
+                let member = member.ok_or_else(lost)?;
+                is_exact &= self.add_content_of(&member, content, memory_bytes, watch)?;
+            }
+        }
+        Ok(is_exact)
+    }
+
+    /// Adds the content that a member needs. Returns whether no more was added, for want of memory.
     fn add_content_of(
         self: &Arc<Self>,
         member: &IndexMember,
         content: &mut RangeSet,
+        memory_bytes: u64,
         watch: &dyn Watch,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let start = member.start.content_start;
         content.add(start..start.saturating_add(member.end.content_bytes));
         let Some(below) = &member.start.layers else {
-            return Ok(());
+            return Ok(true);
         };
         let own = TreeLayer {
             member_id: member.start.member_id,
@@ -84,16 +109,23 @@ impl IndexedArchive {
         let layers: Vec<_> = std::iter::once(own)
             .chain(below.layers.iter().copied())
             .collect();
+        let last = layers.len().saturating_sub(1);
+        let mut newer = NewerPaths::within(memory_bytes / PATHS_SHARE);
         let tree = LayeredContent::of_layers(self, &layers)?;
-        for part in 0..tree.entry_frames()? {
+        tree.for_each_frame(&mut |layer, entries| {
             check_cancelled(watch)?;
-            for (entry, _) in tree.part(part)? {
-                if entry.kind != EntryKind::Removed {
+            for entry in &entries {
+                let is_replaced = newer.contains(layer, &entry.path);
+                if !is_replaced && entry.kind != EntryKind::Removed {
                     content.add(entry.content_range());
                 }
+                if !is_replaced && layer < last {
+                    newer.add(layer, &entry.path);
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })?;
+        Ok(newer.is_complete)
     }
 
     /// Adds the store that a range of content needs.
@@ -240,6 +272,50 @@ impl IndexedArchive {
             }
             Ok(())
         })
+    }
+}
+
+/// The paths of which newer trees have entries, by their hashes: two paths with one hash cannot be
+/// made. Without memory for all of them, entries that were replaced pass for those of the tree, so
+/// that more stays than must.
+struct NewerPaths {
+    /// The newest tree with each path.
+    layers: HashMap<u128, usize>,
+    paths_max: usize,
+    is_complete: bool,
+}
+
+impl NewerPaths {
+    fn within(memory_bytes: u64) -> NewerPaths {
+        NewerPaths {
+            layers: HashMap::new(),
+            paths_max: (memory_bytes / PATH_BYTES) as usize,
+            is_complete: true,
+        }
+    }
+
+    fn key(path: &[u8]) -> u128 {
+        let hash = content_hash(path);
+        hash.iter()
+            .take(size_of::<u128>())
+            .fold(0, |key, &byte| key << 8 | u128::from(byte))
+    }
+
+    /// Whether a newer tree than this layer has the path.
+    fn contains(&self, layer: usize, path: &[u8]) -> bool {
+        layer > 0
+            && self
+                .layers
+                .get(&Self::key(path))
+                .is_some_and(|&newest| newest < layer)
+    }
+
+    fn add(&mut self, layer: usize, path: &[u8]) {
+        if self.layers.len() < self.paths_max {
+            self.layers.entry(Self::key(path)).or_insert(layer);
+        } else {
+            self.is_complete = false;
+        }
     }
 }
 

@@ -74,7 +74,13 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
 }
 
 impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
-    fn frame(&self, number: u64) -> Result<Vec<Entry>> {
+    /// The numbers of its Entries frames, in file order.
+    pub(super) fn frames(&self) -> Range<u64> {
+        self.frames.clone()
+    }
+
+    /// The entries of a frame.
+    pub(super) fn frame(&self, number: u64) -> Result<Vec<Entry>> {
         self.meter.before_waiting()?;
         let row = self.archive.index.entries_frame(number)?;
         let read = read_entries(&*self.archive.source, &row, &self.archive.limits);
