@@ -35,8 +35,8 @@ impl Layout<'_> {
     /// The frame of any kind at this offset in the file.
     ///
     /// # Errors
-    /// `Damaged` if no intact frame starts there, or its data was given back; `Limit` for one that takes more memory than
-    /// allowed; `Io`.
+    /// `Damaged` if no intact frame starts there, or its data was given back; `Limit` for one that
+    /// takes more memory than allowed; `Io`.
     pub fn frame_at(self, archive_offset: u64) -> Result<RawFrame> {
         let (source, limits) = self.source_of_frames()?;
         if self.archive.opened.is_frame_given_back(archive_offset) {

@@ -69,6 +69,7 @@ pub fn recover(
     };
     let is_by_members = archive.is_scanned()
         || targets.is_part()
+        || archive.opened.generations().is_some()
         || archive.opened.expects_members()
         || has_trees(&archive)?;
     if !is_by_members {

@@ -42,6 +42,8 @@ fn what_was_forgotten_takes_no_space() {
     assert_eq!(freed, allocated - allocated_bytes(&case));
     assert!(freed > 5_900_000, "{freed}");
     assert_eq!(case.ok("cat a.rfn disk").stdout, case.read("disk"));
+    case.ok("decompress -q a.rfn -o whole");
+    assert_eq!(case.read("whole"), case.read("disk"));
     let said = case.ok("compact a.rfn").stderr;
     assert!(String::from_utf8_lossy(&said).contains("nothing to give back"));
     // What checks and describes it says so.
@@ -80,6 +82,8 @@ fn archives_that_cannot_be_compacted_are_refused() {
     let archive = case.read("a.rfn");
     let from_pipe = case.pipe(REFRAIN, "test -", &archive);
     assert_eq!(from_pipe.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&from_pipe.stderr);
+    assert!(told.contains("test the file, not a pipe"), "{told}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use refrain_format::{
     UntrustedFrameHeader, check_magic, header_by_parity, mended_payload, whole,
 };
 use refrain_pool::stages::stage;
-use refrain_storage::Source;
+use refrain_storage::{HOLE_BYTES, Source};
 
 use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result};
@@ -204,7 +204,8 @@ impl FrameReader {
             self.payload(&header)?
         };
         if !header.skippable && !is_given_back {
-            header.check_payload(&payload)?;
+            let checked = header.check_payload(&payload);
+            checked.map_err(|error| self.perhaps_given_back(error, &header, &payload))?;
         }
         let tail = match header.kind {
             FrameKind::End => Some(self.tail()?),
@@ -218,6 +219,23 @@ impl FrameReader {
             tail,
             is_given_back,
         }))
+    }
+
+    /// Nobody knows from a pipe what the end of the archive says that was given back.
+    fn perhaps_given_back(
+        &self,
+        error: refrain_format::FormatError,
+        header: &FrameHeader,
+        payload: &[u8],
+    ) -> Error {
+        let is_pipe = matches!(self.feed, ArchiveFeed::Stream(_));
+        if !is_pipe || header.kind != FrameKind::Block || !has_hole(payload) {
+            return error.into();
+        }
+        Error::damaged(format!(
+            "{error}. If `refrain compact` gave back what is zeros here, it is no damage: test the \
+             file, not a pipe"
+        ))
     }
 
     /// The header of the next frame, as far as available. Does not advance.
@@ -372,6 +390,15 @@ impl FrameReader {
             ArchiveFeed::Stream(stream) => read_full(&mut **stream, buffer)?,
         })
     }
+}
+
+/// Whether a payload has so many zeros that the frame may have been given back.
+fn has_hole(payload: &[u8]) -> bool {
+    let mut run = 0;
+    payload.iter().any(|&byte| {
+        run = if byte == 0 { run + 1 } else { 0 };
+        run >= HOLE_BYTES
+    })
 }
 
 fn cut_off(at: u64) -> Error {

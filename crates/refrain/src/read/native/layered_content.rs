@@ -135,8 +135,8 @@ impl<A: Deref<Target = IndexedArchive> + Clone + Sync> LayeredContent<A> {
         Ok(entries)
     }
 
-    /// Calls `each` for the entries of every frame, each of which is decoded once, tree by tree, the
-    /// newest first. Their content is in the content space; those that say what is removed are
+    /// Calls `each` for the entries of every frame, each of which is decoded once, tree by tree,
+    /// the newest first. Their content is in the content space; those that say what is removed are
     /// among them.
     ///
     /// # Errors

@@ -65,8 +65,8 @@ impl IndexedArchive {
         })
     }
 
-    /// Adds the content that all members of generations need. Returns whether no more was added, for
-    /// want of memory.
+    /// Adds the content that all members of generations need. Returns whether no more was added,
+    /// for want of memory.
     ///
     /// # Errors
     /// As [`live_store`](Self::live_store).
