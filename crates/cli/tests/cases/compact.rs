@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::thread;
+use std::time::Duration;
 
 use crate::lying_disk;
 use crate::mount::can_mount;
@@ -101,4 +103,38 @@ fn a_file_system_without_holes_is_refused_before_anything_is_written() {
         assert!(told.contains("cannot take parts of a file back"), "{told}");
         assert_eq!(case.read("disk2/a.rfn").len(), archive.len());
     }
+}
+
+#[test]
+fn nobody_vouches_for_a_directory_of_which_something_was_given_back() {
+    let case = Case::new();
+    case.write("key", refrain_testkit::signing_keys::SSH.as_bytes());
+    case.write(
+        "ssh.pub",
+        refrain_testkit::signing_keys::SSH_PUBLIC.as_bytes(),
+    );
+    fs::create_dir(case.path("tree")).unwrap();
+    for number in 0..20 {
+        case.write(&format!("tree/f{number}"), &incompressible(number, 10_000));
+    }
+    thread::sleep(Duration::from_millis(2100));
+    for night in 100..103 {
+        case.write("tree/big", &incompressible(night, 5_000_000));
+        case.ok("add -q a.rfn tree");
+    }
+    case.ok("forget -q a.rfn 1 2");
+    case.ok("sign -q a.rfn --key key --output a.sig");
+    let test = "test a.rfn --signers-file ssh.pub --signature a.sig";
+    case.ok(test);
+    case.ok("compact -q a.rfn");
+    let told = case.fails(test, 3);
+    assert!(told.contains("--force-read"), "{told}");
+    case.ok("test -q a.rfn");
+    case.ok("decompress -q a.rfn -o out/");
+    assert_eq!(case.read("out/tree/big"), case.read("tree/big"));
+    case.ok("add -q a.rfn tree --force-read");
+    case.ok("forget -q a.rfn 3");
+    case.ok("sign -q -f a.rfn --key key --output a.sig");
+    case.ok("compact -q a.rfn");
+    case.ok(test);
 }
