@@ -15,7 +15,7 @@
 //! |---|---|---|---|
 //! | A scan | [`scan_segment`] | segments | the segment |
 //! | B repeats inside the epoch | [`find_in_epoch`] | epochs | the epoch's scans |
-//! | C verify, extend | [`match_segment`] | segments | index, store, [`Continuations`], [`Trail`]; epoch |
+//! | C verify, extend | [`match_segment`] | segments | index, store, trails; the epoch |
 //! | D flatten | [`flatten`] | serial | all matches of the epoch |
 //! | E insert | [`insert_epoch`], [`insert_continuations`] | serial | anchors and extents |
 //!
