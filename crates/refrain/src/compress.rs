@@ -56,6 +56,9 @@ pub struct CompressSummary {
     pub members: usize,
     /// Number of members that are files, and of entries other than directories.
     pub files: u64,
+    /// Number of files that were not read, because they are as in an earlier generation
+    /// ([`add`](crate::add())).
+    pub unchanged_files: u64,
     /// Number of blocks.
     pub blocks: usize,
     /// Blocks that were not encoded as planned.
@@ -449,9 +452,10 @@ impl Run<'_> {
             assembler,
             self.watch,
         )?;
-        let files = assembler.file_count();
+        let (files, unchanged_files) = (assembler.file_count(), assembler.unchanged_count());
         let mut compressed = self.finish(assembler.output)?;
         compressed.summary.files = files;
+        compressed.summary.unchanged_files = unchanged_files;
         if let Some(reason) = spill.and_then(|spill| spill.failure()) {
             let text = "old content was decoded again, which takes long, because it could not be written to a temporary file";
             self.watch.notice(&format!("{text}: {reason}"));
@@ -504,6 +508,7 @@ impl Run<'_> {
             run_bytes: end.totals.fill_bytes,
             members: end.member_count as usize,
             files: 0,
+            unchanged_files: 0,
             blocks: archive.block_count as usize,
             fallbacks: end.fallback_count,
             reach_bytes: end.totals.reach_needed_bytes,

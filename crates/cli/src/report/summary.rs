@@ -27,10 +27,15 @@ pub fn compressed_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
     )
 }
 
-/// `x.rfn: 2.72 GB, 12.3 MB added (0.5 %), 3.9 s, 698 MB/s`
-pub fn added_line(label: &str, sizes: Sizes, elapsed: Duration) -> String {
+/// `x.rfn: 2.72 GB, 12.3 MB added (0.5 %), 100000 files unchanged, 3.9 s, 698 MB/s`
+pub fn added_line(label: &str, sizes: Sizes, unchanged_files: u64, elapsed: Duration) -> String {
+    let unchanged = match unchanged_files {
+        0 => String::new(),
+        1 => "1 file unchanged, ".to_owned(),
+        count => format!("{count} files unchanged, "),
+    };
     format!(
-        "{}: {}, {} added ({}), {}",
+        "{}: {}, {} added ({}), {unchanged}{}",
         printable(label),
         bytes_text(sizes.content_bytes),
         bytes_text(sizes.archive_bytes),

@@ -67,6 +67,7 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
             };
             let added = target.add(members, level, &options, generation, (label, meter))?;
             let mut json = summary_json(&added.added);
+            json["unchanged_files"] = json!(added.added.unchanged_files);
             json["generation"] = json!(added.generation);
             json["total_bytes"] = json!(added.archive_bytes);
             Ok(Written {
@@ -78,7 +79,9 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
                 json,
                 copied: Copied::Whole,
                 read_back: None,
-                line: added_line,
+                line: Box::new(move |label, sizes, elapsed| {
+                    added_line(label, sizes, added.added.unchanged_files, elapsed)
+                }),
             })
         },
     )

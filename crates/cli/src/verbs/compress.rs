@@ -90,11 +90,14 @@ fn compress(
                 json,
                 copied: if sink.is_stored() { Copied::Whole } else { Copied::Elsewhere },
                 read_back: sink.read_back_result(),
-                line: compressed_line,
+                line: Box::new(compressed_line),
             })
         },
     )
 }
+
+/// Says in a line what was written, by the archive's name, sizes and time.
+pub(super) type SummaryLine = Box<dyn Fn(&str, Sizes, Duration) -> String>;
 
 /// An archive, or what was added to it.
 pub(super) struct Written {
@@ -106,7 +109,7 @@ pub(super) struct Written {
     pub copied: Copied,
     pub read_back: Option<ReadBack>,
     /// The line that says so.
-    pub line: fn(&str, Sizes, Duration) -> String,
+    pub line: SummaryLine,
 }
 
 /// Opens the inputs, has them written by `write`, and reports.

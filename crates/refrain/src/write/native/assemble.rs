@@ -291,6 +291,12 @@ impl<'a> Assembler<'a> {
         self.members.iter().map(|member| member.file_count).sum()
     }
 
+    /// The number of files in members that have ended that were not read.
+    pub(crate) fn unchanged_count(&self) -> u64 {
+        let unchanged = self.members.iter().map(|member| member.unchanged_count);
+        unchanged.sum()
+    }
+
     fn push(&mut self, frame: Frame) {
         self.frames_added(frame.bytes_max());
         self.output.push(frame);

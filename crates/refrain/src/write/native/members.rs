@@ -23,6 +23,8 @@ pub(crate) struct MemberWriter {
     pieces: Option<PiecesWriter>,
     /// The number of its files, once it has ended.
     pub file_count: u64,
+    /// The number of files that were not read, once it has ended.
+    pub unchanged_count: u64,
 }
 
 impl MemberWriter {
@@ -39,6 +41,7 @@ impl MemberWriter {
             entries: plan.entries,
             pieces: None,
             file_count: 0,
+            unchanged_count: 0,
         }
     }
 
@@ -125,6 +128,7 @@ impl MemberWriter {
         let mut list = list.filter(|_| has_entries);
         let entry_count = list.as_ref().map_or(0, |list| list.entry_count);
         self.file_count = list.as_ref().map_or(1, |list| list.file_count);
+        self.unchanged_count = list.as_ref().map_or(0, |list| list.unchanged_count);
         let is_layered = self.start.kind == MemberKind::LayeredTree;
         let tree_entry_count = list.as_ref().map(|list| list.tree_entry_count);
         let entries_are_sorted = list.as_ref().is_some_and(|list| list.is_sorted);

@@ -48,6 +48,8 @@ struct PackedList {
     /// Entries of layers, which are not in the list.
     layer_count: u64,
     file_count: u64,
+    /// Files that were not read, because they are as in an earlier generation.
+    unchanged_count: u64,
     view_bytes: u64,
     is_unsorted: bool,
     hasher: EntriesHasher,
@@ -107,6 +109,8 @@ pub(crate) struct CompleteList {
     pub tree_entry_count: u64,
     /// The number of entries other than directories.
     pub file_count: u64,
+    /// The number of files that were not read, because they are as in an earlier generation.
+    pub unchanged_count: u64,
     /// The path order of a tree whose frames are in another order.
     pub slices: Vec<IndexSlice>,
     /// Whether all paths ascend, frame by frame.
@@ -132,6 +136,11 @@ impl SharedEntries {
         packed.view_bytes = packed.view_bytes.saturating_add(view_bytes);
     }
 
+    /// So many more files were not read.
+    pub(crate) fn add_unchanged(&self, file_count: u64) {
+        self.0.lock().unchanged_count += file_count;
+    }
+
     /// Whether all runs with content before `content_end` are packed. They are added before later
     /// content is passed on.
     pub(crate) fn is_packed_up_to(&self, content_end: u64) -> bool {
@@ -155,6 +164,7 @@ impl SharedEntries {
             entry_count: list.entry_count,
             tree_entry_count: list.layer_count + list.entry_count - list.removed_count,
             file_count: list.file_count,
+            unchanged_count: list.unchanged_count,
             is_sorted: list.entry_count > 0 && !list.is_unsorted,
             entries_hash: list.hasher.value(),
             view_bytes: list.view_bytes,

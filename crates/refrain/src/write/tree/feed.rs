@@ -131,6 +131,7 @@ impl Lister {
         let changed = unchanged.next(count, &mut walk)?;
         self.list
             .add_layers(changed.more_entries, changed.more_view_bytes);
+        self.list.add_unchanged(changed.unchanged_files);
         let mut order = content_order(&changed.entries);
         order.retain(|index| changed.known.binary_search(index).is_err());
         let predecessors = changed.predecessors;

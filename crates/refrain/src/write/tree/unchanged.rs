@@ -51,9 +51,8 @@ pub(crate) struct ChangedEntries {
     pub more_entries: u64,
     /// The length of the other entries in the tar view, in bytes.
     pub more_view_bytes: u64,
-    /// The number of files that need not be read, and their bytes.
+    /// The number of files that need not be read.
     pub unchanged_files: u64,
-    pub unchanged_bytes: u64,
 }
 
 /// Compares a walk with an earlier tree.
@@ -157,7 +156,6 @@ pub(crate) fn removed(path: Vec<u8>) -> Entry {
 fn keep(earlier: EarlierEntry, changed: &mut ChangedEntries) -> Result<()> {
     if earlier.entry.kind == EntryKind::File && earlier.entry.size_bytes > 0 {
         changed.unchanged_files += 1;
-        changed.unchanged_bytes += earlier.entry.size_bytes;
     }
     if earlier.is_kept {
         let item = TarView::canonical().entry(&earlier.entry);
