@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use refrain_format::limits::CATALOG_BYTES_MAX;
 use refrain_format::{
-    Catalog, GONE_RUN_BYTES_MAX, GoneFrames, IndexBlock, block_frame_overhead_max,
+    Catalog, FrameKind, GONE_RUN_BYTES_MAX, GoneFrames, IndexBlock, block_frame_overhead_max,
 };
-use refrain_storage::{GrowingFile, MemorySink, Sink, whole_blocks};
+use refrain_storage::{GrowingFile, MemorySink, Sink, Source, whole_blocks};
 
 use crate::add::Earlier;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,7 +21,9 @@ use crate::progress::{Progress, Watch, is_cancelled};
 use crate::read::native::growth::Growth;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::liveness::LiveStore;
+use crate::store::appendix::header_at;
 use crate::store::complete_end::complete_part;
+use crate::store::envelope::open::read_envelope;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::native::output::Output;
 
@@ -98,7 +100,13 @@ impl Compaction {
         watch: &dyn Watch,
     ) -> Result<Compaction> {
         file.check_holes().map_err(no_holes)?;
-        let earlier = Earlier::of(complete_part(file.source()?)?)?;
+        let source = file.source()?;
+        if read_envelope(&*source)?.is_some() {
+            // Its frames are elsewhere in the file, within records that holes would damage.
+            let text = "encrypted archives cannot be compacted in this version";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        let earlier = Earlier::of(complete_part(source.clone())?)?;
         let memory_bytes = options.memory_bytes;
         if earlier.found.is_whole {
             return Err(nothing_added());
@@ -110,7 +118,7 @@ impl Compaction {
         }
         let catalog = &growth.catalog;
         let live = archive.live_store(&catalog.generations, memory_bytes, watch)?;
-        let dead = dead_frames(&archive, catalog, &live)?;
+        let dead = dead_frames((&archive, &*source), catalog, &live)?;
         let gone = gone_with(catalog, dead)?;
         let numbers = CompactNumbers {
             generations: catalog.generations.len(),
@@ -216,7 +224,7 @@ fn hole_of(block: &IndexBlock) -> Range<u64> {
 /// The frames that nothing needs any more and of which something can be given back. Those that
 /// follow one another are joined.
 fn dead_frames(
-    archive: &Arc<IndexedArchive>,
+    (archive, file): (&Arc<IndexedArchive>, &dyn Source),
     catalog: &Catalog,
     live: &LiveStore,
 ) -> Result<Vec<Range<u64>>> {
@@ -231,6 +239,7 @@ fn dead_frames(
         if live_bytes > 0 || hole_of(block).is_empty() {
             return Ok(());
         }
+        check_place(file, block)?;
         let end = start.saturating_add(block.frame_bytes);
         match dead.last_mut() {
             Some(last) if last.end == start => last.end = end,
@@ -239,6 +248,19 @@ fn dead_frames(
         Ok(())
     })?;
     Ok(dead)
+}
+
+/// Checks that a block is where the index says, before anything of it is given back.
+fn check_place(file: &dyn Source, block: &IndexBlock) -> Result<()> {
+    let found = header_at(file, block.frame_offset)?;
+    let is_block = found.is_some_and(|header| {
+        header.kind == FrameKind::Block && header.frame_bytes() == block.frame_bytes
+    });
+    if is_block {
+        return Ok(());
+    }
+    let text = "the index leads to a block that is not there: nothing is given back";
+    Err(Error::damaged(text).at_offset(block.frame_offset))
 }
 
 /// All frames that are gone, with the largest of these: as many as fit into a catalog.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use refrain_format::{AnchorsPlace, TreeLayer, member_hash};
-use refrain_storage::{FileSource, MemorySource, Source};
+use refrain_storage::{FileSource, MemorySource};
 use refrain_testkit::data::random;
 
 use super::*;

@@ -79,6 +79,11 @@ fn archives_that_cannot_be_compacted_are_refused() {
     case.ok("compress -q x");
     assert!(case.fails("compact x.rfn", 1).contains("nothing was added"));
     case.fails("compact missing.rfn", 6);
+    case.write("pw", b"secret\n");
+    case.ok("compress -q x -o e.rfn --encrypt --password-file pw");
+    let before = case.read("e.rfn");
+    assert!(case.fails("compact e.rfn", 3).contains("encrypted"));
+    assert_eq!(case.read("e.rfn"), before);
     case.ok("compact -q a.rfn");
     // From a pipe nothing tells what is gone.
     let archive = case.read("a.rfn");

@@ -301,6 +301,34 @@ fn damage_is_told_from_what_was_given_back() {
     assert!(error.is_given_back(), "{error}");
 }
 
+#[test]
+fn nothing_is_given_back_where_the_index_leads_to_no_block() {
+    let nights = images();
+    let path = &nights.path;
+    let archive = Archive::open(file_source(path), &read_options(1)).unwrap();
+    let layout = archive.layout();
+    let mut at = 0;
+    let block = loop {
+        let offset = layout.frame_after(at).unwrap().unwrap();
+        let frame = layout.frame_at(offset).unwrap();
+        if frame.kind.eq_ignore_ascii_case("block") {
+            break offset;
+        }
+        at = frame.end();
+    };
+    let mut bytes = fs::read(path).unwrap();
+    bytes[block as usize + 14] ^= 1;
+    fs::write(path, &bytes).unwrap();
+    let mut file = GrowingFile::open(path).unwrap();
+    let planned = Compaction::plan(&mut file, &read_options(1), &Unwatched);
+    let error = planned.map(|_| ()).unwrap_err();
+    assert!(
+        error.to_string().contains("a block that is not there"),
+        "{error}"
+    );
+    assert!(fs::read(path).unwrap() == bytes);
+}
+
 fn tree_member(tree: &Path) -> MemberInput {
     member("tree", Content::directory(DirectoryContent::all(tree)))
 }
