@@ -64,13 +64,18 @@ pub enum FrameKind {
     /// 25: digests of a member's pieces, by which the next generation sees what did not change;
     /// readers skip it.
     Pieces,
+    /// 26: the beginning of what was appended to an encrypted archive
+    /// ([`envelope::run`](crate::envelope::run)).
+    Run,
+    /// 27: the end of that, with a table of what was appended before.
+    RunEnd,
     /// Any other id.
     Unknown(u8),
 }
 
 impl FrameKind {
     /// All kinds that have a name.
-    pub const NAMED: [Self; 19] = [
+    pub const NAMED: [Self; 21] = [
         Self::Archive,
         Self::MemberStart,
         Self::Block,
@@ -90,6 +95,8 @@ impl FrameKind {
         Self::Catalog,
         Self::Anchors,
         Self::Pieces,
+        Self::Run,
+        Self::RunEnd,
     ];
 
     /// Returns the id in the archive.
@@ -115,6 +122,8 @@ impl FrameKind {
             Self::Catalog => 23,
             Self::Anchors => 24,
             Self::Pieces => 25,
+            Self::Run => 26,
+            Self::RunEnd => 27,
             Self::Unknown(id) => id,
         }
     }

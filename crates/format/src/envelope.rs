@@ -8,6 +8,8 @@
 //! Both frames have the same contents and the same size, which leaves room for more slots. To
 //! change the slots in place, one frame is written and made durable before the other.
 
+pub mod run;
+
 use refrain_protect::envelope::{
     FileKey, MAC_BYTES, PASSWORD_SALT_BYTES, PasswordCost, RECORD_BYTES, SALT_BYTES,
     SEALED_RECORD_BYTES, Slot,
@@ -300,6 +302,15 @@ pub fn padded_record_count(inner_bytes: u64) -> u64 {
     let step = 1_u64 << exponent.saturating_sub(kept_bits);
     let padded = bytes.checked_next_multiple_of(step).unwrap_or(bytes);
     padded.div_ceil(RECORD_BYTES as u64)
+}
+
+/// Whether so many records for an archive of `inner_bytes` bytes may be padded. Nothing says it, and
+/// the size may fit by chance; of less than 1 MiB or so it always does, which tells nothing.
+#[must_use]
+pub fn may_be_padded(records: u64, inner_bytes: u64) -> bool {
+    let next = padded_record_count(inner_bytes.saturating_add(RECORD_BYTES as u64));
+    let fits = padded_record_count(inner_bytes) == records;
+    record_count(inner_bytes) < records || fits && next > records + 1
 }
 
 /// The tail behind `record_count` records: how far it is from the first Envelope frame.

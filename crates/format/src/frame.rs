@@ -73,6 +73,14 @@ impl UntrustedFrameHeader {
         self.is_intact() && kind == Some(FrameKind::Generation.id())
     }
 
+    /// Returns whether this is an intact header that begins a run behind an encrypted archive; its
+    /// other fields are not checked.
+    #[must_use]
+    pub fn is_run(&self) -> bool {
+        let kind = self.bytes.get(KIND_AT).copied();
+        self.is_intact() && kind == Some(FrameKind::Run.id())
+    }
+
     /// Checks the header of a frame that [`check`](Self::check) does not read: one of this reserved
     /// kind that may not be skipped.
     ///

@@ -24,7 +24,9 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{Layout, Serving};
 use crate::store::appendix::own_end;
 use crate::store::complete_end::{beginning, complete_part};
-use crate::store::envelope::open::read_envelope;
+use crate::store::envelope::open::{opened_envelope, read_envelope};
+use crate::store::envelope::sink::EnvelopeSink;
+use crate::store::envelope::source::EnvelopeSource;
 use crate::tuning::Tuning;
 use crate::write::input::{Content, MemberInput};
 use crate::write::native::continuation::{Continuation, KnownAnchors};
@@ -38,8 +40,9 @@ use crate::write::tree::unchanged::EarlierTree;
 /// Where a generation goes.
 pub enum AddTo<'a> {
     /// Behind the end of the archive in a file. Nothing before it changes, and until the last byte
-    /// is on the disk, readers see what was there before.
-    File(&'a mut GrowingFile),
+    /// is on the disk, readers see what was there before. The secrets of these options open an
+    /// encrypted archive.
+    File(&'a mut GrowingFile, &'a ReadOptions),
     /// To a new file, behind a copy of the archive, if there is one: one of a single frame cannot
     /// grow in place ([`is_rewritten`]).
     Copy(Option<Arc<dyn Source>>, &'a mut dyn Sink),
@@ -71,11 +74,14 @@ const ENTRIES_SHARE: u64 = 30;
 const EXTENTS_SHARE: u64 = 64;
 
 /// Whether an archive is so small that it cannot grow in place, but is written again as a whole:
-/// it is a single frame.
+/// it is a single frame. An encrypted one always grows: its key must not encrypt another archive.
 ///
 /// # Errors
 /// `Damaged`, `Unsupported` if it is no archive of the native format; `Io`.
 pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
+    if read_envelope(&**source)?.is_some() {
+        return Ok(false);
+    }
     let found = found_archive(&complete_part(source.clone())?)?;
     Ok(found.is_whole)
 }
@@ -92,9 +98,14 @@ pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
 /// other members that have the digest of the same place in the last generation are neither compared
 /// nor stored.
 ///
+/// An archive that does not exist is encrypted if the options say for whom, and then only grows
+/// encrypted. Of one that exists the secrets are needed, and of these options it counts only whether
+/// the size is hidden; it stays so from then on.
+///
 /// # Errors
-/// As [`compress`](crate::compress()); `Unsupported` for archives that are encrypted, signed,
-/// protected by recovery data, or several in one file. Then the archive is as before.
+/// As [`compress`](crate::compress()); `Usage` if no secret opens the archive, or it is to be
+/// encrypted and is not; `Unsupported` for archives that are signed, protected by recovery data, or
+/// several in one file. Then the archive is as before.
 pub fn add(
     members: Vec<MemberInput>,
     to: AddTo<'_>,
@@ -170,10 +181,15 @@ pub fn add(
         predecessors: predecessors.contents,
         cache_bytes: memory_bytes / PAGES_SHARE,
     };
-    let added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
+    let mut added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
+    let mut archive_bytes = base.end.archive_bytes + added.archive_bytes;
+    if let AddSink::Sealed(sealed, before) = sink {
+        added.archive_bytes = sealed.archive_bytes();
+        archive_bytes = before + added.archive_bytes;
+    }
     Ok(AddSummary {
         generation: base.generation.saturating_add(1),
-        archive_bytes: base.end.archive_bytes + added.archive_bytes,
+        archive_bytes,
         added,
     })
 }
@@ -188,11 +204,11 @@ pub fn add(
 pub fn forget(
     file: &mut GrowingFile,
     forgotten: &[u16],
-    options: &CompressOptions,
+    options: &ReadOptions,
 ) -> Result<Vec<GenerationInfo>> {
-    let source = complete_part(file.source()?)?;
-    let earlier = Earlier::of(source)?;
-    let archive = earlier.open(Tuning::new(options)?.memory_bytes / READ_SHARE, 1)?;
+    let growing = Growing::of(file.source()?, options)?;
+    let earlier = Earlier::of(growing.archive.clone())?;
+    let archive = earlier.open(options.memory_bytes / READ_SHARE, 1)?;
     let Growth {
         base,
         edges,
@@ -215,8 +231,8 @@ pub fn forget(
         },
         own: None,
     };
-    file.append_behind(base.end.archive_bytes)?;
-    Output::of_generation(file, plan, &edges)?.publish()?;
+    let mut sink = growing.sink(file, (false, false))?;
+    Output::of_generation(sink.sink(), plan, &edges)?.publish()?;
     Ok(gone)
 }
 
@@ -316,6 +332,15 @@ impl Earlier {
         Ok(Earlier { source, found })
     }
 
+    /// Writes an archive of a single frame as an ordinary one, which can grow.
+    fn expanded(self, sink: &mut dyn Sink) -> Result<Earlier> {
+        let (ordinary, _) = self.found.expanded(&*self.source)?;
+        let mut bytes = vec![0; ordinary.size_bytes()? as usize];
+        ordinary.read_at(0, &mut bytes)?;
+        sink.write_all(&bytes)?;
+        Earlier::of(Arc::new(MemorySource::new(bytes)))
+    }
+
     pub(crate) fn open(&self, memory_bytes: u64, threads: usize) -> Result<IndexedArchive> {
         let options = ReadOptions {
             threads,
@@ -326,11 +351,67 @@ impl Earlier {
     }
 }
 
+/// An archive in a file that grows.
+struct Growing {
+    /// Up to its end: of an encrypted one, what is inside.
+    archive: Arc<dyn Source>,
+    envelope: Option<Arc<EnvelopeSource>>,
+    /// Where it ends in the file.
+    end: u64,
+}
+
+impl Growing {
+    /// # Errors
+    /// `Usage` if it is encrypted, and no secret of the options opens it; `Unsupported` if
+    /// something that is no generation follows it; `Damaged`, `Limit`, `Io`.
+    fn of(file: Arc<dyn Source>, secrets: &ReadOptions) -> Result<Growing> {
+        if let Some(envelope) = opened_envelope(file.clone(), secrets)? {
+            let end = envelope.complete_end()?;
+            let own = own_end(&*file, file.size_bytes()?)?;
+            if own.is_some_and(|own| file.size_bytes().is_ok_and(|size| own.offset != size)) {
+                return Err(followed());
+            }
+            return Ok(Growing {
+                archive: envelope.clone(),
+                envelope: Some(envelope),
+                end,
+            });
+        }
+        let archive = complete_part(file)?;
+        let end = archive.size_bytes()?;
+        Ok(Growing {
+            archive: beginning(archive, end),
+            envelope: None,
+            end,
+        })
+    }
+
+    /// What is written to `file` behind the archive, or, if it is encrypted, may be written `anew`.
+    fn sink<'a>(
+        &self,
+        file: &'a mut GrowingFile,
+        (is_anew, is_padded): (bool, bool),
+    ) -> Result<AddSink<'a>> {
+        file.append_behind(self.end)?;
+        let Some(envelope) = &self.envelope else {
+            return Ok(AddSink::Plain(file));
+        };
+        let sealed = EnvelopeSink::begin_run(file, envelope, (is_anew, is_padded))?;
+        Ok(AddSink::Sealed(sealed, self.end))
+    }
+}
+
+fn followed() -> Error {
+    let text = "a signature or recovery data follows the archive: such archives cannot be added to \
+                in this version";
+    Error::new(ErrorKind::Unsupported, text)
+}
+
 /// The only archive of a file, without anything appended.
 fn found_archive(source: &Arc<dyn Source>) -> Result<FoundArchive> {
     let refused = |text: &str| Err(Error::new(ErrorKind::Unsupported, text.to_owned()));
     if read_envelope(&**source)?.is_some() {
-        return refused("encrypted archives cannot be added to in this version");
+        return refused("encrypted archives cannot be compacted in this version");
     }
     let mut found = find_archives(&**source)?;
     let size_bytes = source.size_bytes()?;
@@ -339,25 +420,23 @@ fn found_archive(source: &Arc<dyn Source>) -> Result<FoundArchive> {
     };
     let own = own_end(&**source, size_bytes)?;
     if own.is_some_and(|own| own.offset != size_bytes) {
-        return refused(
-            "a signature or recovery data follows the archive: such archives cannot be added to \
-             in this version",
-        );
+        return Err(followed());
     }
     Ok(only)
 }
 
 /// What a generation is written to, behind the archive.
 enum AddSink<'a> {
-    File(&'a mut GrowingFile),
-    Copy(&'a mut dyn Sink),
+    Plain(&'a mut dyn Sink),
+    /// And how many bytes of the file are before it.
+    Sealed(EnvelopeSink<'a>, u64),
 }
 
 impl AddSink<'_> {
     fn sink(&mut self) -> &mut dyn Sink {
         match self {
-            AddSink::File(file) => *file,
-            AddSink::Copy(sink) => *sink,
+            AddSink::Plain(sink) => *sink,
+            AddSink::Sealed(sink, _) => sink,
         }
     }
 }
@@ -368,31 +447,47 @@ fn begin<'a>(
     level: Option<Level>,
     options: &CompressOptions,
 ) -> Result<(AddSink<'a>, Earlier)> {
+    let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
+    let plain = "the archive is not encrypted: what is added to it cannot be";
+    let encryption = options.encryption.as_ref();
     match to {
-        AddTo::File(file) => {
-            let source = complete_part(file.source()?)?;
-            let end = source.size_bytes()?;
-            let earlier = Earlier::of(beginning(source, end))?;
-            if earlier.found.is_whole {
-                let text = "an archive of a single frame is written again as a whole";
-                return Err(Error::new(ErrorKind::Usage, text));
+        AddTo::File(file, secrets) => {
+            let growing = Growing::of(file.source()?, secrets)?;
+            let mut earlier = Earlier::of(growing.archive.clone())?;
+            let is_whole = earlier.found.is_whole;
+            match growing.envelope {
+                None if is_whole => {
+                    return usage("an archive of a single frame is written again as a whole");
+                }
+                None if encryption.is_some() => return usage(plain),
+                _ => {}
             }
-            file.append_behind(end)?;
-            Ok((AddSink::File(file), earlier))
+            let is_padded = encryption.is_some_and(|encryption| encryption.is_padded);
+            let mut sink = growing.sink(file, (is_whole, is_padded))?;
+            if is_whole {
+                earlier = earlier.expanded(sink.sink())?;
+            }
+            Ok((sink, earlier))
         }
-        AddTo::Copy(source, sink) => {
-            let bytes = match source {
-                None => empty_archive(level.unwrap_or(options.level), options)?,
-                Some(source) => {
-                    let (ordinary, _) = found_archive(&source)?.expanded(&*source)?;
-                    let mut bytes = vec![0; ordinary.size_bytes()? as usize];
-                    ordinary.read_at(0, &mut bytes)?;
-                    bytes
+        AddTo::Copy(Some(source), sink) => {
+            if encryption.is_some() {
+                return usage(plain);
+            }
+            let earlier = Earlier::of(source)?.expanded(sink)?;
+            Ok((AddSink::Plain(sink), earlier))
+        }
+        AddTo::Copy(None, sink) => {
+            let bytes = empty_archive(level.unwrap_or(options.level), options)?;
+            let mut sink = match encryption {
+                None => AddSink::Plain(sink),
+                Some(encryption) => {
+                    let memory_bytes = Tuning::new(options)?.memory_bytes;
+                    let sealed = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
+                    AddSink::Sealed(sealed, 0)
                 }
             };
-            sink.write_all(&bytes)?;
-            let earlier = Earlier::of(Arc::new(MemorySource::new(bytes)))?;
-            Ok((AddSink::Copy(sink), earlier))
+            sink.sink().write_all(&bytes)?;
+            Ok((sink, Earlier::of(Arc::new(MemorySource::new(bytes)))?))
         }
     }
 }

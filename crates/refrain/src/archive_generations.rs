@@ -26,6 +26,20 @@ impl Archive {
         generations.map_or(0, |generations| generations.catalog.gone.frame_bytes())
     }
 
+    /// How many bytes of a generation that is not complete follow in the file: one is being added,
+    /// or a writer was killed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn incomplete_bytes(&self) -> Result<u64> {
+        let Some(unlocked) = &self.unlocked else {
+            return Ok(0);
+        };
+        let whole_bytes = unlocked.source.size_bytes()?;
+        let complete_bytes = self.source.size_bytes()?;
+        Ok(unlocked.incomplete_bytes + whole_bytes.saturating_sub(complete_bytes))
+    }
+
     /// The archive with another of its kept generations shown. Both share the index, what was
     /// decoded, the memory and the statistics: an archive is opened once for all its generations.
     /// One to which nothing was added has generation 0.

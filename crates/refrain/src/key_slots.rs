@@ -1,8 +1,12 @@
 //! Changes for whom an encrypted archive is, without touching its records.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use refrain_format::envelope::run::RUN_FRAME_BYTES;
 use refrain_format::envelope::{Envelope, StoredEnvelope, StoredSlot, envelope_tail};
 use refrain_format::{MAGIC, TAIL_BYTES, Tail};
-use refrain_protect::envelope::{FileKey, Slot};
+use refrain_protect::envelope::{FileKey, SEALED_RECORD_BYTES, Slot};
 use refrain_storage::{Sink, Source};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -11,11 +15,11 @@ use crate::progress::Unwatched;
 use crate::recovery::sink::RecoverySink;
 use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
 use crate::recovery_share::RecoveryShare;
-use crate::store::appendix::{appended_frames, own_end};
+use crate::store::appendix::{LastFrame, OwnEnd, appended_frames, own_end as own_end_of};
 use crate::store::ending::protected_end;
 use crate::store::envelope::keys::{new_slots, unlock};
 use crate::store::envelope::open::read_envelope;
-use crate::store::envelope::source::records_end;
+use crate::store::envelope::source::EnvelopeSource;
 
 /// What opens an encrypted archive: a list of slots, each for one password or key.
 pub struct KeySlots {
@@ -45,6 +49,8 @@ pub enum SlotKind {
 /// The slots of an archive after a change.
 pub struct ChangedSlots {
     frames: [Vec<u8>; 2],
+    /// Opens the archive as it is.
+    before: (StoredEnvelope, FileKey),
     /// The size of each frame in the archive as it is.
     frame_bytes_before: u64,
     /// How much recovery data the archive has.
@@ -130,6 +136,7 @@ impl KeySlots {
         };
         Ok(ChangedSlots {
             frames: envelope.to_frames(key, frame_bytes)?,
+            before: (self.stored.clone(), key.clone()),
             frame_bytes_before,
             recovery: self.recovery,
         })
@@ -155,45 +162,82 @@ impl ChangedSlots {
     /// `Damaged` if the archive is truncated, or is not what its recovery data says; `Limit`, `Io`.
     pub fn copy(
         &self,
-        source: &dyn Source,
+        source: &Arc<dyn Source>,
         sink: &mut dyn Sink,
         options: RecoveryOptions,
     ) -> Result<()> {
         let Some(share) = self.recovery else {
             return self.copy_records(source, sink);
         };
-        check_digests(source)?;
+        check_digests(&**source)?;
         let options = RecoveryOptions { share, ..options };
         self.copy_records(source, &mut RecoverySink::new(sink, options)?)
     }
 
-    fn copy_records(&self, source: &dyn Source, sink: &mut dyn Sink) -> Result<()> {
+    fn copy_records(&self, source: &Arc<dyn Source>, sink: &mut dyn Sink) -> Result<()> {
         let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
-        let end = records_end(source, start)?;
-        let end = end.ok_or_else(|| Error::damaged("the encrypted archive is truncated"))?;
+        let (stored, key) = &self.before;
+        let archive = EnvelopeSource::open(source.clone(), stored, key)?;
+        let own_end = archive.complete_end()?;
+        let records = archive.table().base_records;
+        let records_end = start + records * SEALED_RECORD_BYTES as u64;
+        let first_run = archive.first_run()?;
+        let source = &**source;
         sink.write_all(&MAGIC)?;
         for frame in &self.frames {
             sink.write_all(frame)?;
         }
-        copy(source, start..end, sink, &Unwatched)?;
+        copy(source, start..records_end, sink, &Unwatched)?;
         let new_start = MAGIC.len() as u64 + 2 * self.frames[0].len() as u64;
-        let records = refrain_format::envelope::record_count_of(end + TAIL_BYTES as u64, start);
-        let tail = envelope_tail(new_start, records.unwrap_or_default());
+        let tail = envelope_tail(new_start, records);
         sink.write_all(&tail.to_bytes())?;
-        copy_appendices(source, end + TAIL_BYTES as u64, tail, sink)?;
+        let tail_end = records_end + TAIL_BYTES as u64;
+        let protected = protected_end(source)?;
+        match first_run {
+            None => copy_appendices(
+                source,
+                tail_end..protected,
+                (archive.archive_id(), tail),
+                sink,
+            )?,
+            Some(run) => {
+                let run_start = start + run.position - RUN_FRAME_BYTES as u64;
+                let place = (archive.archive_id(), tail);
+                copy_appendices(source, tail_end..run_start, place, sink)?;
+                copy(source, run_start..own_end, sink, &Unwatched)?;
+                // The place of what is appended to a run is counted from its end.
+                let appended = own_end..appended_end(source, own_end, protected)?;
+                copy(source, appended, sink, &Unwatched)?;
+            }
+        }
         Ok(sink.publish()?)
     }
 }
 
-/// Copies what is appended to an archive that ends at `end`, except for recovery data: neither its
-/// key nor its root hash has changed, so signatures stay right.
-fn copy_appendices(source: &dyn Source, end: u64, tail: Tail, sink: &mut dyn Sink) -> Result<()> {
-    let protected = protected_end(source)?;
-    let Some(own) = own_end(source, protected)?.filter(|own| own.offset == end) else {
-        return Ok(());
+/// Where the appendices behind a run end: at `protected`, unless that is an incomplete run.
+fn appended_end(source: &dyn Source, own_end: u64, protected: u64) -> Result<u64> {
+    let found = own_end_of(source, protected)?;
+    Ok(if found.is_some_and(|own| own.offset == own_end) { protected } else { own_end })
+}
+
+/// Copies the appendices that are these bytes, except for recovery data: neither the key nor the
+/// root hash of the archive has changed, so signatures stay right.
+fn copy_appendices(
+    source: &dyn Source,
+    bytes: Range<u64>,
+    (archive_id, tail): (u32, Tail),
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let own = OwnEnd {
+        offset: bytes.start,
+        last: LastFrame {
+            archive_id,
+            sequence: 1,
+            generation: 0,
+        },
     };
     let mut back_bytes = tail.back_bytes;
-    for frame in appended_frames(source, &own, protected)?.frames {
+    for frame in appended_frames(source, &own, bytes.end)?.frames {
         let frame_end = frame.offset + frame.header.frame_bytes();
         copy(source, frame.offset..frame_end, sink, &Unwatched)?;
         back_bytes += frame.header.frame_bytes();

@@ -55,10 +55,7 @@ impl EncryptionArgs {
         if !self.is_encrypted() {
             return Ok(None);
         }
-        let mut recipients = self.recipient.clone();
-        for path in &self.recipients_file {
-            recipients.extend(keys::recipients(path)?);
-        }
+        let recipients = self.recipients()?;
         Ok(Some(Encryption {
             passwords: self
                 .encrypt
@@ -70,7 +67,34 @@ impl EncryptionArgs {
         }))
     }
 
-    fn is_encrypted(&self) -> bool {
+    /// The public keys.
+    ///
+    /// # Errors
+    /// `Usage` for a file without one; `Io`.
+    pub fn recipients(&self) -> Result<Vec<Recipient>> {
+        let mut recipients = self.recipient.clone();
+        for path in &self.recipients_file {
+            recipients.extend(keys::recipients(path)?);
+        }
+        Ok(recipients)
+    }
+
+    /// The name of an option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--encrypt", self.encrypt.is_some()),
+            ("--recipient", !self.recipient.is_empty()),
+            ("--recipients-file", !self.recipients_file.is_empty()),
+            ("--pad", self.pad),
+        ];
+        let of = given
+            .iter()
+            .find_map(|(name, is_given)| is_given.then_some(*name));
+        of.or(self.password.given())
+    }
+
+    /// Whether these options say for whom an archive is encrypted.
+    pub fn is_encrypted(&self) -> bool {
         self.encrypt.is_some() || !self.recipient.is_empty() || !self.recipients_file.is_empty()
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use refrain::{GenerationChoice, ReadOptions};
 
+use super::encryption::EncryptionArgs;
 use super::level::LevelFlags;
 use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
@@ -65,6 +66,12 @@ pub struct AddArgs {
     #[command(flatten)]
     pub level: LevelFlags,
     #[command(flatten)]
+    pub encryption: EncryptionArgs,
+    /// Open an encrypted archive with the secret key in FILE: one made by `refrain key generate` or
+    /// age, or a private key of OpenSSH (ed25519). May be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    pub identity: Vec<PathBuf>,
+    #[command(flatten)]
     pub walk: WalkArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
@@ -78,7 +85,11 @@ any distance, and only what is new takes space. Earlier bytes of the archive nev
 last new byte is on the disk, readers see what was there before, also after a crash. Every verb that \
 reads takes --generation; without it, the last one is read.
 The level is the archive's unless one is given; a new archive has level 3. Archives that are \
-encrypted, signed or protected by recovery data cannot be added to yet.
+signed or protected by recovery data cannot be added to yet.
+An encrypted archive is added to with one of its secrets: a password (typed, or --password-file and \
+the like) or --identity; a public key alone is not enough. --encrypt and --recipient are for a new \
+archive, so that the same line serves every night: of one that exists, --encrypt says that it must be \
+encrypted, and a --recipient must be the public key of an --identity.
 What cannot be read in a directory is left out, named and counted, and the exit code is 4.";
 
 /// `refrain diff`
@@ -143,6 +154,8 @@ pub struct ForgetArgs {
     /// Only say what would be forgotten
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub secrets: SecretArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

@@ -575,6 +575,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("add", "host", Acts),
     ("add", "time", Acts),
     ("add", "force_read", Acts),
+    ("add", "identity", Acts),
     ("diff", "archive", Acts),
     ("diff", "before", Acts),
     ("diff", "after", Acts),

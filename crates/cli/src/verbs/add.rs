@@ -7,14 +7,15 @@ use std::path::Path;
 
 use refrain::storage::Sink;
 use refrain::{
-    AddSummary, AddTo, CompressOptions, GenerationChoice, GenerationLabel, Level, MemberInput,
-    Timestamp, add, is_rewritten,
+    AddSummary, AddTo, CompressOptions, Dialect, Encryption, GenerationChoice, GenerationLabel,
+    Level, MemberInput, ReadOptions, Timestamp, add, is_rewritten,
 };
 use refrain_storage::{AtomicFile, Durability, GrowingFile, OutputOptions, Overwrite};
 use serde_json::json;
 
 use super::compress::{Written, own_outputs, summary_json, walk_selection, write_archive};
-use crate::args::AddArgs;
+use super::input::first_bytes;
+use crate::args::{AddArgs, SecretArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::paths::{check_no_url, is_dash, label};
@@ -45,13 +46,16 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
     let selection = walk_selection(&plan.walk)?;
     let archive = plan.archives.pop();
     let archive = archive.unwrap_or_else(|| Err(Failure::usage("", "nothing to add")))?;
-    let ArchiveFormat::Native(options) = &plan.format else {
+    let ArchiveFormat::Native(options) = &mut plan.format else {
         return Err(Failure::usage(
             "",
             "only Refrain's own archives can be added to",
         ));
     };
     let mut target = AddTarget::open(&args.archive)?;
+    let secrets;
+    (options.encryption, secrets) = secrets_of(args, &target)?;
+    let options = options.clone();
     let own_outputs = own_outputs(target.sink(), &archive.output, report.session());
     let level = args.level.level.map(Level);
     write_archive(
@@ -63,9 +67,15 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
         |members, label, meter| {
             let options = CompressOptions {
                 force_read: args.force_read,
-                ..CompressOptions::clone(options)
+                ..CompressOptions::clone(&options)
             };
-            let added = target.add(members, level, &options, generation, (label, meter))?;
+            let added = target.add(
+                members,
+                level,
+                (&options, &secrets),
+                generation,
+                (label, meter),
+            )?;
             let mut json = summary_json(&added.added);
             json["unchanged_files"] = json!(added.added.unchanged_files);
             json["generation"] = json!(added.generation);
@@ -116,6 +126,51 @@ fn host_name() -> Vec<u8> {
     name.trim_ascii().to_vec()
 }
 
+/// For whom a new archive is encrypted, and what opens one that exists.
+fn secrets_of(args: &AddArgs, target: &AddTarget) -> Result<(Option<Encryption>, ReadOptions)> {
+    let name = label(&args.archive);
+    let usage = |text: String| Err(Failure::usage(&*name, text));
+    let secrets = SecretArgs {
+        password: args.encryption.password.clone(),
+        identity: args.identity.clone(),
+    };
+    let options = args.resources.read_options();
+    let Some(first) = target.first_bytes()? else {
+        if secrets.given() == Some("--identity") && !args.encryption.is_encrypted() {
+            let text = "does not exist, and nothing says for whom a new archive is encrypted: add \
+                        --encrypt or --recipient";
+            return usage(text.to_owned());
+        }
+        return Ok((args.encryption.options()?, options));
+    };
+    if !Dialect::may_be_encrypted(&first) {
+        return match args.encryption.given().or(secrets.given()) {
+            None => Ok((None, options)),
+            Some(flag) => usage(format!(
+                "is not encrypted, so what is added to it cannot be: leave out {flag}, or compress \
+                 it anew with --encrypt"
+            )),
+        };
+    }
+    let opened = secrets.identities()?;
+    for recipient in args.encryption.recipients()? {
+        if !opened
+            .iter()
+            .any(|identity| identity.recipient() == recipient)
+        {
+            return usage(format!(
+                "is encrypted already, and the key {recipient} is of none of --identity: to let it \
+                 open the archive, use `refrain key add`"
+            ));
+        }
+    }
+    let padding = args.encryption.pad.then(|| Encryption {
+        is_padded: true,
+        ..Encryption::default()
+    });
+    Ok((padding, secrets.with(options)?))
+}
+
 /// What a generation is written to.
 enum AddTarget {
     File(GrowingFile),
@@ -147,6 +202,16 @@ impl AddTarget {
         Ok(AddTarget::File(file))
     }
 
+    /// The first bytes of the archive; `None` if there is none yet.
+    fn first_bytes(&self) -> Result<Option<Vec<u8>>> {
+        let file = match self {
+            AddTarget::Copy(None, _) => return Ok(None),
+            AddTarget::Copy(Some(file), _) | AddTarget::File(file) => file,
+        };
+        let source = file.source().map_err(Failure::Storage)?;
+        Ok(Some(first_bytes(&*source)?))
+    }
+
     fn sink(&self) -> &dyn Sink {
         match self {
             AddTarget::File(file) => file,
@@ -158,12 +223,12 @@ impl AddTarget {
         &mut self,
         members: Vec<MemberInput>,
         level: Option<Level>,
-        options: &CompressOptions,
+        (options, secrets): (&CompressOptions, &ReadOptions),
         generation: GenerationLabel,
         (label, meter): (&str, &Meter),
     ) -> Result<AddSummary> {
         let to = match self {
-            AddTarget::File(file) => AddTo::File(file),
+            AddTarget::File(file) => AddTo::File(file, secrets),
             AddTarget::Copy(earlier, file) => {
                 let earlier = earlier.as_ref().map(GrowingFile::source).transpose();
                 AddTo::Copy(earlier.map_err(Failure::Storage)?, &mut **file)

@@ -92,6 +92,10 @@ const EXAMPLES: [(&str, Examples); 25] = [
                 "pg_dump shop | refrain add shop.rfn - --name shop.sql\nrefrain list --generations shop.rfn",
             ),
             (
+                "Keep an encrypted archive, by a line that serves the first night and all others:",
+                "refrain add safe.rfn project/ --encrypt --password-file password",
+            ),
+            (
                 "Restore what the directory was on a day:",
                 "refrain decompress backup.rfn --generation 2026-11-20 -o restored/",
             ),

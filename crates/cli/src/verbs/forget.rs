@@ -25,7 +25,7 @@ fn forget(args: &ForgetArgs) -> Result<Outcome> {
     let label = label(&args.archive).to_string();
     let failed = |error| Failure::engine(&label, error);
     let mut file = GrowingFile::open(&args.archive).map_err(Failure::Storage)?;
-    let options = args.resources.read_options();
+    let options = args.secrets.with(args.resources.read_options())?;
     let source = file.source().map_err(Failure::Storage)?;
     let archive = Archive::open(source, &options).map_err(failed)?;
     let kept = archive.generations().to_vec();
@@ -38,8 +38,7 @@ fn forget(args: &ForgetArgs) -> Result<Outcome> {
     let is_gone = |row: &&GenerationInfo| numbers.contains(&row.number);
     let gone: Vec<_> = kept.iter().filter(is_gone).collect();
     if !args.dry_run {
-        let compress = refrain::CompressOptions::default();
-        refrain::forget(&mut file, &numbers, &compress).map_err(failed)?;
+        refrain::forget(&mut file, &numbers, &options).map_err(failed)?;
     }
     let names: Vec<_> = gone.iter().map(|row| named(row)).collect();
     let text = match (gone.len(), args.dry_run) {

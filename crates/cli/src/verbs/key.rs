@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use refrain::storage::Source;
 use refrain::{ChangedSlots, Encryption, KeySlots, RecoveryShare, SlotKind, new_identity};
-use refrain_storage::{ReadBack, read_back_parts};
+use refrain_storage::{GrowingFile, ReadBack, read_back_parts};
 use zeroize::Zeroizing;
 
 use crate::args::{KeyAction, KeyArgs};
@@ -184,6 +184,8 @@ fn change(
     change: impl FnOnce(&KeySlots, &refrain::ReadOptions) -> refrain::Result<ChangedSlots>,
 ) -> Result<Option<ReadBack>> {
     let options = args.secrets.with(args.resources.read_options())?;
+    // Nobody adds a generation meanwhile, which a copy would not have.
+    let _locked = GrowingFile::open(path).map_err(Failure::Storage)?;
     let (source, slots) = open(path)?;
     let label = path.to_string_lossy();
     let changed = change(&slots, &options).map_err(|error| Failure::engine(&label, error))?;
@@ -199,7 +201,7 @@ fn change(
         let mut sink = files::file_sink(path, new)?;
         let options = args.resources.recovery_options(RecoveryShare::default());
         changed
-            .copy(&*source, sink.as_mut(), options)
+            .copy(&source, sink.as_mut(), options)
             .map_err(|error| Failure::engine(&label, error))?;
         return Ok(sink.read_back_result());
     };

@@ -160,9 +160,7 @@ fn add_generations(
         let given_back = bytes_text(given_back_bytes);
         line.push_str(&format!(", {given_back} were given back and not read"));
     }
-    let whole_bytes = source.size_bytes().map_err(|error| failed(error.into()))?;
-    let complete_bytes = archive.size_bytes().map_err(failed)?;
-    let incomplete_bytes = whole_bytes.saturating_sub(complete_bytes);
+    let incomplete_bytes = archive.incomplete_bytes().map_err(failed)?;
     json["incomplete_bytes"] = json!(incomplete_bytes);
     Ok((incomplete_bytes > 0).then(|| {
         format!(

@@ -67,6 +67,7 @@ mod completion;
 mod confined;
 mod damage;
 mod documents;
+mod encrypted_generations;
 mod encryption;
 mod first_day;
 mod foreign;

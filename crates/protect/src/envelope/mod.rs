@@ -5,6 +5,7 @@
 //! - [`RecordCipher`]: AEGIS-256 (RFC 10032) of records of [`RECORD_BYTES`] bytes, each bound to
 //!   its place. As in STREAM (Hoang, Reyhanitabar, Rogaway, Vizár, 2015), the last record is
 //!   marked, so that a truncated archive is noticed.
+//! - [`run_link`]: what is appended later has keys of its own, bound to all that was appended before.
 //! - [`Slot`]: the file key, wrapped for a password (Argon2id, RFC 9106), an X25519 key (RFC 7748),
 //!   or X-Wing (X25519 and ML-KEM-768, draft-connolly-cfrg-xwing-kem).
 //! - [`Recipient`] and [`Identity`]: public and secret keys, in the text forms of age and OpenSSH.
@@ -23,6 +24,7 @@ mod openssh;
 mod password;
 mod recipient;
 mod record;
+mod run;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ pub use key_text_error::KeyTextError;
 pub use password::{PASSWORD_SALT_BYTES, PasswordCost};
 pub use recipient::{Identity, Recipient};
 pub use record::{NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES, TAG_BYTES};
+pub use run::{LINK_BYTES, TABLE_TAG_BYTES, TableCipher, run_link};
 pub use slot::{
     HYBRID_SHARE_BYTES, PasswordKey, SLOT_RANDOM_BYTES, Slot, WRAPPED_KEY_BYTES, X25519_SHARE_BYTES,
 };

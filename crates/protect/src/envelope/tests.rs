@@ -33,6 +33,12 @@ fn the_document_has_the_right_vectors() {
     else {
         panic!("slots of other kinds");
     };
+    let link = run_link(&salt, &counting(0x60), 0x5000);
+    let mut of_run = [0; SEALED_RECORD_BYTES];
+    file_key
+        .run_records(&salt, &link)
+        .seal(0, true, &mut of_run);
+    let table = file_key.run_table(&salt, &link).seal(b"abc".to_vec());
     let values = [
         ("Commitment", hex(&file_key.commitment(&salt))),
         (
@@ -48,6 +54,10 @@ fn the_document_has_the_right_vectors() {
         ("Share", hex(&share)),
         ("Wrapped_Key for X25519", hex(&wrapped)),
         ("Wrapped_Key for the password", hex(&by_password)),
+        ("Link", hex(&link)),
+        ("the first 32 bytes of record 0", hex(&of_run[..32])),
+        ("the tag of record 0", hex(&of_run[RECORD_BYTES..])),
+        ("the sealed table", hex(&table)),
     ];
     for (name, value) in values {
         let line = format!("{name:<31} {value}");

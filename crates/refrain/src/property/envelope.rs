@@ -52,7 +52,7 @@ fn with_another_slot(bytes: &[u8]) -> Option<Vec<u8>> {
     };
     let mut sink = MemorySink::new();
     let output = sink.output();
-    changed.copy(&*source, &mut sink, recovery).ok()?;
+    changed.copy(&source, &mut sink, recovery).ok()?;
     let copied = output.published()?;
     let again = KeySlots::read(&MemorySource::new(copied.clone()));
     let again = again.ok().flatten().map(|again| again.kinds().len());

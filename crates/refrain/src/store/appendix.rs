@@ -1,5 +1,6 @@
 //! Where the bytes of an archive itself end, and the frames that are appended to it.
 
+use refrain_format::envelope::run::run_end_header;
 use refrain_format::envelope::{envelope_header, envelope_tail};
 use refrain_format::limits::Limits;
 use refrain_format::{
@@ -26,7 +27,7 @@ pub(crate) struct LastFrame {
 pub(crate) struct OwnEnd {
     /// Behind its tail.
     pub offset: u64,
-    /// Its last frame; of an encrypted one, the second copy of the first.
+    /// Its last frame; of an encrypted one, the RunEnd frame or the second copy of the first.
     pub last: LastFrame,
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn own_end(source: &dyn Source, end: u64) -> Result<Option<OwnEnd>> {
     let Some(start) = start else {
         return Ok(None);
     };
-    if let Some(last) = header_at(source, start)? {
+    if let Some(last) = last_header_at(source, start)? {
         return Ok(Some(OwnEnd {
             offset: start + last.frame_bytes() + TAIL_BYTES as u64,
             last: LastFrame {
@@ -138,6 +139,16 @@ pub(crate) fn appended_frames(source: &dyn Source, own: &OwnEnd, end: u64) -> Re
         }
     }
     Ok(appended)
+}
+
+/// The header of the last frame of an archive or of a run, if there is an intact one.
+fn last_header_at(source: &dyn Source, offset: u64) -> Result<Option<FrameHeader>> {
+    if let Some(header) = header_at(source, offset)? {
+        return Ok(Some(header));
+    }
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let count = source.read_at(offset, &mut header)?;
+    Ok(run_end_header(header.get(..count).unwrap_or_default()).ok())
 }
 
 /// The header of a frame, if there is an intact one.

@@ -53,7 +53,7 @@ pub fn add_to(
         return add(members, to, None, options, label, &Unwatched);
     }
     let mut growing = GrowingFile::open(path).unwrap();
-    let to = AddTo::File(&mut growing);
+    let to = AddTo::File(&mut growing, &ReadOptions::default());
     add(members, to, None, options, label, &Unwatched)
 }
 
@@ -283,7 +283,7 @@ fn forgetting_takes_a_small_record() {
     let before = fs::metadata(&path).unwrap().len();
     let forget_these = |numbers: &[u16]| {
         let mut growing = GrowingFile::open(&path).unwrap();
-        let gone = forget(&mut growing, numbers, &options(1, 1))?;
+        let gone = forget(&mut growing, numbers, &ReadOptions::default())?;
         Ok::<_, refrain::Error>(gone.iter().map(|row| row.number).collect::<Vec<_>>())
     };
     assert_eq!(forget_these(&[2, 3, 77]).unwrap(), [2, 3]);
@@ -340,7 +340,7 @@ fn what_cannot_grow_is_left_alone() {
     ] {
         fs::write(&path, &bytes).unwrap();
         let mut growing = GrowingFile::open(&path).unwrap();
-        let to = AddTo::File(&mut growing);
+        let to = AddTo::File(&mut growing, &ReadOptions::default());
         let members = vec![file("b", &content)];
         let added = add(members, to, None, &options(1, 1), label(1, &[]), &Unwatched);
         assert!(added.is_err());

@@ -47,6 +47,7 @@ mod changed_pieces;
 mod codings;
 mod compact;
 mod concatenation;
+mod encrypted_generations;
 mod entry_lists;
 mod faults;
 mod generations;

@@ -349,7 +349,7 @@ fn signatures_survive_a_change_of_keys() {
     let output = sink.output();
     let recovery = recovery_options("1%", 1);
     changed
-        .copy(&*source(&archive), &mut sink, recovery)
+        .copy(&source(&archive), &mut sink, recovery)
         .unwrap();
     let copied = output.published().unwrap();
     let with_other = ReadOptions {

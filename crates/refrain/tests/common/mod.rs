@@ -186,11 +186,17 @@ impl Targets for Below<'_> {
 
 /// Extracts everything from a file.
 pub fn extracted(archive: &[u8], options: &ReadOptions) -> Result<Vec<Published>> {
+    let (published, archive_bytes) = extracted_of(archive, options)?;
+    assert_eq!(archive_bytes, archive.len() as u64);
+    Ok(published)
+}
+
+/// Extracts everything from a file. Also returns the size of the archive, which may be encrypted.
+pub fn extracted_of(archive: &[u8], options: &ReadOptions) -> Result<(Vec<Published>, u64)> {
     let mut targets = Collect::default();
     let summary = refrain::extract(source(archive), &mut targets, options, &Unwatched)?;
     assert_eq!(summary.members, targets.published.len());
-    assert_eq!(summary.archive_bytes, archive.len() as u64);
-    Ok(targets.published)
+    Ok((targets.published, summary.archive_bytes))
 }
 
 /// Extracts everything from a stream.

@@ -19,7 +19,7 @@ const PASSWORD_MEMORY_KIB: u64 = 256 << 10;
 const PASSWORD_SECONDS: f64 = 1.0;
 
 /// Unpredictable bytes from the system.
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
         let cause = format!("the system supplies no random numbers: {error}");

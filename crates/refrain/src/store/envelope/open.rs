@@ -31,6 +31,8 @@ pub(crate) struct Unlocked {
     pub file: Arc<dyn Source>,
     /// Opens what is appended, if it is encrypted.
     pub cipher: Option<AppendixCipher>,
+    /// How many bytes of the file are of an encrypted generation that is not complete.
+    pub incomplete_bytes: u64,
 }
 
 /// The archive in `file`, or the one inside, if it is encrypted.
@@ -38,19 +40,35 @@ pub(crate) struct Unlocked {
 /// # Errors
 /// `Usage` if no secret of the options opens it; `Damaged`, `Unsupported`, `Limit`, `Io`.
 pub(crate) fn unlocked(file: Arc<dyn Source>, options: &ReadOptions) -> Result<Unlocked> {
-    let Some(stored) = read_envelope(&*file)? else {
-        return Ok(Unlocked {
+    Ok(match opened_envelope(file.clone(), options)? {
+        None => Unlocked {
             source: file.clone(),
             file,
             cipher: None,
-        });
+            incomplete_bytes: 0,
+        },
+        Some(source) => Unlocked {
+            cipher: Some(source.appendix_cipher()),
+            incomplete_bytes: source.incomplete_bytes(),
+            source,
+            file,
+        },
+    })
+}
+
+/// The archive inside `file`; `None` if it is not encrypted.
+///
+/// # Errors
+/// As [`unlocked`].
+pub(crate) fn opened_envelope(
+    file: Arc<dyn Source>,
+    options: &ReadOptions,
+) -> Result<Option<Arc<EnvelopeSource>>> {
+    let Some(stored) = read_envelope(&*file)? else {
+        return Ok(None);
     };
     let key = unlock(&stored, options)?;
-    Ok(Unlocked {
-        source: Arc::new(EnvelopeSource::open(file.clone(), &stored, &key)?),
-        file,
-        cipher: Some(key.appendix(&stored.envelope.salt)),
-    })
+    Ok(Some(Arc::new(EnvelopeSource::open(file, &stored, &key)?)))
 }
 
 /// The header of an encrypted archive; `None` for other files.

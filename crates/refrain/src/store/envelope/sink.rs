@@ -3,14 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
+use refrain_format::MAGIC;
+use refrain_format::envelope::run::RUN_FRAME_BYTES;
 use refrain_format::envelope::{envelope_tail, padded_record_count, record_count};
-use refrain_format::{MAGIC, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{AppendixCipher, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
 use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use super::keys::new_envelope;
-use super::source::SealedRecords;
+use super::run_ending::RunEnding;
+use super::source::{EnvelopeSource, RecordsAt, SealedRecords};
 use crate::error::Result;
 use crate::options::Encryption;
 use crate::store::appendix::LastFrame;
@@ -24,15 +26,29 @@ pub(crate) struct EnvelopeSink<'a> {
     written: Arc<Written>,
     appendix_cipher: AppendixCipher,
     archive_id: u32,
-    records_offset: u64,
     is_padded: bool,
+    ending: Ending,
     /// The bytes in the other sink, once published.
     archive_bytes: u64,
 }
 
+/// What follows the records.
+enum Ending {
+    /// The tail of an archive whose records begin there.
+    Archive { records_offset: u64 },
+    /// The end of a run.
+    Run(Box<RunEnding>),
+}
+
 /// The records so far.
-struct Written {
+pub(super) struct Written {
     cipher: RecordCipher,
+    /// Where the first begins in the file.
+    offset: u64,
+    /// What is before them, of the archive inside.
+    earlier: Option<Arc<dyn Source>>,
+    /// How many bytes that is.
+    start: u64,
     batch: Lock<Batch>,
 }
 
@@ -125,21 +141,59 @@ impl<'a> EnvelopeSink<'a> {
         let frames = envelope.to_frames(&file_key, envelope.frame_bytes())?;
         let head = [&MAGIC[..], &frames[0], &frames[1]].concat();
         inner.write_all(&head)?;
+        let records_offset = head.len() as u64;
         Ok(EnvelopeSink {
             inner,
             written: Arc::new(Written {
                 cipher: file_key.records(&envelope.salt),
+                offset: records_offset,
+                earlier: None,
+                start: 0,
                 batch: Lock::default(),
             }),
             appendix_cipher: file_key.appendix(&envelope.salt),
             archive_id: envelope.archive_id(),
-            records_offset: head.len() as u64,
             is_padded: encryption.is_padded,
+            ending: Ending::Archive { records_offset },
             archive_bytes: 0,
         })
     }
 
-    /// The second copy of the header, which counts as the last frame.
+    /// Begins a run behind an archive, of which `inner` has everything. What is written continues
+    /// the archive inside, or replaces it, if that `is_anew`: its records remain, and nothing
+    /// reads them. A key is drawn, so that whatever was ever written at this place has another.
+    ///
+    /// # Errors
+    /// `Damaged` if the archive has no end; `Limit` for too many runs; `Io`.
+    pub(crate) fn begin_run(
+        inner: &'a mut dyn Sink,
+        earlier: &Arc<EnvelopeSource>,
+        (is_anew, is_padded): (bool, bool),
+    ) -> Result<EnvelopeSink<'a>> {
+        let end = earlier.complete_end()?;
+        let mut ending = RunEnding::new(earlier, is_anew)?;
+        ending.table.is_padded |= is_padded;
+        let is_padded = ending.table.is_padded;
+        inner.write_all(&ending.first_frame())?;
+        let start = ending.table.end();
+        Ok(EnvelopeSink {
+            inner,
+            written: Arc::new(Written {
+                cipher: ending.record_cipher(),
+                offset: end + RUN_FRAME_BYTES as u64,
+                earlier: (start > 0).then(|| Arc::clone(earlier) as Arc<dyn Source>),
+                start,
+                batch: Lock::default(),
+            }),
+            appendix_cipher: earlier.appendix_cipher(),
+            archive_id: earlier.archive_id(),
+            is_padded,
+            ending: Ending::Run(Box::new(ending)),
+            archive_bytes: 0,
+        })
+    }
+
+    /// The second copy of the header, which counts as the last frame of an archive.
     pub(crate) fn last_frame(&self) -> LastFrame {
         LastFrame {
             archive_id: self.archive_id,
@@ -153,7 +207,7 @@ impl<'a> EnvelopeSink<'a> {
         &self.appendix_cipher
     }
 
-    /// The size of the encrypted archive, once it is published.
+    /// The size of the encrypted archive, or of the run, once it is published.
     pub(crate) fn archive_bytes(&self) -> u64 {
         self.archive_bytes
     }
@@ -186,7 +240,7 @@ impl Sink for EnvelopeSink<'_> {
     fn read_back(&self) -> Option<Arc<dyn Source>> {
         let inner = self.inner.read_back()?;
         Some(Arc::new(WrittenSource {
-            sealed: SealedRecords::new(inner, self.records_offset),
+            sealed: SealedRecords::new(inner),
             written: Arc::clone(&self.written),
         }))
     }
@@ -218,14 +272,28 @@ impl Sink for EnvelopeSink<'_> {
         let mut batch = written.batch.lock();
         self.flush(&mut batch, true)?;
         batch.clear();
-        let tail = envelope_tail(self.records_offset, records);
-        self.inner.write_all(&tail.to_bytes())?;
-        self.archive_bytes = tail.back_bytes + (MAGIC.len() + TAIL_BYTES) as u64;
+        let last_bytes = match &mut self.ending {
+            Ending::Archive { records_offset } => {
+                let tail = envelope_tail(*records_offset, records);
+                self.archive_bytes = tail.back_bytes + MAGIC.len() as u64;
+                tail.to_bytes().to_vec()
+            }
+            Ending::Run(ending) => {
+                let records_bytes = records * SEALED_RECORD_BYTES as u64;
+                self.archive_bytes = RUN_FRAME_BYTES as u64 + records_bytes;
+                ending
+                    .last_bytes(records, inner_bytes)
+                    .map_err(io::Error::other)?
+            }
+        };
+        self.archive_bytes += last_bytes.len() as u64;
+        self.inner.write_all(&last_bytes)?;
         self.inner.publish()
     }
 }
 
 impl Written {
+    /// The bytes in the records.
     fn bytes(&self) -> u64 {
         let batch = self.batch.lock();
         batch.offset() + batch.bytes as u64
@@ -240,10 +308,28 @@ struct WrittenSource {
 
 impl Source for WrittenSource {
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.written.bytes())
+        Ok(self.written.start + self.written.bytes())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let earlier_bytes = self.written.start.saturating_sub(offset);
+        let earlier_bytes = usize::try_from(earlier_bytes).unwrap_or(usize::MAX);
+        let (before, own) = buffer.split_at_mut(earlier_bytes.min(buffer.len()));
+        let mut count = 0;
+        if let Some(earlier) = self.written.earlier.as_ref().filter(|_| !before.is_empty()) {
+            count = earlier.read_at(offset, before)?;
+        }
+        if own.is_empty() || count < before.len() {
+            return Ok(count);
+        }
+        let own_offset = offset + count as u64 - self.written.start;
+        Ok(count + self.read_own(own_offset, own)?)
+    }
+}
+
+impl WrittenSource {
+    /// Reads bytes from an offset in the records.
+    fn read_own(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let batch = self.written.batch.lock();
         let sealed_bytes = batch.offset().saturating_sub(offset);
         let sealed_bytes = usize::try_from(sealed_bytes).unwrap_or(usize::MAX);
@@ -251,8 +337,12 @@ impl Source for WrittenSource {
         let offset_in_batch = (offset + sealed.len() as u64).saturating_sub(batch.offset());
         let count = batch.read(offset_in_batch as usize, fresh);
         drop(batch);
-        let cipher = &self.written.cipher;
-        self.sealed.read_at(cipher, offset, sealed, |_| false)?;
+        let records = RecordsAt {
+            cipher: &self.written.cipher,
+            offset: self.written.offset,
+            count: None,
+        };
+        self.sealed.read_at(&records, offset, sealed)?;
         Ok(sealed.len() + count)
     }
 }

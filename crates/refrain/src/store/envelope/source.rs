@@ -1,18 +1,21 @@
 //! The archive inside an envelope, readable at any offset.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, record_count};
+use refrain_format::TAIL_BYTES;
+use refrain_format::envelope::run::{RUN_FRAME_BYTES, RunEnd, RunRow, RunStart, RunTable};
+use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, may_be_padded, record_count};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{
-    FileKey, NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES,
+    AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, SALT_BYTES,
+    SEALED_RECORD_BYTES, run_link,
 };
 use refrain_storage::Source;
 
+use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::appendix::{records_end_before, tail_before};
-use crate::store::ending::protected_end;
 
 /// How many records are read at once.
 const BATCH_RECORDS: u64 = 64;
@@ -20,38 +23,45 @@ const BATCH_RECORDS: u64 = 64;
 /// How many buffers are kept for later reads.
 const BUFFERS_MAX: usize = 8;
 
-/// The records of an archive in a file.
+/// Records in a file.
 pub(super) struct SealedRecords {
     file: Arc<dyn Source>,
-    records_offset: u64,
     buffers: Lock<Vec<Vec<u8>>>,
 }
 
+/// Which records a read is of: those of an archive, or of a run behind it.
+pub(super) struct RecordsAt<'a> {
+    pub cipher: &'a RecordCipher,
+    /// Where the first begins in the file.
+    pub offset: u64,
+    /// Their number, if it is known: the last is marked.
+    pub count: Option<u64>,
+}
+
+impl RecordsAt<'_> {
+    fn offset_of(&self, record: u64) -> u64 {
+        self.offset + record * SEALED_RECORD_BYTES as u64
+    }
+
+    fn damaged(&self, record: u64) -> Error {
+        Error::damaged(NotAuthentic.to_string()).at_offset(self.offset_of(record))
+    }
+}
+
 impl SealedRecords {
-    pub(super) fn new(file: Arc<dyn Source>, records_offset: u64) -> SealedRecords {
+    pub(super) fn new(file: Arc<dyn Source>) -> SealedRecords {
         SealedRecords {
             file,
-            records_offset,
             buffers: Lock::default(),
         }
     }
 
-    fn offset_in_file(&self, record: u64) -> u64 {
-        self.records_offset + record * SEALED_RECORD_BYTES as u64
-    }
-
-    fn damaged(&self, record: u64) -> Error {
-        let offset = self.offset_in_file(record);
-        Error::damaged(NotAuthentic.to_string()).at_offset(offset)
-    }
-
-    /// Fills `buffer` with decrypted bytes from `offset` on, which are all there.
+    /// Fills `buffer` with decrypted bytes from `offset` of these records on, which are all there.
     pub(super) fn read_at(
         &self,
-        cipher: &RecordCipher,
+        records: &RecordsAt<'_>,
         offset: u64,
         buffer: &mut [u8],
-        is_last: impl Fn(u64) -> bool,
     ) -> io::Result<()> {
         let Some(last_byte) = (offset + buffer.len() as u64).checked_sub(1) else {
             return Ok(());
@@ -64,7 +74,7 @@ impl SealedRecords {
             let first = at / RECORD_BYTES as u64;
             let count = (last - first + 1).min(BATCH_RECORDS) as usize;
             sealed.resize(count * SEALED_RECORD_BYTES, 0);
-            self.decrypt(cipher, first, &mut sealed, &is_last)?;
+            self.decrypt(records, first, &mut sealed)?;
             let mut skipped = (at % RECORD_BYTES as u64) as usize;
             for record in sealed.chunks(SEALED_RECORD_BYTES) {
                 let content = record.get(skipped..RECORD_BYTES).unwrap_or_default();
@@ -86,78 +96,294 @@ impl SealedRecords {
     }
 
     /// Reads and decrypts as many records as fit into `sealed`.
-    fn decrypt(
-        &self,
-        cipher: &RecordCipher,
-        first: u64,
-        sealed: &mut [u8],
-        is_last: impl Fn(u64) -> bool,
-    ) -> io::Result<()> {
-        let read = self.file.read_at(self.offset_in_file(first), sealed)?;
+    fn decrypt(&self, of: &RecordsAt<'_>, first: u64, sealed: &mut [u8]) -> io::Result<()> {
+        let read = self.file.read_at(of.offset_of(first), sealed)?;
         let (records, _) = sealed.as_chunks_mut::<SEALED_RECORD_BYTES>();
         let complete = read / SEALED_RECORD_BYTES;
         for (at, record) in records.iter_mut().enumerate() {
             let number = first + at as u64;
-            if at >= complete || cipher.open(number, is_last(number), record).is_err() {
-                return Err(io::Error::other(self.damaged(number)));
+            let is_last = of.count == Some(number + 1);
+            if at >= complete || of.cipher.open(number, is_last, record).is_err() {
+                return Err(io::Error::other(of.damaged(number)));
             }
         }
         Ok(())
     }
 }
 
-/// The archive inside an envelope. Every byte that it returns is authentic, and errors for others
-/// are `Damaged`. One that is truncated ends with a record that cannot be read, so that no reader
-/// takes it for complete.
-pub(super) struct EnvelopeSource {
+/// The archive inside an envelope, with all runs behind it. Every byte that it returns is
+/// authentic, and errors for others are `Damaged`. One that is truncated ends with a record that
+/// cannot be read, so that no reader takes it for complete.
+pub(crate) struct EnvelopeSource {
     sealed: SealedRecords,
-    cipher: RecordCipher,
-    records: u64,
+    key: FileKey,
+    salt: [u8; SALT_BYTES],
+    archive_id: u32,
+    records_offset: u64,
+    base_cipher: RecordCipher,
+    /// Of the newest run, or of an archive without runs.
+    table: RunTable,
+    /// The runs of earlier groups that were needed.
+    groups: Lock<HashMap<usize, Arc<Vec<RunRow>>>>,
     inner_bytes: u64,
+    /// Where what is complete ends in the file, with its tail; `None` if it is damaged.
+    complete_end: Option<u64>,
+    /// How many bytes of a run that is not complete follow.
+    incomplete_bytes: u64,
 }
 
 impl EnvelopeSource {
-    pub(super) fn open(
+    pub(crate) fn open(
         file: Arc<dyn Source>,
         stored: &StoredEnvelope,
         key: &FileKey,
     ) -> Result<EnvelopeSource> {
-        let records_offset = stored.records_offset();
-        let archive_bytes = file.size_bytes()?;
-        let records_bytes = match records_end(&*file, records_offset)? {
-            Some(end) => end - records_offset,
-            None => archive_bytes.saturating_sub(records_offset) + SEALED_RECORD_BYTES as u64,
-        };
-        let records = records_bytes / SEALED_RECORD_BYTES as u64;
+        let salt = stored.envelope.salt;
         let mut source = EnvelopeSource {
-            sealed: SealedRecords::new(file, records_offset),
-            cipher: key.records(&stored.envelope.salt),
-            records,
-            inner_bytes: records * RECORD_BYTES as u64,
+            sealed: SealedRecords::new(file),
+            key: key.clone(),
+            salt,
+            archive_id: stored.envelope.archive_id(),
+            records_offset: stored.records_offset(),
+            base_cipher: key.records(&salt),
+            table: RunTable::of_base(0, 0, false),
+            groups: Lock::default(),
+            inner_bytes: 0,
+            complete_end: None,
+            incomplete_bytes: 0,
         };
-        let mut stated = [0; INNER_BYTES_BYTES];
-        let read = source.read(source.inner_bytes - stated.len() as u64, &mut stated);
-        match read.map_err(Error::from) {
-            Ok(()) => source.inner_bytes = inner_bytes(stated, records)?,
-            Err(error) if error.kind == ErrorKind::Damaged => {}
-            Err(error) => return Err(error),
+        let place = (source.records_offset, source.archive_id);
+        match envelope_end(&*source.sealed.file, place)? {
+            EnvelopeEnd::Complete(end) => source.open_at(&end)?,
+            EnvelopeEnd::Incomplete(end) => {
+                source.open_at(&end)?;
+                source.incomplete_bytes = source.sealed.file.size_bytes()?.saturating_sub(end.end);
+            }
+            EnvelopeEnd::DamagedRun {
+                before,
+                offset,
+                start,
+            } => {
+                source.open_at(&before)?;
+                source.take_damaged_run(offset, &start)?;
+            }
+            EnvelopeEnd::Nowhere => {
+                let size_bytes = source.sealed.file.size_bytes()?;
+                let left = size_bytes.saturating_sub(source.records_offset);
+                source.take_base(left / SEALED_RECORD_BYTES as u64 + 1)?;
+                source.complete_end = None;
+            }
         }
         Ok(source)
     }
 
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let is_last = |record| record + 1 == self.records;
-        self.sealed.read_at(&self.cipher, offset, buffer, is_last)
+    /// Takes what is complete up to an end.
+    fn open_at(&mut self, end: &FoundEnd) -> Result<()> {
+        let Some((at, run_end)) = &end.run_end else {
+            let records_bytes = end.end - TAIL_BYTES as u64 - self.records_offset;
+            self.take_base(records_bytes / SEALED_RECORD_BYTES as u64)?;
+            self.complete_end = Some(end.end);
+            return Ok(());
+        };
+        self.table = self.table_of(*at, run_end)?;
+        self.inner_bytes = self.table.end();
+        self.complete_end = Some(end.end);
+        Ok(())
     }
-}
 
-/// Where the records end, with or without an appendix. `None` if the archive has no end.
-pub(crate) fn records_end(file: &dyn Source, records_offset: u64) -> Result<Option<u64>> {
-    let end = protected_end(file)?;
-    if tail_before(file, end)?.is_none() {
-        return Ok(None);
+    /// Takes an archive without runs, of so many records.
+    fn take_base(&mut self, records: u64) -> Result<()> {
+        let mut bytes = records * RECORD_BYTES as u64;
+        let mut stated = [0; INNER_BYTES_BYTES];
+        let base = self.records(&self.base_cipher, 0, records);
+        let read = (self.sealed).read_at(&base, bytes - stated.len() as u64, &mut stated);
+        match read.map_err(Error::from) {
+            Ok(()) => bytes = inner_bytes(stated, records)?,
+            Err(error) if error.kind == ErrorKind::Damaged => {}
+            Err(error) => return Err(error),
+        }
+        self.table = RunTable::of_base(records, bytes, may_be_padded(records, bytes));
+        self.inner_bytes = bytes;
+        Ok(())
     }
-    records_end_before(file, records_offset, end)
+
+    /// Adds a run whose end is damaged: what is in its records can be read, but not the last.
+    fn take_damaged_run(&mut self, offset: u64, start: &RunStart) -> Result<()> {
+        let position = offset + RUN_FRAME_BYTES as u64 - self.records_offset;
+        let left = self.sealed.file.size_bytes()?;
+        let left = left.saturating_sub(offset + RUN_FRAME_BYTES as u64);
+        let records = left / SEALED_RECORD_BYTES as u64 + 1;
+        if start.number != self.table.number() + 1 {
+            let text = "an appended run does not continue the one before";
+            return Err(Error::damaged(text).at_offset(offset));
+        }
+        self.table.push(RunRow {
+            position,
+            records,
+            start: self.table.end(),
+            bytes: records * RECORD_BYTES as u64 - INNER_BYTES_BYTES as u64,
+            link: run_link(&self.last_link(), &start.salt, position),
+        })?;
+        self.inner_bytes = self.table.end();
+        self.complete_end = None;
+        Ok(())
+    }
+
+    fn records<'a>(&self, cipher: &'a RecordCipher, position: u64, count: u64) -> RecordsAt<'a> {
+        RecordsAt {
+            cipher,
+            offset: self.records_offset + position,
+            count: Some(count),
+        }
+    }
+
+    /// The table of the run with this RunEnd frame.
+    fn table_of(&self, offset: u64, end: &RunEnd) -> Result<RunTable> {
+        let sealed = self.key.run_table(&self.salt, &end.link).open(&end.sealed);
+        let forged = |text: &str| Error::damaged(text.to_owned()).at_offset(offset);
+        let bytes =
+            sealed.map_err(|_| forged("the end of an appended run is damaged or forged"))?;
+        let table = RunTable::parse(end.number, &bytes)?;
+        let is_here = table.last().is_some_and(|last| {
+            let is_at = self.records_offset + last.records_end() == offset;
+            is_at && last.records == end.records && last.link == end.link
+        });
+        if !is_here {
+            return Err(forged("an appended run is not where it was written"));
+        }
+        Ok(table)
+    }
+
+    /// The run with a byte of the archive inside that is not in the base.
+    fn run_of(&self, offset: u64) -> Result<RunRow> {
+        let of = |runs: &[RunRow]| {
+            let at = runs.partition_point(|row| row.end() <= offset);
+            runs.get(at).copied()
+        };
+        let lost = || Error::new(ErrorKind::Internal, "no run has the byte");
+        if self
+            .table
+            .runs
+            .first()
+            .is_some_and(|first| first.start <= offset)
+        {
+            return of(&self.table.runs).ok_or_else(lost);
+        }
+        let group = self.table.groups.partition_point(|row| row.end() <= offset);
+        let last = self.table.groups.get(group).ok_or_else(lost)?;
+        if last.start <= offset {
+            return Ok(*last);
+        }
+        of(&self.group(group, last)?).ok_or_else(lost)
+    }
+
+    /// The runs of an earlier group, whose last one is `last`.
+    fn group(&self, group: usize, last: &RunRow) -> Result<Arc<Vec<RunRow>>> {
+        if let Some(known) = self.groups.lock().get(&group) {
+            return Ok(Arc::clone(known));
+        }
+        let offset = self.records_offset + last.records_end();
+        let found = run_end_at(&*self.sealed.file, offset, self.archive_id);
+        let table = self.table_of(offset, &found.map_err(|error| error.at_offset(offset))?)?;
+        let before = self.table.groups.get(..group);
+        if table.last() != Some(last) || Some(&table.groups[..]) != before {
+            let text = "the tables of two appended runs contradict each other";
+            return Err(Error::damaged(text).at_offset(offset));
+        }
+        let runs = Arc::new(table.runs);
+        self.groups.lock().insert(group, Arc::clone(&runs));
+        Ok(runs)
+    }
+
+    /// Reads bytes that are all there.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset + done as u64;
+            let rest = buffer.get_mut(done..).unwrap_or_default();
+            done += self.read_piece(at, rest)?;
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of the base or of one run. Returns how many.
+    fn read_piece(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = |left: u64| {
+            buffer
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX))
+        };
+        if at < self.table.base_bytes {
+            let count = count(self.table.base_bytes - at);
+            let base = self.records(&self.base_cipher, 0, self.table.base_records);
+            self.sealed
+                .read_at(&base, at, buffer.split_at_mut(count).0)?;
+            return Ok(count);
+        }
+        let run = self.run_of(at).map_err(io::Error::other)?;
+        let count = count(run.end() - at);
+        let cipher = self.key.run_records(&self.salt, &run.link);
+        let records = self.records(&cipher, run.position, run.records);
+        (self.sealed).read_at(&records, at - run.start, buffer.split_at_mut(count).0)?;
+        Ok(count)
+    }
+
+    /// Where what is complete ends in the file.
+    ///
+    /// # Errors
+    /// `Damaged` if nothing says it.
+    pub(crate) fn complete_end(&self) -> Result<u64> {
+        let text = "the encrypted archive is truncated";
+        self.complete_end.ok_or_else(|| Error::damaged(text))
+    }
+
+    /// How many bytes of a run that is not complete follow.
+    pub(crate) fn incomplete_bytes(&self) -> u64 {
+        self.incomplete_bytes
+    }
+
+    /// The table of the newest run, or of an archive without runs.
+    pub(crate) fn table(&self) -> &RunTable {
+        &self.table
+    }
+
+    /// Where the first record of the archive begins.
+    pub(crate) fn records_offset(&self) -> u64 {
+        self.records_offset
+    }
+
+    /// The first run, if there is one.
+    pub(crate) fn first_run(&self) -> Result<Option<RunRow>> {
+        match self.table.groups.first() {
+            None => Ok(self.table.runs.first().copied()),
+            Some(last) => Ok(self.group(0, last)?.first().copied()),
+        }
+    }
+
+    /// The link of the newest run; without runs, the salt.
+    pub(super) fn last_link(&self) -> [u8; LINK_BYTES] {
+        self.table.last().map_or(self.salt, |last| last.link)
+    }
+
+    /// The key of the archive.
+    pub(super) fn key(&self) -> &FileKey {
+        &self.key
+    }
+
+    /// The cipher of what is appended to the archive.
+    pub(crate) fn appendix_cipher(&self) -> AppendixCipher {
+        self.key.appendix(&self.salt)
+    }
+
+    /// The salt of the archive.
+    pub(super) fn salt(&self) -> &[u8; SALT_BYTES] {
+        &self.salt
+    }
+
+    /// The number in all frames of the archive.
+    pub(crate) fn archive_id(&self) -> u32 {
+        self.archive_id
+    }
 }
 
 /// The size of the archive inside, as the last bytes of its `records` records state it.

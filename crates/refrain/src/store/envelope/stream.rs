@@ -1,30 +1,39 @@
 //! The archive inside an envelope that comes from a pipe.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
+use refrain_format::envelope::run::{
+    RUN_FRAME_BYTES, RunEnd, RunRow, RunStart, RunTable, run_end_header,
+};
 use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, envelope_tail};
 use refrain_format::{
-    FRAME_HEADER_BYTES, Limits, PayloadHasher, TAIL_BYTES, Tail, UntrustedFrameHeader,
+    FRAME_HEADER_BYTES, Limits, PayloadHasher, SYNC, TAIL_BYTES, Tail, UntrustedFrameHeader,
 };
-use refrain_protect::envelope::{FileKey, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
+use refrain_protect::envelope::{
+    FileKey, LINK_BYTES, RECORD_BYTES, RecordCipher, SALT_BYTES, SEALED_RECORD_BYTES, run_link,
+};
 
 use super::source::inner_bytes;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
 
 /// How many records are read at once.
 const BATCH_RECORDS: usize = 64;
 
-/// Decrypts an archive from front to back. What it returns is authentic, but only at the end is it
-/// known to be complete; then it ends without an error.
+/// Decrypts an archive from front to back, and all runs behind it. What it returns is authentic, but
+/// only at the end is it known to be complete; then it ends without an error.
 pub(super) struct EnvelopeStream {
-    stream: Box<dyn Read + Send>,
-    cipher: RecordCipher,
-    records_offset: u64,
+    stream: Ahead,
+    key: FileKey,
+    salt: [u8; SALT_BYTES],
     archive_id: u32,
-    /// Sealed records, and the tail or the first bytes of the record after them.
+    records_offset: u64,
+    /// What is complete.
+    table: RunTable,
+    part: Part,
+    /// Sealed records, and what follows them: a tail, or as many bytes of something else.
     sealed: Vec<u8>,
-    /// The next record, in the archive and in `sealed`.
+    /// The next record, in its part and in `sealed`.
     next: u64,
     next_in_batch: usize,
     /// Decrypted bytes of `record` that were not returned.
@@ -34,7 +43,42 @@ pub(super) struct EnvelopeStream {
     zeros_before: u64,
     /// Zeros after them, which may be padding.
     zeros_after: u64,
+    /// Zeros at the end of the part before.
+    zeros_of_part_before: u64,
     is_complete: bool,
+}
+
+/// A stream of which some bytes were read already.
+struct Ahead {
+    bytes: Cursor<Vec<u8>>,
+    stream: Box<dyn Read + Send>,
+}
+
+impl Ahead {
+    /// Makes these the next bytes.
+    fn put_back(&mut self, mut bytes: Vec<u8>) {
+        let read = usize::try_from(self.bytes.position()).unwrap_or(usize::MAX);
+        bytes.extend_from_slice(self.bytes.get_ref().get(read..).unwrap_or_default());
+        self.bytes = Cursor::new(bytes);
+    }
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.bytes.read(buffer)? {
+            0 => self.stream.read(buffer),
+            count => Ok(count),
+        }
+    }
+}
+
+/// The records that are read: those of the archive, or of a run.
+struct Part {
+    cipher: RecordCipher,
+    /// Where the first begins, from the first of the archive.
+    position: u64,
+    /// The link of the run; `None`: the archive.
+    link: Option<[u8; LINK_BYTES]>,
 }
 
 impl EnvelopeStream {
@@ -43,11 +87,22 @@ impl EnvelopeStream {
         stored: &StoredEnvelope,
         key: &FileKey,
     ) -> EnvelopeStream {
+        let salt = stored.envelope.salt;
         EnvelopeStream {
-            stream,
-            cipher: key.records(&stored.envelope.salt),
-            records_offset: stored.records_offset(),
+            stream: Ahead {
+                bytes: Cursor::default(),
+                stream,
+            },
+            key: key.clone(),
+            salt,
             archive_id: stored.envelope.archive_id(),
+            records_offset: stored.records_offset(),
+            table: RunTable::of_base(0, 0, false),
+            part: Part {
+                cipher: key.records(&salt),
+                position: 0,
+                link: None,
+            },
             sealed: Vec::new(),
             next: 0,
             next_in_batch: 0,
@@ -55,6 +110,7 @@ impl EnvelopeStream {
             ready: 0..0,
             zeros_before: 0,
             zeros_after: 0,
+            zeros_of_part_before: 0,
             is_complete: false,
         }
     }
@@ -67,8 +123,9 @@ impl EnvelopeStream {
             self.sealed.drain(..start.min(self.sealed.len()));
             self.next_in_batch = 0;
             let kept = self.sealed.len();
-            self.sealed.resize(BATCH_RECORDS * STRIDE + TAIL_BYTES, 0);
-            let count = read_full(&mut *self.stream, &mut self.sealed[kept..])?;
+            let wanted = BATCH_RECORDS * STRIDE + TAIL_BYTES;
+            self.sealed.resize(wanted.max(kept), 0);
+            let count = read_full(&mut self.stream, &mut self.sealed[kept..])?;
             self.sealed.truncate(kept + count);
         }
         let start = self.next_in_batch * STRIDE;
@@ -79,25 +136,40 @@ impl EnvelopeStream {
     fn advance(&mut self) -> Result<()> {
         let number = self.next;
         let tail = envelope_tail(self.records_offset, number + 1).to_bytes();
-        let offset = self.records_offset + number * SEALED_RECORD_BYTES as u64;
+        let is_run = self.part.link.is_some();
+        let offset = self.offset() + number * SEALED_RECORD_BYTES as u64;
         let fetched = self.fetch()?;
         let Some((sealed, after)) = fetched.split_first_chunk::<SEALED_RECORD_BYTES>() else {
             let end = offset + fetched.len() as u64;
             let error = Error::damaged("the encrypted archive is truncated");
             return Err(error.at_offset(end));
         };
-        let (mut record, is_last) = (*sealed, after.starts_with(&tail));
-        let opened = self.cipher.open(number, is_last, &mut record);
-        opened.map_err(|error| Error::damaged(error.to_string()).at_offset(offset))?;
+        let mut record = *sealed;
+        // Encrypted bytes may look like the beginning of a frame.
+        let is_last = if is_run {
+            after.starts_with(&SYNC) && self.part.cipher.open(number, true, &mut record).is_ok()
+        } else {
+            after.starts_with(&tail)
+        };
+        if !(is_last && is_run) {
+            record = *self.fetch()?.first_chunk().unwrap_or(&record);
+            let opened = self.part.cipher.open(number, is_last, &mut record);
+            opened.map_err(|error| Error::damaged(error.to_string()).at_offset(offset))?;
+        }
         *self.record = record;
         self.next += 1;
         self.next_in_batch += 1;
         let content_bytes = if is_last { RECORD_BYTES - INNER_BYTES_BYTES } else { RECORD_BYTES };
         self.divide(content_bytes);
         if is_last {
-            self.complete(number)?;
+            self.complete()?;
         }
         Ok(())
+    }
+
+    /// Where the records of the part begin in the file.
+    fn offset(&self) -> u64 {
+        self.records_offset + self.part.position
     }
 
     /// Divides the record's content into bytes to be returned and the zeros at its end.
@@ -107,39 +179,143 @@ impl EnvelopeStream {
         let used = used.map_or(0, |at| at + 1);
         self.ready = 0..used;
         if used > 0 {
-            self.zeros_before = std::mem::take(&mut self.zeros_after);
+            self.zeros_before = std::mem::take(&mut self.zeros_of_part_before);
+            self.zeros_before += std::mem::take(&mut self.zeros_after);
         }
         self.zeros_after += (content_bytes - used) as u64;
     }
 
-    /// Leaves off the padding behind the archive, whose size the last record states.
-    fn complete(&mut self, last: u64) -> Result<()> {
+    /// Leaves off the padding behind the part, whose size its last record states.
+    fn complete(&mut self) -> Result<()> {
         let (content, _) = self.record.split_at(RECORD_BYTES);
         let stated = content.last_chunk().copied().unwrap_or_default();
-        let inner_bytes = inner_bytes(stated, last + 1)?;
-        let all_bytes = (last + 1) * RECORD_BYTES as u64 - INNER_BYTES_BYTES as u64;
-        let zeros_after = (inner_bytes + self.zeros_after).checked_sub(all_bytes);
+        let bytes = inner_bytes(stated, self.next)?;
+        let all_bytes = self.next * RECORD_BYTES as u64 - INNER_BYTES_BYTES as u64;
+        let zeros_after = (bytes + self.zeros_after).checked_sub(all_bytes);
         self.zeros_after = zeros_after
             .ok_or_else(|| Error::damaged("the padding of the encrypted archive is not zero"))?;
-        self.is_complete = true;
-        self.check_appendix()
+        self.take_end(bytes)?;
+        self.next = 0;
+        Ok(())
     }
 
-    /// Reads what follows the tail: nothing, or appendices, which need no key.
-    fn check_appendix(&mut self) -> Result<()> {
-        let at = self.next_in_batch * SEALED_RECORD_BYTES + TAIL_BYTES;
-        let rest = self.sealed.split_off(at.min(self.sealed.len()));
-        let mut rest = io::Cursor::new(rest).chain(&mut *self.stream);
-        let mut tail = envelope_tail(self.records_offset, self.next);
+    /// Reads what follows the last record of the part: its end, and appendices, which need no key.
+    /// A run may follow.
+    fn take_end(&mut self, bytes: u64) -> Result<()> {
+        let at = self.next_in_batch * SEALED_RECORD_BYTES;
+        self.stream
+            .put_back(self.sealed.split_off(at.min(self.sealed.len())));
+        self.sealed.clear();
+        self.next_in_batch = 0;
+        let offset = self.offset() + self.next * SEALED_RECORD_BYTES as u64;
+        let mut tail = match self.part.link {
+            None => self.take_archive_end(bytes)?,
+            Some(link) => {
+                let taken = self.take_run_end(link, bytes);
+                taken.map_err(|error| error.at_offset(offset))?
+            }
+        };
+        let frame_bytes = if self.part.link.is_some() { tail.back_bytes } else { 0 };
+        let mut behind = offset - self.records_offset + frame_bytes + TAIL_BYTES as u64;
         loop {
             let mut start = [0; TAIL_BYTES];
-            let count = read_full(&mut rest, &mut start)?;
+            let count = read_full(&mut self.stream, &mut start)?;
             if count == 0 {
+                self.is_complete = true;
+                self.zeros_after += std::mem::take(&mut self.zeros_of_part_before);
                 return Ok(());
             }
+            let mut header = [0; FRAME_HEADER_BYTES];
+            let (first, after) = header.split_at_mut(TAIL_BYTES);
+            first.copy_from_slice(&start);
+            if read_full(&mut self.stream, after)? < after.len() {
+                return Err(foreign());
+            }
+            if UntrustedFrameHeader::new(header).is_run() {
+                return self.begin_run(header, behind);
+            }
             tail.back_bytes += TAIL_BYTES as u64;
-            skip_frames(&mut rest, start, self.archive_id, &mut tail)?;
+            let before = tail.back_bytes;
+            skip_frames(&mut self.stream, header, self.archive_id, &mut tail)?;
+            behind += tail.back_bytes - before + TAIL_BYTES as u64;
         }
+    }
+
+    /// Takes the tail of the archive.
+    fn take_archive_end(&mut self, bytes: u64) -> Result<Tail> {
+        self.table = RunTable::of_base(self.next, bytes, false);
+        let mut tail = [0; TAIL_BYTES];
+        // It was seen before.
+        read_full(&mut self.stream, &mut tail)?;
+        Ok(envelope_tail(self.records_offset, self.next))
+    }
+
+    /// Takes the end of a run, whose table must be of what was read.
+    fn take_run_end(&mut self, link: [u8; LINK_BYTES], bytes: u64) -> Result<Tail> {
+        let damaged = |text: &str| Error::damaged(text.to_owned());
+        let mut frame = vec![0; FRAME_HEADER_BYTES];
+        let count = read_full(&mut self.stream, &mut frame)?;
+        let header = run_end_header(frame.get(..count).unwrap_or_default())?;
+        frame.resize(header.frame_bytes() as usize, 0);
+        let payload = frame.get_mut(FRAME_HEADER_BYTES..).unwrap_or_default();
+        let count = read_full(&mut self.stream, payload)? + FRAME_HEADER_BYTES;
+        let end = RunEnd::parse(frame.get(..count).unwrap_or_default(), self.archive_id)?;
+        let sealed = self.key.run_table(&self.salt, &link).open(&end.sealed);
+        let table =
+            sealed.map_err(|_| damaged("the end of an appended run is damaged or forged"))?;
+        let table = RunTable::parse(end.number, &table)?;
+        if table.base_bytes == 0 {
+            let text = "this archive was encrypted while it was a single frame, and something was \
+                        added to it: it is read from a file, not from a pipe";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+        self.table.is_padded = table.is_padded;
+        self.table.push(RunRow {
+            position: self.part.position,
+            records: self.next,
+            start: self.table.end(),
+            bytes,
+            link,
+        })?;
+        if table != self.table || (end.link, end.records) != (link, self.next) {
+            return Err(damaged(
+                "the table of an appended run is not of what precedes it",
+            ));
+        }
+        let tail = Tail {
+            back_bytes: frame.len() as u64,
+        };
+        let mut found = [0; TAIL_BYTES];
+        if read_full(&mut self.stream, &mut found)? < TAIL_BYTES || found != tail.to_bytes() {
+            return Err(damaged("an appended run has no end"));
+        }
+        Ok(tail)
+    }
+
+    /// Takes the first frame of a run, `behind` so many bytes from the first record on.
+    fn begin_run(&mut self, header: [u8; FRAME_HEADER_BYTES], behind: u64) -> Result<()> {
+        let mut frame = [0; RUN_FRAME_BYTES];
+        let (first, after) = frame.split_at_mut(FRAME_HEADER_BYTES);
+        first.copy_from_slice(&header);
+        let count = read_full(&mut self.stream, after)? + FRAME_HEADER_BYTES;
+        let start = RunStart::parse(frame.get(..count).unwrap_or_default(), self.archive_id);
+        let start =
+            start.map_err(|error| Error::from(error).at_offset(self.records_offset + behind))?;
+        if start.number != self.table.number() + 1 {
+            return Err(Error::damaged(
+                "an appended run does not continue the one before",
+            ));
+        }
+        let position = behind + RUN_FRAME_BYTES as u64;
+        let previous = self.table.last().map_or(self.salt, |last| last.link);
+        let link = run_link(&previous, &start.salt, position);
+        self.part = Part {
+            cipher: self.key.run_records(&self.salt, &link),
+            position,
+            link: Some(link),
+        };
+        self.zeros_of_part_before += std::mem::take(&mut self.zeros_after);
+        Ok(())
     }
 }
 
@@ -171,30 +347,26 @@ impl Read for EnvelopeStream {
     }
 }
 
+fn foreign() -> Error {
+    Error::damaged("data that belongs to no archive follows the encrypted archive")
+}
+
 /// Skips the frames of an appendix and its tail. `tail` is what it would be before the next frame.
 fn skip_frames(
     rest: &mut dyn Read,
-    start: [u8; TAIL_BYTES],
+    first: [u8; FRAME_HEADER_BYTES],
     archive_id: u32,
     tail: &mut Tail,
 ) -> Result<()> {
-    let foreign =
-        || Error::damaged("data that belongs to no archive follows the encrypted archive");
-    let mut start = start;
+    let mut header = first;
     loop {
-        let mut header = [0; FRAME_HEADER_BYTES];
-        let (first, after) = header.split_at_mut(TAIL_BYTES);
-        first.copy_from_slice(&start);
-        if read_full(rest, after)? < after.len() {
-            return Err(foreign());
-        }
-        let header = UntrustedFrameHeader::new(header).check(&Limits::default(), None);
-        let header = header.ok();
-        let header = header.filter(|found| found.skippable && found.archive_id == archive_id);
-        let header = header.ok_or_else(foreign)?;
-        let mut hasher = PayloadHasher::new(header.payload_bytes);
-        let mut buffer = vec![0; header.payload_bytes.min(1 << 20) as usize];
-        let mut left = header.payload_bytes;
+        let found = UntrustedFrameHeader::new(header).check(&Limits::default(), None);
+        let found = found.ok();
+        let found = found.filter(|found| found.skippable && found.archive_id == archive_id);
+        let found = found.ok_or_else(foreign)?;
+        let mut hasher = PayloadHasher::new(found.payload_bytes);
+        let mut buffer = vec![0; found.payload_bytes.min(1 << 20) as usize];
+        let mut left = found.payload_bytes;
         while left > 0 {
             let step = left.min(buffer.len() as u64) as usize;
             let piece = buffer.get_mut(..step).unwrap_or_default();
@@ -204,13 +376,17 @@ fn skip_frames(
             hasher.update(piece);
             left -= step as u64;
         }
-        header.check_payload_checksum(hasher.value())?;
-        tail.back_bytes += header.frame_bytes();
-        if read_full(rest, &mut start)? < TAIL_BYTES {
+        found.check_payload_checksum(hasher.value())?;
+        tail.back_bytes += found.frame_bytes();
+        let (start, after) = header.split_at_mut(TAIL_BYTES);
+        if read_full(rest, start)? < TAIL_BYTES {
             return Err(Error::damaged("the appendix of the archive has no end"));
         }
-        if start == tail.to_bytes() {
+        if *start == tail.to_bytes() {
             return Ok(());
+        }
+        if read_full(rest, after)? < after.len() {
+            return Err(foreign());
         }
     }
 }
