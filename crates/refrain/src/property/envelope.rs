@@ -63,17 +63,52 @@ fn with_another_slot(bytes: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use refrain_format::envelope::envelope_header;
-    use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, complete_frame};
+    use refrain_format::envelope::run::{RUN_FRAME_BYTES, run_end_header};
+    use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, complete_frame, find_frame};
     use refrain_testkit::{Rng, scaled};
 
     use super::*;
 
-    fn golden() -> Vec<u8> {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../golden/encrypted/all.rfn"
-        );
-        std::fs::read(path).expect("the golden archive")
+    fn golden(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/encrypted");
+        std::fs::read(format!("{folder}/{name}.rfn")).expect("a golden archive")
+    }
+
+    /// Where the frames of this kind begin.
+    fn frames_of(archive: &[u8], kind: FrameKind) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(frame) = find_frame(archive, at) {
+            if archive[frame + 8] == kind.id() {
+                found.push(frame);
+            }
+            at = frame + 1;
+        }
+        found
+    }
+
+    /// Changes some bytes of a frame of a run, and makes its checksums valid again.
+    fn forged_run(archive: &[u8], rng: &mut Rng) -> Vec<u8> {
+        let mut forged = archive.to_vec();
+        let kind = [FrameKind::Run, FrameKind::RunEnd][rng.below(2) as usize];
+        let frames = frames_of(archive, kind);
+        let start = frames[rng.below(frames.len() as u64) as usize];
+        let header = match kind {
+            FrameKind::RunEnd => run_end_header(&archive[start..]).unwrap().frame_bytes(),
+            _ => RUN_FRAME_BYTES as u64,
+        };
+        let sequence = u32::from_le_bytes(archive[start + 12..start + 16].try_into().unwrap());
+        let archive_id = u32::from_le_bytes(archive[start + 4..start + 8].try_into().unwrap());
+        let frame = start..start + header as usize;
+        for _ in 0..rng.below(3) {
+            let at = frame.start + FRAME_HEADER_BYTES + rng.below(70.min(header - 32)) as usize;
+            forged[at] = rng.below(256) as u8;
+        }
+        let payload = &forged[frame.start + FRAME_HEADER_BYTES..frame.end];
+        let sequence = u64::from(sequence) ^ [0, 0, 1, 2][rng.below(4) as usize];
+        let inside = complete_frame(kind, 0, payload, archive_id, sequence);
+        forged.splice(frame, inside);
+        forged
     }
 
     /// Changes some bytes of the first copy of the header, and makes its checksums valid again.
@@ -91,19 +126,39 @@ mod tests {
         forged
     }
 
+    fn damaged(archive: &[u8], rng: &mut Rng) -> Vec<u8> {
+        let mut damaged = archive.to_vec();
+        let at = rng.below(archive.len() as u64) as usize;
+        damaged[at] ^= 1 << rng.below(8);
+        damaged.truncate(archive.len() - rng.below(3) as usize * 9_000);
+        damaged
+    }
+
     #[test]
     fn encrypted_archives_survive() {
-        let archive = golden();
+        let archive = golden("all");
         envelope_survives(&archive);
         assert!(with_another_slot(&archive).is_some());
         let mut rng = Rng::new(7);
         for _ in 0..scaled(60) {
             envelope_survives(&forged_header(&archive, &mut rng));
-            let mut damaged = archive.clone();
-            let at = rng.below(archive.len() as u64) as usize;
-            damaged[at] ^= 1 << rng.below(8);
-            damaged.truncate(archive.len() - rng.below(3) as usize * 9_000);
-            envelope_survives(&damaged);
+            envelope_survives(&damaged(&archive, &mut rng));
+        }
+    }
+
+    #[test]
+    fn encrypted_archives_with_generations_survive() {
+        let archives = ["nights", "small"].map(golden);
+        for archive in &archives {
+            envelope_survives(archive);
+            assert!(with_another_slot(archive).is_some());
+        }
+        let mut rng = Rng::new(8);
+        for number in 0..scaled(60) {
+            let archive = &archives[number as usize % 2];
+            envelope_survives(&forged_run(archive, &mut rng));
+            envelope_survives(&forged_header(archive, &mut rng));
+            envelope_survives(&damaged(archive, &mut rng));
         }
     }
 }

@@ -19,7 +19,7 @@ fn identity(byte: u8) -> Identity {
     Identity::X25519([byte; 32].into())
 }
 
-fn secrets(byte: u8, choice: &str) -> ReadOptions {
+pub fn secrets(byte: u8, choice: &str) -> ReadOptions {
     ReadOptions {
         identities: vec![identity(byte)],
         generation: choice.parse().unwrap(),
@@ -34,8 +34,9 @@ fn encryption() -> Encryption {
     }
 }
 
-/// Adds to an encrypted archive, which may not exist.
-fn add_to(
+/// Adds to an encrypted archive. One that does not exist is made for the key 1, unless the options
+/// say for whom.
+pub fn add_to(
     path: &Path,
     members: Vec<MemberInput>,
     options: &CompressOptions,
@@ -44,7 +45,7 @@ fn add_to(
     let label = label(1000, &[]);
     if !path.exists() {
         let options = CompressOptions {
-            encryption: Some(encryption()),
+            encryption: options.encryption.clone().or_else(|| Some(encryption())),
             ..options.clone()
         };
         let mut sink = AtomicFile::create(path, &OutputOptions::default()).unwrap();

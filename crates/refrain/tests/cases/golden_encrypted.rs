@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::*;
+use crate::encrypted_generations::{add_to, secrets};
 use refrain::{
     Archive, CompressOptions, Encryption, Identity, KeySlots, PasswordSource, ReadOptions,
     Unwatched,
@@ -80,4 +81,59 @@ fn make_golden_encrypted() {
     fs::create_dir_all(golden("rfn").parent().unwrap()).unwrap();
     fs::write(golden("keys"), keys).unwrap();
     fs::write(golden("rfn"), archive).unwrap();
+}
+
+/// The generations of these archives, by a file of 2,000 and one of some hundred bytes.
+fn nights() -> Vec<[Vec<u8>; 2]> {
+    let night = |seed| [data::source_code(2000, seed), data::text(300, seed)];
+    (0..3).map(night).collect()
+}
+
+#[test]
+fn golden_encrypted_generations_are_read() {
+    for name in ["nights", "small"] {
+        let path = golden("rfn").with_file_name(format!("{name}.rfn"));
+        let archive = fs::read(&path).unwrap();
+        for (number, contents) in nights().iter().enumerate() {
+            let generation = if name == "small" { number } else { number + 1 };
+            let options = secrets(0x42, &generation.to_string());
+            let (found, _) = extracted_of(&archive, &options).unwrap();
+            assert_eq!(found.len(), 2, "{name} {generation}");
+            let is_same = found
+                .iter()
+                .zip(contents)
+                .all(|(one, two)| one.content == *two);
+            assert!(is_same, "{name} {generation}");
+        }
+        refrain::verify(source(&archive), &secrets(0x42, "latest"), &Unwatched).unwrap();
+    }
+}
+
+/// Writes the files unless they exist: an archive that `add` began, and one of a single frame that
+/// `compress` wrote.
+#[test]
+#[ignore = "writes golden files"]
+fn make_golden_encrypted_generations() {
+    for name in ["nights", "small"] {
+        let path = golden("rfn").with_file_name(format!("{name}.rfn"));
+        if path.exists() {
+            continue;
+        }
+        let encrypted = CompressOptions {
+            encryption: Some(Encryption {
+                recipients: vec![Identity::X25519([0x42; 32].into()).recipient()],
+                ..Encryption::default()
+            }),
+            ..options(3, 1)
+        };
+        for (number, [code, text]) in nights().iter().enumerate() {
+            let members = vec![file("code", code), file("text", text)];
+            if name == "small" && number == 0 {
+                fs::write(&path, archive_of(members, &encrypted).0).unwrap();
+                continue;
+            }
+            let options = if number == 0 { encrypted.clone() } else { options(3, 1) };
+            add_to(&path, members, &options, &secrets(0x42, "latest")).unwrap();
+        }
+    }
 }

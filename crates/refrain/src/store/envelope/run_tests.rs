@@ -3,7 +3,8 @@
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use refrain_format::envelope::run::{GROUP_RUNS, RUN_FRAME_BYTES};
+use refrain_format::Tail;
+use refrain_format::envelope::run::{GROUP_RUNS, RUN_FRAME_BYTES, RunEnd};
 use refrain_protect::envelope::{Identity, RECORD_BYTES, SEALED_RECORD_BYTES};
 use refrain_storage::{MemorySink, MemorySource, Sink, Source};
 use refrain_testkit::{Rng, data::random, scaled};
@@ -411,4 +412,70 @@ fn tampering_is_refused_or_changes_nothing() {
         }
     }
     assert!(refused > cases, "{refused} of {cases}");
+}
+
+/// The archive with another table in its newest run, by somebody who has the key.
+fn with_table(archive: &[u8], table: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let earlier = envelope(archive).unwrap();
+    let last = *earlier.table().last().expect("a run");
+    let at = (earlier.records_offset() + last.records_end()) as usize;
+    let mut end = RunEnd::parse(&archive[at..], earlier.archive_id()).unwrap();
+    let cipher = || earlier.key().run_table(earlier.salt(), &last.link);
+    let mut bytes = cipher().open(&end.sealed).unwrap();
+    table(&mut bytes);
+    end.sealed = cipher().seal(bytes);
+    let frame = end.to_frame(earlier.archive_id());
+    let tail = Tail {
+        back_bytes: frame.len() as u64,
+    };
+    [&archive[..at], &frame, &tail.to_bytes()].concat()
+}
+
+#[test]
+fn forged_tables_are_refused_or_lead_to_records() {
+    let mut archive = base(&content(30_000, 1), false);
+    for number in 0..70 {
+        archive = grown(&archive, &content(100 + number, 2));
+    }
+    let all = opened(&archive).unwrap();
+    assert!(opened(&with_table(&archive, |_| {})).unwrap() == all);
+    let mut rng = Rng::new(5);
+    let (cases, mut refused) = (scaled(200), 0_u32);
+    for _ in 0..cases {
+        let forged = with_table(&archive, |table| {
+            for _ in 0..1 + rng.below(2) {
+                // Numbers, rather than links.
+                let row = rng.below((table.len() as u64 - 24) / 64) as usize;
+                let at = 24 + row * 64 + rng.below(4) as usize * 8;
+                let number: [u8; 8] = table[at..at + 8].try_into().unwrap();
+                let number = u64::from_le_bytes(number);
+                let changed = match rng.below(4) {
+                    0 => number.wrapping_add(1),
+                    1 => number.wrapping_sub(1),
+                    2 => rng.below(u64::MAX),
+                    _ => number ^ 1 << rng.below(64),
+                };
+                table[at..at + 8].copy_from_slice(&changed.to_le_bytes());
+            }
+            if rng.below(10) == 0 {
+                table.truncate(table.len() - rng.below(100) as usize);
+            }
+        });
+        let Ok(source) = envelope(&forged) else {
+            refused += 1;
+            continue;
+        };
+        let mut found = vec![0; 5000];
+        for at in [
+            0,
+            29_000,
+            30_050,
+            33_000,
+            source.size_bytes().unwrap().saturating_sub(9),
+        ] {
+            let _ = source.read_at(at, &mut found);
+        }
+        refused += u32::from(streamed(&forged).is_err());
+    }
+    assert!(refused >= cases * 9 / 10, "{refused} of {cases}");
 }
