@@ -304,8 +304,8 @@ pub fn padded_record_count(inner_bytes: u64) -> u64 {
     padded.div_ceil(RECORD_BYTES as u64)
 }
 
-/// Whether so many records for an archive of `inner_bytes` bytes may be padded. Nothing says it, and
-/// the size may fit by chance; of less than 1 MiB or so it always does, which tells nothing.
+/// Whether so many records for an archive of `inner_bytes` bytes may be padded. Nothing says it,
+/// and the size may fit by chance; of less than 1 MiB or so it always does, which tells nothing.
 #[must_use]
 pub fn may_be_padded(records: u64, inner_bytes: u64) -> bool {
     let next = padded_record_count(inner_bytes.saturating_add(RECORD_BYTES as u64));

@@ -22,7 +22,7 @@ use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{Layout, Serving};
-use crate::store::appendix::own_end;
+use crate::store::appendix::{own_end, signatures_end};
 use crate::store::complete_end::{beginning, complete_part};
 use crate::store::envelope::open::{opened_envelope, read_envelope};
 use crate::store::envelope::sink::EnvelopeSink;
@@ -99,13 +99,14 @@ pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
 /// nor stored.
 ///
 /// An archive that does not exist is encrypted if the options say for whom, and then only grows
-/// encrypted. Of one that exists the secrets are needed, and of these options it counts only whether
-/// the size is hidden; it stays so from then on.
+/// encrypted. Of one that exists the secrets are needed, and of these options it counts only
+/// whether the size is hidden; it stays so from then on. Signatures stay where they are, and are
+/// those of the generation before them.
 ///
 /// # Errors
 /// As [`compress`](crate::compress()); `Usage` if no secret opens the archive, or it is to be
-/// encrypted and is not; `Unsupported` for archives that are signed, protected by recovery data, or
-/// several in one file. Then the archive is as before.
+/// encrypted and is not; `Unsupported` for archives that are protected by recovery data, or several
+/// in one file. Then the archive is as before.
 pub fn add(
     members: Vec<MemberInput>,
     to: AddTo<'_>,
@@ -366,11 +367,9 @@ impl Growing {
     /// something that is no generation follows it; `Damaged`, `Limit`, `Io`.
     fn of(file: Arc<dyn Source>, secrets: &ReadOptions) -> Result<Growing> {
         if let Some(envelope) = opened_envelope(file.clone(), secrets)? {
-            let end = envelope.complete_end()?;
-            let own = own_end(&*file, file.size_bytes()?)?;
-            if own.is_some_and(|own| file.size_bytes().is_ok_and(|size| own.offset != size)) {
-                return Err(followed());
-            }
+            let (own_end, end) = envelope.complete_end()?;
+            let is_last = end + envelope.incomplete_bytes() == file.size_bytes()?;
+            check_followed_by_signatures(&*file, own_end, end, is_last)?;
             return Ok(Growing {
                 archive: envelope.clone(),
                 envelope: Some(envelope),
@@ -401,10 +400,21 @@ impl Growing {
     }
 }
 
-fn followed() -> Error {
-    let text = "a signature or recovery data follows the archive: such archives cannot be added to \
-                in this version";
-    Error::new(ErrorKind::Unsupported, text)
+/// Checks that only signatures are between an archive's own end and `end`, where the file ends.
+fn check_followed_by_signatures(
+    file: &dyn Source,
+    archive_end: u64,
+    end: u64,
+    is_last: bool,
+) -> Result<()> {
+    let own = own_end(file, archive_end)?.filter(|own| own.offset == archive_end);
+    let signed = own.map(|own| signatures_end(file, &own)).transpose()?;
+    if is_last && (archive_end == end || signed == Some(end)) {
+        return Ok(());
+    }
+    let text = "recovery data or something unknown follows the archive: such archives cannot be \
+                added to in this version";
+    Err(Error::new(ErrorKind::Unsupported, text))
 }
 
 /// The only archive of a file, without anything appended.
@@ -418,9 +428,9 @@ fn found_archive(source: &Arc<dyn Source>) -> Result<FoundArchive> {
     let Some(only) = found.pop().filter(|_| found.is_empty()) else {
         return refused("the file has several archives, one behind the other: join them first");
     };
-    let own = own_end(&**source, size_bytes)?;
-    if own.is_some_and(|own| own.offset != size_bytes) {
-        return Err(followed());
+    check_followed_by_signatures(&**source, only.bytes.end, size_bytes, true)?;
+    if only.is_whole && only.bytes.end != size_bytes {
+        return refused("a small archive that is signed cannot be added to: it would be rewritten");
     }
     Ok(only)
 }

@@ -37,7 +37,9 @@ impl Archive {
         };
         let whole_bytes = unlocked.source.size_bytes()?;
         let complete_bytes = self.source.size_bytes()?;
-        Ok(unlocked.incomplete_bytes + whole_bytes.saturating_sub(complete_bytes))
+        let envelope = unlocked.envelope.as_ref();
+        let sealed_bytes = envelope.map_or(0, |envelope| envelope.incomplete_bytes());
+        Ok(sealed_bytes + whole_bytes.saturating_sub(complete_bytes))
     }
 
     /// The archive with another of its kept generations shown. Both share the index, what was

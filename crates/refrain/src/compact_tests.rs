@@ -38,7 +38,15 @@ fn add_to(path: &Path, content: Content) {
     let label = GenerationLabel::default();
     if path.exists() {
         let to = &mut GrowingFile::open(path).unwrap();
-        add(members, AddTo::File(to), None, &options, label, &Unwatched).unwrap();
+        add(
+            members,
+            AddTo::File(to, &ReadOptions::default()),
+            None,
+            &options,
+            label,
+            &Unwatched,
+        )
+        .unwrap();
         return;
     }
     let mut sink = MemorySink::new();

@@ -15,7 +15,7 @@ use crate::progress::Unwatched;
 use crate::recovery::sink::RecoverySink;
 use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
 use crate::recovery_share::RecoveryShare;
-use crate::store::appendix::{LastFrame, OwnEnd, appended_frames, own_end as own_end_of};
+use crate::store::appendix::{LastFrame, OwnEnd, appended_frames};
 use crate::store::ending::protected_end;
 use crate::store::envelope::keys::{new_slots, unlock};
 use crate::store::envelope::open::read_envelope;
@@ -178,7 +178,7 @@ impl ChangedSlots {
         let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
         let (stored, key) = &self.before;
         let archive = EnvelopeSource::open(source.clone(), stored, key)?;
-        let own_end = archive.complete_end()?;
+        let (_, append_at) = archive.complete_end()?;
         let records = archive.table().base_records;
         let records_end = start + records * SEALED_RECORD_BYTES as u64;
         let first_run = archive.first_run()?;
@@ -204,20 +204,12 @@ impl ChangedSlots {
                 let run_start = start + run.position - RUN_FRAME_BYTES as u64;
                 let place = (archive.archive_id(), tail);
                 copy_appendices(source, tail_end..run_start, place, sink)?;
-                copy(source, run_start..own_end, sink, &Unwatched)?;
                 // The place of what is appended to a run is counted from its end.
-                let appended = own_end..appended_end(source, own_end, protected)?;
-                copy(source, appended, sink, &Unwatched)?;
+                copy(source, run_start..append_at, sink, &Unwatched)?;
             }
         }
         Ok(sink.publish()?)
     }
-}
-
-/// Where the appendices behind a run end: at `protected`, unless that is an incomplete run.
-fn appended_end(source: &dyn Source, own_end: u64, protected: u64) -> Result<u64> {
-    let found = own_end_of(source, protected)?;
-    Ok(if found.is_some_and(|own| own.offset == own_end) { protected } else { own_end })
 }
 
 /// Copies the appendices that are these bytes, except for recovery data: neither the key nor the

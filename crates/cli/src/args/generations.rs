@@ -84,8 +84,8 @@ What is added is a new generation: its files refer to all earlier ones wherever 
 any distance, and only what is new takes space. Earlier bytes of the archive never change: until the \
 last new byte is on the disk, readers see what was there before, also after a crash. Every verb that \
 reads takes --generation; without it, the last one is read.
-The level is the archive's unless one is given; a new archive has level 3. Archives that are \
-signed or protected by recovery data cannot be added to yet.
+The level is the archive's unless one is given; a new archive has level 3. Archives with \
+recovery data cannot be added to yet. A signature stays that of its generation; `sign` signs the newest.
 An encrypted archive is added to with one of its secrets: a password (typed, or --password-file and \
 the like) or --identity; a public key alone is not enough. --encrypt and --recipient are for a new \
 archive, so that the same line serves every night: of one that exists, --encrypt says that it must be \

@@ -72,6 +72,10 @@ fn every_verb_of_generations_takes_a_secret() {
     }
     assert_eq!(case.read("out/diary")[0], b'1');
     case.ok("forget -q --identity key a.rfn 2");
+    let forgotten = case.read("a.rfn");
+    let message = case.run("compact a.rfn");
+    assert!(!message.status.success());
+    assert!(case.read("a.rfn") == forgotten);
     assert!(case.read("a.rfn").starts_with(&archive));
     let listed = case.ok("list --generations --identity key a.rfn").stdout;
     assert_eq!(

@@ -172,6 +172,14 @@ impl StreamChecker {
         }
     }
 
+    /// Skips an appendix of the generation that is complete: the next frame is that of another one,
+    /// and begins at this offset in the archive.
+    pub fn skip_appendix(&mut self, offset: u64) {
+        if self.complete {
+            self.offset = self.offset.max(offset);
+        }
+    }
+
     /// Begins the generation of this frame, behind the tail of another.
     fn begin_generation(&mut self, header: &FrameHeader, start: &GenerationStart) -> Result<()> {
         if !self.complete {

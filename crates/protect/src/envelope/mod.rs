@@ -5,7 +5,7 @@
 //! - [`RecordCipher`]: AEGIS-256 (RFC 10032) of records of [`RECORD_BYTES`] bytes, each bound to
 //!   its place. As in STREAM (Hoang, Reyhanitabar, Rogaway, Vizár, 2015), the last record is
 //!   marked, so that a truncated archive is noticed.
-//! - [`run_link`]: what is appended later has keys of its own, bound to all that was appended before.
+//! - [`run_link`]: what is appended later has keys of its own, bound to all that is before.
 //! - [`Slot`]: the file key, wrapped for a password (Argon2id, RFC 9106), an X25519 key (RFC 7748),
 //!   or X-Wing (X25519 and ML-KEM-768, draft-connolly-cfrg-xwing-kem).
 //! - [`Recipient`] and [`Identity`]: public and secret keys, in the text forms of age and OpenSSH.

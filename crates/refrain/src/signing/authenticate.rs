@@ -41,7 +41,7 @@ impl Archive {
             .as_ref()
             .filter(|_| self.root_hash().is_some())
         {
-            Some(unlocked) => stored_signatures(&*unlocked.file, unlocked.cipher.as_ref()),
+            Some(unlocked) => stored_signatures(self, unlocked),
             None => Ok(StoredSignatures::default()),
         }
     }

@@ -8,9 +8,11 @@ use refrain_protect::envelope::AppendixCipher;
 use refrain_protect::signature::Signature;
 use refrain_storage::Source;
 
+use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::store::appendix::{AppendedFrame, appended_frames, own_end};
+use crate::store::appendix::{AppendedFrame, OwnEnd, appended_frames, own_end};
 use crate::store::ending::protected_end;
+use crate::store::envelope::open::Unlocked;
 
 /// A signature in a file, or why it cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,22 +28,22 @@ pub(crate) struct StoredSignatures {
     pub tree: Option<MemberTree>,
 }
 
-/// Reads the signatures in a file. Those that are damaged are among them.
+/// Reads the signatures of the generation that is shown, in its file. Those that are damaged are
+/// among them.
 ///
 /// # Errors
 /// `Io`; `Limit` if there are too many.
-pub(crate) fn stored_signatures(
-    file: &dyn Source,
-    cipher: Option<&AppendixCipher>,
-) -> Result<StoredSignatures> {
-    let end = protected_end(file)?;
+pub(crate) fn stored_signatures(archive: &Archive, at: &Unlocked) -> Result<StoredSignatures> {
+    let (file, cipher) = (&*at.file, at.cipher.as_ref());
     let mut stored = StoredSignatures::default();
-    let Some(own) = own_end(file, end)? else {
-        return Ok(stored);
-    };
-    let appended = appended_frames(file, &own, end)?;
-    let frames = appended.frames.iter();
-    for frame in frames.filter(|frame| frame.header.kind == FrameKind::Signature) {
+    let mut frames = Vec::new();
+    for own in signed_ends(archive, at)? {
+        frames.extend(appended_frames(file, &own, protected_end(file)?)?.frames);
+    }
+    for frame in frames
+        .iter()
+        .filter(|frame| frame.header.kind == FrameKind::Signature)
+    {
         match part_of(file, frame, cipher)? {
             Ok(Some(SignaturePart::Signature(text))) => {
                 let signature = Signature::parse(&text).map_err(|error| error.to_string());
@@ -60,6 +62,40 @@ pub(crate) fn stored_signatures(
         }
     }
     Ok(stored)
+}
+
+/// The ends behind which signatures of the shown generation may be: its own, and the last one
+/// before the next generation that is kept, as records of what was forgotten may be between them.
+fn signed_ends(archive: &Archive, at: &Unlocked) -> Result<Vec<OwnEnd>> {
+    let envelope = at.envelope.as_ref();
+    let in_file = |place: Option<u64>| place.map(|place| own_end(&*at.file, place)).transpose();
+    let end = match envelope {
+        Some(envelope) => envelope.complete_end().map(|(_, end)| end).ok(),
+        None => Some(protected_end(&*at.file)?.min(archive.size_bytes()?)),
+    };
+    let rows = archive.generations();
+    let shown = rows
+        .iter()
+        .position(|row| row.number == archive.generation());
+    let Some((shown, row)) = shown.and_then(|shown| Some((shown, rows.get(shown)?))) else {
+        return Ok(in_file(end)?.flatten().into_iter().collect());
+    };
+    let own = match (envelope, row.end) {
+        (Some(envelope), Some(end)) => envelope.end_in_file(end, row.number)?,
+        (_, end) => end,
+    };
+    let before_next = match (rows.get(shown + 1), envelope) {
+        (None, _) => end,
+        (Some(next), Some(envelope)) => envelope.start_in_file(next.start)?,
+        (Some(next), None) => Some(next.start),
+    };
+    let mut ends: Vec<_> = [in_file(own)?, in_file(before_next)?]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
+    ends.dedup();
+    Ok(ends)
 }
 
 type Part = std::result::Result<Option<SignaturePart>, String>;

@@ -141,6 +141,31 @@ pub(crate) fn appended_frames(source: &dyn Source, own: &OwnEnd, end: u64) -> Re
     Ok(appended)
 }
 
+/// Where the signatures behind the end of an archive or a run end, with their tails; the end itself
+/// if there are none.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn signatures_end(source: &dyn Source, own: &OwnEnd) -> Result<u64> {
+    let (mut complete, mut offset) = (own.offset, own.offset);
+    loop {
+        let header = header_at(source, offset)?;
+        let is_signature = |header: &FrameHeader| {
+            header.kind == FrameKind::Signature && header.archive_id == own.last.archive_id
+        };
+        match header.filter(is_signature) {
+            Some(header) => offset = offset.saturating_add(header.frame_bytes()),
+            None if offset > complete
+                && tail_before(source, offset + TAIL_BYTES as u64)?.is_some() =>
+            {
+                offset += TAIL_BYTES as u64;
+                complete = offset;
+            }
+            None => return Ok(complete),
+        }
+    }
+}
+
 /// The header of the last frame of an archive or of a run, if there is an intact one.
 fn last_header_at(source: &dyn Source, offset: u64) -> Result<Option<FrameHeader>> {
     if let Some(header) = header_at(source, offset)? {

@@ -7,7 +7,7 @@ use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES};
 use refrain_storage::Source;
 
 use crate::error::{ErrorKind, Result};
-use crate::store::appendix::{header_at, own_end, tail_before};
+use crate::store::appendix::{header_at, own_end, signatures_end, tail_before};
 
 /// The bytes of a file, up to the end of its last complete generation: what follows that is being
 /// written, or remains of a writer that was killed. A file that ends as it should, or is no archive
@@ -58,7 +58,13 @@ fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
             if at > size_bytes {
                 break;
             }
-            if tail_before(source, at)?.is_none() || !may_be_generation(source, at)? {
+            if tail_before(source, at)?.is_none() {
+                return Ok(None);
+            }
+            if let Some(own) = own_end(source, at)? {
+                at = signatures_end(source, &own)?;
+            }
+            if !may_be_generation(source, at)? {
                 return Ok(None);
             }
             complete = Some(at);

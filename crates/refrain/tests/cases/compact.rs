@@ -42,7 +42,7 @@ fn compact(path: &Path) -> (CompactNumbers, CompactSummary) {
 
 fn forget_all(path: &Path, numbers: &[u16]) {
     let mut file = GrowingFile::open(path).unwrap();
-    forget(&mut file, numbers, &small_blocks()).unwrap();
+    forget(&mut file, numbers, &ReadOptions::default()).unwrap();
 }
 
 /// Every way to read all of an archive agrees with what was stored.

@@ -76,7 +76,7 @@ fn make_golden_compacted() {
     };
     (0..3).for_each(night);
     let mut grown = GrowingFile::open(&path).unwrap();
-    forget(&mut grown, &[1], &options(1, 1)).unwrap();
+    forget(&mut grown, &[1], &read_options(1)).unwrap();
     drop(grown);
     night(3);
     let mut grown = GrowingFile::open(&path).unwrap();

@@ -68,6 +68,7 @@ mod repair;
 mod round_trip;
 mod scan;
 mod second_reader;
+mod signed_generations;
 mod signing;
 mod sparse;
 mod temporary;

@@ -75,6 +75,7 @@ fn check_archive(frames: &mut FrameReader, limits: &Limits, watch: &dyn Watch) -
         if is_cancelled(watch) {
             return Err(Error::cancelled());
         }
+        checker.skip_appendix(frame.offset - frames.archive_start());
         check_frame(&mut checker, &frame, limits).map_err(|error| error.at_offset(frame.offset))?;
         count += 1;
         watch.progress(&Progress {

@@ -28,6 +28,8 @@ impl Growth {
         index: &FrameIndex,
         generations: Option<&Generations>,
     ) -> Result<Growth> {
+        // Signatures may follow, and a further generation them.
+        let append_at = source.size_bytes()?;
         let own = own_end(source, end.archive_bytes)?;
         let own = own.ok_or_else(|| Error::damaged("the archive has no end"))?;
         let rows = [IndexList::Blocks, IndexList::Epochs, IndexList::Entries];
@@ -46,7 +48,10 @@ impl Growth {
                 archive: *head,
                 archive_id: own.last.archive_id,
                 generation: own.last.generation,
-                end: *end,
+                end: ArchiveEnd {
+                    archive_bytes: append_at,
+                    ..*end
+                },
                 row_counts: rows.map(|list| index.row_count(list)),
             },
             edges: index.right_edges()?,

@@ -53,10 +53,12 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
     lost.at = magic_end;
     for (number, frame) in seen.iter().enumerate() {
         let before = number.checked_sub(1).and_then(|before| seen.get(before));
-        if before.is_some_and(|before| before.kind == FrameKind::End)
-            && frame.kind == FrameKind::Generation
+        let is_tail = frame.bytes().start == lost.at + TAIL_BYTES as u64;
+        if before.is_some_and(|before| ends_with_tail(before.kind))
+            && matches!(frame.kind, FrameKind::Generation | FrameKind::Signature)
+            && (is_tail || frame.kind == FrameKind::Generation)
         {
-            // The tail of the generation before.
+            // The tail of the generation before, or of signatures behind it.
             lost.at += TAIL_BYTES as u64;
         }
         lost.gap_before(frame);
@@ -86,6 +88,11 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
         _ => lost.add_end(seen, around),
     }
     lost.places
+}
+
+/// Whether a tail may follow such a frame.
+fn ends_with_tail(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::End | FrameKind::Signature)
 }
 
 /// What a damaged frame contained.

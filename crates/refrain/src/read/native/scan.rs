@@ -20,6 +20,7 @@ use crate::damage::DamagedPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
 use crate::read::native::lost_places::{Surroundings, lost_places};
+use crate::store::appendix::{own_end, signatures_end};
 use crate::store::frames::read_any_frame_at;
 use crate::store::memory::zeroed;
 
@@ -276,9 +277,12 @@ pub(crate) fn cut_off_at(source: &dyn Source, limits: &Limits) -> Result<Option<
             true if end + (TAIL_BYTES as u64) > file_bytes => return Ok(Some(file_bytes)),
             true => {
                 let next = end + TAIL_BYTES as u64;
-                let follows = header_at(source, next, limits)?;
+                let own = own_end(source, next)?;
+                let signed = own.map(|own| signatures_end(source, &own)).transpose()?;
+                let behind = signed.unwrap_or(next);
+                let follows = header_at(source, behind, limits)?;
                 match begins_right(source, next)? {
-                    _ if follows.is_some_and(|next| next.kind == FrameKind::Generation) => next,
+                    _ if follows.is_some_and(|next| next.kind == FrameKind::Generation) => behind,
                     true => next + MAGIC.len() as u64,
                     false if next + (MAGIC.len() as u64) > file_bytes && next < file_bytes => {
                         return Ok(Some(file_bytes));

@@ -384,6 +384,8 @@ impl Walk<'_, '_, '_> {
         let payload_bytes = frame.payload.clone();
         let header = frame.header;
         let payload = Payload::parse(header.kind, &payload_bytes, &self.options.limits)?;
+        self.checker
+            .skip_appendix(frame.offset.saturating_sub(self.archive_start));
         self.checker.feed(&header, &payload)?;
         if let Some(tail) = &frame.tail {
             self.checker.tail(tail)?;

@@ -20,6 +20,8 @@ const SEARCH_BYTES: usize = 1 << 20;
 pub(super) struct FoundEnd {
     /// Behind its own tail.
     pub end: u64,
+    /// Behind its appendices: what is appended next goes there.
+    pub append_at: u64,
     /// Where the RunEnd frame begins, and its contents; `None` if the archive has no runs.
     pub run_end: Option<(u64, RunEnd)>,
 }
@@ -102,12 +104,14 @@ fn end_at(
         let records_end = records_end_before(file, records_offset, end)?;
         return Ok(records_end.map(|records_end| FoundEnd {
             end: records_end + TAIL_BYTES as u64,
+            append_at: end,
             run_end: None,
         }));
     }
     match run_end_at(file, start, archive_id) {
         Ok(run_end) => Ok(Some(FoundEnd {
             end: start + run_end.frame_bytes + TAIL_BYTES as u64,
+            append_at: end,
             run_end: Some((start, run_end)),
         })),
         Err(error) if error.kind == ErrorKind::Damaged => Ok(None),

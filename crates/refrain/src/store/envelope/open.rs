@@ -31,8 +31,8 @@ pub(crate) struct Unlocked {
     pub file: Arc<dyn Source>,
     /// Opens what is appended, if it is encrypted.
     pub cipher: Option<AppendixCipher>,
-    /// How many bytes of the file are of an encrypted generation that is not complete.
-    pub incomplete_bytes: u64,
+    /// The archive inside.
+    pub envelope: Option<Arc<EnvelopeSource>>,
 }
 
 /// The archive in `file`, or the one inside, if it is encrypted.
@@ -45,11 +45,11 @@ pub(crate) fn unlocked(file: Arc<dyn Source>, options: &ReadOptions) -> Result<U
             source: file.clone(),
             file,
             cipher: None,
-            incomplete_bytes: 0,
+            envelope: None,
         },
         Some(source) => Unlocked {
             cipher: Some(source.appendix_cipher()),
-            incomplete_bytes: source.incomplete_bytes(),
+            envelope: Some(source.clone()),
             source,
             file,
         },

@@ -29,7 +29,7 @@ impl RunEnding {
         if is_anew {
             table = RunTable::of_base(table.base_records, 0, table.is_padded);
         }
-        let begins_at = earlier.complete_end()? + RUN_FRAME_BYTES as u64;
+        let begins_at = earlier.complete_end()?.1 + RUN_FRAME_BYTES as u64;
         let position = begins_at - earlier.records_offset();
         let salt = random::<SALT_BYTES>()?;
         Ok(RunEnding {

@@ -56,7 +56,7 @@ fn grown_as(archive: &[u8], bytes: &[u8], as_what: (bool, bool)) -> Vec<u8> {
         run.write_all(piece).unwrap();
     }
     run.publish().unwrap();
-    let end = earlier.complete_end().unwrap() as usize;
+    let end = earlier.complete_end().unwrap().1 as usize;
     let written = output.published().unwrap();
     [&archive[..end], &written].concat()
 }

@@ -170,7 +170,7 @@ impl<'a> EnvelopeSink<'a> {
         earlier: &Arc<EnvelopeSource>,
         (is_anew, is_padded): (bool, bool),
     ) -> Result<EnvelopeSink<'a>> {
-        let end = earlier.complete_end()?;
+        let (_, end) = earlier.complete_end()?;
         let mut ending = RunEnding::new(earlier, is_anew)?;
         ending.table.is_padded |= is_padded;
         let is_padded = ending.table.is_padded;

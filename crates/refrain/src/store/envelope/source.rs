@@ -126,8 +126,9 @@ pub(crate) struct EnvelopeSource {
     /// The runs of earlier groups that were needed.
     groups: Lock<HashMap<usize, Arc<Vec<RunRow>>>>,
     inner_bytes: u64,
-    /// Where what is complete ends in the file, with its tail; `None` if it is damaged.
-    complete_end: Option<u64>,
+    /// Where what is complete ends in the file, with its tail, and with what is appended to it;
+    /// `None` if it is damaged.
+    complete_end: Option<(u64, u64)>,
     /// How many bytes of a run that is not complete follow.
     incomplete_bytes: u64,
 }
@@ -157,7 +158,8 @@ impl EnvelopeSource {
             EnvelopeEnd::Complete(end) => source.open_at(&end)?,
             EnvelopeEnd::Incomplete(end) => {
                 source.open_at(&end)?;
-                source.incomplete_bytes = source.sealed.file.size_bytes()?.saturating_sub(end.end);
+                let size_bytes = source.sealed.file.size_bytes()?;
+                source.incomplete_bytes = size_bytes.saturating_sub(end.append_at);
             }
             EnvelopeEnd::DamagedRun {
                 before,
@@ -182,12 +184,12 @@ impl EnvelopeSource {
         let Some((at, run_end)) = &end.run_end else {
             let records_bytes = end.end - TAIL_BYTES as u64 - self.records_offset;
             self.take_base(records_bytes / SEALED_RECORD_BYTES as u64)?;
-            self.complete_end = Some(end.end);
+            self.complete_end = Some((end.end, end.append_at));
             return Ok(());
         };
         self.table = self.table_of(*at, run_end)?;
         self.inner_bytes = self.table.end();
-        self.complete_end = Some(end.end);
+        self.complete_end = Some((end.end, end.append_at));
         Ok(())
     }
 
@@ -328,13 +330,42 @@ impl EnvelopeSource {
         Ok(count)
     }
 
-    /// Where what is complete ends in the file.
+    /// Where what is complete ends in the file, with its tail, and where what is appended to it
+    /// does.
     ///
     /// # Errors
     /// `Damaged` if nothing says it.
-    pub(crate) fn complete_end(&self) -> Result<u64> {
+    pub(crate) fn complete_end(&self) -> Result<(u64, u64)> {
         let text = "the encrypted archive is truncated";
         self.complete_end.ok_or_else(|| Error::damaged(text))
+    }
+
+    /// Where the archive or the run whose part of the archive inside ends at `inner_end` ends in
+    /// the file, with its tail; `None` if none does. Generation 0 is in the archive itself, also if
+    /// the first run has all of it anew.
+    pub(crate) fn end_in_file(&self, inner_end: u64, generation: u16) -> Result<Option<u64>> {
+        let base_end = self.table.base_records * SEALED_RECORD_BYTES as u64;
+        let base_end = self.records_offset + base_end + TAIL_BYTES as u64;
+        if inner_end <= self.table.base_bytes || generation == 0 {
+            return Ok(Some(base_end));
+        }
+        let run = self.run_of(inner_end - 1)?;
+        if run.end() != inner_end {
+            return Ok(None);
+        }
+        let offset = self.records_offset + run.records_end();
+        let end = run_end_at(&*self.sealed.file, offset, self.archive_id)?;
+        Ok(Some(offset + end.frame_bytes + TAIL_BYTES as u64))
+    }
+
+    /// Where the run whose part of the archive inside begins at `inner_start` begins in the file.
+    pub(crate) fn start_in_file(&self, inner_start: u64) -> Result<Option<u64>> {
+        if inner_start < self.table.base_bytes || inner_start >= self.inner_bytes {
+            return Ok(None);
+        }
+        let run = self.run_of(inner_start)?;
+        let offset = self.records_offset + run.position - RUN_FRAME_BYTES as u64;
+        Ok((run.start == inner_start).then_some(offset))
     }
 
     /// How many bytes of a run that is not complete follow.

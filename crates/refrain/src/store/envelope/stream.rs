@@ -20,8 +20,8 @@ use crate::store::exact_read::read_full;
 /// How many records are read at once.
 const BATCH_RECORDS: usize = 64;
 
-/// Decrypts an archive from front to back, and all runs behind it. What it returns is authentic, but
-/// only at the end is it known to be complete; then it ends without an error.
+/// Decrypts an archive from front to back, and all runs behind it. What it returns is authentic,
+/// but only at the end is it known to be complete; then it ends without an error.
 pub(super) struct EnvelopeStream {
     stream: Ahead,
     key: FileKey,
