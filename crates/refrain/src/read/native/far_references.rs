@@ -16,7 +16,7 @@ use crate::read::native::resolve::resolve_range;
 use crate::store::frames::read_frame_at;
 
 /// How many maps are kept: content of one member comes in order.
-const MAPS_MAX: usize = 16;
+const MAPS_MAX: usize = 8;
 
 /// Where the Extents frames before the present generation are.
 pub(crate) struct FarReferences {
@@ -26,8 +26,8 @@ pub(crate) struct FarReferences {
     workspace: Workspace,
     /// For each frame, where its content begins and where it is in the file.
     frames: Vec<(u64, u64)>,
-    /// How many frames, and how much content, earlier generations have.
-    earlier: (usize, u64),
+    /// The content of earlier generations, in bytes.
+    earlier_content_bytes: u64,
     /// The latest maps, by the numbers of their frames.
     maps: VecDeque<(usize, Arc<PackedMap>)>,
 }
@@ -39,14 +39,19 @@ impl FarReferences {
             limits,
             workspace: Workspace::new(),
             frames: Vec::new(),
-            earlier: (0, 0),
+            earlier_content_bytes: 0,
             maps: VecDeque::new(),
         }
     }
 
+    /// Whether there is a file to read again.
+    pub(crate) fn can_reread(&self) -> bool {
+        self.source.is_some()
+    }
+
     /// A generation begins behind this much content.
     pub(crate) fn generation_begins(&mut self, content_bytes: u64) {
-        self.earlier = (self.frames.len(), content_bytes);
+        self.earlier_content_bytes = content_bytes;
     }
 
     /// A frame at this offset of the file describes the content from `content_start` on.
@@ -54,13 +59,18 @@ impl FarReferences {
         self.frames.push((content_start, frame_offset));
     }
 
-    /// The extents of a range; `None` if not all of it is of earlier generations. They may be
-    /// reached through at most `depth_max` references.
+    /// The extents of a range; `None` if not all of it is of earlier generations, unless `is_any`.
+    /// They may be reached through at most `depth_max` references.
     ///
     /// # Errors
     /// `Unsupported` for a pipe; otherwise from reading the frames and resolving the references.
-    pub(crate) fn resolve(&mut self, range: Range<u64>, depth_max: u8) -> Result<Option<EpochMap>> {
-        if range.end > self.earlier.1 {
+    pub(crate) fn resolve(
+        &mut self,
+        range: Range<u64>,
+        depth_max: u8,
+        is_any: bool,
+    ) -> Result<Option<EpochMap>> {
+        if range.end > self.earlier_content_bytes && !is_any {
             return Ok(None);
         }
         let extents_max = self.limits.extents_per_frame_max;
@@ -69,8 +79,7 @@ impl FarReferences {
     }
 
     fn map_of(&mut self, content_at: u64) -> Result<Arc<PackedMap>> {
-        let earlier = &self.frames[..self.earlier.0];
-        let number = earlier.partition_point(|&(start, _)| start <= content_at);
+        let number = (self.frames).partition_point(|&(start, _)| start <= content_at);
         let missing = || Error::damaged("no frame describes this content").at_content(content_at);
         let number = number.checked_sub(1).ok_or_else(missing)?;
         if let Some((_, map)) = self.maps.iter().find(|(kept, _)| *kept == number) {
@@ -81,7 +90,7 @@ impl FarReferences {
                         it must be a file";
             return Err(Error::new(ErrorKind::Unsupported, text));
         };
-        let (_, offset) = earlier[number];
+        let (_, offset) = self.frames[number];
         let frame = read_frame_at(&**source, offset, FrameKind::Extents, None, &self.limits)?;
         let (head, data) = ExtentsHeader::parse(&frame.payload, &self.limits)?;
         let map = Arc::new(PackedMap::parse(&mut self.workspace, &head, data)?);

@@ -32,6 +32,8 @@ pub(crate) struct ReferenceHistory {
     window: u64,
     /// What generations may refer to besides.
     far: Option<FarReferences>,
+    /// Whether maps within the window were evicted, because they can be read again.
+    is_short: bool,
 }
 
 impl ReferenceHistory {
@@ -54,7 +56,7 @@ impl ReferenceHistory {
     ///
     /// # Errors
     /// `Damaged` for a reference past the window; `Limit` for one that is too deep, for too many
-    /// extents, or if the maps kept take more than `memory_max` bytes.
+    /// extents, or if the maps kept take more than `memory_max` bytes and cannot be read again.
     pub(crate) fn resolve(
         &mut self,
         stated: StatedMap,
@@ -72,7 +74,11 @@ impl ReferenceHistory {
         if self.window > 0 {
             self.retain(map.clone(), depths);
         }
-        if self.memory_bytes > memory_max {
+        if self.far.as_ref().is_some_and(FarReferences::can_reread) {
+            while self.memory_bytes > memory_max && self.evict_oldest() {
+                self.is_short = true;
+            }
+        } else if self.memory_bytes > memory_max {
             return Err(Error::limit(format!(
                 "extents that later ones refer to need {} of memory, the limit is {}: raise the memory limit",
                 mebibytes(self.memory_bytes),
@@ -122,7 +128,7 @@ impl ReferenceHistory {
         let is_far = |oldest: &RetainedMap| range.start < oldest.map.content().start;
         if self.retained.front().is_none_or(is_far)
             && let Some(far) = &mut self.far
-            && let Some(map) = far.resolve(range.clone(), REFERENCE_DEPTH_MAX - 1)?
+            && let Some(map) = far.resolve(range.clone(), REFERENCE_DEPTH_MAX - 1, self.is_short)?
         {
             for (origin, length) in map.origins(range) {
                 add(&map, origin, length, resolved, sums);
@@ -162,12 +168,17 @@ impl ReferenceHistory {
         self.extents += depths.len() as u64;
         self.memory_bytes += (map.memory_bytes() + depths.len()) as u64;
         self.retained.push_back(RetainedMap { map, depths });
-        while self.extents > self.window
-            && let Some(oldest) = self.retained.pop_front()
-        {
-            self.extents -= oldest.depths.len() as u64;
-            self.memory_bytes -= (oldest.map.memory_bytes() + oldest.depths.len()) as u64;
-        }
+        while self.extents > self.window && self.evict_oldest() {}
+    }
+
+    /// Returns false if there is none.
+    fn evict_oldest(&mut self) -> bool {
+        let Some(oldest) = self.retained.pop_front() else {
+            return false;
+        };
+        self.extents -= oldest.depths.len() as u64;
+        self.memory_bytes -= (oldest.map.memory_bytes() + oldest.depths.len()) as u64;
+        true
     }
 }
 

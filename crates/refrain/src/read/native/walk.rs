@@ -167,6 +167,10 @@ pub(super) fn walk<'env>(
     walk.reader.ok_or_else(lost)
 }
 
+/// The memory of a resolved extent, in bytes. References may stand for many more extents than a
+/// frame has.
+const RESOLVED_EXTENT_BYTES: u64 = 16;
+
 /// The crew's completion type.
 pub(crate) struct Event(JobResult);
 
@@ -420,11 +424,13 @@ impl Walk<'_, '_, '_> {
                 if let Some(far) = self.references.far() {
                     far.add(head.content_start, frame.offset);
                 }
+                let maps_bytes_max = self.options.memory_bytes / 16;
+                let extents_max = self.options.limits.extents_per_frame_max;
                 let map = self.references.resolve(
                     stated,
                     &mut sums,
-                    self.options.limits.extents_per_frame_max,
-                    self.options.memory_bytes / 16,
+                    extents_max.max(maps_bytes_max / RESOLVED_EXTENT_BYTES),
+                    maps_bytes_max,
                 )?;
                 self.checker.observe_epoch(&sums)?;
                 // The epoch is completed by the latest frame.
