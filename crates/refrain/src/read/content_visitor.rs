@@ -9,6 +9,10 @@ use crate::error::{Error, Result};
 
 pub(crate) type EntriesPayload = Arc<Vec<u8>>;
 
+/// Why a visitor that takes one generation reads no archive with several from front to back.
+pub(crate) const ONLY_FROM_A_FILE: &str =
+    "the archive has generations: to choose one, it must be a file";
+
 /// Receives content in archive order.
 pub(crate) trait ContentVisitor {
     /// Begins a member. Returns a source that reads back its delivered content, if possible.

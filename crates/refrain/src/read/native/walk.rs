@@ -24,7 +24,7 @@ use crate::damage::CutOff;
 use crate::error::{Error, ErrorKind, Result, mebibytes};
 use crate::progress::{Progress, Watch, file_paths, is_cancelled, next_event};
 use crate::read::content_limit::ContentLimit;
-use crate::read::content_visitor::{ContentVisitor, WalkTotals};
+use crate::read::content_visitor::{ContentVisitor, ONLY_FROM_A_FILE, WalkTotals};
 use crate::read::epoch_map::EpochMap;
 use crate::read::native::far_references::FarReferences;
 use crate::read::native::given_back::GivenBackFrames;
@@ -385,11 +385,10 @@ impl Walk<'_, '_, '_> {
 
     /// Checks the next frame in file order, and uses the frames that waited for it.
     fn frame(&mut self, frame: CheckedFrame) -> Result<()> {
-        let payload_bytes = frame.payload.clone();
-        let header = frame.header;
+        let (header, payload_bytes) = (frame.header, frame.payload.clone());
         let payload = Payload::parse(header.kind, &payload_bytes, &self.options.limits)?;
-        self.checker
-            .skip_appendix(frame.offset.saturating_sub(self.archive_start));
+        let at = frame.offset.saturating_sub(self.archive_start);
+        self.checker.skip_appendix(at);
         self.checker.feed(&header, &payload)?;
         if let Some(tail) = &frame.tail {
             self.checker.tail(tail)?;
@@ -443,8 +442,7 @@ impl Walk<'_, '_, '_> {
                 self.entries(head.member_id, &entries, &frame)?;
             }
             Payload::Generation(_) if !self.visitor.takes_generations() => {
-                let text = "the archive has generations: to choose one, it must be a file";
-                return Err(Error::new(ErrorKind::Unsupported, text));
+                return Err(Error::new(ErrorKind::Unsupported, ONLY_FROM_A_FILE));
             }
             Payload::Generation(_) => {
                 if let Some(far) = self.references.far() {
