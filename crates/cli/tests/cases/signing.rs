@@ -358,5 +358,12 @@ fn generations_are_signed_by_themselves() {
     case.ok("sign -q g.rfn --key ssh");
     case.ok(&format!("test g.rfn {signers}"));
     case.ok(&format!("decompress -q g.rfn -o out/ {signers}"));
-    case.fails("add g.rfn x", 3);
+    // The signature stays that of its generation.
+    case.ok("add -q g.rfn x --time 2026-11-22");
+    case.ok(&format!("test g.rfn --generation 2 {signers}"));
+    case.fails(&format!("test g.rfn {signers}"), 2);
+    case.ok("sign -q g.rfn --key ssh");
+    case.ok(&format!("test g.rfn {signers}"));
+    case.ok(&format!("cat g.rfn x --generation 2 {signers}"));
+    case.fails(&format!("cat g.rfn x --generation 1 {signers}"), 2);
 }
