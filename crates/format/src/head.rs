@@ -48,6 +48,21 @@ impl<'a> SplitPayload<'a> {
     }
 }
 
+/// The most bytes that state the size of a head.
+pub const HEAD_SIZE_BYTES_MAX: usize = 3;
+
+/// Returns the size of a head, of which `payload` has at least the first
+/// [`HEAD_SIZE_BYTES_MAX`] bytes, or all; the size itself is included.
+///
+/// # Errors
+/// The size is not a number, or above its limit.
+pub fn head_bytes(payload: &[u8]) -> Result<u64> {
+    let mut reader = ByteReader::new("head of a frame", payload);
+    let field_bytes = reader.varint()?;
+    check_limit("head bytes", field_bytes, HEAD_BYTES_MAX as u64)?;
+    Ok((payload.len() - reader.remaining()) as u64 + field_bytes)
+}
+
 /// Returns the reader of the fields of a payload that is all head.
 ///
 /// # Errors
@@ -114,6 +129,13 @@ mod tests {
             (&payload[..3], &payload[1..3], &payload[3..])
         );
         assert_eq!(head_of(&[7, 8]), payload[..3]);
+        assert_eq!(head_bytes(&payload), Ok(3));
+        let longest = head_of(&vec![1; HEAD_BYTES_MAX]);
+        assert_eq!(
+            head_bytes(&longest[..HEAD_SIZE_BYTES_MAX]),
+            Ok(longest.len() as u64)
+        );
+        assert!(head_bytes(&[]).is_err() && head_bytes(&[0xFF; 3]).is_err());
         assert!(SplitPayload::new(&[5, 1]).is_err());
         assert!(SplitPayload::new(&[]).is_err());
         assert!(head_only("x", &payload).is_err());

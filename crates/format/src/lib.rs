@@ -116,7 +116,7 @@ pub use generation::{
     GenerationStart, GoneFrames, PIECE_BYTES, PIECES_DEPTH_MAX, PIECES_PER_FRAME_MAX, Piece,
     PiecesFrame,
 };
-pub use head::SplitPayload;
+pub use head::{HEAD_SIZE_BYTES_MAX, SplitPayload, head_bytes};
 pub use identity::{FirstBlock, archive_id, contains_sync, mask_for};
 pub use index::{
     Index, IndexBlock, IndexBuilder, IndexEntries, IndexEpoch, IndexList, IndexMember, IndexNode,

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use refrain_format::limits::CATALOG_BYTES_MAX;
 use refrain_format::{
-    Catalog, FrameKind, GONE_RUN_BYTES_MAX, GoneFrames, IndexBlock, block_frame_overhead_max,
+    Catalog, FRAME_HEADER_BYTES, FrameHeader, FrameKind, GONE_RUN_BYTES_MAX, GoneFrames,
+    HEAD_SIZE_BYTES_MAX, IndexBlock, head_bytes,
 };
 use refrain_storage::{GrowingFile, MemorySink, Sink, Source, whole_blocks};
 
@@ -156,7 +157,7 @@ impl Compaction {
             file.publish()?;
         }
         let mut done_bytes = 0;
-        self.for_each_hole(&mut |hole| {
+        self.for_each_hole(&*file.source()?, &mut |hole| {
             if is_cancelled(watch) {
                 return Err(Error::cancelled());
             }
@@ -183,6 +184,7 @@ impl Compaction {
 
     /// Counts what is to be given back, and what stays although nothing needs it.
     fn count(&mut self, file: &GrowingFile, live: &LiveStore) -> Result<()> {
+        let source = file.source()?;
         let mut numbers = CompactNumbers {
             record_bytes: self.record.len() as u64,
             ..self.numbers
@@ -193,7 +195,7 @@ impl Compaction {
                     numbers.left_store_bytes += block.raw_bytes.saturating_sub(live_bytes);
                     return Ok(());
                 }
-                numbers.hole_bytes += file.data_bytes(&hole_of(block))?;
+                numbers.hole_bytes += file.data_bytes(&hole_of(&*source, block)?)?;
                 numbers.blocks += u64::from(!self.archive.is_given_back(block));
                 Ok(())
             })?;
@@ -202,23 +204,43 @@ impl Compaction {
     }
 
     /// Calls `each` for the place of every hole.
-    fn for_each_hole(&self, each: &mut dyn FnMut(Range<u64>) -> Result<()>) -> Result<()> {
+    fn for_each_hole(
+        &self,
+        file: &dyn Source,
+        each: &mut dyn FnMut(Range<u64>) -> Result<()>,
+    ) -> Result<()> {
         self.archive.for_each_indexed_block(&mut |block| {
-            if self.gone.contains(block.frame_offset) {
-                each(hole_of(block))
-            } else {
-                Ok(())
-            }
+            let is_gone = self.gone.contains(block.frame_offset);
+            if is_gone { each(hole_of(file, block)?) } else { Ok(()) }
         })
     }
 }
 
 /// The whole blocks of the file in the data of a block: header and head stay, so that who reads the
 /// frames one after the other finds the next.
-fn hole_of(block: &IndexBlock) -> Range<u64> {
-    let end = block.frame_offset.saturating_add(block.frame_bytes);
-    let head_bytes_max = block_frame_overhead_max(block.raw_bytes);
-    whole_blocks(&(block.frame_offset.saturating_add(head_bytes_max).min(end)..end))
+///
+/// # Errors
+/// `Damaged` if the block is not where the index says: a hole elsewhere would be damage; `Io`.
+fn hole_of(file: &dyn Source, block: &IndexBlock) -> Result<Range<u64>> {
+    let (start, bytes) = (block.frame_offset, block.frame_bytes);
+    let found = header_at(file, start)?;
+    let is_it =
+        |header: &FrameHeader| header.kind == FrameKind::Block && header.frame_bytes() == bytes;
+    if !found.as_ref().is_some_and(is_it) {
+        let text = "the index leads to a block that is not there: nothing is given back";
+        return Err(Error::damaged(text).at_offset(start));
+    }
+    let (end, payload) = (
+        start.saturating_add(bytes),
+        start + FRAME_HEADER_BYTES as u64,
+    );
+    let mut size = [0; HEAD_SIZE_BYTES_MAX];
+    let count = file.read_at(payload, &mut size)?;
+    let head_bytes =
+        head_bytes(&size[..count]).map_err(|error| Error::from(error).at_offset(start))?;
+    Ok(whole_blocks(
+        &(payload.saturating_add(head_bytes).min(end)..end),
+    ))
 }
 
 /// The frames that nothing needs any more and of which something can be given back. Those that
@@ -236,10 +258,9 @@ fn dead_frames(
             let is_needed = live_bytes > 0 && live.is_exact;
             return if is_needed { Err(Error::given_back().at_offset(start)) } else { Ok(()) };
         }
-        if live_bytes > 0 || hole_of(block).is_empty() {
+        if live_bytes > 0 || hole_of(file, block)?.is_empty() {
             return Ok(());
         }
-        check_place(file, block)?;
         let end = start.saturating_add(block.frame_bytes);
         match dead.last_mut() {
             Some(last) if last.end == start => last.end = end,
@@ -248,19 +269,6 @@ fn dead_frames(
         Ok(())
     })?;
     Ok(dead)
-}
-
-/// Checks that a block is where the index says, before anything of it is given back.
-fn check_place(file: &dyn Source, block: &IndexBlock) -> Result<()> {
-    let found = header_at(file, block.frame_offset)?;
-    let is_block = found.is_some_and(|header| {
-        header.kind == FrameKind::Block && header.frame_bytes() == block.frame_bytes
-    });
-    if is_block {
-        return Ok(());
-    }
-    let text = "the index leads to a block that is not there: nothing is given back";
-    Err(Error::damaged(text).at_offset(block.frame_offset))
 }
 
 /// All frames that are gone, with the largest of these: as many as fit into a catalog.

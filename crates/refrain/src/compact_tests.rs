@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use refrain_format::{AnchorsPlace, TreeLayer, member_hash};
+use refrain_format::{AnchorsPlace, BlockHeader, SplitPayload, TreeLayer, member_hash};
 use refrain_storage::{FileSource, MemorySource};
 use refrain_testkit::data::random;
 
@@ -199,26 +199,43 @@ fn a_layered_tree_needs_what_its_view_has() {
 
 #[test]
 fn holes_leave_headers_and_heads() {
-    let block = |frame_offset, frame_bytes, raw_bytes| IndexBlock {
-        frame_offset,
-        frame_bytes,
-        store_start: 0,
-        raw_bytes,
-        codec: 1,
-        filter_ids: [0; 2],
-    };
-    let head = block_frame_overhead_max(1 << 20);
-    assert!((32..1024).contains(&head), "{head}");
-    assert_eq!(hole_of(&block(8192 - head, 20_000, 1 << 20)), 8192..24_576);
-    assert_eq!(
-        hole_of(&block(8193 - head, 20_000, 1 << 20)),
-        12_288..24_576
-    );
-    assert!(hole_of(&block(4096, 4500, 5000)).is_empty());
-    assert!(
-        hole_of(&block(0, 40, 1 << 30)).is_empty(),
-        "a head that cannot be"
-    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rfn");
+    night(&path, random(300_000, 1));
+    night(&path, random(300_000, 2));
+    let (archive, _) = opened(&path);
+    let bytes = fs::read(&path).unwrap();
+    let file = MemorySource::new(bytes.clone());
+    let mut blocks = vec![];
+    archive
+        .for_each_indexed_block(&mut |block| {
+            blocks.push(*block);
+            Ok(())
+        })
+        .unwrap();
+    assert!(blocks.len() >= 8, "{}", blocks.len());
+    for block in blocks {
+        let hole = hole_of(&file, &block).unwrap();
+        let frame = block.frame_offset..block.frame_offset + block.frame_bytes;
+        assert!(
+            hole.start > frame.start && hole.end <= frame.end,
+            "{hole:?} {frame:?}"
+        );
+        let mut punched = bytes[frame.start as usize..frame.end as usize].to_vec();
+        let inside = |at: u64| (at - frame.start) as usize;
+        punched[inside(hole.start)..inside(hole.end)].fill(0);
+        let payload = SplitPayload::new(&punched[FRAME_HEADER_BYTES..]).unwrap();
+        let (head, _) = BlockHeader::parse_head(&payload).unwrap();
+        assert_eq!(head.store_start, block.store_start);
+        // No whole block of the file more.
+        let data_start = frame.end - payload.data.len() as u64;
+        assert_eq!(hole, whole_blocks(&(data_start..frame.end)));
+        let elsewhere = refrain_format::IndexBlock {
+            frame_offset: block.frame_offset + 1,
+            ..block
+        };
+        assert!(hole_of(&file, &elsewhere).is_err());
+    }
 }
 
 #[test]
