@@ -117,6 +117,12 @@ impl Compaction {
         if growth.base.generation == 0 {
             return Err(nothing_added());
         }
+        let archive_bytes = earlier.source.size_bytes()?;
+        if growth.base.end.archive_bytes != archive_bytes {
+            let text = "a signature or recovery data follows the archive: such archives cannot be \
+                        compacted in this version";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
         let catalog = &growth.catalog;
         let live = archive.live_store(&catalog.generations, memory_bytes, watch)?;
         let dead = dead_frames((&archive, &*source), catalog, &live)?;
@@ -130,7 +136,7 @@ impl Compaction {
         };
         let mut compaction = Compaction {
             record: record(growth, &gone)?,
-            archive_bytes: earlier.source.size_bytes()?,
+            archive_bytes,
             archive,
             numbers,
             gone,
