@@ -167,10 +167,6 @@ pub(super) fn walk<'env>(
     walk.reader.ok_or_else(lost)
 }
 
-/// The memory of a resolved extent, in bytes. References may stand for many more extents than a
-/// frame has.
-const RESOLVED_EXTENT_BYTES: u64 = 16;
-
 /// The crew's completion type.
 pub(crate) struct Event(JobResult);
 
@@ -423,14 +419,10 @@ impl Walk<'_, '_, '_> {
                 if let Some(far) = self.references.far() {
                     far.add(head.content_start, frame.offset);
                 }
-                let maps_bytes_max = self.options.memory_bytes / 16;
-                let extents_max = self.options.limits.extents_per_frame_max;
-                let map = self.references.resolve(
-                    stated,
-                    &mut sums,
-                    extents_max.max(maps_bytes_max / RESOLVED_EXTENT_BYTES),
-                    maps_bytes_max,
-                )?;
+                let extents_max = self.shares.extents_max(&self.options.limits);
+                let maps_bytes = self.shares.maps_bytes;
+                let references = &mut self.references;
+                let map = references.resolve(stated, &mut sums, extents_max, maps_bytes)?;
                 self.checker.observe_epoch(&sums)?;
                 // The epoch is completed by the latest frame.
                 self.epoch(map, self.archive_offset())?;

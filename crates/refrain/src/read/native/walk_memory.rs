@@ -1,5 +1,6 @@
 //! Divides the memory of a pass over an archive.
 
+use refrain_format::Limits;
 use refrain_protect::SEGMENT_BYTES;
 
 use crate::read::block_cache::codec_share_bytes;
@@ -15,6 +16,9 @@ const SMALL_BYTES: u64 = 512 << 20;
 /// Bytes for the process itself: code, stacks, lists.
 const PROCESS_BYTES: u64 = 8 << 20;
 
+/// The memory of a resolved extent, in bytes.
+const RESOLVED_EXTENT_BYTES: u64 = 16;
+
 pub(super) struct MemoryShares {
     /// The number of parts in flight, each up to a segment.
     pub(super) parts_max: u64,
@@ -24,6 +28,8 @@ pub(super) struct MemoryShares {
     pub(super) pending_bytes_max: u64,
     /// The memory for decoded blocks.
     pub(super) cache_bytes: u64,
+    /// The memory for the extents of earlier epochs.
+    pub(super) maps_bytes: u64,
 }
 
 impl MemoryShares {
@@ -46,8 +52,17 @@ impl MemoryShares {
             blocks_max: 2 * threads + 2,
             pending_bytes_max,
             cache_bytes: memory_bytes.saturating_sub(used),
+            maps_bytes,
         }
     }
+
+    /// To how many extents an epoch may resolve: to more than a frame has, because references stand
+    /// for many.
+    pub(super) fn extents_max(&self, limits: &Limits) -> u64 {
+        let that_fit = self.maps_bytes / RESOLVED_EXTENT_BYTES;
+        limits.extents_per_frame_max.max(that_fit)
+    }
+
     /// The maximum bytes of a pipe's frames in memory if others go to a temporary file.
     pub(super) fn frames_bytes_max(&self, memory_bytes: u64) -> u64 {
         // An eighth less than without a temporary file, for what is being written.
