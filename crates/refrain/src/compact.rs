@@ -93,8 +93,8 @@ impl Compaction {
     ///
     /// # Errors
     /// `Usage` if nothing was ever added to the archive; `Unsupported` if the file system cannot
-    /// take parts of a file back, or for archives that are encrypted, signed, protected by recovery
-    /// data, or several in one file; `Damaged` and `Io` for its lists; `Cancelled`.
+    /// take parts of a file back, or for archives that are encrypted, protected by recovery data,
+    /// or several in one file; `Damaged` and `Io` for its lists; `Cancelled`.
     pub fn plan(
         file: &mut GrowingFile,
         options: &ReadOptions,
@@ -118,11 +118,6 @@ impl Compaction {
             return Err(nothing_added());
         }
         let archive_bytes = earlier.source.size_bytes()?;
-        if growth.base.end.archive_bytes != archive_bytes {
-            let text = "a signature or recovery data follows the archive: such archives cannot be \
-                        compacted in this version";
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
         let catalog = &growth.catalog;
         let live = archive.live_store(&catalog.generations, memory_bytes, watch)?;
         let dead = dead_frames((&archive, &*source), catalog, &live)?;

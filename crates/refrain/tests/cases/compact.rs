@@ -190,6 +190,40 @@ fn what_was_forgotten_is_given_back_and_the_rest_reads_as_before() {
     assert_reads(&path, &nights.kept);
 }
 
+/// The record goes behind a signature, as a generation does. Recovery data would no longer fit.
+#[test]
+fn signed_archives_are_compacted_and_protected_ones_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rfn");
+    let content = |seed| random(2_000_000, seed);
+    for seed in 0..3 {
+        let members = vec![file("image", &content(seed))];
+        add_to(&path, members, &small_blocks(), label(1, &[])).unwrap();
+    }
+    let archive = fs::read(&path).unwrap();
+    let key = refrain_testkit::signing_keys::SSH;
+    let signed = crate::signing::signed(&archive, key, &read_options(2));
+    fs::write(&path, &signed).unwrap();
+    forget_all(&path, &[1, 2]);
+    let (numbers, _) = compact(&path);
+    assert!(numbers.hole_bytes > 3_000_000, "{numbers:?}");
+    assert_reads(&path, &[(3, vec![("image".to_owned(), content(2))])]);
+    let found = fs::read(&path).unwrap();
+    assert!(found[archive.len()..].starts_with(&signed[archive.len()..]));
+    let members = vec![file("image", &content(2))];
+    let added = add_to(&path, members, &small_blocks(), label(1, &[])).unwrap();
+    assert_eq!(added.added.store_bytes, 0);
+
+    let (protected, _) = crate::common::recovery::protected(&archive, "5%").unwrap();
+    fs::write(&path, &protected).unwrap();
+    let mut file = GrowingFile::open(&path).unwrap();
+    let refused = Compaction::plan(&mut file, &read_options(2), &Unwatched);
+    let error = refused.map(|_| ()).unwrap_err();
+    assert_eq!(error.kind, refrain::ErrorKind::Unsupported, "{error}");
+    drop(file);
+    assert!(fs::read(&path).unwrap() == protected);
+}
+
 #[test]
 fn nothing_is_given_back_while_all_is_kept() {
     let mut nights = Nights::new();

@@ -43,7 +43,7 @@ fn open(bytes: &[u8], options: &ReadOptions) -> Archive {
 }
 
 /// The archive with a signature, by the verb sign.
-fn signed(bytes: &[u8], text: &str, options: &ReadOptions) -> Vec<u8> {
+pub fn signed(bytes: &[u8], text: &str, options: &ReadOptions) -> Vec<u8> {
     let archive = open(bytes, options);
     let signature = archive.sign(&key(text)).unwrap();
     let mut sink = MemorySink::new();
