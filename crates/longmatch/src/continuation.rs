@@ -25,17 +25,6 @@ pub(crate) struct Continuation {
     pub length: u32,
 }
 
-impl Continuation {
-    /// From where the bytes are in the store, and their number, which may be larger than any
-    /// segment.
-    pub(crate) fn from_trail((offset_in_store, length): (u64, u64)) -> Continuation {
-        Continuation {
-            offset_in_store,
-            length: u32::try_from(length).unwrap_or(u32::MAX),
-        }
-    }
-}
-
 /// The direction in which content is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {

@@ -214,37 +214,16 @@ impl Agreement {
 }
 
 impl SegmentMatcher<'_> {
-    /// What followed the bytes of the store that end at `end_in_store`, in earlier content of this
-    /// run or on the trail.
-    fn followed(
+    /// What followed the bytes of the store that end at `offset_in_store`, or came before those that
+    /// begin there, in earlier content of this run or on the trail.
+    fn neighbour(
         &self,
-        end_in_store: u64,
+        direction: Direction,
+        offset_in_store: u64,
         key: &[u8; CONTINUATION_KEY_BYTES],
     ) -> Option<Continuation> {
-        (self
-            .continuations
-            .get(Direction::Forward, end_in_store, *key))
-        .or_else(|| {
-            self.trail
-                .following(end_in_store)
-                .map(Continuation::from_trail)
-        })
-    }
-
-    /// What came before the bytes of the store that begin at `start_in_store`.
-    fn preceded(
-        &self,
-        start_in_store: u64,
-        key: &[u8; CONTINUATION_KEY_BYTES],
-    ) -> Option<Continuation> {
-        (self
-            .continuations
-            .get(Direction::Backward, start_in_store, *key))
-        .or_else(|| {
-            self.trail
-                .preceding(start_in_store)
-                .map(Continuation::from_trail)
-        })
+        let known = self.continuations.get(direction, offset_in_store, *key);
+        known.or_else(|| self.trail.neighbour(direction, offset_in_store))
     }
 
     /// Tries the candidates of the anchor at `position` between `floor` and `limit` (all relative
@@ -331,7 +310,7 @@ impl SegmentMatcher<'_> {
             && let Some(last) = self.matches.last()
             && let MatchSource::Store(source_end) = last.source.after(last.length)
             && let Some(key) = self.bytes[end..limit].first_chunk()
-            && let Some(continuation) = self.followed(source_end, key)
+            && let Some(continuation) = self.neighbour(Direction::Forward, source_end, key)
         {
             let source = MatchSource::Store(continuation.offset_in_store);
             let stop = limit.min(end + continuation.length as usize);
@@ -371,7 +350,7 @@ impl SegmentMatcher<'_> {
         while self.resumes_left > 0
             && start > floor
             && let Some(key) = self.bytes[..start].last_chunk()
-            && let Some(continuation) = self.preceded(source_start, key)
+            && let Some(continuation) = self.neighbour(Direction::Backward, source_start, key)
         {
             let stop = floor.max(start.saturating_sub(continuation.length as usize));
             let length = self.agree_backward(start, stop, continuation.offset_in_store);

