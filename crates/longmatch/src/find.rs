@@ -214,8 +214,8 @@ impl Agreement {
 }
 
 impl SegmentMatcher<'_> {
-    /// What followed the bytes of the store that end at `offset_in_store`, or came before those that
-    /// begin there, in earlier content of this run or on the trail.
+    /// What followed the bytes of the store that end at `offset_in_store`, or came before those
+    /// that begin there, in earlier content of this run or on the trail.
     fn neighbour(
         &self,
         direction: Direction,
