@@ -18,21 +18,25 @@ use super::row::{Row, Target};
 
 /// The amount of generated text if no content is given.
 const GENERATED_BYTES: usize = 256 << 20;
-/// A level with little codec work, so that the overhead between jobs shows.
-const LEVEL: u8 = 1;
-
-/// `content` is the file to compress; without it text is generated.
-pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
+/// `content` is the file to compress; without it text is generated. At level 1 codecs have little
+/// work, so that the overhead between jobs shows.
+pub fn rows(content: Option<PathBuf>, level: u8) -> Vec<Row> {
     let source = Rc::new(std::cell::LazyCell::new(move || {
         source(content.as_deref())
             .inspect_err(|error| eprintln!("refrain-bench: {error}"))
             .ok()
     }));
-    let measured = |with: fn(&Arc<dyn Source>) -> Option<f64>| {
+    let measured = |with: fn(&Arc<dyn Source>, u8) -> Option<f64>| {
         let source = Rc::clone(&source);
-        move || source.as_ref().as_ref().and_then(with).unwrap_or(f64::NAN)
+        move || {
+            let cost = source
+                .as_ref()
+                .as_ref()
+                .and_then(|source| with(source, level));
+            cost.unwrap_or(f64::NAN)
+        }
     };
-    let what = "the engine compresses at level 1, two workers";
+    let what = "the engine compresses, two workers";
     vec![
         Row::new("compress", what, "ms", Target::OfSecond(1.0))
             .with("refrain", measured(on_our_pool))
@@ -40,16 +44,18 @@ pub fn rows(content: Option<PathBuf>) -> Vec<Row> {
     ]
 }
 
-fn on_our_pool(content: &Arc<dyn Source>) -> Option<f64> {
+fn on_our_pool(content: &Arc<dyn Source>, level: u8) -> Option<f64> {
     let pool = Arc::new(Pool::start(Options::with_workers(WORKERS)).ok()?);
-    install(&pool, Entity::new(Class::Normal), || compress_ms(content))
+    install(&pool, Entity::new(Class::Normal), || {
+        compress_ms(content, level)
+    })
 }
 
-fn on_rayon(content: &Arc<dyn Source>) -> Option<f64> {
+fn on_rayon(content: &Arc<dyn Source>, level: u8) -> Option<f64> {
     let builder = rayon::ThreadPoolBuilder::new().num_threads(WORKERS);
     let pool = builder.build().ok()?;
     let threads: Arc<dyn ExternalThreads> = Arc::new(Rayon(pool));
-    install_on(&threads, || compress_ms(content))
+    install_on(&threads, || compress_ms(content, level))
 }
 
 struct Rayon(rayon::ThreadPool);
@@ -64,14 +70,14 @@ impl ExternalThreads for Rayon {
     }
 }
 
-fn compress_ms(content: &Arc<dyn Source>) -> Option<f64> {
+fn compress_ms(content: &Arc<dyn Source>, level: u8) -> Option<f64> {
     let start = Instant::now();
     let mut sink = NullSink::new();
     compress_content(
         content,
         &mut sink,
         Purpose::Archive,
-        LEVEL,
+        level,
         &Stop::default(),
     )
     .inspect_err(|error| eprintln!("refrain-bench: {error}"))

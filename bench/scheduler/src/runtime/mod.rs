@@ -30,6 +30,9 @@ pub struct Arguments {
     /// The file to compress and read in the rows `compress` and `reads` [default: generated text]
     #[arg(long, value_name = "FILE")]
     content: Option<std::path::PathBuf>,
+    /// The level of the row `compress`
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    level: u8,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), String> {
@@ -39,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         idle::rows(),
         locks::rows(),
         pool::rows(),
-        engine::rows(arguments.content.clone()),
+        engine::rows(arguments.content.clone(), arguments.level),
         background::rows(arguments.content.clone()),
     ];
     let mut rows: Vec<Row> = all.into_iter().flatten().collect();

@@ -38,6 +38,12 @@ impl Domain {
         waiting.any(|key| self.policy.rank(key, &view) < limit)
     }
 
+    /// Whether a flow of a higher class than `running` is queued.
+    pub(crate) fn has_higher_class(&self, running: Key) -> bool {
+        let mut best = self.stripes.iter().map(|stripe| stripe.best_key());
+        best.any(|key| key.is_some() && key.class() < running.class())
+    }
+
     /// Takes the next flow for a worker. If it runs one, only a flow that may run on top of it.
     pub(crate) fn take(
         &self,

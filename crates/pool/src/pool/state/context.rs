@@ -29,6 +29,8 @@ pub(crate) struct Frame {
     pub(crate) used_ns: u64,
     /// The slices that ended during its running job.
     pub(crate) slices_of_job: u32,
+    /// Whether a slice ended during a job of this turn: then a later deadline counts.
+    pub(crate) has_renewed_slice: bool,
 }
 
 impl Frame {

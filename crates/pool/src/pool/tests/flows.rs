@@ -224,6 +224,36 @@ fn jobs_of_two_busy_flows_alternate() {
     assert!(turns >= 8, "{turns}");
 }
 
+#[test]
+fn a_flow_whose_slices_end_in_jobs_makes_room_between_them() {
+    let pool = pool(1);
+    let has_ended = Arc::new(AtomicBool::new(false));
+    // More flows than may run on top of one another, each with a next job all the time.
+    let jobs: Vec<Arc<AtomicU64>> = (0..20).map(|_| Arc::default()).collect();
+    for jobs in &jobs {
+        keep_busy(&normal(&pool), jobs, &has_ended);
+    }
+    eventually(|| jobs.iter().all(|jobs| jobs.load(SeqCst) > 0));
+    has_ended.store(true, SeqCst);
+    let most = jobs.iter().map(|jobs| jobs.load(SeqCst)).max();
+    assert!(most < Some(300), "{jobs:?}");
+}
+
+/// Submits a job of a millisecond with checkpoints, which submits the next one before it ends.
+fn keep_busy(flow: &Flow, jobs: &Arc<AtomicU64>, has_ended: &Arc<AtomicBool>) {
+    let (next, jobs, has_ended) = (flow.clone(), Arc::clone(jobs), Arc::clone(has_ended));
+    flow.submit(move || {
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_millis(1) {
+            checkpoint();
+        }
+        jobs.fetch_add(1, SeqCst);
+        if !has_ended.load(SeqCst) {
+            keep_busy(&next, &jobs, &has_ended);
+        }
+    });
+}
+
 /// Makes a flow that computes in jobs of 50 µs until `done`, and adds up its time in `time_ns`. The
 /// time counts, not the jobs: one that the kernel interrupts takes longer, and the policy charges
 /// that time.
