@@ -174,7 +174,7 @@ impl WorkerContext {
             return AfterJob::Ended(Stop::Blocked);
         };
         let mut state = flow.shared.state.lock();
-        let Some(reason) = self.reason_to_stop(&flow, &state) else {
+        let Some(reason) = self.reason_to_stop(&state) else {
             let next = state.mailbox.pop_front();
             drop(state);
             let mut frame = self.frame.borrow_mut();
@@ -258,7 +258,7 @@ impl WorkerContext {
         }
     }
 
-    fn reason_to_stop(&self, flow: &Flow, state: &FlowState) -> Option<Stop> {
+    fn reason_to_stop(&self, state: &FlowState) -> Option<Stop> {
         let now_ns = self.last_ns();
         if state.mailbox.is_empty() {
             return Some(Stop::Blocked);
@@ -277,15 +277,11 @@ impl WorkerContext {
         }
         // Nobody asks
         // - for those who wait with earlier deadlines since a slice ended in the middle of a job;
-        // - for a flow of the same group that was queued for an idle worker, which the group's
-        //   limit holds back;
         // - for a flow that was queued while this turn began. If it is of the same class, it can
         //   wait until the slice ends.
         let domain = &self.domain;
-        let may_be_preceded = is_asked
-            || frame.has_renewed_slice
-            || flow.shared.group.limit().is_some()
-            || domain.has_higher_class(frame.key);
+        let may_be_preceded =
+            is_asked || frame.has_renewed_slice || domain.has_higher_class(frame.key);
         if may_be_preceded && domain.is_preceded(frame.key) {
             return Some(Stop::Preempted);
         }
