@@ -125,47 +125,88 @@ pub fn add(
         memory_bytes / EXTENTS_SHARE,
     );
     archive.set_entries_bytes(memory_bytes / ENTRIES_SHARE);
-    let Growth {
-        base,
-        edges,
-        mut catalog,
-    } = archive.growth()?;
+    let growth = archive.growth()?;
+    let base = growth.base;
+    let options = growing_options(options, level, &base.archive, memory_bytes)?;
+    let predecessors = Predecessors::of(
+        &members,
+        (&archive, &*earlier.source),
+        &growth.catalog.generations,
+        &label,
+        base.end.content_bytes,
+        &options,
+    )?;
+    with_stamps(&mut members);
+    let archive = (archive, earlier.source.clone());
+    let own = described(label);
+    let continuation = continuation_of(archive, growth, own, predecessors, memory_bytes)?;
+    let mut added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
+    let mut archive_bytes = base.end.archive_bytes + added.archive_bytes;
+    if let AddSink::Sealed(sealed, before) = sink {
+        added.archive_bytes = sealed.archive_bytes();
+        archive_bytes = before + added.archive_bytes;
+    }
+    Ok(AddSummary {
+        generation: base.generation.saturating_add(1),
+        archive_bytes,
+        added,
+    })
+}
+
+/// The options of a generation of an archive that begins like this, at this level or that of the
+/// archive.
+///
+/// # Errors
+/// `Usage` for options that cannot be.
+pub(crate) fn growing_options(
+    options: &CompressOptions,
+    level: Option<Level>,
+    archive: &ArchiveHeader,
+    memory_bytes: u64,
+) -> Result<CompressOptions> {
     let options = CompressOptions {
-        level: level.unwrap_or(archive_level(&base.archive)),
+        level: level.unwrap_or(archive_level(archive)),
         reach_bytes: Some(REACH_UNLIMITED),
         memory_bytes: Some(memory_bytes),
         ..options.clone()
     };
     let block_bytes = Tuning::new(&options)?.rules.block_bytes;
-    let options = CompressOptions {
-        block_bytes: Some(block_bytes.min(base.archive.block_bytes_max)),
+    Ok(CompressOptions {
+        block_bytes: Some(block_bytes.min(archive.block_bytes_max)),
         ..options
-    };
+    })
+}
+
+/// What a generation continues that is described like this. The archive is given with its bytes.
+///
+/// # Errors
+/// From the index.
+pub(crate) fn continuation_of(
+    (archive, bytes): (Arc<IndexedArchive>, Arc<dyn Source>),
+    growth: Growth,
+    own: GenerationInfo,
+    predecessors: Predecessors,
+    memory_bytes: u64,
+) -> Result<Continuation> {
+    let Growth {
+        base,
+        edges,
+        mut catalog,
+    } = growth;
     let store_bytes = base.end.store_bytes;
-    let content_bytes = base.end.content_bytes;
-    let generations = &catalog.generations;
-    let predecessors = Predecessors::of(
-        &members,
-        (&archive, &*earlier.source),
-        generations,
-        &label,
-        content_bytes,
-        &options,
-    )?;
-    with_stamps(&mut members);
     let places = std::mem::take(&mut catalog.anchors);
     let joined = frames_to_join(&places);
     catalog.anchors = places.clone();
     catalog.anchors.retain(|place| !joined.contains(place));
-    let continuation = Continuation {
+    Ok(Continuation {
         plan: GenerationPlan {
             base,
             catalog,
-            own: Some(described(label)),
+            own: Some(own),
         },
         edges,
         anchors: KnownAnchors {
-            archive: earlier.source.clone(),
+            archive: bytes,
             places: (store_bytes == 0 || !places.is_empty()).then_some(places),
             joined,
             given_back: archive.store_given_back()?,
@@ -181,17 +222,6 @@ pub fn add(
         content: Arc::new(EarlierExtents(archive)),
         predecessors: predecessors.contents,
         cache_bytes: memory_bytes / PAGES_SHARE,
-    };
-    let mut added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
-    let mut archive_bytes = base.end.archive_bytes + added.archive_bytes;
-    if let AddSink::Sealed(sealed, before) = sink {
-        added.archive_bytes = sealed.archive_bytes();
-        archive_bytes = before + added.archive_bytes;
-    }
-    Ok(AddSummary {
-        generation: base.generation.saturating_add(1),
-        archive_bytes,
-        added,
     })
 }
 
@@ -239,7 +269,7 @@ pub fn forget(
 
 /// What members correspond to in an earlier generation, by their names.
 #[derive(Default)]
-struct Predecessors {
+pub(crate) struct Predecessors {
     /// Trees to which directories are compared.
     trees: HashMap<Vec<u8>, EarlierTree>,
     /// The others.
@@ -294,7 +324,7 @@ fn with_stamps(members: &mut [MemberInput]) {
 }
 
 /// A generation whose places and sums are not known yet.
-fn described(label: GenerationLabel) -> GenerationInfo {
+pub(crate) fn described(label: GenerationLabel) -> GenerationInfo {
     GenerationInfo {
         number: 0,
         start: 0,
@@ -312,7 +342,7 @@ fn described(label: GenerationLabel) -> GenerationInfo {
 }
 
 /// The level of an archive; the default if it has another version's.
-fn archive_level(archive: &ArchiveHeader) -> Level {
+pub(crate) fn archive_level(archive: &ArchiveHeader) -> Level {
     match archive.level {
         level @ 1..=9 => Level(level),
         _ => Level::default(),
@@ -353,19 +383,19 @@ impl Earlier {
 }
 
 /// An archive in a file that grows.
-struct Growing {
+pub(crate) struct Growing {
     /// Up to its end: of an encrypted one, what is inside.
-    archive: Arc<dyn Source>,
-    envelope: Option<Arc<EnvelopeSource>>,
+    pub archive: Arc<dyn Source>,
+    pub envelope: Option<Arc<EnvelopeSource>>,
     /// Where it ends in the file.
-    end: u64,
+    pub end: u64,
 }
 
 impl Growing {
     /// # Errors
     /// `Usage` if it is encrypted, and no secret of the options opens it; `Unsupported` if
     /// something that is no generation follows it; `Damaged`, `Limit`, `Io`.
-    fn of(file: Arc<dyn Source>, secrets: &ReadOptions) -> Result<Growing> {
+    pub(crate) fn of(file: Arc<dyn Source>, secrets: &ReadOptions) -> Result<Growing> {
         if let Some(envelope) = opened_envelope(file.clone(), secrets)? {
             let (own_end, end) = envelope.complete_end()?;
             let is_last = end + envelope.incomplete_bytes() == file.size_bytes()?;
@@ -421,7 +451,7 @@ fn check_followed_by_signatures(
 fn found_archive(source: &Arc<dyn Source>) -> Result<FoundArchive> {
     let refused = |text: &str| Err(Error::new(ErrorKind::Unsupported, text.to_owned()));
     if read_envelope(&**source)?.is_some() {
-        return refused("encrypted archives cannot be compacted in this version");
+        return refused("an encrypted archive grows in its own file: it is not written again");
     }
     let mut found = find_archives(&**source)?;
     let size_bytes = source.size_bytes()?;
@@ -503,7 +533,7 @@ fn begin<'a>(
 }
 
 /// An archive without members, to be continued by a generation.
-fn empty_archive(level: Level, options: &CompressOptions) -> Result<Vec<u8>> {
+pub(crate) fn empty_archive(level: Level, options: &CompressOptions) -> Result<Vec<u8>> {
     let options = CompressOptions {
         level,
         ..options.clone()

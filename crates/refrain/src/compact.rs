@@ -13,9 +13,9 @@ use refrain_format::{
     Catalog, FRAME_HEADER_BYTES, FrameHeader, FrameKind, GONE_RUN_BYTES_MAX, GoneFrames,
     HEAD_SIZE_BYTES_MAX, IndexBlock, head_bytes,
 };
-use refrain_storage::{GrowingFile, MemorySink, Sink, Source, whole_blocks};
+use refrain_storage::{GrowingFile, MemorySink, Sink, whole_blocks};
 
-use crate::add::Earlier;
+use crate::add::{Earlier, Growing};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ReadOptions;
 use crate::progress::{Progress, Watch, is_cancelled};
@@ -23,7 +23,7 @@ use crate::read::native::growth::Growth;
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::native::liveness::LiveStore;
 use crate::store::appendix::header_at;
-use crate::store::complete_end::complete_part;
+use crate::store::envelope::sink::EnvelopeSink;
 use crate::write::native::generation::GenerationPlan;
 use crate::write::native::output::Output;
 
@@ -78,9 +78,9 @@ pub struct Compaction {
     numbers: CompactNumbers,
     /// All frames that are gone, the new ones among them.
     gone: GoneFrames,
-    /// What is appended, and behind which byte.
+    /// What is appended.
     record: Vec<u8>,
-    archive_bytes: u64,
+    growing: Growing,
 }
 
 impl Compaction {
@@ -91,18 +91,18 @@ impl Compaction {
     /// given back.
     ///
     /// # Errors
-    /// `Usage` if nothing was ever added to the archive; `Unsupported` if the file system cannot
-    /// take parts of a file back, or for archives that are encrypted, protected by recovery data,
-    /// or several in one file; `Damaged` and `Io` for its lists; `Cancelled`.
+    /// `Usage` if nothing was ever added to the archive, or no secret of the options opens it;
+    /// `Unsupported` if the file system cannot take parts of a file back, or for archives that are
+    /// protected by recovery data, or several in one file; `Damaged` and `Io` for its lists;
+    /// `Cancelled`.
     pub fn plan(
         file: &mut GrowingFile,
         options: &ReadOptions,
         watch: &dyn Watch,
     ) -> Result<Compaction> {
         file.check_holes().map_err(no_holes)?;
-        let source = file.source()?;
-        // Refuses encrypted ones: their frames are within records that holes would damage.
-        let earlier = Earlier::of(complete_part(source.clone())?)?;
+        let growing = Growing::of(file.source()?, options)?;
+        let earlier = Earlier::of(growing.archive.clone())?;
         let memory_bytes = options.memory_bytes;
         if earlier.found.is_whole {
             return Err(nothing_added());
@@ -112,10 +112,9 @@ impl Compaction {
         if growth.base.generation == 0 {
             return Err(nothing_added());
         }
-        let archive_bytes = earlier.source.size_bytes()?;
         let catalog = &growth.catalog;
         let live = archive.live_store(&catalog.generations, memory_bytes, watch)?;
-        let dead = dead_frames((&archive, &*source), catalog, &live)?;
+        let dead = dead_frames((&archive, &growing), catalog, &live)?;
         let gone = gone_with(catalog, dead)?;
         let numbers = CompactNumbers {
             generations: catalog.generations.len(),
@@ -125,8 +124,8 @@ impl Compaction {
             ..CompactNumbers::default()
         };
         let mut compaction = Compaction {
-            record: record(growth, &gone)?,
-            archive_bytes,
+            record: record(growth, &gone, &growing)?,
+            growing,
             archive,
             numbers,
             gone,
@@ -148,12 +147,12 @@ impl Compaction {
     pub fn run(self, file: &mut GrowingFile, watch: &dyn Watch) -> Result<CompactSummary> {
         let before = file.allocated_bytes()?;
         if !self.record.is_empty() {
-            file.append_behind(self.archive_bytes)?;
+            file.append_behind(self.growing.end)?;
             file.write_all(&self.record)?;
             file.publish()?;
         }
         let mut done_bytes = 0;
-        self.for_each_hole(&*file.source()?, &mut |hole| {
+        self.for_each_hole(&mut |hole| {
             if is_cancelled(watch) {
                 return Err(Error::cancelled());
             }
@@ -174,13 +173,12 @@ impl Compaction {
         Ok(CompactSummary {
             freed_bytes: before as i64 - after as i64,
             allocated_bytes: after,
-            archive_bytes: self.archive_bytes + self.record.len() as u64,
+            archive_bytes: self.growing.end + self.record.len() as u64,
         })
     }
 
     /// Counts what is to be given back, and what stays although nothing needs it.
     fn count(&mut self, file: &GrowingFile, live: &LiveStore) -> Result<()> {
-        let source = file.source()?;
         let mut numbers = CompactNumbers {
             record_bytes: self.record.len() as u64,
             ..self.numbers
@@ -191,7 +189,7 @@ impl Compaction {
                     numbers.left_store_bytes += block.raw_bytes.saturating_sub(live_bytes);
                     return Ok(());
                 }
-                numbers.hole_bytes += file.data_bytes(&hole_of(&*source, block)?)?;
+                numbers.hole_bytes += file.data_bytes(&hole_of(&self.growing, block)?)?;
                 numbers.blocks += u64::from(!self.archive.is_given_back(block));
                 Ok(())
             })?;
@@ -200,26 +198,24 @@ impl Compaction {
     }
 
     /// Calls `each` for the place of every hole.
-    fn for_each_hole(
-        &self,
-        file: &dyn Source,
-        each: &mut dyn FnMut(Range<u64>) -> Result<()>,
-    ) -> Result<()> {
+    fn for_each_hole(&self, each: &mut dyn FnMut(Range<u64>) -> Result<()>) -> Result<()> {
         self.archive.for_each_indexed_block(&mut |block| {
             let is_gone = self.gone.contains(block.frame_offset);
-            if is_gone { each(hole_of(file, block)?) } else { Ok(()) }
+            if is_gone { each(hole_of(&self.growing, block)?) } else { Ok(()) }
         })
     }
 }
 
 /// The whole blocks of the file in the data of a block: header and head stay, so that who reads the
-/// frames one after the other finds the next.
+/// frames one after the other finds the next. Of an encrypted archive, those of the records that
+/// have nothing else.
 ///
 /// # Errors
 /// `Damaged` if the block is not where the index says: a hole elsewhere would be damage; `Io`.
-fn hole_of(file: &dyn Source, block: &IndexBlock) -> Result<Range<u64>> {
+fn hole_of(growing: &Growing, block: &IndexBlock) -> Result<Range<u64>> {
     let (start, bytes) = (block.frame_offset, block.frame_bytes);
-    let found = header_at(file, start)?;
+    let source = &*growing.archive;
+    let found = header_at(source, start)?;
     let is_it =
         |header: &FrameHeader| header.kind == FrameKind::Block && header.frame_bytes() == bytes;
     if !found.as_ref().is_some_and(is_it) {
@@ -231,18 +227,20 @@ fn hole_of(file: &dyn Source, block: &IndexBlock) -> Result<Range<u64>> {
         start + FRAME_HEADER_BYTES as u64,
     );
     let mut size = [0; HEAD_SIZE_BYTES_MAX];
-    let count = file.read_at(payload, &mut size)?;
+    let count = source.read_at(payload, &mut size)?;
     let head_bytes =
         head_bytes(&size[..count]).map_err(|error| Error::from(error).at_offset(start))?;
-    Ok(whole_blocks(
-        &(payload.saturating_add(head_bytes).min(end)..end),
-    ))
+    let data = payload.saturating_add(head_bytes).min(end)..end;
+    Ok(whole_blocks(&match &growing.envelope {
+        None => data,
+        Some(envelope) => envelope.sealed_range(&data)?,
+    }))
 }
 
 /// The frames that nothing needs any more and of which something can be given back. Those that
 /// follow one another are joined.
 fn dead_frames(
-    (archive, file): (&Arc<IndexedArchive>, &dyn Source),
+    (archive, growing): (&Arc<IndexedArchive>, &Growing),
     catalog: &Catalog,
     live: &LiveStore,
 ) -> Result<Vec<Range<u64>>> {
@@ -254,7 +252,7 @@ fn dead_frames(
             let is_needed = live_bytes > 0 && live.is_exact;
             return if is_needed { Err(Error::given_back().at_offset(start)) } else { Ok(()) };
         }
-        if live_bytes > 0 || hole_of(file, block)?.is_empty() {
+        if live_bytes > 0 || hole_of(growing, block)?.is_empty() {
             return Ok(());
         }
         let end = start.saturating_add(block.frame_bytes);
@@ -281,8 +279,9 @@ fn gone_with(catalog: &Catalog, mut dead: Vec<Range<u64>>) -> Result<GoneFrames>
     ))
 }
 
-/// A generation without members that says what is gone; nothing if all of that is said.
-fn record(growth: Growth, gone: &GoneFrames) -> Result<Vec<u8>> {
+/// A generation without members that says what is gone; nothing if all of that is said. Of an
+/// encrypted archive it is the run that has it.
+fn record(growth: Growth, gone: &GoneFrames, growing: &Growing) -> Result<Vec<u8>> {
     let Growth {
         base,
         edges,
@@ -301,7 +300,13 @@ fn record(growth: Growth, gone: &GoneFrames) -> Result<Vec<u8>> {
     };
     let mut sink = MemorySink::new();
     let output = sink.output();
-    Output::of_generation(&mut sink, plan, &edges)?.publish()?;
+    match &growing.envelope {
+        None => drop(Output::of_generation(&mut sink, plan, &edges)?.publish()?),
+        Some(envelope) => {
+            let mut sealed = EnvelopeSink::begin_run(&mut sink, envelope, (false, false))?;
+            Output::of_generation(&mut sealed, plan, &edges)?.publish()?;
+        }
+    }
     Ok(output.published().unwrap_or_default())
 }
 

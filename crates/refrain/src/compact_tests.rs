@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use refrain_format::{AnchorsPlace, BlockHeader, SplitPayload, TreeLayer, member_hash};
-use refrain_storage::{FileSource, MemorySource};
+use refrain_storage::{FileSource, MemorySource, Source};
 use refrain_testkit::data::random;
 
 use super::*;
@@ -75,7 +75,8 @@ fn a_record_that_gives_away_what_is_needed_is_found_out() {
         })
         .unwrap();
     let end = growth.base.end.archive_bytes;
-    let forged = record(growth, &GoneFrames::new(frames)).unwrap();
+    let growing = Growing::of(file.source().unwrap(), &ReadOptions::default()).unwrap();
+    let forged = record(growth, &GoneFrames::new(frames), &growing).unwrap();
     file.append_behind(end).unwrap();
     file.write_all(&forged).unwrap();
     file.publish().unwrap();
@@ -205,7 +206,8 @@ fn holes_leave_headers_and_heads() {
     night(&path, random(300_000, 2));
     let (archive, _) = opened(&path);
     let bytes = fs::read(&path).unwrap();
-    let file = MemorySource::new(bytes.clone());
+    let file: Arc<dyn Source> = Arc::new(MemorySource::new(bytes.clone()));
+    let growing = Growing::of(file, &ReadOptions::default()).unwrap();
     let mut blocks = vec![];
     archive
         .for_each_indexed_block(&mut |block| {
@@ -215,7 +217,7 @@ fn holes_leave_headers_and_heads() {
         .unwrap();
     assert!(blocks.len() >= 8, "{}", blocks.len());
     for block in blocks {
-        let hole = hole_of(&file, &block).unwrap();
+        let hole = hole_of(&growing, &block).unwrap();
         let frame = block.frame_offset..block.frame_offset + block.frame_bytes;
         assert!(
             hole.start > frame.start && hole.end <= frame.end,
@@ -234,7 +236,7 @@ fn holes_leave_headers_and_heads() {
             frame_offset: block.frame_offset + 1,
             ..block
         };
-        assert!(hole_of(&file, &elsewhere).is_err());
+        assert!(hole_of(&growing, &elsewhere).is_err());
     }
 }
 

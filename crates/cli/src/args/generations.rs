@@ -173,10 +173,62 @@ pub struct CompactArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
+    pub secrets: SecretArgs,
+    #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+/// `refrain merge`
+#[derive(Debug, Args)]
+#[command(after_help = MERGE_TEXT)]
+pub struct MergeArgs {
+    /// Archives: with generations, or as `compress` makes them
+    #[arg(value_name = "ARCHIVE", num_args = 2.., required = true)]
+    pub archives: Vec<PathBuf>,
+    /// The new archive
+    #[arg(
+        short,
+        long,
+        value_name = "PATH",
+        required = true,
+        help_heading = "Output"
+    )]
+    pub output: PathBuf,
+    /// Replace the output if it exists
+    #[arg(short, long, help_heading = "Output")]
+    pub force: bool,
+    /// Only say which generations the new archive would have
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub level: LevelFlags,
+    #[command(flatten)]
+    pub encryption: EncryptionArgs,
+    /// Open encrypted archives with the secret key in FILE: one made by `refrain key generate` or
+    /// age, or a private key of OpenSSH (ed25519). May be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    pub identity: Vec<PathBuf>,
+    /// Write an archive that is not encrypted although one of the others is
+    #[arg(
+        long,
+        help_heading = "Encryption",
+        conflicts_with_all = ["encrypt", "recipient", "recipients_file"]
+    )]
+    pub decrypt: bool,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+const MERGE_TEXT: &str = "\
+The new archive has the generations of all, in the order of their times, numbered from 1; names, times, \
+tags, hosts and comments stay. What `refrain compress` made counts as one generation. What repeats is stored \
+once, whichever archive has it. The archives stay as they are, and the new one appears when it is complete.
+The level is that of the archive with the most data unless one is given. A password opens all encrypted \
+archives, and with --encrypt it also encrypts the new one.";
 
 const COMPACT_TEXT: &str = "\
 What `refrain forget` left, and no generation that is kept refers to, becomes holes in the file, which take \

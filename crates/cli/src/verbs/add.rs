@@ -7,8 +7,8 @@ use std::path::Path;
 
 use refrain::storage::Sink;
 use refrain::{
-    AddSummary, AddTo, CompressOptions, Dialect, Encryption, GenerationChoice, GenerationLabel,
-    Level, MemberInput, ReadOptions, Timestamp, add, is_rewritten,
+    AddSummary, AddTo, CompressOptions, Dialect, Encryption, ErrorKind, GenerationChoice,
+    GenerationLabel, Level, MemberInput, ReadOptions, Timestamp, add, is_rewritten,
 };
 use refrain_storage::{AtomicFile, Durability, GrowingFile, OutputOptions, Overwrite};
 use serde_json::json;
@@ -58,6 +58,7 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
     let options = options.clone();
     let own_outputs = own_outputs(target.sink(), &archive.output, report.session());
     let level = args.level.level.map(Level);
+    let archive_label = label(&args.archive);
     write_archive(
         archive,
         &plan,
@@ -69,13 +70,15 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
                 force_read: args.force_read,
                 ..CompressOptions::clone(&options)
             };
-            let added = target.add(
-                members,
-                level,
-                (&options, &secrets),
-                generation,
-                (label, meter),
-            )?;
+            let added = target.add(members, level, (&options, &secrets), generation, meter);
+            let added = added.map_err(|error| {
+                // Only what the archive has can be wrong in these ways.
+                let is_of_archive = matches!(
+                    error.kind,
+                    ErrorKind::Usage | ErrorKind::Damaged | ErrorKind::Unsupported
+                );
+                Failure::engine(if is_of_archive { &archive_label } else { label }, error)
+            })?;
             let mut json = summary_json(&added.added);
             json["unchanged_files"] = json!(added.added.unchanged_files);
             json["generation"] = json!(added.generation);
@@ -225,16 +228,15 @@ impl AddTarget {
         level: Option<Level>,
         (options, secrets): (&CompressOptions, &ReadOptions),
         generation: GenerationLabel,
-        (label, meter): (&str, &Meter),
-    ) -> Result<AddSummary> {
+        meter: &Meter,
+    ) -> refrain::Result<AddSummary> {
         let to = match self {
             AddTarget::File(file) => AddTo::File(file, secrets),
             AddTarget::Copy(earlier, file) => {
                 let earlier = earlier.as_ref().map(GrowingFile::source).transpose();
-                AddTo::Copy(earlier.map_err(Failure::Storage)?, &mut **file)
+                AddTo::Copy(earlier?, &mut **file)
             }
         };
-        let added = add(members, to, level, options, generation, meter);
-        added.map_err(|error| Failure::engine(label, error))
+        add(members, to, level, options, generation, meter)
     }
 }

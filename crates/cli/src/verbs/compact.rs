@@ -1,13 +1,15 @@
 //! `refrain compact`: gives back the space of what was forgotten.
 
-use refrain::{CompactNumbers, CompactSummary, Compaction};
+use refrain::{CompactNumbers, CompactSummary, Compaction, Dialect};
 use refrain_storage::GrowingFile;
 use serde_json::{Value, json};
 
+use super::input::first_bytes;
 use crate::args::CompactArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::paths::label;
+use crate::plan::check_password;
 use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 use crate::text::counted;
@@ -25,8 +27,11 @@ fn compact(args: &CompactArgs, report: &Report) -> Result<Outcome> {
     let label = label(&args.archive).to_string();
     let failed = |error| Failure::engine(&label, error);
     let mut file = GrowingFile::open(&args.archive).map_err(Failure::Storage)?;
+    let first = first_bytes(&*file.source().map_err(Failure::Storage)?)?;
+    let is_encrypted = Dialect::may_be_encrypted(&first);
+    check_password(&label, args.secrets.given(), is_encrypted)?;
     let meter = report.meter(&label);
-    let options = args.resources.read_options();
+    let options = args.secrets.with(args.resources.read_options())?;
     let compaction = Compaction::plan(&mut file, &options, &meter).map_err(failed)?;
     let numbers = *compaction.numbers();
     let mut json = numbers_json(&label, &numbers);

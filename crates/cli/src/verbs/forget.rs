@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use refrain::{Archive, GenerationChoice, GenerationInfo};
+use refrain::{Archive, Dialect, GenerationChoice, GenerationInfo};
 use refrain_page::utc_date;
 use refrain_storage::GrowingFile;
 use serde_json::json;
 
+use super::input::first_bytes;
 use crate::args::ForgetArgs;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::paths::label;
+use crate::plan::check_password;
 use crate::report::{DataTo, Outcome, Report, generation_json, time_text};
 use crate::session::Session;
 
@@ -27,6 +29,8 @@ fn forget(args: &ForgetArgs) -> Result<Outcome> {
     let mut file = GrowingFile::open(&args.archive).map_err(Failure::Storage)?;
     let options = args.secrets.with(args.resources.read_options())?;
     let source = file.source().map_err(Failure::Storage)?;
+    let is_encrypted = Dialect::may_be_encrypted(&first_bytes(&*source)?);
+    check_password(&label, args.secrets.given(), is_encrypted)?;
     let archive = Archive::open(source, &options).map_err(failed)?;
     let kept = archive.generations().to_vec();
     drop(archive);

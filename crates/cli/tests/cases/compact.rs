@@ -82,7 +82,11 @@ fn archives_that_cannot_be_compacted_are_refused() {
     case.write("pw", b"secret\n");
     case.ok("compress -q x -o e.rfn --encrypt --password-file pw");
     let before = case.read("e.rfn");
-    assert!(case.fails("compact e.rfn", 3).contains("encrypted"));
+    let told = case.fails("compact e.rfn --password-file pw", 1);
+    assert!(told.contains("nothing was added"), "{told}");
+    case.fails("compact e.rfn --password-file x", 1);
+    let told = case.fails("compact a.rfn --password-file pw", 1);
+    assert!(told.contains("is not encrypted"), "{told}");
     assert_eq!(case.read("e.rfn"), before);
     case.ok("compact -q a.rfn");
     // From a pipe nothing tells what is gone.

@@ -73,8 +73,8 @@ fn every_verb_of_generations_takes_a_secret() {
     assert_eq!(case.read("out/diary")[0], b'1');
     case.ok("forget -q --identity key a.rfn 2");
     let forgotten = case.read("a.rfn");
-    let message = case.run("compact a.rfn");
-    assert!(!message.status.success());
+    case.fails("compact -q a.rfn --password-file pw", 1);
+    case.ok("compact -q a.rfn --identity key --dry-run");
     assert!(case.read("a.rfn") == forgotten);
     assert!(case.read("a.rfn").starts_with(&archive));
     let listed = case.ok("list --generations --identity key a.rfn").stdout;

@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::{
-    AddSummary, AddTo, Archive, CompressOptions, Encryption, ErrorKind, Identity, KeySlots,
-    MemberInput, PasswordSource, ReadOptions, RecoveryOptions, RecoveryShare, Unwatched, add,
-    forget, is_rewritten, verify,
+    AddSummary, AddTo, Archive, Compaction, CompressOptions, Encryption, ErrorKind, Identity,
+    KeySlots, MemberInput, PasswordSource, ReadOptions, RecoveryOptions, RecoveryShare, Unwatched,
+    add, forget, is_rewritten, verify, verify_frames,
 };
-use refrain_storage::{AtomicFile, GrowingFile, MemorySink, OutputOptions, Overwrite};
+use refrain_storage::{
+    AtomicFile, GrowingFile, MemorySink, MemorySource, OutputOptions, Overwrite,
+};
 use refrain_testkit::data::{edited, far_duplicates, random, source_code};
 
 use super::generations::{file_source, label};
 use crate::common::{Published, archive_of, extracted_of, file, options, read_options};
 
-fn identity(byte: u8) -> Identity {
+pub fn identity(byte: u8) -> Identity {
     Identity::X25519([byte; 32].into())
 }
 
@@ -27,7 +29,7 @@ pub fn secrets(byte: u8, choice: &str) -> ReadOptions {
     }
 }
 
-fn encryption() -> Encryption {
+pub fn encryption() -> Encryption {
     Encryption {
         recipients: vec![identity(1).recipient()],
         ..Encryption::default()
@@ -307,4 +309,77 @@ fn what_is_not_encrypted_stays_so() {
         assert_eq!(added.unwrap_err().kind, ErrorKind::Usage);
         assert!(fs::read(&path).unwrap() == archive);
     }
+}
+
+#[test]
+fn what_was_forgotten_of_an_encrypted_archive_is_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rfn");
+    let contents: Vec<_> = (1..=4).map(|seed| random(3_000_000, seed)).collect();
+    for content in &contents {
+        add_to(
+            &path,
+            vec![file("image", content)],
+            &options(3, 2),
+            &secrets(1, "latest"),
+        )
+        .unwrap();
+    }
+    let mut growing = GrowingFile::open(&path).unwrap();
+    if growing.check_holes().is_err() {
+        return;
+    }
+    forget(&mut growing, &[1, 3], &secrets(1, "latest")).unwrap();
+    let locked = Compaction::plan(&mut growing, &secrets(2, "latest"), &Unwatched);
+    assert_eq!(locked.err().map(|error| error.kind), Some(ErrorKind::Usage));
+    let before = fs::read(&path).unwrap();
+    let compaction = Compaction::plan(&mut growing, &secrets(1, "latest"), &Unwatched).unwrap();
+    let numbers = *compaction.numbers();
+    assert!(
+        numbers.hole_bytes > 5_800_000 && numbers.record_bytes > 0,
+        "{numbers:?}"
+    );
+    assert!(fs::read(&path).unwrap() == before, "a look changes nothing");
+    let summary = compaction.run(&mut growing, &Unwatched).unwrap();
+    assert!(summary.freed_bytes > 5_700_000, "{summary:?}");
+    // As after a crash: the record is there, and not all holes are.
+    let after = fs::read(&path).unwrap();
+    assert_eq!(after.len() as u64, summary.archive_bytes);
+    let undone = [&before[..], &after[before.len()..]].concat();
+    for bytes in [&after, &undone] {
+        assert_content(bytes, "2", &contents[1]);
+        assert_content(bytes, "4", &contents[3]);
+        let whole = MemorySource::new(bytes.clone());
+        verify(Arc::new(whole), &secrets(1, "latest"), &Unwatched).unwrap();
+        let whole = MemorySource::new(bytes.clone());
+        verify_frames(Arc::new(whole), &secrets(1, "latest"), &Unwatched).unwrap();
+    }
+    let again = Compaction::plan(&mut growing, &secrets(1, "latest"), &Unwatched).unwrap();
+    let (record_bytes, hole_bytes) = (again.numbers().record_bytes, again.numbers().hole_bytes);
+    assert_eq!((record_bytes, hole_bytes), (0, 0));
+    drop(growing);
+    fs::write(&path, &undone).unwrap();
+    let mut growing = GrowingFile::open(&path).unwrap();
+    let again = Compaction::plan(&mut growing, &secrets(1, "latest"), &Unwatched).unwrap();
+    assert!(again.numbers().record_bytes == 0 && again.numbers().hole_bytes > 5_800_000);
+    again.run(&mut growing, &Unwatched).unwrap();
+    assert!(fs::read(&path).unwrap() == after);
+    drop(growing);
+    // What is gone is stored again, not referred to.
+    add_to(
+        &path,
+        vec![file("image", &contents[0])],
+        &options(3, 2),
+        &secrets(1, "latest"),
+    )
+    .unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert_content(&bytes, "latest", &contents[0]);
+    assert_content(&bytes, "2", &contents[1]);
+    verify(file_source(&path), &secrets(1, "latest"), &Unwatched).unwrap();
+    // A record with something that is needed is damaged when it is overwritten.
+    let mut damaged = bytes.clone();
+    damaged[4_500_000..4_540_000].fill(0);
+    let whole = MemorySource::new(damaged);
+    assert!(verify(Arc::new(whole), &secrets(1, "latest"), &Unwatched).is_err());
 }

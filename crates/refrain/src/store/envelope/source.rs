@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::TAIL_BYTES;
 use refrain_format::envelope::run::{RUN_FRAME_BYTES, RunEnd, RunRow, RunStart, RunTable};
 use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, may_be_padded, record_count};
+use refrain_format::{ArchiveEnd, FrameKind, GoneFrames, Limits, Payload, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{
     AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, SALT_BYTES,
@@ -16,6 +17,8 @@ use refrain_storage::Source;
 
 use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::appendix::tail_before;
+use crate::store::frames::read_frame_at;
 
 /// How many records are read at once.
 const BATCH_RECORDS: u64 = 64;
@@ -63,6 +66,18 @@ impl SealedRecords {
         offset: u64,
         buffer: &mut [u8],
     ) -> io::Result<()> {
+        self.read_but(records, offset, buffer, &|_| false)
+    }
+
+    /// As [`read_at`](Self::read_at), with zeros for records that are not authentic and
+    /// `is_gone` says have nothing.
+    pub(super) fn read_but(
+        &self,
+        records: &RecordsAt<'_>,
+        offset: u64,
+        buffer: &mut [u8],
+        is_gone: &dyn Fn(u64) -> bool,
+    ) -> io::Result<()> {
         let Some(last_byte) = (offset + buffer.len() as u64).checked_sub(1) else {
             return Ok(());
         };
@@ -74,7 +89,7 @@ impl SealedRecords {
             let first = at / RECORD_BYTES as u64;
             let count = (last - first + 1).min(BATCH_RECORDS) as usize;
             sealed.resize(count * SEALED_RECORD_BYTES, 0);
-            self.decrypt(records, first, &mut sealed)?;
+            self.decrypt(records, first, &mut sealed, is_gone)?;
             let mut skipped = (at % RECORD_BYTES as u64) as usize;
             for record in sealed.chunks(SEALED_RECORD_BYTES) {
                 let content = record.get(skipped..RECORD_BYTES).unwrap_or_default();
@@ -96,24 +111,34 @@ impl SealedRecords {
     }
 
     /// Reads and decrypts as many records as fit into `sealed`.
-    fn decrypt(&self, of: &RecordsAt<'_>, first: u64, sealed: &mut [u8]) -> io::Result<()> {
+    fn decrypt(
+        &self,
+        of: &RecordsAt<'_>,
+        first: u64,
+        sealed: &mut [u8],
+        is_gone: &dyn Fn(u64) -> bool,
+    ) -> io::Result<()> {
         let read = self.file.read_at(of.offset_of(first), sealed)?;
         let (records, _) = sealed.as_chunks_mut::<SEALED_RECORD_BYTES>();
         let complete = read / SEALED_RECORD_BYTES;
         for (at, record) in records.iter_mut().enumerate() {
             let number = first + at as u64;
             let is_last = of.count == Some(number + 1);
-            if at >= complete || of.cipher.open(number, is_last, record).is_err() {
+            if at < complete && of.cipher.open(number, is_last, record).is_ok() {
+                continue;
+            }
+            if at >= complete || !is_gone(number) {
                 return Err(io::Error::other(of.damaged(number)));
             }
+            record.fill(0);
         }
         Ok(())
     }
 }
 
 /// The archive inside an envelope, with all runs behind it. Every byte that it returns is
-/// authentic, and errors for others are `Damaged`. One that is truncated ends with a record that
-/// cannot be read, so that no reader takes it for complete.
+/// authentic, or a zero in what the archive says is gone; errors for others are `Damaged`. One that
+/// is truncated ends with a record that cannot be read, so that no reader takes it for complete.
 pub(crate) struct EnvelopeSource {
     sealed: SealedRecords,
     key: FileKey,
@@ -126,6 +151,8 @@ pub(crate) struct EnvelopeSource {
     /// The runs of earlier groups that were needed.
     groups: Lock<HashMap<usize, Arc<Vec<RunRow>>>>,
     inner_bytes: u64,
+    /// The frames of the archive inside that are gone, once a record could not be read.
+    gone: Lock<Option<Arc<GoneFrames>>>,
     /// Where what is complete ends in the file, with its tail, and with what is appended to it;
     /// `None` if it is damaged.
     complete_end: Option<(u64, u64)>,
@@ -150,6 +177,7 @@ impl EnvelopeSource {
             table: RunTable::of_base(0, 0, false),
             groups: Lock::default(),
             inner_bytes: 0,
+            gone: Lock::default(),
             complete_end: None,
             incomplete_bytes: 0,
         };
@@ -297,37 +325,80 @@ impl EnvelopeSource {
         Ok(runs)
     }
 
-    /// Reads bytes that are all there.
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    /// Reads bytes that are all there. `knows_gone`: zeros stand for what is gone.
+    fn read(&self, offset: u64, buffer: &mut [u8], knows_gone: bool) -> io::Result<()> {
         let mut done = 0;
         while done < buffer.len() {
             let at = offset + done as u64;
             let rest = buffer.get_mut(done..).unwrap_or_default();
-            done += self.read_piece(at, rest)?;
+            done += self.read_piece(at, rest, knows_gone)?;
         }
         Ok(())
     }
 
     /// Reads bytes of the base or of one run. Returns how many.
-    fn read_piece(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = |left: u64| {
-            buffer
-                .len()
-                .min(usize::try_from(left).unwrap_or(usize::MAX))
+    fn read_piece(&self, at: u64, buffer: &mut [u8], knows_gone: bool) -> io::Result<usize> {
+        let run = self.records_with(at).map_err(io::Error::other)?;
+        let left = usize::try_from(run.end - at).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left);
+        let is_gone = |record: u64| {
+            let start = run.start + record * RECORD_BYTES as u64;
+            knows_gone && self.is_gone(start..start + RECORD_BYTES as u64)
         };
-        if at < self.table.base_bytes {
-            let count = count(self.table.base_bytes - at);
-            let base = self.records(&self.base_cipher, 0, self.table.base_records);
-            self.sealed
-                .read_at(&base, at, buffer.split_at_mut(count).0)?;
-            return Ok(count);
-        }
-        let run = self.run_of(at).map_err(io::Error::other)?;
-        let count = count(run.end() - at);
-        let cipher = self.key.run_records(&self.salt, &run.link);
-        let records = self.records(&cipher, run.position, run.records);
-        (self.sealed).read_at(&records, at - run.start, buffer.split_at_mut(count).0)?;
+        let cipher = run.cipher.as_ref().unwrap_or(&self.base_cipher);
+        let records = self.records(cipher, run.position, run.records);
+        let (piece, _) = buffer.split_at_mut(count);
+        (self.sealed).read_but(&records, at - run.start, piece, &is_gone)?;
         Ok(count)
+    }
+
+    /// The records with a byte of the archive inside.
+    fn records_with(&self, at: u64) -> Result<RunRecords> {
+        if at < self.table.base_bytes {
+            return Ok(RunRecords {
+                cipher: None,
+                position: 0,
+                records: self.table.base_records,
+                start: 0,
+                end: self.table.base_bytes,
+            });
+        }
+        let run = self.run_of(at)?;
+        Ok(RunRecords {
+            cipher: Some(self.key.run_records(&self.salt, &run.link)),
+            position: run.position,
+            records: run.records,
+            start: run.start,
+            end: run.end(),
+        })
+    }
+
+    /// Whether the archive inside says that all of a range is gone.
+    fn is_gone(&self, range: Range<u64>) -> bool {
+        let known = self.gone.lock().clone();
+        let gone = known.unwrap_or_else(|| {
+            let gone = Arc::new(gone_frames(&WithoutGone(self)));
+            Arc::clone(self.gone.lock().insert(gone))
+        });
+        let runs = gone.runs();
+        let after = runs.partition_point(|run| run.start <= range.start);
+        let run = after.checked_sub(1).and_then(|last| runs.get(last));
+        run.is_some_and(|run| range.end <= run.end)
+    }
+
+    /// The bytes in the file of the records that have nothing but a range of the archive inside,
+    /// which is in the base or in one run.
+    ///
+    /// # Errors
+    /// `Damaged` for the tables of runs; `Io`.
+    pub(crate) fn sealed_range(&self, range: &Range<u64>) -> Result<Range<u64>> {
+        let run = self.records_with(range.start)?;
+        let inside = |offset: u64| offset.min(run.end) - run.start;
+        let first = inside(range.start).div_ceil(RECORD_BYTES as u64);
+        let end = inside(range.end) / RECORD_BYTES as u64;
+        let cipher = run.cipher.as_ref().unwrap_or(&self.base_cipher);
+        let records = self.records(cipher, run.position, run.records);
+        Ok(records.offset_of(first)..records.offset_of(end.max(first)))
     }
 
     /// Where what is complete ends in the file, with its tail, and where what is appended to it
@@ -417,6 +488,60 @@ impl EnvelopeSource {
     }
 }
 
+/// The records of the base, or of a run.
+struct RunRecords {
+    /// Of a run.
+    cipher: Option<RecordCipher>,
+    position: u64,
+    records: u64,
+    /// Which bytes of the archive inside they have.
+    start: u64,
+    end: u64,
+}
+
+/// The archive inside, as if nothing of it were gone.
+struct WithoutGone<'a>(&'a EnvelopeSource);
+
+impl Source for WithoutGone<'_> {
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.0.size_bytes()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.0.inner_bytes.saturating_sub(offset);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let count = buffer.len().min(left);
+        self.0.read(offset, buffer.split_at_mut(count).0, false)?;
+        Ok(count)
+    }
+}
+
+/// The frames that an archive says are gone; none if that cannot be read.
+fn gone_frames(source: &dyn Source) -> GoneFrames {
+    let read = || {
+        let limits = Limits::default();
+        let end = source.size_bytes()?;
+        let none = || Error::damaged("the archive has no end");
+        let tail = tail_before(source, end)?.ok_or_else(none)?;
+        let offset = (end - TAIL_BYTES as u64).checked_sub(tail.back_bytes);
+        let offset = offset.ok_or_else(none)?;
+        let last = read_frame_at(source, offset, FrameKind::End, None, &limits)?;
+        let (last, _) = ArchiveEnd::parse(&last.payload)?;
+        let Some(generation) = last.generation else {
+            return Ok(GoneFrames::default());
+        };
+        let (offset, bytes) = generation.catalog;
+        let catalog =
+            read_frame_at(source, offset, FrameKind::Catalog, Some(bytes), &limits)?.payload;
+        match Payload::parse(FrameKind::Catalog, &catalog, &limits)? {
+            Payload::Catalog(catalog) => Ok(catalog.gone),
+            _ => Err(none()),
+        }
+    };
+    let found: Result<GoneFrames> = read();
+    found.unwrap_or_default()
+}
+
 /// The size of the archive inside, as the last bytes of its `records` records state it.
 pub(super) fn inner_bytes(stated: [u8; INNER_BYTES_BYTES], records: u64) -> Result<u64> {
     let stated = u64::from_le_bytes(stated);
@@ -438,7 +563,7 @@ impl Source for EnvelopeSource {
         let count = buffer
             .len()
             .min(usize::try_from(left).unwrap_or(usize::MAX));
-        self.read(offset, buffer.split_at_mut(count).0)?;
+        self.read(offset, buffer.split_at_mut(count).0, true)?;
         Ok(count)
     }
 
