@@ -101,6 +101,7 @@ fn run_verb(verb: Verb, session: &Session) -> Exit {
         Verb::Diff(args) => verbs::diff::run(&args, session),
         Verb::Forget(args) => verbs::forget::run(&args, session),
         Verb::Compact(args) => verbs::compact::run(&args, session),
+        Verb::Merge(args) => verbs::merge::run(&args, session),
         Verb::Decompress(args) => verbs::decompress::run(&args, session),
         Verb::Gunzip(args) => verbs::decompress::run_as_gzip(&args, session),
         Verb::Test(args) => verbs::test::run(&args, session),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use refrain_codec::is_slow_to_decode;
-use refrain_format::{ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
+use refrain_format::{ArchiveEnd, ArchiveHeader, FORMAT_MAJOR, FORMAT_MINOR, REACH_UNLIMITED};
 use refrain_pool::{Crew, crew};
 use refrain_protect::envelope::AppendixCipher;
 use refrain_protect::{DigestAlgorithm, HASH_BYTES, SEGMENT_BYTES};
-use refrain_storage::Sink;
+use refrain_storage::{Sink, Source};
 
 use crate::error::{Error, Result, mebibytes};
 use crate::options::{CompressOptions, TemporarySpace};
@@ -21,6 +21,7 @@ use crate::tuning::{RUN_BYTES_MAX, Tuning};
 use crate::write::input::{MemberInput, PreparedMembers, send_problems};
 use crate::write::native::assemble::{Assembler, NativeEncoding, ProgressCounts};
 use crate::write::native::continuation::Continuation;
+use crate::write::native::copied::CopiedMembers;
 use crate::write::native::holes::epoch_bytes_max;
 use crate::write::native::members::MemberWriter;
 use crate::write::native::output::Output;
@@ -175,8 +176,12 @@ pub(crate) fn compress_behind(
         Some(continuation),
         watch,
     )?;
-    let all = compressed.summary;
-    Ok(CompressSummary {
+    Ok(sums_behind(&before, compressed.summary))
+}
+
+/// The sums of what follows an end.
+fn sums_behind(before: &ArchiveEnd, all: CompressSummary) -> CompressSummary {
+    CompressSummary {
         archive_bytes: all.archive_bytes - before.archive_bytes,
         store_bytes: all.store_bytes - before.store_bytes,
         matched_bytes: all.matched_bytes - before.totals.matched_bytes,
@@ -184,7 +189,36 @@ pub(crate) fn compress_behind(
         members: all.members - before.member_count as usize,
         fallbacks: all.fallbacks - before.fallback_count,
         ..all
-    })
+    }
+}
+
+/// Members of another archive, as [`compress_behind`] writes them.
+pub(crate) struct CopiedContent {
+    pub members: Box<dyn CopiedMembers>,
+    /// The bytes of their content that are new, in the order of their first occurrence.
+    pub new: Arc<dyn Source>,
+    pub new_bytes: u64,
+    /// The length of all content.
+    pub content_bytes: u64,
+}
+
+/// As [`compress_behind`], copying members of another archive.
+pub(crate) fn copy_behind(
+    content: CopiedContent,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    continuation: Continuation,
+    watch: &dyn Watch,
+) -> Result<CompressSummary> {
+    let before = continuation.plan.base.end;
+    let tuning = Tuning::new(options)?;
+    let mut prepared =
+        PreparedMembers::new(tuning.memory_bytes, RUN_BYTES_MAX, &options.digests, false);
+    prepared.add_bytes(content.new, content.new_bytes, content.content_bytes);
+    let members = Some(content.members);
+    let planned = (prepared, members);
+    let compressed = compress_prepared(planned, tuning, sink, options, Some(continuation), watch)?;
+    Ok(sums_behind(&before, compressed.summary))
 }
 
 /// As [`compress`], writing entries at least every `run_bytes_max` bytes of content.
@@ -221,6 +255,18 @@ fn compress_members(
         prepared.earlier_trees = std::mem::take(&mut continuation.trees);
     }
     prepared.add_all(members)?;
+    compress_prepared((prepared, None), tuning, sink, options, continuation, watch)
+}
+
+/// Compresses what was prepared; or with it, as their new bytes, members that are copied.
+fn compress_prepared(
+    (prepared, copied): (PreparedMembers, Option<Box<dyn CopiedMembers>>),
+    tuning: Tuning,
+    sink: &mut dyn Sink,
+    options: &CompressOptions,
+    continuation: Option<Continuation>,
+    watch: &dyn Watch,
+) -> Result<Compressed> {
     let inputs = HistoryInputs {
         members: prepared.member_sources(),
         sink_reads_back: sink.read_back().is_some(),
@@ -258,7 +304,7 @@ fn compress_members(
         watch,
     };
     crew(options.threads.max(1), |crew| {
-        run.compress(crew, prepared, sink, continuation)
+        run.compress(crew, (prepared, copied), sink, continuation)
     })
 }
 
@@ -346,7 +392,7 @@ impl Run<'_> {
     fn compress(
         &self,
         crew: &Crew<'_, '_, PipelineEvent<NativeEncoding>>,
-        mut prepared: PreparedMembers,
+        (mut prepared, copied): (PreparedMembers, Option<Box<dyn CopiedMembers>>),
         sink: &mut dyn Sink,
         mut continuation: Option<Continuation>,
     ) -> Result<Compressed> {
@@ -437,12 +483,16 @@ impl Run<'_> {
         if let Some(base) = &base {
             assembler = assembler.behind(base);
         }
+        let is_copy = copied.is_some();
+        if let Some(copied) = copied {
+            assembler = assembler.copying(copied);
+        }
         let rules = &self.tuning.rules;
         let prepare = |state: &mut MatchState, assembler: &mut Assembler<'_>| match anchors {
             None => Ok(()),
             Some(known) => known.fill(state, assembler, earlier, rules, self.watch),
         };
-        let assembler = run(
+        let mut assembler = run(
             crew,
             &context,
             self.budget,
@@ -452,6 +502,9 @@ impl Run<'_> {
             assembler,
             self.watch,
         )?;
+        if is_copy {
+            assembler.copy_rest()?;
+        }
         let (files, unchanged_files) = (assembler.file_count(), assembler.unchanged_count());
         let mut compressed = self.finish(assembler.output)?;
         compressed.summary.files = files;

@@ -90,6 +90,7 @@ mod levels;
 pub mod lrzip;
 mod member_check;
 mod member_extraction;
+mod merge;
 mod options;
 mod place;
 mod progress;
@@ -128,6 +129,7 @@ pub use hash::{HashInputs, hash};
 pub use input::Input;
 pub use key_slots::{ChangedSlots, KeySlots, SlotKind};
 pub use levels::{LevelRow, levels};
+pub use merge::{Merge, MergeSource, MergeSummary};
 pub use options::{
     CodecChoice, CompressOptions, Encryption, Level, PasswordSource, Purpose, ReadOptions,
     TemporarySpace, WORK_MAX_DEFAULT, codec_names, codec_usages,

@@ -36,7 +36,7 @@ pub use bench::BenchArgs;
 pub use boot::BootArgs;
 pub use compression::CompressionArgs;
 pub use encryption::EncryptionArgs;
-pub use generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs};
+pub use generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, MergeArgs};
 pub use hash::HashArgs;
 pub use key::{KeyAction, KeyArgs};
 pub use lab::LabArgs;

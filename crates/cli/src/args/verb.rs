@@ -7,7 +7,7 @@ use super::bench::BenchArgs;
 use super::boot::BootArgs;
 use super::compression::CompressionArgs;
 use super::encryption::EncryptionArgs;
-use super::generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, GenerationArgs};
+use super::generations::{AddArgs, CompactArgs, DiffArgs, ForgetArgs, GenerationArgs, MergeArgs};
 use super::hash::HashArgs;
 use super::key::KeyArgs;
 use super::lab::LabArgs;
@@ -60,6 +60,8 @@ pub enum Verb {
     Forget(ForgetArgs),
     /// Give back the space of what was forgotten
     Compact(CompactArgs),
+    /// Make one archive of several, with the generations of all
+    Merge(MergeArgs),
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]
     Decompress(DecompressArgs),

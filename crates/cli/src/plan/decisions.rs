@@ -30,6 +30,8 @@ const PERMISSION: &str = "it permits what would be refused, and nothing may be r
 const BOUND: &str = "a bound acts where it is reached";
 const DETAIL: &str = "more or less detail, where a verb has it";
 const PLACE: &str = "a place for what has no room in memory, if there is such a thing";
+const LAST: &str = "the last generation may be the one that is chosen";
+const NONE: &str = "it states that none of an archive is used, which may have none";
 const BOTH_WAYS: &str = "tar passes the same options for both directions";
 
 /// Decisions by verb (`*` is any) and option; the first match counts.
@@ -537,11 +539,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "replay",
         Refused(&["refrain boot {file} --replay {file} --no-replay"]),
     ),
-    (
-        "boot",
-        "no_replay",
-        Idle("it states that none of an archive is used, which may have none"),
-    ),
+    ("boot", "no_replay", Idle(NONE)),
     ("boot", "print", Acts),
     ("boot", "image_format", Acts),
     ("boot", "qemu", Acts),
@@ -564,11 +562,7 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         "recovery",
         Refused(&["refrain compress --format lrz --recovery 10% {file}"]),
     ),
-    (
-        "*",
-        "generation",
-        Idle("the last generation may be the one that is chosen"),
-    ),
+    ("*", "generation", Idle(LAST)),
     ("add", "archive", Acts),
     ("add", "tag", Acts),
     ("add", "comment", Acts),
@@ -592,6 +586,13 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ("forget", "dry_run", Acts),
     ("compact", "archive", Acts),
     ("compact", "dry_run", Acts),
+    ("merge", "archives", Acts),
+    ("merge", "output", Acts),
+    ("merge", "force", Idle(PERMISSION)),
+    ("merge", "dry_run", Acts),
+    ("merge", "level", Acts),
+    ("merge", "identity", Acts),
+    ("merge", "decrypt", Idle(PERMISSION)),
     ("list", "generations", Acts),
     ("protect", "files", Acts),
     ("protect", "recovery", Acts),
@@ -666,9 +667,10 @@ fn decision(verb: &str, option: &str) -> Option<Decision> {
         (*for_verb == "*" || *for_verb == verb) && *for_option == option
     };
     let of_verb = DECISIONS.iter().find(|row| fits(verb, row));
-    // `add` plans its inputs as `compress` does.
-    let as_compress = || DECISIONS.iter().find(|row| fits("compress", row));
-    let found = of_verb.or_else(|| (verb == "add").then(as_compress).flatten());
+    // These write archives as `compress` does.
+    let as_compress = matches!(verb, "add" | "merge").then_some("compress");
+    let of_compress = || as_compress.and_then(|verb| DECISIONS.iter().find(|row| fits(verb, row)));
+    let found = of_verb.or_else(of_compress);
     found.map(|(_, _, decision)| *decision)
 }
 

@@ -4,7 +4,7 @@
 type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples by the stem of the manual page.
-const EXAMPLES: [(&str, Examples); 25] = [
+const EXAMPLES: [(&str, Examples); 26] = [
     (
         "refrain",
         &[
@@ -120,6 +120,13 @@ const EXAMPLES: [(&str, Examples); 25] = [
         &[(
             "Say how much space what was forgotten takes, and give it back:",
             "refrain compact backup.rfn --dry-run && refrain compact backup.rfn",
+        )],
+    ),
+    (
+        "refrain-merge",
+        &[(
+            "Make one archive of those of two machines, and see what it has:",
+            "refrain merge laptop.rfn desktop.rfn -o both.rfn && refrain list --generations both.rfn",
         )],
     ),
     (

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `add`, `diff`, `forget`, `compact` | verbs: generations |
+//! | `add`, `diff`, `forget`, `compact`, `merge` | verbs: generations |
 //! | `compress`, `decompress`, `test`, `info`, `list`, `cat` | verbs |
 //! | `map` | a verb: what repeats where, and what folders cost |
 //! | `protect`, `repair` | verbs: recovery data, and what it heals |
@@ -55,6 +55,7 @@ pub mod lab;
 pub mod list;
 pub mod map;
 mod matches;
+pub mod merge;
 pub mod mount;
 mod near_names;
 mod operands;

@@ -16,6 +16,7 @@
 //! | `first_day` | patterns, names of pipes, directories as outputs, the own output |
 //! | `no_effect` | options that would have no effect are refused |
 //! | `inherited` | closed and non-blocking streams, ignored signals, limits of the shell |
+//! | `merge` | one archive of several |
 //! | `messages` | what errors say, and their exit codes |
 //! | `terminal` | progress, summaries and refusals on a terminal |
 //! | `check` | `--check`, also on a disk that lies (`lying_disk`) |
@@ -90,6 +91,7 @@ mod lrzip_prompts;
 mod lrzip_tar;
 mod lying_disk;
 mod map;
+mod merge;
 mod messages;
 mod metadata;
 mod mount;

@@ -392,6 +392,19 @@ impl PreparedMembers {
         }
     }
 
+    /// Adds bytes that belong to no member here. What is made of them has `content_bytes`.
+    pub(crate) fn add_bytes(
+        &mut self,
+        source: Arc<dyn Source>,
+        size_bytes: u64,
+        content_bytes: u64,
+    ) {
+        if size_bytes > 0 {
+            self.add_file(source, size_bytes, false);
+        }
+        self.content_bytes_total = Some(content_bytes);
+    }
+
     fn add_file(&mut self, source: Arc<dyn Source>, size_bytes: u64, is_sparse: bool) {
         if is_sparse {
             self.sparse_bytes = self.sparse_bytes.max(size_bytes);

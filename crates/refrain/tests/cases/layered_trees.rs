@@ -17,12 +17,12 @@ use crate::generations::{add_to, file_source, label, read};
 
 const FILES: u64 = 80;
 
-fn tree_member(tree: &Path) -> MemberInput {
+pub fn tree_member(tree: &Path) -> MemberInput {
     member("tree", Content::directory(DirectoryContent::all(tree)))
 }
 
 /// The tar view of the tree as an archive of its own has it.
-fn own_view(tree: &Path) -> Vec<u8> {
+pub fn own_view(tree: &Path) -> Vec<u8> {
     let archive = archive_of(vec![tree_member(tree)], &options(1, 2)).0;
     let mut members = extracted(&archive, &read_options(2)).unwrap();
     members.remove(0).content
@@ -34,7 +34,7 @@ fn write(tree: &Path, name: &str, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-fn new_tree(tree: &Path) {
+pub fn new_tree(tree: &Path) {
     for number in 0..FILES {
         let name = format!("d{}/f{number}", number % 7);
         write(tree, &name, &source_code(3000, number));
@@ -46,7 +46,7 @@ fn new_tree(tree: &Path) {
 }
 
 /// What happens on one day, by a seed.
-fn change(tree: &Path, night: u64, rng: &mut Rng) {
+pub fn change(tree: &Path, night: u64, rng: &mut Rng) {
     let any_file = |rng: &mut Rng| {
         let number = rng.below(FILES);
         tree.join(format!("d{}/f{number}", number % 7))

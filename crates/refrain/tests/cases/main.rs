@@ -15,6 +15,7 @@
 //! | `levels` | no slower level makes a larger archive |
 //! | `lrzip` | archives of lrzip, read |
 //! | `lrzip_write` | archives of lrzip, written |
+//! | `merge` | archives made of several
 //! | `pipes` | several pipes in one run |
 //! | `reach` | how much a decoder of a stream retains |
 //!
@@ -60,6 +61,7 @@ mod levels;
 mod lrzip;
 #[cfg(feature = "lrzip")]
 mod lrzip_write;
+mod merge;
 mod pipes;
 mod reach;
 mod recovery;

@@ -61,7 +61,7 @@ impl Growth {
 }
 
 /// What an archive had before anything was added to it; `None` if that was nothing.
-fn first_generation(end: &ArchiveEnd) -> Option<GenerationInfo> {
+pub(super) fn first_generation(end: &ArchiveEnd) -> Option<GenerationInfo> {
     (end.member_count > 0).then(|| GenerationInfo {
         number: 0,
         start: 0,

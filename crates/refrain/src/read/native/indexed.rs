@@ -50,7 +50,7 @@ pub(crate) struct IndexedArchive {
     pub(super) source: Arc<dyn Source>,
     pub(super) limits: Limits,
     options: ReadOptions,
-    head: ArchiveHeader,
+    pub(super) head: ArchiveHeader,
     pub(super) end: ArchiveEnd,
     pub(super) index: Arc<FrameIndex>,
     pub(super) store: Arc<StoreReader>,

@@ -51,7 +51,11 @@ impl<A: Deref<Target = IndexedArchive>> MemberContent<A> {
         Self::of(archive, outline, Arc::new(meter)).map(Some)
     }
 
-    fn of(archive: A, outline: MemberOutline, meter: Arc<WorkMeter>) -> Result<MemberContent<A>> {
+    pub(super) fn of(
+        archive: A,
+        outline: MemberOutline,
+        meter: Arc<WorkMeter>,
+    ) -> Result<MemberContent<A>> {
         let frames = archive.index.entries_frames(&outline)?;
         let slices = if outline.has_slices { Some(archive.index.slices(&frames)?) } else { None };
         Ok(MemberContent {

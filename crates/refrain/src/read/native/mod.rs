@@ -4,6 +4,7 @@ mod archive_layout;
 pub(crate) mod block_frame;
 pub(crate) mod concatenation;
 pub(crate) mod concatenation_walk;
+pub(crate) mod copying;
 pub(crate) mod digest_check;
 mod entry_frames;
 mod far_references;

@@ -20,6 +20,7 @@ use crate::progress::{Progress, Watch};
 use crate::store::block::{EncodedBlock, UnencodedBlock};
 use crate::store::compressed_copy::CompressedCopy;
 use crate::store::page::{PAGE_BYTES, Page};
+use crate::write::native::copied::{CopiedMembers, Copying};
 use crate::write::native::extents::{EncodedExtents, EpochExtents, UnencodedExtents};
 use crate::write::native::generation::AnchorsWriter;
 use crate::write::native::holes::{EpochPart, Hole, with_holes};
@@ -194,14 +195,14 @@ pub(crate) struct Assembler<'a> {
     members_ended: usize,
     watch: &'a dyn Watch,
     counts: ProgressCounts,
-    context: Arc<PipelineContext>,
+    pub(super) context: Arc<PipelineContext>,
     reach: ReachFloors,
     written_blocks: Option<Arc<WrittenBlocks>>,
     open_block: OpenBlock,
     /// Whether the last two epochs, the first of which may end in the same page, had references.
-    has_repeats: [bool; 2],
+    pub(super) has_repeats: [bool; 2],
     /// Whether the last epoch had near repeats.
-    near_repeats: bool,
+    pub(super) near_repeats: bool,
     next_block: u64,
     next_epoch: u64,
     /// Finds extents that earlier epochs already have.
@@ -213,9 +214,9 @@ pub(crate) struct Assembler<'a> {
     waiting_bytes_max: u64,
     unwritten: HashMap<u64, UnwrittenBlock>,
     /// Content bytes committed so far.
-    content_committed: u64,
+    pub(super) content_committed: u64,
     /// Store bytes introduced by committed epochs.
-    store_committed: u64,
+    pub(super) store_committed: u64,
     /// Content bytes read so far, where the next member may begin.
     content_read: u64,
     last_member: usize,
@@ -225,6 +226,8 @@ pub(crate) struct Assembler<'a> {
     anchors: Option<AnchorsWriter>,
     /// The content of earlier generations, in bytes.
     content_before: u64,
+    /// The members, if they are copied from another archive.
+    pub(super) copying: Option<Copying>,
 }
 
 impl<'a> Assembler<'a> {
@@ -268,6 +271,7 @@ impl<'a> Assembler<'a> {
             holes: Vec::new(),
             anchors: None,
             content_before: 0,
+            copying: None,
         }
     }
 
@@ -286,6 +290,13 @@ impl<'a> Assembler<'a> {
         self
     }
 
+    /// Copies these members, instead of writing those that the pipeline reads.
+    pub(crate) fn copying(mut self, members: Box<dyn CopiedMembers>) -> Self {
+        let (content_bytes, store_bytes) = (self.content_committed, self.store_committed);
+        self.copying = Some(Copying::new(members, content_bytes, store_bytes));
+        self
+    }
+
     /// The number of files in members that have ended.
     pub(crate) fn file_count(&self) -> u64 {
         self.members.iter().map(|member| member.file_count).sum()
@@ -297,7 +308,7 @@ impl<'a> Assembler<'a> {
         unchanged.sum()
     }
 
-    fn push(&mut self, frame: Frame) {
+    pub(super) fn push(&mut self, frame: Frame) {
         self.frames_added(frame.bytes_max());
         self.output.push(frame);
     }
@@ -338,7 +349,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Whether `bytes_max` more bytes of frames may wait for a block.
-    fn may_wait(&self, bytes_max: u64) -> bool {
+    pub(super) fn may_wait(&self, bytes_max: u64) -> bool {
         self.waiting.epochs.len() <= EPOCHS_WAITING_MAX
             && self.waiting.bytes_max + bytes_max <= self.waiting_bytes_max
     }
@@ -354,25 +365,33 @@ impl<'a> Assembler<'a> {
     }
 
     fn write_extents(&mut self, epoch: EpochExtents, start: &mut dyn FnMut(NativeEncodeJob)) {
-        let store_end = epoch.store_start + epoch.fresh_bytes;
+        self.epoch_waits(epoch.store_start + epoch.fresh_bytes);
+        for part in with_holes(epoch, &std::mem::take(&mut self.holes)) {
+            self.write_part(part, start);
+        }
+    }
+
+    /// An epoch whose fresh bytes end there in the store waits until a block has them.
+    pub(super) fn epoch_waits(&mut self, store_end: u64) {
         if store_end > self.open_block.store_start {
             self.waiting.epochs.push_back(WaitingEpoch {
                 store_end,
                 frames_bytes_max: 0,
             });
         }
-        for part in with_holes(epoch, &std::mem::take(&mut self.holes)) {
-            let (references, next_id) = (&mut self.references, &mut self.extents_frames);
-            match part {
-                EpochPart::Extents(extents) => {
-                    for job in extents.frames(references, next_id).collect::<Vec<_>>() {
-                        self.write_frame(job, EXTENTS_HEADS_BYTES_MAX, start);
-                    }
+    }
+
+    pub(super) fn write_part(&mut self, part: EpochPart, start: &mut dyn FnMut(NativeEncodeJob)) {
+        let (references, next_id) = (&mut self.references, &mut self.extents_frames);
+        match part {
+            EpochPart::Extents(extents) => {
+                for job in extents.frames(references, next_id).collect::<Vec<_>>() {
+                    self.write_frame(job, EXTENTS_HEADS_BYTES_MAX, start);
                 }
-                EpochPart::Hole(hole) => {
-                    let job = hole.hole_frame(references, next_id);
-                    self.write_frame(job, HOLE_HEADS_BYTES_MAX, start);
-                }
+            }
+            EpochPart::Hole(hole) => {
+                let job = hole.hole_frame(references, next_id);
+                self.write_frame(job, HOLE_HEADS_BYTES_MAX, start);
             }
         }
     }
@@ -388,7 +407,12 @@ impl<'a> Assembler<'a> {
         start(NativeEncodeJob::Extents { ticket, job });
     }
 
-    fn add_page(&mut self, page: FilledPage, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
+    pub(super) fn add_page(
+        &mut self,
+        page: FilledPage,
+        epoch: u64,
+        start: &mut dyn FnMut(NativeEncodeJob),
+    ) {
         self.open_block.has_repeats |= self.has_repeats.contains(&true);
         self.open_block.has_near_repeats |= self.near_repeats;
         self.open_block.bytes += page.bytes.len() as u64;
@@ -398,7 +422,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
+    pub(super) fn close_block(&mut self, epoch: u64, start: &mut dyn FnMut(NativeEncodeJob)) {
         let next = OpenBlock {
             // Its first page may have begun in the same epoch.
             has_repeats: self.has_repeats.contains(&true),
@@ -493,6 +517,10 @@ impl Assembly for Assembler<'_> {
     }
 
     fn epoch_read(&mut self, data: &EpochData) -> Result<()> {
+        if self.copying.is_some() {
+            // What is read are bytes of the store, and no member's.
+            return Ok(());
+        }
         let mut at = 0;
         for segment in &data.segments {
             self.start_members(segment.member);
@@ -522,6 +550,9 @@ impl Assembly for Assembler<'_> {
         self.next_epoch = epoch + 1;
         if committed.content_bytes == 0 {
             return Ok(());
+        }
+        if self.copying.is_some() {
+            return self.new_bytes_committed(epoch, committed, start);
         }
         let content_start = self.content_committed;
         let holes_bytes: u64 = self.holes.iter().map(|hole| hole.length_bytes).sum();

@@ -26,6 +26,11 @@ pub(crate) struct EpochExtents {
 }
 
 impl EpochExtents {
+    /// The length of its content.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.extents.iter().map(Extent::length).sum()
+    }
+
     /// The frame of a hole, its only extent. No reference refers to it, and it is not one.
     pub(crate) fn hole_frame(
         self,
@@ -36,7 +41,7 @@ impl EpochExtents {
         let job = UnencodedExtents {
             epoch_id: *next_epoch_id,
             content_start: self.content_start,
-            content_bytes: self.extents.iter().map(Extent::length).sum(),
+            content_bytes: self.content_bytes(),
             store_start: self.store_start,
             fresh_bytes: 0,
             range: 0..self.extents.len(),

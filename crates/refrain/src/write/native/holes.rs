@@ -18,7 +18,7 @@ pub(crate) struct Hole {
 
 /// A hole of this length gets its own frame. Others are among the extents of their epoch, so that
 /// repeats of it include them.
-const LONE_BYTES_MIN: u64 = 64 << 20;
+pub(crate) const LONE_BYTES_MIN: u64 = 64 << 20;
 
 /// The extents of an epoch are divided when they have this much content: references are found by
 /// 32-bit offsets.
@@ -135,7 +135,7 @@ fn zeros(length: u64) -> Extent {
 }
 
 /// Divides an extent after `at` bytes, less than its length.
-fn split(extent: &Extent, at: u64) -> (Extent, Extent) {
+pub(crate) fn split(extent: &Extent, at: u64) -> (Extent, Extent) {
     match extent {
         Extent::Fresh { length } => (
             Extent::Fresh { length: at },

@@ -3,6 +3,8 @@
 pub(crate) mod archive_bytes;
 pub(crate) mod assemble;
 pub(crate) mod continuation;
+pub(crate) mod copied;
+mod copied_assembly;
 pub(crate) mod extents;
 pub(crate) mod generation;
 pub(crate) mod holes;

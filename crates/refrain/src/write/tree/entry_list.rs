@@ -414,7 +414,7 @@ fn is_removed(entry: &Entry) -> bool {
 }
 
 /// The frames of consecutive entries.
-fn encode_entries(
+pub(crate) fn encode_entries(
     member_id: u64,
     mut first_entry: u64,
     entries: &[Entry],

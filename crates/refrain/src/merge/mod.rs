@@ -1,0 +1,158 @@
+//! The verb merge: several archives become one, with the generations of all.
+//!
+//! Generation by generation, in the order of their times, the bytes of the store that the new
+//! archive lacks pass through the pipeline of `compress`, which finds what they repeat. Content is
+//! not decoded: the extents and the lists of entries of each generation are translated. So a merge
+//! costs about what the stores of the archives cost, however much content refers to them.
+
+mod members;
+mod new_bytes;
+mod pieces;
+mod source;
+mod store_map;
+mod target;
+mod trees;
+
+use refrain_format::GenerationInfo;
+use refrain_storage::Sink;
+
+use crate::add::empty_archive;
+use crate::error::{Error, ErrorKind, Result};
+use crate::merge::members::Copied;
+use crate::merge::source::{Opened, in_order};
+use crate::merge::target::{MAPS_SHARE, MergeWatch, Target};
+use crate::options::{CompressOptions, Level};
+use crate::progress::Watch;
+use crate::store::envelope::sink::EnvelopeSink;
+use crate::tuning::Tuning;
+
+pub use crate::merge::source::MergeSource;
+pub use crate::merge::target::MergeSummary;
+
+/// The number of generations of an archive.
+const GENERATIONS_MAX: usize = 65_535;
+
+/// Archives that are to be merged.
+#[must_use]
+pub struct Merge {
+    archives: Vec<Opened>,
+    /// Their generations in the order of the new archive, with the numbers of their archives.
+    order: Vec<(usize, GenerationInfo)>,
+}
+
+impl Merge {
+    /// Opens archives and puts their generations in order: by time, but those of one archive in
+    /// its own order, even if its clock went back. Those without a time come before others of their
+    /// archive. Of equal ones that of the first archive comes first.
+    ///
+    /// # Errors
+    /// `Usage` if there are fewer than two, no secret opens one, or none has a generation;
+    /// `Unsupported` for several archives in one file; `Limit` for too many generations; `Damaged`,
+    /// `Io`. The location names the archive.
+    pub fn open(sources: Vec<MergeSource>, options: &CompressOptions) -> Result<Merge> {
+        let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
+        if sources.len() < 2 {
+            return usage("at least two archives are merged");
+        }
+        let (count, threads) = (sources.len() as u64, options.threads);
+        let memory_bytes = Tuning::new(options)?.memory_bytes;
+        let open = |source: MergeSource| Opened::open(source, memory_bytes, count, threads);
+        let archives = sources.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let order = in_order(&archives);
+        if order.is_empty() {
+            return usage("none of the archives has a generation");
+        }
+        if order.len() > GENERATIONS_MAX {
+            let text = format!("the archives have {} generations together", order.len());
+            return Err(Error::limit(format!(
+                "{text}: at most {GENERATIONS_MAX} fit into one"
+            )));
+        }
+        Ok(Merge { archives, order })
+    }
+
+    /// The generations in the order of the new archive, which numbers them from 1, with the numbers
+    /// of their archives.
+    pub fn generations(&self) -> &[(usize, GenerationInfo)] {
+        &self.order
+    }
+
+    /// The bytes of the stores of all archives, at most which pass through the pipeline.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        let stores = self.archives.iter().map(|opened| opened.store_bytes);
+        stores.fold(0, u64::saturating_add)
+    }
+
+    /// Writes the new archive, and publishes `sink`. The level is that of the archive with the
+    /// largest store, unless one is given.
+    ///
+    /// The same archives and options (except `threads`) give the same bytes, unless they are
+    /// encrypted. Contents, entries, names, times, tags, hosts and comments are those of the
+    /// archives; numbers and root hashes are new, and signatures are left out.
+    ///
+    /// # Errors
+    /// `Usage` if the sink cannot be read back; as [`add`](crate::add()). Then the sink is not
+    /// published.
+    pub fn run(
+        self,
+        sink: &mut dyn Sink,
+        level: Option<Level>,
+        options: &CompressOptions,
+        watch: &dyn Watch,
+    ) -> Result<MergeSummary> {
+        let largest = self.archives.iter().max_by_key(|opened| opened.store_bytes);
+        let level = level.or(largest.map(Opened::level)).unwrap_or_default();
+        let empty = empty_archive(level, options)?;
+        let memory_bytes = Tuning::new(options)?.memory_bytes;
+        let Some(encryption) = &options.encryption else {
+            return self.write(sink, &empty, (level, memory_bytes), options, watch);
+        };
+        let mut sealed = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
+        let written = self.write(&mut sealed, &empty, (level, memory_bytes), options, watch)?;
+        Ok(MergeSummary {
+            archive_bytes: sealed.archive_bytes(),
+            ..written
+        })
+    }
+
+    fn write(
+        self,
+        sink: &mut dyn Sink,
+        empty: &[u8],
+        (level, memory_bytes): (Level, u64),
+        options: &CompressOptions,
+        watch: &dyn Watch,
+    ) -> Result<MergeSummary> {
+        sink.write_all(empty)?;
+        let total_bytes = self.order.iter().map(|(_, info)| info.content_bytes);
+        let watch = MergeWatch::new(watch, total_bytes.fold(0, u64::saturating_add));
+        let mut target = Target::new(sink, empty.len() as u64, (level, memory_bytes), options);
+        let mut copied: Vec<_> = self.archives.iter().map(|_| Copied::default()).collect();
+        for (number, (archive, info)) in self.order.iter().enumerate() {
+            let (Some(opened), Some(of_archive)) =
+                (self.archives.get(*archive), copied.get_mut(*archive))
+            else {
+                continue;
+            };
+            let is_last_of_host = self.is_last_of_host(number);
+            of_archive
+                .store
+                .shrink_to(memory_bytes / MAPS_SHARE / self.archives.len() as u64);
+            let in_archive = |error: Error| error.in_file(opened.name.clone());
+            target
+                .add(opened, info, of_archive, is_last_of_host, &watch)
+                .map_err(in_archive)?;
+            watch.generation_done(info.content_bytes);
+        }
+        target.finish(self.order.len())
+    }
+
+    /// Whether no later generation is of the same host, so that the next one that is added is
+    /// compared with this one.
+    fn is_last_of_host(&self, number: usize) -> bool {
+        let host = |number: usize| self.order.get(number).map(|(_, info)| &info.host);
+        let later = number + 1..self.order.len();
+        !later.into_iter().any(|later| host(later) == host(number))
+    }
+}
