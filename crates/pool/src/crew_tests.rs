@@ -64,9 +64,9 @@ fn urgent_jobs_run_first_and_those_of_a_lane_in_order() {
             gate.lock().unwrap().recv().unwrap();
             (Lane::Background, 99)
         });
-        // Before it runs, nobody can ask it to make room. The lanes are queued in the order of their
-        // deadlines, so that a pause of this thread, after which a new deadline is later than one of
-        // another lane, changes nothing.
+        // Before it runs, nobody can ask it to make room. The lanes are queued in the order of
+        // their deadlines, so that a pause of this thread, after which a new deadline is later
+        // than one of another lane, changes nothing.
         begun.recv().unwrap();
         for number in 0..5 {
             for lane in [Lane::Urgent, Lane::Normal, Lane::Background] {
