@@ -27,6 +27,7 @@ use crate::session::Session;
 use crate::standard;
 use crate::terminal::TextSink;
 use crate::urls;
+use crate::volumes;
 
 // ------------------------------------------------------------------------------------- inputs
 
@@ -122,8 +123,9 @@ pub fn peek(
     Ok((first, Box::new(whole)))
 }
 
-/// A source at a path or URL. Fetched data that does not fit into memory is kept in a file in
-/// `temporary`. Once `cancellation` is cancelled, no request to a server is repeated.
+/// A source at a path or URL, in one file or in volumes. Fetched data that does not fit into memory
+/// is kept in a file in `temporary`. Once `cancellation` is cancelled, no request to a server is
+/// repeated.
 pub fn file_or_url(
     path: &Path,
     temporary: Option<&Path>,
@@ -131,6 +133,8 @@ pub fn file_or_url(
 ) -> Result<Arc<dyn Source>> {
     if urls::is_url(path) {
         remote::source(path, temporary, cancellation)
+    } else if let Some(found) = volumes::at_path(path) {
+        found.source(&label(path))
     } else {
         source(path)
     }

@@ -27,6 +27,7 @@
 //! [`disk_image`]
 //! formats of disk images, and files that they make QEMU open
 //! | [`urls`], [`remote`] | URLs as operands; certificates and credentials for them |
+//! | [`volumes`], [`in_volumes`] | archives in a folder of volumes as operands |
 //!
 //! [`failure`], [`exit`]
 //! failures and their exit codes
@@ -51,6 +52,7 @@ mod exit;
 mod failure;
 mod files;
 mod hangups;
+mod in_volumes;
 mod inherited;
 mod inherited_sockets;
 mod keys;
@@ -82,6 +84,7 @@ mod text;
 mod units;
 mod urls;
 mod verbs;
+mod volumes;
 mod wall_clock;
 
 use refrain_pool::{SignalDelivery, start_detached};

@@ -7,6 +7,7 @@ use refrain::storage::Source;
 use refrain_pool::Cancellation;
 
 use crate::failure::{Failure, Result};
+use crate::in_volumes::InVolumes;
 use crate::paths::label;
 
 /// Always fails: this build cannot read URLs.
@@ -17,4 +18,13 @@ pub fn source(
 ) -> Result<Arc<dyn Source>> {
     let text = "is a URL, which this build cannot read: it was compiled without the feature remote";
     Err(Failure::usage(label(url), text))
+}
+
+/// Always fails: this build cannot read URLs.
+pub fn volumes(
+    url: &Path,
+    temporary: Option<&Path>,
+    cancellation: &Cancellation,
+) -> Result<Option<InVolumes>> {
+    source(url, temporary, cancellation).map(|_| None)
 }

@@ -22,6 +22,7 @@
 //! | [`whole`] | small archives as a single frame |
 //! | [`recovery`] | frames with parity and digests of the archive's bytes |
 //! | [`signature`], [`member_tree`] | who vouches for the archive, and proofs of single members |
+//! | [`volumes`] | heads that list the files of an archive in volumes |
 //!
 //! A reader goes [`UntrustedFrameHeader::parse`] → [`UntrustedFrameHeader::check`] →
 //! [`FrameHeader::check_payload`] → [`Payload::parse`] → [`StreamChecker::feed`]. Everything is a
@@ -85,6 +86,7 @@ pub mod payload_hasher;
 pub mod recovery;
 pub mod root_hash;
 pub mod signature;
+pub mod volumes;
 pub mod walk;
 pub mod whole;
 

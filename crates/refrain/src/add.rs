@@ -9,7 +9,7 @@ use refrain_format::{
     REACH_UNLIMITED,
 };
 use refrain_protect::SEGMENT_BYTES;
-use refrain_storage::{GrowingFile, MemorySource, Sink, Source};
+use refrain_storage::{GrowingSink, MemorySource, Sink, Source};
 
 use crate::compress::{CompressSummary, compress_behind};
 use crate::earlier_members::{EarlierExtents, earlier_members, predecessor};
@@ -39,10 +39,10 @@ use crate::write::tree::unchanged::EarlierTree;
 
 /// Where a generation goes.
 pub enum AddTo<'a> {
-    /// Behind the end of the archive in a file. Nothing before it changes, and until the last byte
-    /// is on the disk, readers see what was there before. The secrets of these options open an
-    /// encrypted archive.
-    File(&'a mut GrowingFile, &'a ReadOptions),
+    /// Behind the end of the archive in a file, or in volumes. Nothing before it changes, and until
+    /// the last byte is on the disk, readers see what was there before. The secrets of these
+    /// options open an encrypted archive.
+    File(&'a mut dyn GrowingSink, &'a ReadOptions),
     /// To a new file, behind a copy of the archive, if there is one: one of a single frame cannot
     /// grow in place ([`is_rewritten`]).
     Copy(Option<Arc<dyn Source>>, &'a mut dyn Sink),
@@ -233,7 +233,7 @@ pub(crate) fn continuation_of(
 /// # Errors
 /// `Usage` if nothing would remain; as [`add`].
 pub fn forget(
-    file: &mut GrowingFile,
+    file: &mut dyn GrowingSink,
     forgotten: &[u16],
     options: &ReadOptions,
 ) -> Result<Vec<GenerationInfo>> {
@@ -418,7 +418,7 @@ impl Growing {
     /// What is written to `file` behind the archive, or, if it is encrypted, may be written `anew`.
     fn sink<'a>(
         &self,
-        file: &'a mut GrowingFile,
+        file: &'a mut dyn GrowingSink,
         (is_anew, is_padded): (bool, bool),
     ) -> Result<AddSink<'a>> {
         file.append_behind(self.end)?;

@@ -13,7 +13,7 @@ use refrain_format::{
     Catalog, FRAME_HEADER_BYTES, FrameHeader, FrameKind, GONE_RUN_BYTES_MAX, GoneFrames,
     HEAD_SIZE_BYTES_MAX, IndexBlock, head_bytes,
 };
-use refrain_storage::{GrowingFile, MemorySink, Sink, whole_blocks};
+use refrain_storage::{GivesBack, MemorySink, whole_blocks};
 
 use crate::add::{Earlier, Growing};
 use crate::error::{Error, ErrorKind, Result};
@@ -96,7 +96,7 @@ impl Compaction {
     /// protected by recovery data, or several in one file; `Damaged` and `Io` for its lists;
     /// `Cancelled`.
     pub fn plan(
-        file: &mut GrowingFile,
+        file: &mut dyn GivesBack,
         options: &ReadOptions,
         watch: &dyn Watch,
     ) -> Result<Compaction> {
@@ -144,7 +144,7 @@ impl Compaction {
     /// # Errors
     /// `Io`; `Cancelled`. What the record says may then not be given back yet: the next run does
     /// that.
-    pub fn run(self, file: &mut GrowingFile, watch: &dyn Watch) -> Result<CompactSummary> {
+    pub fn run(self, file: &mut dyn GivesBack, watch: &dyn Watch) -> Result<CompactSummary> {
         let before = file.allocated_bytes()?;
         if !self.record.is_empty() {
             file.append_behind(self.growing.end)?;
@@ -178,7 +178,7 @@ impl Compaction {
     }
 
     /// Counts what is to be given back, and what stays although nothing needs it.
-    fn count(&mut self, file: &GrowingFile, live: &LiveStore) -> Result<()> {
+    fn count(&mut self, file: &dyn GivesBack, live: &LiveStore) -> Result<()> {
         let mut numbers = CompactNumbers {
             record_bytes: self.record.len() as u64,
             ..self.numbers

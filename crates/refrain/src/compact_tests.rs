@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use refrain_format::{AnchorsPlace, BlockHeader, SplitPayload, TreeLayer, member_hash};
-use refrain_storage::{FileSource, MemorySource, Source};
+use refrain_storage::{FileSource, GrowingFile, MemorySource, Sink, Source};
 use refrain_testkit::data::random;
 
 use super::*;

@@ -107,6 +107,7 @@ mod survey;
 mod targets;
 mod tuning;
 mod verify;
+pub mod volumes;
 mod write;
 
 pub use add::{AddSummary, AddTo, add, forget, is_rewritten};

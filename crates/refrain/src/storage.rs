@@ -7,5 +7,6 @@ pub use refrain_storage::{
 };
 #[cfg(feature = "remote")]
 pub use refrain_storage::{
-    Location, RemoteOptions, RemoteSource, RemoteStatistics, S3Credentials, S3Options,
+    BucketFolder, HttpFolder, Location, RemoteOptions, RemoteSource, RemoteStatistics,
+    S3Credentials, S3Options,
 };

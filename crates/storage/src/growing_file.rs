@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::appender::Appender;
 use crate::failure::at;
 use crate::file::FileSource;
+use crate::growing::GrowingSink;
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -157,6 +158,16 @@ impl Sink for GrowingFile {
         self.sync()?;
         self.is_published = true;
         Ok(())
+    }
+}
+
+impl GrowingSink for GrowingFile {
+    fn source(&self) -> io::Result<Arc<dyn Source>> {
+        GrowingFile::source(self)
+    }
+
+    fn append_behind(&mut self, end: u64) -> io::Result<()> {
+        GrowingFile::append_behind(self, end)
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use crate::failure::at;
+use crate::growing::GivesBack;
 use crate::growing_file::GrowingFile;
 
 /// Only whole blocks of this many bytes are given back, at multiples of it: the block size of
@@ -71,6 +72,28 @@ impl GrowingFile {
     fn length(&self) -> io::Result<u64> {
         let metadata = self.file().metadata().map_err(at("read", self.path()))?;
         Ok(metadata.len())
+    }
+}
+
+impl GivesBack for GrowingFile {
+    fn check_holes(&self) -> io::Result<()> {
+        GrowingFile::check_holes(self)
+    }
+
+    fn data_bytes(&self, range: &Range<u64>) -> io::Result<u64> {
+        GrowingFile::data_bytes(self, range)
+    }
+
+    fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
+        GrowingFile::punch(self, range)
+    }
+
+    fn sync_holes(&mut self) -> io::Result<()> {
+        GrowingFile::sync_holes(self)
+    }
+
+    fn allocated_bytes(&self) -> io::Result<u64> {
+        GrowingFile::allocated_bytes(self)
     }
 }
 

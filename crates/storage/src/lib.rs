@@ -12,6 +12,8 @@
 //! | [`output`] | [`create_output`]: an [`AtomicFile`], or a device or pipe written directly |
 //! | [`redirected`] | [`descriptor_output`]: standard output, read back where it is a file |
 //! | [`growing_file`](mod@growing_file) | [`GrowingFile`]: appends to a file, whole or not at all |
+//! | [`growing`] | [`GrowingSink`]: what such a file and a folder of volumes have in common |
+//! | [`volumes`] | files in a folder that are created and deleted, never changed |
 //! | [`growing_holes`] | gives parts of one back to the file system |
 //! | [`ranged_file`] | [`RangedFile`]: several threads, whole reads and whole writes |
 //! | [`scratch_file`] | [`ScratchFile`]: a temporary file that nobody else sees |
@@ -67,6 +69,7 @@ mod checked_device;
 mod directory;
 mod disk_reader;
 mod failure;
+pub mod growing;
 pub mod growing_file;
 pub mod growing_holes;
 mod leftovers;
@@ -75,6 +78,7 @@ mod page_residency;
 mod pages_behind;
 mod remove_tree;
 mod transfer;
+pub mod volumes;
 mod written_digests;
 
 pub use atomic_file::{AtomicFile, Checking, Durability, OutputOptions, Overwrite, Temporary};
@@ -84,6 +88,7 @@ pub use descriptor_reader::DescriptorReader;
 pub use failure::Failure;
 pub use faulty::{FaultPlan, FaultySink, FaultySource, FaultyStream};
 pub use file::{FileIdentity, FileSource};
+pub use growing::{GivesBack, GrowingSink};
 pub use growing_file::GrowingFile;
 pub use growing_holes::{HOLE_BYTES, whole_blocks};
 pub use latch::Latch;
@@ -96,7 +101,8 @@ pub use read_back::{NotAsWritten, ReadBack, read_back, read_back_parts};
 pub use redirected::descriptor_output;
 #[cfg(feature = "remote")]
 pub use remote::{
-    Location, RemoteOptions, RemoteSource, RemoteStatistics, S3Credentials, S3Options,
+    BucketFolder, HttpFolder, Location, RemoteOptions, RemoteSource, RemoteStatistics,
+    S3Credentials, S3Options,
 };
 pub use remove_tree::remove_tree;
 pub use scratch_file::{ScratchFile, is_in_memory};
@@ -104,4 +110,5 @@ pub use sink::Sink;
 pub use source::Source;
 pub use stream::{NullSink, StreamSink};
 pub use transfer::{in_zero_pieces, read_full};
+pub use volumes::{Alone, JoinedVolume, VolumeFolder, VolumeLock, VolumePlace};
 pub use written_digests::WrittenDigests;

@@ -13,6 +13,7 @@ use super::read_limits::ReadLimitArgs;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::selection::{PATTERNS_TEXT, WalkArgs};
+use super::size::Size;
 
 /// The generation that is read.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,6 +42,10 @@ pub struct AddArgs {
     /// The archive; it is created if it does not exist
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
+    /// Keep the archive in a folder, in files of at most SIZE that are never changed; needed when
+    /// it is created, and later the size of new ones (default then: 4G)
+    #[arg(long, value_name = "SIZE")]
+    pub volume: Option<Size>,
     /// Files or directories; '-' (or nothing, on a pipe) is standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -84,6 +89,8 @@ What is added is a new generation: its files refer to all earlier ones wherever 
 any distance, and only what is new takes space. Earlier bytes of the archive never change: until the \
 last new byte is on the disk, readers see what was there before, also after a crash. Every verb that \
 reads takes --generation; without it, the last one is read.
+With --volume the archive is a folder, and s3://BUCKET/PREFIX is always one: of files (objects) that are \
+created, and never changed.
 The level is the archive's unless one is given; a new archive has level 3. Archives with \
 recovery data cannot be added to yet. A signature stays that of its generation; `sign` signs the newest.
 An encrypted archive is added to with one of its secrets: a password (typed, or --password-file and \

@@ -312,6 +312,10 @@ pub struct ListArgs {
     /// host, tags, comment
     #[arg(long, conflicts_with_all = ["null", "long", "patterns", "generation"])]
     pub generations: bool,
+    /// List the files of an archive in volumes that it needs: the newest head, the one on which
+    /// that is based, and the volumes. Others can be deleted
+    #[arg(long, conflicts_with_all = ["null", "long", "patterns", "generation", "generations"])]
+    pub volumes: bool,
     /// End each path with NUL instead of a newline, and do not escape anything
     #[arg(short = '0', long, conflicts_with = "json")]
     pub null: bool,

@@ -26,6 +26,7 @@ use crate::paths::{self, NewFile, is_dash, is_directory, label};
 use crate::temporary;
 use crate::terminal::check_stdout;
 use crate::text::quoted;
+use crate::urls;
 
 /// The archives of a run.
 #[derive(Debug)]
@@ -174,13 +175,15 @@ impl CompressPlan {
     /// # Errors
     /// As [`CompressPlan::new`].
     pub fn for_add(args: &AddArgs) -> Result<CompressPlan> {
-        CompressPlan::new(&CompressArgs {
+        // Volumes are no single file that could be planned: as if they went to a pipe.
+        let output = if is_in_volumes(args) { Path::new("-") } else { &args.archive };
+        let mut plan = CompressPlan::new(&CompressArgs {
             files: args.files.clone(),
             unpack: false,
             name: args.name.clone(),
             recovery: None,
             output: OutputArgs {
-                output: Some(args.archive.clone()),
+                output: Some(output.to_path_buf()),
                 force: true,
                 ..OutputArgs::default()
             },
@@ -194,8 +197,24 @@ impl CompressPlan {
             signature: NewSignatureArgs::default(),
             resources: args.resources.clone(),
             report: args.report.clone(),
-        })
+        })?;
+        for archive in plan.archives.iter_mut().flatten() {
+            if archive.inputs.len() != 1 {
+                archive.label = label(&args.archive);
+            }
+            archive.output = ArchiveOutput::File {
+                path: args.archive.clone(),
+                directory: None,
+                new: NewFile::default(),
+            };
+        }
+        Ok(plan)
     }
+}
+
+/// Whether an archive that is added to consists of volumes, or is to.
+pub fn is_in_volumes(args: &AddArgs) -> bool {
+    args.volume.is_some() || urls::is_url(&args.archive) || args.archive.is_dir()
 }
 
 fn kinds(archives: &[Result<ArchivePlan>]) -> Option<Vec<InputKind>> {

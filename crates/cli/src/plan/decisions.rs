@@ -83,7 +83,6 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
         ]),
     ),
     ("*", "json", Acts),
-    // Passwords.
     (
         "compress",
         "password_file",
@@ -564,6 +563,8 @@ const DECISIONS: &[(&str, &str, Decision)] = &[
     ),
     ("*", "generation", Idle(LAST)),
     ("add", "archive", Acts),
+    ("add", "volume", Acts),
+    ("list", "volumes", Acts),
     ("add", "tag", Acts),
     ("add", "comment", Acts),
     ("add", "host", Acts),

@@ -108,7 +108,7 @@ fn check_one_output(output: &OutputArgs, archives: &[PathBuf]) -> Result<()> {
 fn restore_plan(path: &Path, args: &DecompressArgs, options: &ReadOptions) -> Result<RestorePlan> {
     let output = &args.output;
     let archive = ArchiveInput::new(path, options)?.with_password(&args.secrets);
-    if archive.is_remote() && output.rm {
+    if !archive.is_file() && output.rm {
         let text = "cannot be removed: --rm removes files";
         return Err(Failure::usage(archive.label, text));
     }

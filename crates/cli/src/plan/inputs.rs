@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::inherited::{Stream, check_open};
 use crate::paths::{self, STDIN_PATH, is_dash, label};
 use crate::urls;
+use crate::volumes;
 
 /// `paths`, or standard input if empty.
 ///
@@ -52,10 +53,12 @@ pub struct ArchiveInput {
     pub open_path: PathBuf,
     /// The directory for data fetched from a URL that does not fit into memory.
     pub temporary: Option<PathBuf>,
-    /// `None` for standard input or a URL.
+    /// `None` for standard input, a URL or volumes.
     pub metadata: Option<Metadata>,
     /// The option that gives a password.
     pub password_option: Option<&'static str>,
+    /// Whether it is a folder of volumes, or a head in one.
+    pub is_in_volumes: bool,
 }
 
 impl ArchiveInput {
@@ -64,7 +67,8 @@ impl ArchiveInput {
     /// # Errors
     /// `Io` if the file does not exist, `Usage` if it is a directory.
     pub fn new(path: &Path, options: &ReadOptions) -> Result<ArchiveInput> {
-        let metadata = if is_dash(path) || urls::is_url(path) {
+        let is_in_volumes = volumes::at_path(path).is_some();
+        let metadata = if is_dash(path) || urls::is_url(path) || is_in_volumes {
             None
         } else {
             Some(archive_metadata(path)?)
@@ -76,6 +80,7 @@ impl ArchiveInput {
             temporary: options.temporary.clone(),
             metadata,
             password_option: None,
+            is_in_volumes,
         })
     }
 
@@ -90,12 +95,18 @@ impl ArchiveInput {
 
     /// Whether the archive can only be read forward.
     pub fn is_stream(&self) -> bool {
-        !self.is_remote() && !self.metadata.as_ref().is_some_and(Metadata::is_file)
+        let is_file = self.metadata.as_ref().is_some_and(Metadata::is_file);
+        !self.is_remote() && !self.is_in_volumes && !is_file
     }
 
     /// Whether the archive is not on this machine's file systems.
     pub fn is_remote(&self) -> bool {
         urls::is_url(&self.open_path)
+    }
+
+    /// Whether the archive is one file on this machine, a pipe or a device.
+    pub fn is_file(&self) -> bool {
+        !self.is_remote() && !self.is_in_volumes
     }
 }
 
@@ -139,7 +150,7 @@ impl SeekableInput {
             opened: OnceCell::new(),
             waits: Arc::default(),
         };
-        if urls::is_url(path) {
+        if urls::is_url(path) || volumes::at_path(path).is_some() {
             return Ok(input);
         }
         let metadata = if is_dash(path) {

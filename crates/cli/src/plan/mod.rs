@@ -35,7 +35,7 @@ mod serve;
 
 pub use boot::{BootPlan, Guest};
 pub use compress::{
-    ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, LeftOut,
+    ArchiveFormat, ArchiveOutput, ArchivePlan, CompressInput, CompressPlan, LeftOut, is_in_volumes,
 };
 pub use decompress::{DecompressPlan, Destination, RestorePlan};
 pub use effects::{check_list, check_owners, check_password, check_scan, check_serve};

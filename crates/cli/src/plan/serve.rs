@@ -13,7 +13,7 @@ use crate::args::ServeArgs;
 use crate::failure::{Failure, Result};
 use crate::paths::{is_dash, label};
 use crate::text::quoted;
-use crate::{names, urls};
+use crate::{names, urls, volumes};
 
 /// With several archives: what one cannot give back while it is open takes a part of the memory of
 /// at least this many bytes, and there are so many parts at most.
@@ -63,7 +63,7 @@ impl ServePlan {
             .with((args.limits).with(args.secrets.with(args.resources.read_options())?));
         if let [path] = &args.archives[..]
             && split_name(path).0.is_none()
-            && !path.is_dir()
+            && (!path.is_dir() || volumes::at_path(path).is_some())
         {
             let input = SeekableInput::new(path, &options, &args.secrets)?;
             return Ok(ServePlan {

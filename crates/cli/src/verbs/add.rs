@@ -3,14 +3,18 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::sync::Arc;
 
 use refrain::storage::Sink;
+use refrain::volumes::{GrowingVolumes, VOLUME_BYTES_DEFAULT, holds_archive, may_begin};
 use refrain::{
     AddSummary, AddTo, CompressOptions, Dialect, Encryption, ErrorKind, GenerationChoice,
     GenerationLabel, Level, MemberInput, ReadOptions, Timestamp, add, is_rewritten,
 };
-use refrain_storage::{AtomicFile, Durability, GrowingFile, OutputOptions, Overwrite};
+use refrain_pool::Cancellation;
+use refrain_storage::{
+    AtomicFile, Durability, GrowingFile, GrowingSink, OutputOptions, Overwrite, VolumePlace,
+};
 use serde_json::json;
 
 use super::compress::{Written, own_outputs, summary_json, walk_selection, write_archive};
@@ -19,10 +23,11 @@ use crate::args::{AddArgs, SecretArgs};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::paths::{check_no_url, is_dash, label};
-use crate::plan::{ArchiveFormat, CompressPlan};
+use crate::plan::{ArchiveFormat, CompressPlan, is_in_volumes};
 use crate::report::{Copied, DataTo, Meter, Outcome, Report, Sizes, added_line};
 use crate::session::Session;
 use crate::wall_clock::unix_seconds;
+use crate::{urls, volumes};
 
 /// Runs the verb.
 pub fn run(args: &AddArgs, session: &Session) -> Exit {
@@ -33,7 +38,6 @@ pub fn run(args: &AddArgs, session: &Session) -> Exit {
 }
 
 fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
-    check_no_url(&args.archive)?;
     if is_dash(&args.archive) {
         let text = "an archive that grows is a file: '-' cannot be added to";
         return Err(Failure::usage("-", text));
@@ -52,14 +56,14 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
             "only Refrain's own archives can be added to",
         ));
     };
-    let mut target = AddTarget::open(&args.archive)?;
+    let mut target = AddTarget::open(args, report.session().cancellation())?;
     let secrets;
     (options.encryption, secrets) = secrets_of(args, &target)?;
     let options = options.clone();
     let own_outputs = own_outputs(target.sink(), &archive.output, report.session());
     let level = args.level.level.map(Level);
     let archive_label = label(&args.archive);
-    write_archive(
+    let outcome = write_archive(
         archive,
         &plan,
         &selection,
@@ -97,7 +101,16 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
                 }),
             })
         },
-    )
+    )?;
+    if let AddTarget::Volumes(volumes) = &target
+        && volumes.is_unguarded()
+    {
+        report.remark(&format!(
+            "{archive_label}: the store ignores conditions of uploads, so another program that adds at the \
+             same moment may not be noticed"
+        ));
+    }
+    Ok(outcome)
 }
 
 fn generation(args: &AddArgs) -> Result<GenerationLabel> {
@@ -177,12 +190,17 @@ fn secrets_of(args: &AddArgs, target: &AddTarget) -> Result<(Option<Encryption>,
 /// What a generation is written to.
 enum AddTarget {
     File(GrowingFile),
+    Volumes(Box<GrowingVolumes>),
     /// A small archive is written again as a whole. Its file stays locked until that is done.
     Copy(Option<GrowingFile>, Box<AtomicFile>),
 }
 
 impl AddTarget {
-    fn open(path: &Path) -> Result<AddTarget> {
+    fn open(args: &AddArgs, cancellation: &Cancellation) -> Result<AddTarget> {
+        let path = &args.archive;
+        if is_in_volumes(args) {
+            return AddTarget::volumes(args, cancellation);
+        }
         let copy = |earlier: Option<GrowingFile>| {
             let replace = OutputOptions {
                 // A new archive must not replace one that appeared meanwhile.
@@ -205,10 +223,53 @@ impl AddTarget {
         Ok(AddTarget::File(file))
     }
 
+    /// An archive in volumes, or a new one.
+    fn volumes(args: &AddArgs, cancellation: &Cancellation) -> Result<AddTarget> {
+        let path = &args.archive;
+        let name = label(path);
+        let failed = |error| Failure::engine(&name, error);
+        let usage = |text: &str| Err(Failure::usage(&*name, text));
+        let temporary = args.resources.read_options().temporary;
+        let place: Arc<dyn VolumePlace> = if urls::is_url(path) {
+            if urls::bucket_and_key(path).is_none() {
+                check_no_url(path)?;
+            }
+            let found = volumes::of_operand(path, temporary.as_deref(), cancellation)?;
+            match found {
+                Some(found) if found.head.is_none() => found.place,
+                _ => return usage("is one head of an archive: leave it out"),
+            }
+        } else if path.exists() && !path.is_dir() {
+            return usage("is a file: an archive in volumes (--volume) is a folder of its own");
+        } else {
+            Arc::new(volumes::folder(path))
+        };
+        if !holds_archive(&*place).map_err(failed)? {
+            let is_folder = !urls::is_url(path);
+            if is_folder && args.volume.is_none() {
+                return usage(
+                    "is a folder without an archive: --volume SIZE begins one in it (4G, say)",
+                );
+            }
+            if !may_begin(&*place).map_err(failed)? {
+                return usage("has other files: an archive in volumes needs a place of its own");
+            }
+            if is_folder {
+                let created = volumes::folder(path).create_folder();
+                created.map_err(Failure::Storage)?;
+            }
+        }
+        let volume_bytes = args.volume.map_or(VOLUME_BYTES_DEFAULT, |size| size.bytes);
+        let growing = GrowingVolumes::open(place, volume_bytes).map_err(failed)?;
+        Ok(AddTarget::Volumes(Box::new(growing)))
+    }
+
     /// The first bytes of the archive; `None` if there is none yet.
     fn first_bytes(&self) -> Result<Option<Vec<u8>>> {
-        let file = match self {
+        let file: &dyn GrowingSink = match self {
             AddTarget::Copy(None, _) => return Ok(None),
+            AddTarget::Volumes(volumes) if volumes.is_new() => return Ok(None),
+            AddTarget::Volumes(volumes) => &**volumes,
             AddTarget::Copy(Some(file), _) | AddTarget::File(file) => file,
         };
         let source = file.source().map_err(Failure::Storage)?;
@@ -218,6 +279,7 @@ impl AddTarget {
     fn sink(&self) -> &dyn Sink {
         match self {
             AddTarget::File(file) => file,
+            AddTarget::Volumes(volumes) => &**volumes,
             AddTarget::Copy(_, file) => &**file,
         }
     }
@@ -232,6 +294,8 @@ impl AddTarget {
     ) -> refrain::Result<AddSummary> {
         let to = match self {
             AddTarget::File(file) => AddTo::File(file, secrets),
+            AddTarget::Volumes(volumes) if volumes.is_new() => AddTo::Copy(None, &mut **volumes),
+            AddTarget::Volumes(volumes) => AddTo::File(&mut **volumes, secrets),
             AddTarget::Copy(earlier, file) => {
                 let earlier = earlier.as_ref().map(GrowingFile::source).transpose();
                 AddTo::Copy(earlier?, &mut **file)

@@ -1,7 +1,6 @@
 //! `refrain compact`: gives back the space of what was forgotten.
 
 use refrain::{CompactNumbers, CompactSummary, Compaction, Dialect};
-use refrain_storage::GrowingFile;
 use serde_json::{Value, json};
 
 use super::input::first_bytes;
@@ -14,6 +13,7 @@ use crate::report::{DataTo, Outcome, Report};
 use crate::session::Session;
 use crate::text::counted;
 use crate::units::bytes_text;
+use crate::volumes;
 
 /// Runs the verb.
 pub fn run(args: &CompactArgs, session: &Session) -> Exit {
@@ -26,13 +26,15 @@ pub fn run(args: &CompactArgs, session: &Session) -> Exit {
 fn compact(args: &CompactArgs, report: &Report) -> Result<Outcome> {
     let label = label(&args.archive).to_string();
     let failed = |error| Failure::engine(&label, error);
-    let mut file = GrowingFile::open(&args.archive).map_err(Failure::Storage)?;
+    let options = args.secrets.with(args.resources.read_options())?;
+    let temporary = options.temporary.as_deref();
+    let cancellation = report.session().cancellation();
+    let mut file = volumes::growing(&args.archive, temporary, cancellation)?;
     let first = first_bytes(&*file.source().map_err(Failure::Storage)?)?;
     let is_encrypted = Dialect::may_be_encrypted(&first);
     check_password(&label, args.secrets.given(), is_encrypted)?;
     let meter = report.meter(&label);
-    let options = args.secrets.with(args.resources.read_options())?;
-    let compaction = Compaction::plan(&mut file, &options, &meter).map_err(failed)?;
+    let compaction = Compaction::plan(&mut *file, &options, &meter).map_err(failed)?;
     let numbers = *compaction.numbers();
     let mut json = numbers_json(&label, &numbers);
     json["dry_run"] = json!(args.dry_run);
@@ -43,7 +45,7 @@ fn compact(args: &CompactArgs, report: &Report) -> Result<Outcome> {
         return Ok(Outcome::new(&label, text, json));
     }
     report.remark(&format!("{label}: {}", plan_text(&numbers, is_idle)));
-    let summary = compaction.run(&mut file, &meter).map_err(failed)?;
+    let summary = compaction.run(&mut *file, &meter).map_err(failed)?;
     meter.erase();
     json["freed_bytes"] = json!(summary.freed_bytes);
     json["allocated_bytes"] = json!(summary.allocated_bytes);

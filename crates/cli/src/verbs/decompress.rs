@@ -477,7 +477,7 @@ fn placement(
 fn reader(input: Input, item: &RestorePlan, session: &Session) -> Result<Box<dyn Read + Send>> {
     match input {
         Input::Stream(stream) => Ok(stream),
-        Input::Source(source) if item.archive.is_remote() => Ok(files::source_stream(source)),
+        Input::Source(source) if !item.archive.is_file() => Ok(files::source_stream(source)),
         _ => files::file_stream(&item.archive.path, session),
     }
 }

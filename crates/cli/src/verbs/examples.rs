@@ -96,6 +96,10 @@ const EXAMPLES: [(&str, Examples); 26] = [
                 "refrain add safe.rfn project/ --encrypt --password-file password",
             ),
             (
+                "Keep the archive in a folder of files that never change, for mirrors and buckets:",
+                "refrain add backup/ project/ --volume 4G\nrefrain list --volumes backup/",
+            ),
+            (
                 "Restore what the directory was on a day:",
                 "refrain decompress backup.rfn --generation 2026-11-20 -o restored/",
             ),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use refrain::{Archive, Dialect, GenerationChoice, GenerationInfo};
 use refrain_page::utc_date;
-use refrain_storage::GrowingFile;
+use refrain_pool::Cancellation;
 use serde_json::json;
 
 use super::input::first_bytes;
@@ -15,19 +15,21 @@ use crate::paths::label;
 use crate::plan::check_password;
 use crate::report::{DataTo, Outcome, Report, generation_json, time_text};
 use crate::session::Session;
+use crate::volumes;
 
 /// Runs the verb.
 pub fn run(args: &ForgetArgs, session: &Session) -> Exit {
     let mut report = Report::new("forget", &args.report, session, DataTo::Elsewhere);
-    report.add(forget(args));
+    report.add(forget(args, session.cancellation()));
     report.finish()
 }
 
-fn forget(args: &ForgetArgs) -> Result<Outcome> {
+fn forget(args: &ForgetArgs, cancellation: &Cancellation) -> Result<Outcome> {
     let label = label(&args.archive).to_string();
     let failed = |error| Failure::engine(&label, error);
-    let mut file = GrowingFile::open(&args.archive).map_err(Failure::Storage)?;
     let options = args.secrets.with(args.resources.read_options())?;
+    let temporary = options.temporary.as_deref();
+    let mut file = volumes::growing(&args.archive, temporary, cancellation)?;
     let source = file.source().map_err(Failure::Storage)?;
     let is_encrypted = Dialect::may_be_encrypted(&first_bytes(&*source)?);
     check_password(&label, args.secrets.given(), is_encrypted)?;
@@ -42,7 +44,7 @@ fn forget(args: &ForgetArgs) -> Result<Outcome> {
     let is_gone = |row: &&GenerationInfo| numbers.contains(&row.number);
     let gone: Vec<_> = kept.iter().filter(is_gone).collect();
     if !args.dry_run {
-        refrain::forget(&mut file, &numbers, &options).map_err(failed)?;
+        refrain::forget(&mut *file, &numbers, &options).map_err(failed)?;
     }
     let names: Vec<_> = gone.iter().map(|row| named(row)).collect();
     let text = match (gone.len(), args.dry_run) {

@@ -17,7 +17,6 @@ use crate::plan::{ArchiveInput, SeekableInput, check_password, check_scan};
 use crate::report::{Meter, ProgressLine, Report, Total, place_lines};
 use crate::session::Session;
 use crate::units::bytes_text;
-use crate::urls;
 
 /// The bytes of an input, opened once: what a URL leads to must not change between two steps.
 fn source_of(input: &SeekableInput, cancellation: &Cancellation) -> Result<Arc<dyn Source>> {
@@ -41,7 +40,7 @@ pub fn open_content(input: &ArchiveInput, session: &Session) -> Result<(Input, V
         return Ok((Input::Stream(stream), first));
     }
     let temporary = input.temporary.as_deref();
-    let source: Arc<dyn Source> = if urls::is_url(&input.open_path) {
+    let source: Arc<dyn Source> = if input.is_remote() || input.is_in_volumes {
         files::file_or_url(&input.open_path, temporary, session.cancellation())?
     } else {
         files::passing_source(&input.open_path)?

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::paths::{self, NewFile, io_failure, is_dash};
 use crate::report::read_back_remark;
 use crate::session::Session;
-use crate::{files, keys, messages, password, standard};
+use crate::{files, keys, messages, password, standard, volumes};
 
 /// `refrain key ACTION FILE`
 pub fn run(args: &KeyArgs, session: &Session) -> Exit {
@@ -111,6 +111,7 @@ fn write_text(text: &[u8]) -> Result<()> {
 
 /// An archive that is encrypted, and its slots.
 fn open(path: &Path) -> Result<(Arc<dyn Source>, KeySlots)> {
+    volumes::check_is_file(path, "its keys stay as they are")?;
     let source: Arc<dyn Source> = files::file_source(path)?;
     let label = path.to_string_lossy();
     let slots = KeySlots::read(&*source).map_err(|error| Failure::engine(&label, error))?;
@@ -184,6 +185,7 @@ fn change(
     change: impl FnOnce(&KeySlots, &refrain::ReadOptions) -> refrain::Result<ChangedSlots>,
 ) -> Result<Option<ReadBack>> {
     let options = args.secrets.with(args.resources.read_options())?;
+    volumes::check_is_file(path, "its keys stay as they are")?;
     // Nobody adds a generation meanwhile, which a copy would not have.
     let _locked = GrowingFile::open(path).map_err(Failure::Storage)?;
     let (source, slots) = open(path)?;

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use refrain::volumes::needed_files;
 use refrain::{Archive, EntryKind, Member, ReadOptions};
-use serde_json::Value;
+use refrain_pool::Cancellation;
+use serde_json::{Value, json};
 
 use super::damaged::Damaged;
 use super::entries::{for_each, for_each_member, has_entries, path_prefix, unread};
@@ -21,7 +23,8 @@ use crate::report::{
 };
 use crate::selection::ListSelection;
 use crate::session::Session;
-use crate::text::quoted;
+use crate::text::{hex, quoted};
+use crate::volumes;
 
 /// Runs the verb.
 pub fn run(args: &ListArgs, session: &Session) -> Exit {
@@ -58,6 +61,9 @@ fn list(
     selection: &ListSelection,
     report: &Report,
 ) -> Result<Outcome> {
+    if args.volumes {
+        return list_volumes(input, args.report.json, report.session().cancellation());
+    }
     let meter = report.meter(&input.label);
     let mut listing = Listing::new(format(args));
     let mut matched = selection.matched();
@@ -129,6 +135,32 @@ fn list_generations(archive: &Archive, label: &str, is_json: bool) -> Result<Out
         print(&format!("{line}\n"))?;
     }
     Ok(Outcome::new(label, String::new(), Value::Null))
+}
+
+/// Lists the files that an archive in volumes needs.
+fn list_volumes(
+    input: &SeekableInput,
+    is_json: bool,
+    cancellation: &Cancellation,
+) -> Result<Outcome> {
+    let temporary = input.temporary.as_deref();
+    let found = volumes::of_operand(&input.open_path, temporary, cancellation)?;
+    let Some(found) = found else {
+        let text = "is one file: --volumes lists those of an archive in volumes";
+        return Err(Failure::usage(&input.label, text));
+    };
+    let files = needed_files(&*found.place, found.head.as_deref())
+        .map_err(|error| Failure::engine(&input.label, error))?;
+    for file in files {
+        let line = if is_json {
+            let digest = file.digest.map(|digest| hex(&digest));
+            json!({ "name": file.name, "bytes": file.length_bytes, "blake3": digest }).to_string()
+        } else {
+            file.name
+        };
+        print(&format!("{line}\n"))?;
+    }
+    Ok(Outcome::new(&input.label, String::new(), Value::Null))
 }
 
 /// The form of the lines.

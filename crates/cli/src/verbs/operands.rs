@@ -16,7 +16,7 @@ use crate::files;
 use crate::names;
 use crate::paths::{is_dash, label};
 use crate::selection::has_wildcards;
-use crate::urls;
+use crate::{urls, volumes};
 
 /// Operands, sorted out.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn bytes(path: &Path) -> Vec<u8> {
 }
 
 fn look(operand: &Path) -> Look {
-    if is_dash(operand) || urls::is_url(operand) {
+    if is_dash(operand) || urls::is_url(operand) || volumes::at_path(operand).is_some() {
         return Look::Archive;
     }
     match fs::metadata(operand) {

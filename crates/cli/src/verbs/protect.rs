@@ -17,6 +17,7 @@ use crate::report::{DataTo, Outcome, Report, tell_read_back};
 use crate::session::Session;
 use crate::text::printable;
 use crate::units::{bytes_text, duration_text, percent_text};
+use crate::volumes;
 
 /// The suffix of a file with the recovery data of another one, without its dot.
 pub const APART_SUFFIX: &str = "rfr";
@@ -98,6 +99,7 @@ fn line(label: &str, summary: &ProtectSummary, output: &Path, elapsed: &str) -> 
 
 /// A file that can be read at any offset.
 pub fn regular_file(path: &Path) -> Result<Arc<dyn Source>> {
+    volumes::check_is_file(path, "this verb needs one file")?;
     paths::check_no_url(path)?;
     let metadata = paths::metadata(path)?;
     if !metadata.is_file() {

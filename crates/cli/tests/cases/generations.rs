@@ -199,7 +199,7 @@ fn what_cannot_be_added_to_says_why_and_stays() {
         ("add a.rfn disk --tag 12", 1, "cannot be a tag"),
         ("add a.rfn disk --time tomorrow", 1, "UTC"),
         ("add disk tree", 2, "disk"),
-        ("add tree disk", 6, "tree"),
+        ("add tree disk", 1, "a folder without an archive"),
     ] {
         let said = case.fails(line, exit);
         assert!(said.contains(words), "{line}: {said}");

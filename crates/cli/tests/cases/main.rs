@@ -31,6 +31,7 @@
 //! | `map` | map: its numbers, and its page in a browser |
 //! | `remote` | archives behind URLs |
 //! | `store` | archives in an S3-compatible store |
+//! | `store_volumes` | archives in volumes there |
 //! | `mount` | archives as directories, seen through the kernel |
 //! | `stalled_mount` | a mounted archive whose server stalls |
 //! | `serve_http` | archives for browsers and curl |
@@ -45,6 +46,7 @@
 //! runs killed at random moments
 //! | `compact` | the space of what was forgotten |
 //! | `generations` | archives that grow |
+//! | `volumes` | archives in folders |
 //! | `lab` | measurements of the machine, and its profile |
 //!
 //! `foreign`
@@ -118,7 +120,9 @@ mod sparse;
 #[cfg(feature = "remote")]
 mod stalled_mount;
 mod store;
+mod store_volumes;
 mod support;
 mod tar;
 mod terminal;
 mod trees;
+mod volumes;

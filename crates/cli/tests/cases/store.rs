@@ -34,7 +34,7 @@ fn python() -> Option<OsString> {
     works.then_some(python)
 }
 
-struct Store {
+pub struct Store {
     process: Child,
     port: u16,
 }
@@ -48,7 +48,7 @@ impl Drop for Store {
 
 impl Store {
     /// A store with the bucket `bucket`.
-    fn start() -> Option<Store> {
+    pub fn start() -> Option<Store> {
         let store = Store::start_with(&[])?;
         store.put("/bucket", b"");
         Some(store)
@@ -77,11 +77,37 @@ impl Store {
         Some(store)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The body of what is at a path.
+    pub fn get(&self, path: &str) -> Vec<u8> {
+        let answer = self.ask("GET", path, b"");
+        let at = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        answer[at.unwrap() + 4..].to_vec()
+    }
+
+    /// The keys that begin with a prefix.
+    pub fn keys(&self, prefix: &str) -> Vec<String> {
+        let document = self.get(&format!("/bucket?list-type=2&prefix={prefix}"));
+        let document = String::from_utf8(document).unwrap();
+        let keys = document.split("<Key>").skip(1);
+        keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned())
+            .collect()
+    }
+
     /// Stores an object. (moto wants to see that the request is signed, and believes it.)
     fn put(&self, path: &str, bytes: &[u8]) {
+        let answer = self.ask("PUT", path, bytes);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+
+    fn ask(&self, method: &str, path: &str, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let head = format!(
-            "PUT {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\
+            "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\
              Content-Type: application/octet-stream\r\nConnection: close\r\n\
              Authorization: AWS4-HMAC-SHA256 Credential=id/20200101/us-east-1/s3/aws4_request, \
              SignedHeaders=host, Signature=0\r\n\r\n",
@@ -90,13 +116,13 @@ impl Store {
         );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(bytes).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains(" 200 "), "{answer}");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
     }
 
     /// A command with keys for the store.
-    fn command(&self, case: &Case, line: &str) -> Command {
+    pub fn command(&self, case: &Case, line: &str) -> Command {
         let mut command = self.anonymous(case, line);
         command
             .env("AWS_ACCESS_KEY_ID", "id")
@@ -111,7 +137,7 @@ impl Store {
         command
     }
 
-    fn ok(&self, case: &Case, line: &str) -> Output {
+    pub fn ok(&self, case: &Case, line: &str) -> Output {
         expect(self.command(case, line).output().unwrap(), 0, line)
     }
 }

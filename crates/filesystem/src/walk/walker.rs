@@ -327,6 +327,10 @@ impl Walker {
             Err(error) => return self.report_error(&error.into()),
         };
         let metadata = Metadata::from_stat(&rustix::fs::fstat(&file)?);
+        let id = (metadata.id.device, metadata.id.inode);
+        if self.options.own_outputs.contains(&id) {
+            return self.report(ProblemKind::OwnOutput, OWN_OUTPUT_TEXT);
+        }
         let mut entry = self.entry_of(&metadata, EntryKind::Directory);
         let is_wanted = children.is_wanted();
         let allowed = self.directories.deepest().and_then(|parent| parent.device);

@@ -2,19 +2,14 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use refrain_pool::{Cancellation, Event, Lock};
-use refrain_sync::clock::{Clock, RealClock};
-
+use super::attempts::{Attempts, FetchFailure, Repeater};
 use super::identity::Identity;
 use super::link::Link;
-use super::options::RemoteOptions;
 use super::origin::OriginServer;
 use super::request_failure::{Remedy, RequestFailure};
-use super::retry::{RetryBudget, delay_before, spread};
 
 /// What a server was asked for so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,54 +25,27 @@ pub struct RemoteStatistics {
 /// Fetches ranges of one object, from several threads at once.
 pub(super) struct Fetcher {
     origin: OriginServer,
-    deadline: Duration,
-    attempts_max: u32,
-    cancellation: Cancellation,
-    /// Happens when nobody reads the object any more.
-    abandoned: Event,
-    clock: RealClock,
-    budget: Lock<RetryBudget>,
+    repeater: Arc<Repeater>,
     identity: OnceLock<Identity>,
     /// How the object that took the place of this one differs; then nothing more is read.
     replaced: OnceLock<String>,
     requests: AtomicU64,
     repetitions: AtomicU64,
     received_bytes: AtomicU64,
-    link: Link,
-}
-
-/// A failed fetch, which several readers may report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FetchFailure {
-    pub kind: io::ErrorKind,
-    pub text: String,
-}
-
-struct Attempts {
-    started: Duration,
-    /// When the last fruitful attempt ended, or the first began.
-    last_progress: Duration,
-    count: u32,
-    /// Consecutive attempts without progress.
-    fruitless: u32,
+    link: Arc<Link>,
 }
 
 impl Fetcher {
-    pub(super) fn new(origin: OriginServer, options: &RemoteOptions) -> Fetcher {
+    pub(super) fn new(origin: OriginServer, repeater: Arc<Repeater>, link: Arc<Link>) -> Fetcher {
         Fetcher {
             origin,
-            deadline: options.deadline,
-            attempts_max: options.attempts_max.max(1),
-            cancellation: options.cancellation.clone(),
-            abandoned: Event::new(),
-            clock: RealClock::new(),
-            budget: Lock::new(RetryBudget::new()),
+            repeater,
             identity: OnceLock::new(),
             replaced: OnceLock::new(),
             requests: AtomicU64::new(0),
             repetitions: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
-            link: Link::new(options),
+            link,
         }
     }
 
@@ -87,7 +55,7 @@ impl Fetcher {
 
     /// From now on no request is repeated.
     pub(super) fn abandon(&self) {
-        self.abandoned.happen();
+        self.repeater.abandon();
     }
 
     /// The length of the object, known after the first response.
@@ -120,13 +88,7 @@ impl Fetcher {
 
     /// Fetches `range`, or the part of it that the object has.
     pub(super) fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, FetchFailure> {
-        let now = self.clock.now();
-        let mut attempts = Attempts {
-            started: now,
-            last_progress: now,
-            count: 0,
-            fruitless: 0,
-        };
+        let mut attempts = self.repeater.begin();
         let mut bytes = Vec::new();
         loop {
             self.check_not_replaced()?;
@@ -147,19 +109,15 @@ impl Fetcher {
             let count = (bytes.len() - before) as u64;
             self.received_bytes.fetch_add(count, Relaxed);
             if received.is_ok() || slot.is_progress(count) {
-                attempts.fruitless = 0;
-                attempts.last_progress = self.clock.now();
+                self.repeater.note_progress(&mut attempts);
             }
             if received.is_ok() {
                 slot.note_complete(count);
             }
             drop(slot);
             match received {
-                Ok(_) => self.budget.lock().earn(),
-                Err(failure) => {
-                    attempts.fruitless += 1;
-                    self.prepare_repetition(&attempts, failure)?;
-                }
+                Ok(_) => self.repeater.note_success(),
+                Err(failure) => self.prepare_repetition(&mut attempts, failure)?,
             }
         }
     }
@@ -170,57 +128,19 @@ impl Fetcher {
     /// The failure, if the request is not repeated; also when the wait was cancelled.
     fn prepare_repetition(
         &self,
-        attempts: &Attempts,
+        attempts: &mut Attempts,
         failure: RequestFailure,
     ) -> Result<(), FetchFailure> {
         let RequestFailure { remedy, text } = failure;
-        let asked = match remedy {
-            Remedy::Repeat(asked) => asked,
-            Remedy::None(kind) => return Err(attempts.failure(self, kind, &text)),
+        match remedy {
+            Remedy::Repeat(asked) => self.repeater.wait(attempts, &text, asked)?,
+            Remedy::None(kind) => return Err(self.repeater.failure(attempts, kind, &text)),
             Remedy::Replaced => {
                 self.replaced.get_or_init(|| text);
                 return self.check_not_replaced();
             }
-        };
-        let random = spread(self.clock.now_ns());
-        let delay = delay_before(attempts.fruitless.saturating_sub(1), asked, random);
-        let has_time = delay < attempts.time_left(self);
-        if attempts.fruitless >= self.attempts_max || !has_time || !self.budget.lock().spend() {
-            let text = match asked {
-                Some(asked) if !has_time => {
-                    let seconds = asked.as_secs();
-                    format!("{text}; the server asks to be left alone for {seconds} s")
-                }
-                _ => text,
-            };
-            return Err(attempts.failure(self, io::ErrorKind::TimedOut, &text));
-        }
-        let ends = [self.cancellation.event(), &self.abandoned];
-        if Event::wait_for_any(&ends, delay) {
-            let text = format!("{text}; cancelled before the next attempt");
-            return Err(attempts.failure(self, io::ErrorKind::Other, &text));
         }
         self.repetitions.fetch_add(1, Relaxed);
         Ok(())
-    }
-}
-
-impl Attempts {
-    fn time_left(&self, fetcher: &Fetcher) -> Duration {
-        let passed = fetcher.clock.now().saturating_sub(self.last_progress);
-        fetcher.deadline.saturating_sub(passed)
-    }
-
-    fn failure(&self, fetcher: &Fetcher, kind: io::ErrorKind, text: &str) -> FetchFailure {
-        let seconds = fetcher
-            .clock
-            .now()
-            .saturating_sub(self.started)
-            .as_secs_f64();
-        let text = match self.count {
-            0 | 1 => text.to_owned(),
-            count => format!("{text} (given up after {count} attempts in {seconds:.1} s)"),
-        };
-        FetchFailure { kind, text }
     }
 }

@@ -193,7 +193,7 @@ fn is_plain_coding(coding: &str) -> bool {
     is("") || is("identity") || is("aws-chunked")
 }
 
-fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
+pub(super) fn refusal(status: StatusCode, headers: &HeaderMap) -> RequestFailure {
     let reason = status.canonical_reason().unwrap_or("unknown");
     let mut text = format!("status {} {reason}", status.as_u16());
     if let Some(region) = self::text(headers, "x-amz-bucket-region") {

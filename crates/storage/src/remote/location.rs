@@ -85,28 +85,13 @@ impl Location {
     /// [`io::ErrorKind::InvalidInput`] for an impossible bucket, key or endpoint.
     pub fn s3(bucket: &str, key: &str, options: &S3Options) -> io::Result<Location> {
         let name = format!("s3://{bucket}/{key}");
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-        if bucket.is_empty() || !bucket.bytes().all(is_plain) {
-            return Err(invalid(&format!("{bucket:?} is not a bucket name")));
-        }
+        check_bucket_name(bucket)?;
         if key.is_empty() || key.ends_with('/') {
             return Err(invalid("the key of an object is missing: s3://BUCKET/KEY"));
         }
-        let region = options.region.as_deref().unwrap_or(REGION_DEFAULT);
-        let amazon = || format!("https://s3.{region}.amazonaws.com");
-        let endpoint = options.endpoint.clone().unwrap_or_else(amazon);
-        let endpoint = Url::parse(&endpoint)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https"))
-            .ok_or_else(|| invalid("the endpoint of the store is not an http or https URL"))?;
-        let is_in_path = options.path_style;
-        let is_in_path =
-            is_in_path.unwrap_or_else(|| options.endpoint.is_some() || bucket.contains('.'));
-        let bucket = Bucket::new(&endpoint, bucket, region, is_in_path);
-        let bucket = Box::new(bucket.map_err(|error| invalid(&error.to_string()))?);
         Ok(Location {
             address: Address::S3 {
-                bucket,
+                bucket: Box::new(bucket_of(bucket, options)?),
                 key: key.to_owned(),
                 credentials: options.credentials.clone(),
             },
@@ -162,6 +147,33 @@ impl Location {
             _ => "",
         }
     }
+}
+
+/// A bucket of a store.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for an impossible bucket or endpoint.
+pub(super) fn bucket_of(name: &str, options: &S3Options) -> io::Result<Bucket> {
+    check_bucket_name(name)?;
+    let region = options.region.as_deref().unwrap_or(REGION_DEFAULT);
+    let amazon = || format!("https://s3.{region}.amazonaws.com");
+    let endpoint = options.endpoint.clone().unwrap_or_else(amazon);
+    let endpoint = Url::parse(&endpoint)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| invalid("the endpoint of the store is not an http or https URL"))?;
+    let is_in_path = options.path_style;
+    let is_in_path = is_in_path.unwrap_or_else(|| options.endpoint.is_some() || name.contains('.'));
+    let bucket = Bucket::new(&endpoint, name, region, is_in_path);
+    bucket.map_err(|error| invalid(&error.to_string()))
+}
+
+fn check_bucket_name(name: &str) -> io::Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        return Err(invalid(&format!("{name:?} is not a bucket name")));
+    }
+    Ok(())
 }
 
 fn invalid(text: &str) -> io::Error {

@@ -2,22 +2,19 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use refrain_pool::Lock;
+use ureq::Body;
 use ureq::http::{Response, StatusCode};
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::{Agent, Body};
 use url::Url;
 
+use super::client::Client;
 use super::head::{self, Head};
 use super::identity::Identity;
 use super::link::Slot;
 use super::location::{Location, without_secrets};
-use super::options::RemoteOptions;
 use super::request_failure::{Remedy, RequestFailure};
-use super::response_head::HeadConnector;
 
 const REDIRECTIONS_MAX: usize = 5;
 
@@ -25,58 +22,20 @@ const REDIRECTIONS_MAX: usize = 5;
 const FAILURE_BYTES_MAX: u64 = 4 << 10;
 
 pub(super) struct OriginServer {
-    agent: Agent,
+    client: Client,
     location: Location,
-    has_certificates: bool,
     /// Where the last redirection led: later requests go there, until one fails.
     redirected: Lock<Option<Url>>,
 }
 
 impl OriginServer {
     /// The server of `location`. Connects to nothing yet.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for certificates that cannot be read.
-    pub(super) fn new(location: Location, options: &RemoteOptions) -> io::Result<OriginServer> {
-        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-        let mut certificates = Vec::new();
-        for item in parse_pem(&options.certificates) {
-            match item {
-                Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
-                Ok(_) => {}
-                Err(error) => return Err(invalid(format!("invalid certificates: {error}"))),
-            }
-        }
-        let has_certificates = !certificates.is_empty();
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(certificates))
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .build();
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(options.requests_max)
-            .max_idle_connections_per_host(options.requests_max)
-            .user_agent(concat!("refrain/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
-            // By default the client looks for one in the environment.
-            .proxy(None)
-            .tls_config(tls)
-            .timeout_resolve(Some(options.connect))
-            .timeout_connect(Some(options.connect))
-            .timeout_recv_response(Some(options.stall))
-            .timeout_per_read(Some(options.stall))
-            .timeout_per_write(Some(options.stall))
-            .build();
-        let connector = HeadConnector::default();
-        let agent = Agent::with_parts(config, connector, DefaultResolver::default());
-        Ok(OriginServer {
-            agent,
+    pub(super) fn new(location: Location, client: Client) -> OriginServer {
+        OriginServer {
+            client,
             location,
-            has_certificates,
             redirected: Lock::default(),
-        })
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -157,15 +116,9 @@ impl OriginServer {
         range: &Range<u64>,
         pinned: Option<&Identity>,
     ) -> Result<Response<Body>, RequestFailure> {
-        if url.scheme() == "https" && !self.has_certificates {
-            let text = "no certificates of authorities were found, so the server cannot be \
-                        trusted";
-            let kind = io::ErrorKind::PermissionDenied;
-            return Err(RequestFailure::permanent(kind, text));
-        }
         let last = range.end.saturating_sub(1);
-        let mut request = self
-            .agent
+        let agent = self.client.agent_for(url)?;
+        let mut request = agent
             .get(url.as_str())
             .header("Range", format!("bytes={}-{last}", range.start));
         if let Some((name, value)) = pinned.and_then(Identity::condition) {
@@ -264,7 +217,7 @@ fn take_body(
 }
 
 /// The code in the document that stores send with a refusal: `<Code>NoSuchKey</Code>`.
-fn error_code(body: impl Read) -> Option<String> {
+pub(super) fn error_code(body: impl Read) -> Option<String> {
     let mut text = Vec::new();
     body.take(FAILURE_BYTES_MAX).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text);

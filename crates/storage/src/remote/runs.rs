@@ -13,7 +13,7 @@ use std::time::Duration;
 use refrain_sync::clock::{Clock, RealClock};
 use refrain_sync::{Condvar, Mutex, lock, wait_for};
 
-use super::fetcher::FetchFailure;
+use super::attempts::FetchFailure;
 
 /// The unit of requests. At 100 MB/s it takes 0.7 ms, little compared with the latency of a
 /// request.

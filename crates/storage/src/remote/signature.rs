@@ -1,6 +1,10 @@
-//! Signatures of requests to S3-compatible stores: Amazon's Signature Version 4, in the query of a
-//! URL, for `GET` of one object
-//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>).
+//! Signatures of requests to S3-compatible stores: Amazon's Signature Version 4.
+//!
+//! Reads of an object have it in the query of their URL
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html>). Other requests
+//! have it in a header
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>), with the
+//! SHA-256 of the body, so that a store notices other bytes.
 
 use std::fmt;
 
@@ -48,6 +52,90 @@ pub(super) fn signed(
         url.path(),
         host(&url)
     );
+    let signature = signature(credentials, &scope, &time, &request);
+    url.set_query(Some(&format!("{query}&X-Amz-Signature={signature}")));
+    url
+}
+
+/// What else the header of a signed request has.
+pub(super) struct SignedHeaders<'a> {
+    /// Names in small letters that begin with `x-amz-`, and their values.
+    pub headers: &'a [(&'static str, String)],
+    /// The SHA-256 of the body.
+    pub body_digest: [u8; 32],
+}
+
+/// The headers of a request with a signature, among them those that are to be signed. The URL's
+/// query is in the order of names, and encoded as [`encoded_query`] does.
+pub(super) fn signed_headers(
+    (method, url): (&str, &Url),
+    SignedHeaders {
+        headers,
+        body_digest,
+    }: SignedHeaders<'_>,
+    region: &str,
+    credentials: &S3Credentials,
+    unix_seconds: u64,
+) -> Vec<(&'static str, String)> {
+    let time = time_of_day(unix_seconds);
+    let (date, _) = time.split_once('T').unwrap_or_default();
+    let scope = format!("{date}/{region}/s3/aws4_request");
+    let body_digest = hexadecimal(&body_digest);
+    let mut headers = headers.to_vec();
+    headers.push(("x-amz-content-sha256", body_digest.clone()));
+    headers.push(("x-amz-date", time.clone()));
+    if let Some(token) = credentials
+        .session_token
+        .clone()
+        .filter(|token| !token.is_empty())
+    {
+        headers.push(("x-amz-security-token", token));
+    }
+    let mut signed = headers.clone();
+    signed.push(("host", host(url)));
+    signed.sort_unstable();
+    let lines = signed
+        .iter()
+        .map(|(name, value)| format!("{name}:{value}\n"));
+    let lines: String = lines.collect();
+    let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let names = names.join(";");
+    let request = format!(
+        "{method}\n{}\n{}\n{lines}\n{names}\n{body_digest}",
+        url.path(),
+        url.query().unwrap_or_default(),
+    );
+    let signature = signature(credentials, &scope, &time, &request);
+    let id = &credentials.access_key_id;
+    headers.push((
+        "authorization",
+        format!(
+            "{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}"
+        ),
+    ));
+    headers
+}
+
+/// A query as it is signed: in the order of names.
+pub(super) fn encoded_query(pairs: &[(&str, &str)]) -> String {
+    let mut pairs = pairs.to_vec();
+    pairs.sort_unstable();
+    let encoded = |text| utf8_percent_encode(text, RESERVED);
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
+/// The SHA-256 of a body.
+pub(super) fn body_digest(body: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, body).as_ref());
+    bytes
+}
+
+/// The signature of a canonical request.
+fn signature(credentials: &S3Credentials, scope: &str, time: &str, request: &str) -> String {
     let request = hexadecimal(digest(&SHA256, request.as_bytes()).as_ref());
     let text = format!("{ALGORITHM}\n{time}\n{scope}\n{request}");
     let secret = format!("AWS4{}", credentials.secret_access_key);
@@ -55,9 +143,7 @@ pub(super) fn signed(
         key(sign(&last, part.as_bytes()).as_ref())
     });
     let signature: Tag = sign(&key, text.as_bytes());
-    let signature = hexadecimal(signature.as_ref());
-    url.set_query(Some(&format!("{query}&X-Amz-Signature={signature}")));
-    url
+    hexadecimal(signature.as_ref())
 }
 
 fn key(bytes: &[u8]) -> Key {
@@ -134,6 +220,40 @@ mod tests {
             &X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
         assert_eq!(example(None), expected);
         assert_eq!(example(Some("")), expected);
+    }
+
+    /// The example "GET Bucket (List Objects)" of Amazon's documentation.
+    #[test]
+    fn headers_are_signed_with_the_query_and_the_body() {
+        let credentials = S3Credentials {
+            access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+            secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
+            session_token: None,
+        };
+        let mut url = Url::parse("https://examplebucket.s3.amazonaws.com/").unwrap();
+        url.set_query(Some(&encoded_query(&[("prefix", "J"), ("max-keys", "2")])));
+        let headers = SignedHeaders {
+            headers: &[],
+            body_digest: body_digest(b""),
+        };
+        let found = signed_headers(
+            ("GET", &url),
+            headers,
+            "us-east-1",
+            &credentials,
+            1_369_353_600,
+        );
+        let (_, authorization) = found.last().unwrap();
+        assert_eq!(
+            authorization,
+            "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, \
+             SignedHeaders=host;x-amz-content-sha256;x-amz-date, \
+             Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"
+        );
+        assert_eq!(
+            encoded_query(&[("uploads", ""), ("a", "b/c d")]),
+            "a=b%2Fc%20d&uploads="
+        );
     }
 
     #[test]

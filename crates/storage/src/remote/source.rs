@@ -10,15 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use refrain_pool::trace::{Device, reading};
 use refrain_pool::{Lock, SignalDelivery, start_detached};
 
-use super::fetcher::{FetchFailure, Fetcher, RemoteStatistics};
+use super::attempts::{FetchFailure, Repeater};
+use super::client::Client;
+use super::fetcher::{Fetcher, RemoteStatistics};
+use super::link::Link;
 use super::location::Location;
+use super::objects::{JoinedObjects, Locate, Objects};
 use super::options::RemoteOptions;
-use super::origin::OriginServer as Server;
+use super::origin::OriginServer;
 use super::runs::{FetchedRange, PAGE_BYTES, RequestOrigin, Runs};
 use super::spill::Spill;
 use super::streams::Streams;
 use crate::failure::refuse;
 use crate::source::Source;
+use crate::volumes::Layout;
 
 /// What the first request asks for.
 const HEAD_BYTES: u64 = PAGE_BYTES;
@@ -52,12 +57,12 @@ struct Handle(Arc<Shared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.fetcher.abandon();
+        self.0.objects.abandon();
     }
 }
 
 struct Shared {
-    fetcher: Fetcher,
+    objects: Objects,
     length_bytes: u64,
     window_bytes_max: u64,
     requests_max: usize,
@@ -91,22 +96,59 @@ impl RemoteSource {
         let name = location.name().to_owned();
         let refused =
             |failure: FetchFailure| refuse("open", Path::new(&name), failure.kind, &failure.text);
-        let origin = Server::new(location, options).map_err(|error| {
+        let client = Client::new(options).map_err(|error| {
             refused(FetchFailure {
                 kind: error.kind(),
                 text: error.to_string(),
             })
         })?;
-        let fetcher = Fetcher::new(origin, options);
+        let fetcher = Fetcher::new(
+            OriginServer::new(location, client),
+            Arc::new(Repeater::new(options)),
+            Arc::new(Link::new(options)),
+        );
         let first = fetcher.fetch(0..HEAD_BYTES).map_err(refused)?;
         let length_bytes = fetcher.length_bytes().unwrap_or_default();
+        Ok(RemoteSource::new(
+            Objects::One(Box::new(fetcher)),
+            length_bytes,
+            Some(first),
+            options,
+        ))
+    }
+
+    /// Objects one behind the other, at places that `locate` finds by their names. Each is
+    /// requested when it is read.
+    pub(super) fn joined(
+        name: &str,
+        layout: Layout,
+        locate: Locate,
+        client: Client,
+        options: &RemoteOptions,
+    ) -> RemoteSource {
+        let length_bytes = layout.length_bytes();
+        let repeater = Arc::new(Repeater::new(options));
+        let link = Arc::new(Link::new(options));
+        let objects = JoinedObjects::new(name, layout, locate, client, repeater, link);
+        let objects = Objects::Joined(Box::new(objects));
+        RemoteSource::new(objects, length_bytes, None, options)
+    }
+
+    fn new(
+        objects: Objects,
+        length_bytes: u64,
+        first: Option<Vec<u8>>,
+        options: &RemoteOptions,
+    ) -> RemoteSource {
         let mut runs = Runs::new(
             length_bytes,
             options.cache_bytes.max(TAIL_PAGES * PAGE_BYTES),
         );
-        runs.add_fetched(0, first);
+        if let Some(first) = first {
+            runs.add_fetched(0, first);
+        }
         let shared = Shared {
-            fetcher,
+            objects,
             length_bytes,
             window_bytes_max: WINDOW_BYTES_MAX.min(options.cache_bytes / 2),
             requests_max: options.requests_max.max(1),
@@ -117,19 +159,19 @@ impl RemoteSource {
             spill: Spill::new(options.temporary.clone(), length_bytes),
             helpers: AtomicUsize::new(0),
         };
-        Ok(RemoteSource {
+        RemoteSource {
             handle: Arc::new(Handle(Arc::new(shared))),
-        })
+        }
     }
 
     /// The name of the object in messages.
     pub fn name(&self) -> &str {
-        self.handle.0.fetcher.name()
+        self.handle.0.objects.name()
     }
 
     /// What the server was asked for so far.
     pub fn statistics(&self) -> RemoteStatistics {
-        self.handle.0.fetcher.statistics()
+        self.handle.0.objects.statistics()
     }
 }
 
@@ -158,7 +200,7 @@ impl Source for RemoteSource {
                 Ok(part as usize)
             };
             reading(Device::Network, read).map_err(|failure: FetchFailure| {
-                let name = Path::new(shared.fetcher.name());
+                let name = Path::new(shared.objects.name());
                 refuse("read", name, failure.kind, &failure.text)
             })?;
             done += part as usize;
@@ -169,7 +211,7 @@ impl Source for RemoteSource {
 
 impl Shared {
     fn read(self: &Arc<Self>, range: Range<u64>, buffer: &mut [u8]) -> Result<(), FetchFailure> {
-        self.fetcher.check_not_replaced()?;
+        self.objects.check_not_replaced()?;
         let Plan {
             needed,
             ahead,
@@ -187,7 +229,7 @@ impl Shared {
                 Err(failure) => {
                     self.state.lock().runs.remove(&run);
                     // A helper failed ahead of time; this read has its own deadline.
-                    let is_final = self.fetcher.check_not_replaced().is_err();
+                    let is_final = self.objects.check_not_replaced().is_err();
                     if run.origin == RequestOrigin::Ahead && !is_final {
                         continue;
                     } else {
@@ -286,7 +328,7 @@ impl Shared {
             RequestOrigin::Spilled => self.spill.read(&range),
             RequestOrigin::Asked | RequestOrigin::Ahead => None,
         };
-        spilled.map_or_else(|| self.fetcher.fetch(range), Ok)
+        spilled.map_or_else(|| self.objects.fetch(range), Ok)
     }
 
     /// Moves forgotten runs to the temporary file.
@@ -301,14 +343,14 @@ impl Shared {
 
     /// The size of a request that takes about a second.
     fn request_bytes(&self) -> u64 {
-        let rate = self.fetcher.link().range_rate();
+        let rate = self.objects.link().range_rate();
         let bytes = rate.unwrap_or(REQUEST_BYTES_FIRST);
         let bytes = bytes.clamp(*REQUEST_BYTES.start(), *REQUEST_BYTES.end());
         bytes / PAGE_BYTES * PAGE_BYTES
     }
 
     fn helpers_max(&self) -> usize {
-        self.requests_max.min(self.fetcher.link().ranges_max())
+        self.requests_max.min(self.objects.link().ranges_max())
     }
 
     /// Fetches a run on a separate thread, unless there are too many. Then its first reader fetches
@@ -324,7 +366,7 @@ impl Shared {
         let (shared, its_run) = (self.clone(), run.clone());
         let body = move || {
             // A failure remains in the run for its readers.
-            let _ = its_run.bytes(|range| shared.fetcher.fetch(range));
+            let _ = its_run.bytes(|range| shared.objects.fetch(range));
             shared.helpers.fetch_sub(1, Relaxed);
         };
         if !start_detached("remote", SignalDelivery::OwnFaults, body) {

@@ -18,7 +18,7 @@ use crate::names::{LRZIP_SUFFIX, SUFFIX};
 use crate::paths::{self, identity, io_failure, label};
 use crate::plan::{ServePlan, ServedOperand, SeveralInputs, archive_name};
 use crate::text::{counted, printable, quoted};
-use crate::{files, urls};
+use crate::{files, urls, volumes};
 
 /// Archives with names, and where they come from.
 pub struct ArchiveSet<'a> {
@@ -239,7 +239,7 @@ fn candidates_of(operand: &ServedOperand, named: &BTreeSet<(u64, u64)>) -> Resul
 
 fn seekable(path: &Path) -> Result<Metadata> {
     let metadata = paths::metadata(path)?;
-    if paths::can_seek(&metadata) {
+    if paths::can_seek(&metadata) || volumes::at_path(path).is_some() {
         return Ok(metadata);
     }
     let text = "is not a regular file: this verb reads the archive at any offset";
