@@ -32,9 +32,10 @@ fn merge(args: &MergeArgs, report: &Report) -> Result<Outcome> {
     let sources = sources(args)?;
     let names: Vec<_> = args.archives.iter().map(|path| label(path)).collect();
     let failed = |error| Failure::engine(&output, error);
-    let merge = Merge::open(sources, &options).map_err(failed)?;
+    let level = args.level.level.map(Level);
+    let merge = Merge::open(sources, level, &options).map_err(failed)?;
     let generations = merge.generations();
-    let numbered: Vec<_> = (1..).zip(generations).collect();
+    let numbered: Vec<_> = (merge.first_number()..).zip(generations).collect();
     let mut json = json!({
         "file": output,
         "dry_run": args.dry_run,
@@ -63,10 +64,7 @@ fn merge(args: &MergeArgs, report: &Report) -> Result<Outcome> {
     };
     let mut sink = files::file_sink(&args.output, new)?;
     let meter = report.meter(&output);
-    let level = args.level.level.map(Level);
-    let summary = merge
-        .run(sink.as_mut(), level, &options, &meter)
-        .map_err(failed)?;
+    let summary = merge.run(sink.as_mut(), &options, &meter).map_err(failed)?;
     drop(sink);
     meter.erase();
     let elapsed = meter.elapsed();

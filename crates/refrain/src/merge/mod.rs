@@ -8,6 +8,7 @@
 mod members;
 mod new_bytes;
 mod pieces;
+mod prefix;
 mod source;
 mod store_map;
 mod target;
@@ -16,9 +17,9 @@ mod trees;
 use refrain_format::GenerationInfo;
 use refrain_storage::Sink;
 
-use crate::add::empty_archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::members::Copied;
+use crate::merge::prefix::Prefix;
 use crate::merge::source::{Opened, in_order};
 use crate::merge::target::{MAPS_SHARE, MergeWatch, Target};
 use crate::options::{CompressOptions, Level};
@@ -38,6 +39,10 @@ pub struct Merge {
     archives: Vec<Opened>,
     /// Their generations in the order of the new archive, with the numbers of their archives.
     order: Vec<(usize, GenerationInfo)>,
+    /// What is copied as it is.
+    prefix: Option<Prefix>,
+    level: Option<Level>,
+    memory_bytes: u64,
 }
 
 impl Merge {
@@ -45,11 +50,19 @@ impl Merge {
     /// its own order, even if its clock went back. Those without a time come before others of their
     /// archive. Of equal ones that of the first archive comes first.
     ///
+    /// With a level everything is compressed anew. Without one, the level is that of the archive
+    /// with the largest store, and generations of one archive that come before all others are
+    /// copied as they are.
+    ///
     /// # Errors
     /// `Usage` if there are fewer than two, no secret opens one, or none has a generation;
     /// `Unsupported` for several archives in one file; `Limit` for too many generations; `Damaged`,
     /// `Io`. The location names the archive.
-    pub fn open(sources: Vec<MergeSource>, options: &CompressOptions) -> Result<Merge> {
+    pub fn open(
+        sources: Vec<MergeSource>,
+        level: Option<Level>,
+        options: &CompressOptions,
+    ) -> Result<Merge> {
         let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
         if sources.len() < 2 {
             return usage("at least two archives are merged");
@@ -68,13 +81,30 @@ impl Merge {
                 "{text}: at most {GENERATIONS_MAX} fit into one"
             )));
         }
-        Ok(Merge { archives, order })
+        let prefix = match level {
+            None => Prefix::of(&archives, &order, memory_bytes)?,
+            Some(_) => None,
+        };
+        Ok(Merge {
+            archives,
+            order,
+            prefix,
+            level,
+            memory_bytes,
+        })
     }
 
-    /// The generations in the order of the new archive, which numbers them from 1, with the numbers
-    /// of their archives.
+    /// The generations in the order of the new archive, with the numbers of their archives.
     pub fn generations(&self) -> &[(usize, GenerationInfo)] {
         &self.order
+    }
+
+    /// The number of the first generation in the new archive, which others follow without a gap: 1,
+    /// or 0 for the content of an archive that was not added to.
+    #[must_use]
+    pub fn first_number(&self) -> u16 {
+        let first = self.order.first().filter(|_| self.prefix.is_some());
+        first.map_or(1, |(_, row)| row.number)
     }
 
     /// The bytes of the stores of all archives, at most which pass through the pipeline.
@@ -84,8 +114,7 @@ impl Merge {
         stores.fold(0, u64::saturating_add)
     }
 
-    /// Writes the new archive, and publishes `sink`. The level is that of the archive with the
-    /// largest store, unless one is given.
+    /// Writes the new archive, and publishes `sink`.
     ///
     /// The same archives and options (except `threads`) give the same bytes, unless they are
     /// encrypted. Contents, entries, names, times, tags, hosts and comments are those of the
@@ -97,19 +126,14 @@ impl Merge {
     pub fn run(
         self,
         sink: &mut dyn Sink,
-        level: Option<Level>,
         options: &CompressOptions,
         watch: &dyn Watch,
     ) -> Result<MergeSummary> {
-        let largest = self.archives.iter().max_by_key(|opened| opened.store_bytes);
-        let level = level.or(largest.map(Opened::level)).unwrap_or_default();
-        let empty = empty_archive(level, options)?;
-        let memory_bytes = Tuning::new(options)?.memory_bytes;
         let Some(encryption) = &options.encryption else {
-            return self.write(sink, &empty, (level, memory_bytes), options, watch);
+            return self.write(sink, options, watch);
         };
-        let mut sealed = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
-        let written = self.write(&mut sealed, &empty, (level, memory_bytes), options, watch)?;
+        let mut sealed = EnvelopeSink::begin(sink, encryption, self.memory_bytes)?;
+        let written = self.write(&mut sealed, options, watch)?;
         Ok(MergeSummary {
             archive_bytes: sealed.archive_bytes(),
             ..written
@@ -119,26 +143,42 @@ impl Merge {
     fn write(
         self,
         sink: &mut dyn Sink,
-        empty: &[u8],
-        (level, memory_bytes): (Level, u64),
         options: &CompressOptions,
         watch: &dyn Watch,
     ) -> Result<MergeSummary> {
-        sink.write_all(empty)?;
         let total_bytes = self.order.iter().map(|(_, info)| info.content_bytes);
         let watch = MergeWatch::new(watch, total_bytes.fold(0, u64::saturating_add));
-        let mut target = Target::new(sink, empty.len() as u64, (level, memory_bytes), options);
+        let largest = self.archives.iter().max_by_key(|opened| opened.store_bytes);
+        let level = self
+            .level
+            .or(largest.map(Opened::level))
+            .unwrap_or_default();
+        let target = Target::new(sink, (level, self.memory_bytes), options);
         let mut copied: Vec<_> = self.archives.iter().map(|_| Copied::default()).collect();
-        for (number, (archive, info)) in self.order.iter().enumerate() {
+        let mut target = match &self.prefix {
+            None => target.empty()?,
+            Some(prefix) => {
+                let opened = self.archives.get(prefix.archive);
+                let known = copied.get_mut(prefix.archive);
+                if let (Some(opened), Some(known)) = (opened, known) {
+                    *known = prefix.copied(opened)?;
+                }
+                target.beginning_with(prefix, &watch)?
+            }
+        };
+        let first = self.prefix.as_ref().map_or(0, |prefix| prefix.generations);
+        for (_, info) in self.order.iter().take(first) {
+            watch.generation_done(info.content_bytes);
+        }
+        for (number, (archive, info)) in self.order.iter().enumerate().skip(first) {
             let (Some(opened), Some(of_archive)) =
                 (self.archives.get(*archive), copied.get_mut(*archive))
             else {
                 continue;
             };
             let is_last_of_host = self.is_last_of_host(number);
-            of_archive
-                .store
-                .shrink_to(memory_bytes / MAPS_SHARE / self.archives.len() as u64);
+            let maps_bytes = self.memory_bytes / MAPS_SHARE / self.archives.len() as u64;
+            of_archive.store.shrink_to(maps_bytes);
             let in_archive = |error: Error| error.in_file(opened.name.clone());
             target
                 .add(opened, info, of_archive, is_last_of_host, &watch)

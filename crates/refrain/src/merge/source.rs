@@ -38,6 +38,10 @@ pub(crate) struct Opened {
     pub name: String,
     pub archive: Arc<IndexedArchive>,
     pub store_bytes: u64,
+    /// Where it ends, without what is appended.
+    pub archive_bytes: u64,
+    /// Whether it is a single frame, which cannot grow.
+    pub is_whole: bool,
 }
 
 impl Opened {
@@ -73,17 +77,18 @@ impl Opened {
                 let text = "the file has several archives, one behind the other: join them first";
                 return Err(Error::new(ErrorKind::Unsupported, text));
             };
-            let store_bytes = only.end.store_bytes;
             let archive = IndexedArchive::open(source, &only, &options, 1)?;
             archive.set_cache_bytes(share / 8 * 6, memory_bytes / EXTENTS_SHARE / count);
             archive.set_entries_bytes(memory_bytes / ENTRIES_SHARE / count);
-            Ok((Arc::new(archive), store_bytes))
+            Ok((Arc::new(archive), only))
         };
-        let (archive, store_bytes) = open().map_err(|error: Error| error.in_file(name.clone()))?;
+        let (archive, found) = open().map_err(|error: Error| error.in_file(name.clone()))?;
         Ok(Opened {
             name,
             archive,
-            store_bytes,
+            store_bytes: found.end.store_bytes,
+            archive_bytes: found.end.archive_bytes,
+            is_whole: found.is_whole,
         })
     }
 

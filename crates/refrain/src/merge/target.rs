@@ -9,12 +9,13 @@ use refrain_pool::Lock;
 use refrain_protect::HASH_BYTES;
 use refrain_storage::{ReadBack, Sink, Source};
 
-use crate::add::{Earlier, Predecessors, continuation_of, growing_options};
+use crate::add::{Earlier, Predecessors, continuation_of, empty_archive, growing_options};
 use crate::compress::{CopiedContent, copy_behind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::members::{Copied, GenerationCopy, GenerationToCopy};
 use crate::merge::new_bytes::NewBytes;
 use crate::merge::pieces::Pair;
+use crate::merge::prefix::Prefix;
 use crate::merge::source::Opened;
 use crate::options::{CompressOptions, Level};
 use crate::progress::{Progress, Watch};
@@ -61,16 +62,15 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// An archive without members, which has so many bytes, in `sink`.
+    /// For an archive at this level, which is to be written to `sink`.
     pub(super) fn new(
         sink: &'a mut dyn Sink,
-        written: u64,
         (level, memory_bytes): (Level, u64),
         options: &'a CompressOptions,
     ) -> Target<'a> {
         Target {
             sink,
-            written,
+            written: 0,
             level,
             options,
             memory_bytes,
@@ -78,6 +78,32 @@ impl<'a> Target<'a> {
             content_bytes: 0,
             store_bytes: 0,
         }
+    }
+
+    /// Begins without members.
+    ///
+    /// # Errors
+    /// `Usage` for options that cannot be; `Io`.
+    pub(super) fn empty(mut self) -> Result<Target<'a>> {
+        let bytes = empty_archive(self.level, self.options)?;
+        self.sink.write_all(&bytes)?;
+        self.written = bytes.len() as u64;
+        Ok(self)
+    }
+
+    /// Begins with what another archive begins with.
+    ///
+    /// # Errors
+    /// `Io`; `Cancelled`.
+    pub(super) fn beginning_with(
+        mut self,
+        prefix: &Prefix,
+        watch: &dyn Watch,
+    ) -> Result<Target<'a>> {
+        self.written = prefix.write(self.sink, watch)?;
+        (self.content_bytes, self.store_bytes) = prefix.sums();
+        self.root_hash = prefix.root_hash();
+        Ok(self)
     }
 
     /// Opens what was written so far.

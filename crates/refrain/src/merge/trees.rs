@@ -54,7 +54,15 @@ impl CopiedTrees {
             let all = own.into_iter().chain(below.map(|layer| layer.member_id));
             self.whole.insert(all.collect(), copy);
         } else {
-            self.same.extend(own.map(|own| (own, copy)));
+            self.add_same(row, copy);
+        }
+    }
+
+    /// Records a tree whose copy has the same own entries.
+    pub(crate) fn add_same(&mut self, row: &IndexMember, copy: TreeLayer) {
+        // One without changes is no layer.
+        if row.end.entry_count > 0 {
+            self.same.insert(row.start.member_id, copy);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use refrain::storage::MemorySink;
 use refrain::{
-    Archive, CompressOptions, ErrorKind, GenerationLabel, Merge, MergeSource, MergeSummary,
+    Archive, CompressOptions, ErrorKind, GenerationLabel, Level, Merge, MergeSource, MergeSummary,
     ReadOptions, Timestamp, Unwatched, forget, verify, verify_frames,
 };
 use refrain_storage::GrowingFile;
@@ -49,8 +49,8 @@ fn merged_by(
 ) -> refrain::Result<(Vec<u8>, MergeSummary)> {
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let merge = Merge::open(sources, options)?;
-    let summary = merge.run(&mut sink, None, options, &Unwatched)?;
+    let merge = Merge::open(sources, None, options)?;
+    let summary = merge.run(&mut sink, options, &Unwatched)?;
     Ok((output.published().unwrap(), summary))
 }
 
@@ -343,16 +343,73 @@ fn what_cannot_be_merged_is_refused() {
     fs::write(&b, &bytes).unwrap();
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let merge = Merge::open(sources(&[&a, &b]), &options(3, 2)).unwrap();
+    let merge = Merge::open(sources(&[&a, &b]), None, &options(3, 2)).unwrap();
     let error = merge
-        .run(&mut sink, None, &options(3, 2), &Unwatched)
+        .run(&mut sink, &options(3, 2), &Unwatched)
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Damaged, "{error}");
     assert!(output.published().is_none());
-    let merge = Merge::open(sources(&[&a, &a]), &options(3, 2)).unwrap();
+    let merge = Merge::open(sources(&[&a, &a]), None, &options(3, 2)).unwrap();
     let mut pipe = MemorySink::new().as_pipe();
     let error = merge
-        .run(&mut pipe, None, &options(3, 2), &Unwatched)
+        .run(&mut pipe, &options(3, 2), &Unwatched)
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
+}
+
+#[test]
+fn the_beginning_of_an_archive_is_copied_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (a, b, both) = (path("a.rfn"), path("b.rfn"), path("both.rfn"));
+    let tree = path("tree");
+    new_tree(&tree);
+    let plain = archive_of(vec![tree_member(&tree)], &options(6, 2)).0;
+    fs::write(&a, plain).unwrap();
+    let mut image = random(1_000_000, 1);
+    for night in 1..=4 {
+        image = edited(&image, 5, night);
+        let members = vec![file("image", &image), tree_member(&tree)];
+        let archive = if night < 4 { &a } else { &b };
+        add_to(
+            archive,
+            members,
+            &options(3, 2),
+            made("h", 10 * night as i64),
+        )
+        .unwrap();
+    }
+    let before = fs::read(&a).unwrap();
+    let expected: Vec<_> = all_members(&a).into_iter().chain(all_members(&b)).collect();
+    let summary = merge(&[&b, &a], &both);
+    assert!(fs::read(&both).unwrap().starts_with(&before));
+    assert!(all_members(&both) == expected);
+    assert!(
+        summary.archive_bytes < before.len() as u64 + 30_000,
+        "{summary:?}"
+    );
+    // With a level all of it is compressed anew.
+    let anew = Merge::open(sources(&[&b, &a]), Some(Level(1)), &options(3, 2)).unwrap();
+    assert_eq!(anew.first_number(), 1);
+    let mut sink = MemorySink::new();
+    let output = sink.output();
+    anew.run(&mut sink, &options(3, 2), &Unwatched).unwrap();
+    fs::write(&both, output.published().unwrap()).unwrap();
+    assert!(all_members(&both) == expected);
+    let archive = Archive::open(file_source(&both), &read_options(1)).unwrap();
+    assert_eq!(archive.info().unwrap().level, 1);
+    // What was forgotten is not copied, nor what only it needs.
+    let mut growing = GrowingFile::open(&a).unwrap();
+    forget(&mut growing, &[0, 2], &ReadOptions::default()).unwrap();
+    drop(growing);
+    merge(&[&b, &a], &both);
+    let kept: Vec<_> = [1, 3, 4]
+        .map(|number: usize| expected[number].clone())
+        .into();
+    assert!(all_members(&both) == kept);
+    assert!(
+        !fs::read(&both)
+            .unwrap()
+            .starts_with(&before[..before.len() / 2])
+    );
 }

@@ -53,6 +53,11 @@ impl IndexedArchive {
         &self.head
     }
 
+    /// The lengths of all content and of the store.
+    pub(crate) fn sums(&self) -> (u64, u64) {
+        (self.end.content_bytes, self.end.store_bytes)
+    }
+
     /// The member with this id.
     ///
     /// # Errors
