@@ -63,6 +63,7 @@ fn cat(args: &CatArgs, plan: &CatPlan, report: &Report) -> Result<Outcome> {
             .iter()
             .for_each(|line| report.remark(line));
     }
+    archive.use_memory_for_blocks();
     let copy = Copy {
         archive: &archive,
         archive_path: &plan.archive.path,
