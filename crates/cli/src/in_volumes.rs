@@ -22,7 +22,7 @@ impl InVolumes {
     /// # Errors
     /// From the engine.
     pub fn source(&self, label: &str) -> Result<Arc<dyn Source>> {
-        open_volumes(&*self.place, self.head.as_deref())
+        open_volumes(&self.place, self.head.as_deref())
             .map_err(|error| Failure::engine(label, error))
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -148,6 +148,8 @@ struct Proxy {
     requests: Arc<Mutex<Vec<String>>>,
     /// The number of the request whose answer is lost.
     lost: Arc<AtomicUsize>,
+    /// Whether the store never hears of conditions.
+    ignores_conditions: Arc<AtomicBool>,
 }
 
 impl Proxy {
@@ -157,23 +159,26 @@ impl Proxy {
             port: listener.local_addr().unwrap().port(),
             requests: Arc::default(),
             lost: Arc::new(AtomicUsize::new(usize::MAX)),
+            ignores_conditions: Arc::default(),
         };
         let (requests, lost) = (proxy.requests.clone(), proxy.lost.clone());
+        let ignores_conditions = proxy.ignores_conditions.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (requests, lost) = (requests.clone(), lost.clone());
-                thread::spawn(move || pass_on(&client, store_port, &requests, &lost));
+                let ignored = if ignores_conditions.load(SeqCst) { "if-none-match:" } else { "-" };
+                thread::spawn(move || pass_on(&client, store_port, ignored, &requests, &lost));
             }
         });
         proxy
     }
 }
 
-/// Passes one request on, on a connection of its own. The bytes of its head stay the same, as they
-/// are signed.
+/// Passes one request on, on a connection of its own. What of its head is signed stays the same.
 fn pass_on(
     client: &TcpStream,
     store_port: u16,
+    ignored: &str,
     requests: &Mutex<Vec<String>>,
     lost: &AtomicUsize,
 ) -> Option<()> {
@@ -189,7 +194,9 @@ fn pass_on(
         if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
-        head.push(line.clone());
+        if !lower.starts_with(ignored) {
+            head.push(line.clone());
+        }
         if line == "\r\n" {
             break;
         }
@@ -264,4 +271,46 @@ fn answers_that_are_lost_change_nothing() {
             .iter()
             .any(|line| line.starts_with("POST") && line.contains("uploadId="))
     );
+}
+
+/// A store that ignores conditions of uploads.
+#[test]
+fn a_store_that_ignores_conditions_is_told() {
+    let Some(store) = Store::start() else { return };
+    let case = Case::new();
+    case.write("x", &incompressible(1, 100_000));
+    let proxy = Proxy::start(store.port());
+    proxy.ignores_conditions.store(true, SeqCst);
+    let add = |line: &str, endpoint: u16| {
+        let mut command = store.command(&case, line);
+        command.env(
+            "AWS_ENDPOINT_URL_S3",
+            format!("http://127.0.0.1:{endpoint}"),
+        );
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{line}: {said}");
+        said.contains("the store ignores conditions of uploads")
+    };
+    for _ in 0..3 {
+        assert!(add("add s3://bucket/backup x", proxy.port));
+    }
+    assert!(!add("add s3://bucket/backup x", store.port()));
+    let listed = store.ok(&case, "list --generations --json s3://bucket/backup");
+    assert_eq!(json_lines(&listed.stdout).len(), 4);
+    // A head that is there is not overwritten even so.
+    let mut slow = store.command(&case, "add s3://bucket/backup - --name slow");
+    slow.env(
+        "AWS_ENDPOINT_URL_S3",
+        format!("http://127.0.0.1:{}", proxy.port),
+    );
+    let slow = slow.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut slow = slow.spawn().unwrap();
+    let mut stdin = slow.stdin.take().unwrap();
+    stdin.write_all(&incompressible(2, 4 << 20)).unwrap();
+    store.ok(&case, "add -q s3://bucket/backup x");
+    drop(stdin);
+    let output = slow.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("another program added"), "{said}");
 }

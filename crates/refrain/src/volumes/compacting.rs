@@ -312,11 +312,16 @@ mod tests {
                         growing.punch(start as u64..end as u64).unwrap();
                     }
                 }
+                // One that is open now reads on.
+                let opened = open_volumes(&place, None).unwrap();
                 growing.sync_holes().unwrap();
-                let source = open_volumes(&*place, None).unwrap();
+                let source = open_volumes(&place, None).unwrap();
                 let mut found = vec![0; source.size_bytes().unwrap() as usize];
                 source.read_at(0, &mut found).unwrap();
                 prop_assert_eq!(found.len(), expected.len());
+                let mut read_on = vec![1; found.len()];
+                prop_assert_eq!(opened.read_at(0, &mut read_on).unwrap(), found.len());
+                prop_assert!(read_on == found);
                 let mut zeroed = 0;
                 for (at, byte) in found.iter().enumerate() {
                     if *byte != expected[at] {

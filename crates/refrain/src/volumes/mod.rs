@@ -8,10 +8,12 @@
 //! | file | what |
 //! |---|---|
 //! | `heads` | reads heads, and composes the next |
+//! | `following` | reads an archive while its volumes are replaced |
 //! | `growing` | [`GrowingVolumes`]: what a run adds |
 //! | `compacting` | gives parts of an archive back |
 
 mod compacting;
+mod following;
 mod growing;
 mod heads;
 
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use refrain_format::volumes::{HEAD_PREFIX, VOLUME_PREFIX, VolumeName, head_name, head_number};
 use refrain_storage::{Source, VolumePlace};
 
+use self::following::FollowingSource;
 pub use self::growing::{GrowingVolumes, VOLUME_BYTES_DEFAULT, VOLUME_BYTES_MIN};
 use self::heads::Heads;
 use crate::error::{Error, ErrorKind, Result};
@@ -63,12 +66,17 @@ pub fn may_begin(place: &dyn VolumePlace) -> Result<bool> {
 const OTHERS_MAX: usize = 1000;
 
 /// The bytes of the archive at a place: of the newest head, or of the one with this name. Volumes
-/// are opened when they are read.
+/// are opened when they are read. If one is gone then, because others took its place, those are
+/// read, unless the head was named.
 ///
 /// # Errors
 /// `Usage` if there is none; `Damaged`, `Unsupported`, `Limit` for a head; `Io`.
-pub fn open_volumes(place: &dyn VolumePlace, head: Option<&str>) -> Result<Arc<dyn Source>> {
-    Ok(place.joined(heads_of(place, head)?.joined())?)
+pub fn open_volumes(place: &Arc<dyn VolumePlace>, head: Option<&str>) -> Result<Arc<dyn Source>> {
+    let heads = heads_of(&**place, head)?;
+    if head.is_some() {
+        return Ok(place.joined(heads.joined())?);
+    }
+    Ok(Arc::new(FollowingSource::new(Arc::clone(place), &heads)?))
 }
 
 /// The files that the archive needs: its heads and its volumes, from front to back. All others can

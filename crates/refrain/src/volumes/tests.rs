@@ -107,7 +107,8 @@ fn a_run_that_fails_anywhere_changes_nothing() {
         loop {
             let directory = tempfile::tempdir().unwrap();
             let folder = VolumeFolder::new(directory.path());
-            grow(Arc::new(folder.clone()), 8000, &[&earlier]).unwrap();
+            let shared: Arc<dyn VolumePlace> = Arc::new(folder.clone());
+            grow(shared.clone(), 8000, &[&earlier]).unwrap();
             let before = folder.names("", 100).unwrap();
             let place = Arc::new(FaultyPlace {
                 inner: folder.clone(),
@@ -116,7 +117,7 @@ fn a_run_that_fails_anywhere_changes_nothing() {
                 is_done,
             });
             let grown = grow(place.clone(), 8000, &[&added[..7], &added[7..]]);
-            let found = all_of(&*open_volumes(&folder, None).unwrap());
+            let found = all_of(&*open_volumes(&shared, None).unwrap());
             let is_grown = found.len() > earlier.len();
             let expected = if is_grown { [&earlier[..], &added].concat() } else { earlier.clone() };
             assert!(found == expected, "{failing}");
@@ -130,7 +131,7 @@ fn a_run_that_fails_anywhere_changes_nothing() {
             let head_failed = left == 3 + usize::from(is_grown);
             assert!(left == 0 || head_failed, "{failing}: {names:?}");
             grow(Arc::new(folder.clone()), 8000, &[&added]).unwrap();
-            let found = all_of(&*open_volumes(&folder, None).unwrap());
+            let found = all_of(&*open_volumes(&shared, None).unwrap());
             assert!(found == [&expected[..], &added].concat(), "{failing}");
             let orphans = orphans(&folder).unwrap();
             assert_eq!(orphans.len(), if head_failed && !is_grown { 3 } else { 0 });
@@ -174,7 +175,7 @@ fn volumes_are_not_cut_and_not_too_small() {
     let dropped = place.names(HEAD_PREFIX, 9).unwrap();
     drop(growing);
     assert_eq!(dropped.len(), 1);
-    let error = open_volumes(&*place, Some("head-1")).err().unwrap();
+    let error = open_volumes(&place, Some("head-1")).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Usage);
 }
 
@@ -210,7 +211,7 @@ proptest! {
             }
             growing.publish().unwrap();
             drop(growing);
-            let source = open_volumes(&*place, None).unwrap();
+            let source = open_volumes(&place, None).unwrap();
             prop_assert_eq!(source.size_bytes().unwrap(), expected.len() as u64);
             for (offset, length) in &reads {
                 let mut buffer = vec![0xEE; *length];

@@ -29,7 +29,7 @@
 //! | `streams` | which reads follow each other |
 //! | `source` | [`RemoteSource`] |
 //! | `store`, `listing` | other requests to a store, and what it answers |
-//! | `upload` | an object that is written, in parts if it is large |
+//! | `upload`, `sent_part` | an object that is written, in parts if it is large |
 //! | `bucket_folder` | [`BucketFolder`]: volumes below a prefix of a bucket |
 //! | `http_folder` | [`HttpFolder`]: volumes below a URL, to be read |
 
@@ -52,6 +52,7 @@ mod request_failure;
 mod response_head;
 mod retry;
 mod runs;
+mod sent_part;
 mod signature;
 mod source;
 mod spill;

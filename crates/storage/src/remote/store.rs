@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use refrain_sync::clock::unix_seconds;
 use ureq::http::{Method, Response};
 use ureq::{Agent, Body};
@@ -52,6 +54,11 @@ pub(super) struct Answer {
     pub body: Vec<u8>,
     /// Whether an earlier attempt may have been heard as well.
     pub is_repeated: bool,
+}
+
+/// Headers with the digest of a body, which the store compares.
+pub(super) fn checksum_headers(body: &[u8]) -> [(&'static str, String); 1] {
+    [("x-amz-checksum-sha256", BASE64.encode(body_digest(body)))]
 }
 
 impl Answer {

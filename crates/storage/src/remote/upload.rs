@@ -5,21 +5,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use ureq::http::Method;
 
 use super::attempts::FetchFailure;
 use super::listing::{escaped, text};
-use super::signature::body_digest;
-use super::store::{Answer, Store, StoreRequest};
+use super::sent_part::{PartOnItsWay, PartRequest, SentPart};
+use super::store::{Answer, Store, StoreRequest, checksum_headers};
 use crate::failure::refuse;
 use crate::scratch_file::ScratchFile;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::transfer::in_zero_pieces;
 
-/// The size of all parts but the last, which is held in memory. Stores demand at least 5 MiB, and
+/// The size of all parts but the last; two of them are in memory. Stores demand at least 5 MiB, and
 /// some that all are equal.
 const PART_BYTES: usize = 16 << 20;
 
@@ -30,7 +28,7 @@ const PARTS_MAX: u64 = 10_000;
 pub(super) const OBJECT_BYTES_MAX: u64 = PARTS_MAX * PART_BYTES as u64;
 
 /// An object that is being written. It is there when it is published; a part of it is held in
-/// memory, and sent when it is full.
+/// memory, and sent when it is full, while the next is written.
 pub(super) struct Upload {
     store: Arc<Store>,
     key: String,
@@ -38,6 +36,7 @@ pub(super) struct Upload {
     name: String,
     part: Vec<u8>,
     sent: Vec<SentPart>,
+    on_its_way: Option<Arc<PartOnItsWay>>,
     /// Once a part was sent.
     id: Option<String>,
     /// What was written, to be read back.
@@ -46,21 +45,10 @@ pub(super) struct Upload {
     is_complete: bool,
 }
 
-/// A part that the store has.
-struct SentPart {
-    etag: String,
-    digest: String,
-}
-
 impl fmt::Debug for Upload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Upload").field(&self.name).finish()
     }
-}
-
-/// Headers with the digest of a body, which the store compares.
-pub(super) fn checksum_headers(body: &[u8]) -> [(&'static str, String); 1] {
-    [("x-amz-checksum-sha256", BASE64.encode(body_digest(body)))]
 }
 
 impl Upload {
@@ -77,6 +65,7 @@ impl Upload {
             name,
             part: Vec::new(),
             sent: Vec::new(),
+            on_its_way: None,
             id: None,
             copy: copy.map(Arc::new),
             length_bytes: 0,
@@ -153,22 +142,27 @@ impl Upload {
         });
     }
 
+    /// Starts to send the part, when the one before it is sent.
     fn send_part(&mut self) -> io::Result<()> {
         let id = self.id()?;
-        let number = (self.sent.len() + 1).to_string();
-        let headers = checksum_headers(&self.part);
-        // Sent twice it is the same part.
-        let answer = self.ask(&StoreRequest {
-            method: Method::PUT,
-            query: &[("partNumber", &number), ("uploadId", &id)],
-            signed: &headers,
-            body: &self.part,
-            ..StoreRequest::default()
-        })?;
-        let etag = answer.etag.ok_or_else(|| self.unexpected("ETag"))?;
-        let [(_, digest)] = headers;
-        self.sent.push(SentPart { etag, digest });
-        self.part.clear();
+        self.await_part()?;
+        let request = PartRequest {
+            store: Arc::clone(&self.store),
+            key: self.key.clone(),
+            id,
+            number: self.sent.len() + 1,
+            bytes: std::mem::take(&mut self.part),
+        };
+        self.on_its_way = Some(request.start());
+        Ok(())
+    }
+
+    /// Waits until no part is on its way.
+    fn await_part(&mut self) -> io::Result<()> {
+        if let Some(part) = self.on_its_way.take() {
+            let sent = part.wait().map_err(|failure| self.failed(&failure))?;
+            self.sent.push(sent);
+        }
         Ok(())
     }
 
@@ -285,10 +279,11 @@ impl Sink for Upload {
     }
 
     fn publish(&mut self) -> io::Result<()> {
-        if self.sent.is_empty() {
+        if self.id.is_none() {
             self.put()?;
         } else {
             self.send_part()?;
+            self.await_part()?;
             self.complete()?;
         }
         self.is_complete = true;
@@ -298,10 +293,12 @@ impl Sink for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if let Some(id) = &self.id
+        if let Some(id) = self.id.take()
             && !self.is_complete
         {
-            self.abort(id);
+            // What arrives after the end would stay.
+            let _ = self.await_part();
+            self.abort(&id);
         }
     }
 }
