@@ -143,7 +143,8 @@ impl Archive {
         self.content_limit.check(content_bytes)
     }
 
-    /// Gives decoded blocks most of the memory, for a caller that reads much of the archive at once.
+    /// Gives decoded blocks most of the memory, for a caller that reads much of the archive at
+    /// once.
     pub fn use_memory_for_blocks(&self) {
         self.opened.set_cache_bytes(self.memory_bytes / 8 * 5, 0);
     }
