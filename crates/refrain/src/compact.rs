@@ -50,7 +50,7 @@ pub struct CompactNumbers {
     /// The bytes to be appended; 0 if there is nothing new to say.
     pub record_bytes: u64,
     /// The bytes of the store that nothing needs, in blocks of which something is needed, or that
-    /// are too small. Compressing the archive anew would win them, less what they compress to.
+    /// are too small. A [new archive](crate::Merge) would be smaller by what they compress to.
     pub left_store_bytes: u64,
     /// Whether `left_store_bytes` is exact. With little memory for many ranges or paths it is less
     /// than there are, and more blocks stay than must.
@@ -319,9 +319,8 @@ fn no_holes(error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::Unsupported {
         return error.into();
     }
-    let text = format!(
-        "{error}. A new archive has only what is kept: unpack each generation, and `add` it to one"
-    );
+    let text =
+        format!("{error}. A new archive has only what is kept: `refrain merge ARCHIVE -o NEW`");
     Error::new(ErrorKind::Unsupported, text)
 }
 

@@ -192,7 +192,7 @@ pub struct CompactArgs {
 #[command(after_help = MERGE_TEXT)]
 pub struct MergeArgs {
     /// Archives: with generations, or as `compress` makes them
-    #[arg(value_name = "ARCHIVE", num_args = 2.., required = true)]
+    #[arg(value_name = "ARCHIVE", num_args = 1.., required = true)]
     pub archives: Vec<PathBuf>,
     /// The new archive
     #[arg(
@@ -234,13 +234,15 @@ const MERGE_TEXT: &str = "\
 The new archive has the generations of all, in the order of their times, numbered from 1; names, times, \
 tags, hosts and comments stay. What `refrain compress` made counts as one generation. What repeats is stored \
 once, whichever archive has it. The archives stay as they are, and the new one appears when it is complete.
+Of a single archive the new one has what is kept, and nothing of what was forgotten.
 The level is that of the archive with the most data unless one is given. A password opens all encrypted \
 archives, and with --encrypt it also encrypts the new one.";
 
 const COMPACT_TEXT: &str = "\
 What `refrain forget` left, and no generation that is kept refers to, becomes holes in the file, which take \
 no space on the disk; its length remains. Nothing is copied, and a run that is interrupted is finished by \
-the next. Needs a file system with holes: btrfs, ext4, tmpfs, XFS, ZFS.";
+the next. Needs a file system with holes: btrfs, ext4, tmpfs, XFS, ZFS. What stays in blocks that are needed \
+in part is not in a new archive: `refrain merge ARCHIVE -o NEW`.";
 
 const RULES: [&str; 8] = [
     "keep_last",

@@ -60,7 +60,7 @@ pub enum Verb {
     Forget(ForgetArgs),
     /// Give back the space of what was forgotten
     Compact(CompactArgs),
-    /// Make one archive of several, with the generations of all
+    /// Make one archive of several, or a copy of one without what was forgotten
     Merge(MergeArgs),
     /// Restore the files and directories of archives
     #[command(visible_aliases = ["extract", "x"])]

@@ -76,7 +76,7 @@ fn generations_of_two_archives_are_in_one() {
 fn what_cannot_be_merged_says_why() {
     let case = case();
     case.write("text", b"no archive");
-    refused(&case, "merge a.rfn -o out.rfn", 1, "2 values");
+    refused(&case, "merge -o out.rfn", 1, "ARCHIVE");
     refused(&case, "merge a.rfn b.rfn", 1, "--output");
     refused(
         &case,
@@ -100,6 +100,10 @@ fn what_cannot_be_merged_says_why() {
     bytes[middle] ^= 1;
     case.write("bad.rfn", &bytes);
     refused(&case, "merge a.rfn bad.rfn -o out.rfn", 2, "bad.rfn");
+    case.ok("forget -q b.rfn 1");
+    case.ok("merge -q b.rfn -o kept.rfn");
+    let kept = json(&case.ok("merge kept.rfn -o x --dry-run --json").stdout);
+    assert_eq!(kept["results"][0]["generations"][0]["tags"][0], "night3");
     case.ok("merge -q -f a.rfn b.rfn -o text");
     case.ok("test -q text");
 }

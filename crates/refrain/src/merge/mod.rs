@@ -33,7 +33,8 @@ pub use crate::merge::target::MergeSummary;
 /// The number of generations of an archive.
 const GENERATIONS_MAX: usize = 65_535;
 
-/// Archives that are to be merged.
+/// Archives that are to be merged. Of a single one, the new archive has what is kept and nothing
+/// else, also of blocks that [compacting](crate::Compaction) leaves, being needed in part.
 #[must_use]
 pub struct Merge {
     archives: Vec<Opened>,
@@ -55,7 +56,7 @@ impl Merge {
     /// copied as they are.
     ///
     /// # Errors
-    /// `Usage` if there are fewer than two, no secret opens one, or none has a generation;
+    /// `Usage` if there is none, no secret opens one, or none has a generation;
     /// `Unsupported` for several archives in one file; `Limit` for too many generations; `Damaged`,
     /// `Io`. The location names the archive.
     pub fn open(
@@ -64,8 +65,8 @@ impl Merge {
         options: &CompressOptions,
     ) -> Result<Merge> {
         let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
-        if sources.len() < 2 {
-            return usage("at least two archives are merged");
+        if sources.is_empty() {
+            return usage("nothing to merge");
         }
         let (count, threads) = (sources.len() as u64, options.threads);
         let memory_bytes = Tuning::new(options)?.memory_bytes;

@@ -331,7 +331,7 @@ fn what_cannot_be_merged_is_refused() {
     )
     .unwrap();
     let refused = |paths: &[&Path]| merged_by(sources(paths), &options(3, 2)).unwrap_err().kind;
-    assert_eq!(refused(&[&a]), ErrorKind::Usage);
+    assert_eq!(refused(&[]), ErrorKind::Usage);
     fs::write(&b, random(5000, 1)).unwrap();
     assert_eq!(refused(&[&a, &b]), ErrorKind::Damaged);
     let mut bytes = fs::read(&a).unwrap();
@@ -411,5 +411,44 @@ fn the_beginning_of_an_archive_is_copied_as_it_is() {
         !fs::read(&both)
             .unwrap()
             .starts_with(&before[..before.len() / 2])
+    );
+}
+
+#[test]
+fn a_copy_of_one_archive_has_only_what_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (
+        directory.path().join("a.rfn"),
+        directory.path().join("b.rfn"),
+    );
+    // Each night replaces passages all over the image, so that each block is needed in part.
+    let mut image = random(3_000_000, 1);
+    let mut expected = vec![];
+    for night in 0..8 {
+        for (number, piece) in image.chunks_mut(30_000).enumerate() {
+            if number % 4 == night % 4 {
+                piece.copy_from_slice(&random(piece.len(), (night * 1000 + number) as u64));
+            }
+        }
+        add_to(
+            &a,
+            vec![file("image", &image)],
+            &options(3, 2),
+            made("h", night as i64),
+        )
+        .unwrap();
+        expected.push(vec![("image".to_owned(), image.clone())]);
+    }
+    let whole = fs::metadata(&a).unwrap().len();
+    let copy = merge(&[&a], &b);
+    assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{copy:?}");
+    let mut growing = GrowingFile::open(&a).unwrap();
+    forget(&mut growing, &[1, 2, 3, 4, 5, 6], &ReadOptions::default()).unwrap();
+    drop(growing);
+    let copy = merge(&[&a], &b);
+    assert!(all_members(&b) == expected[6..]);
+    assert!(
+        whole > 8_000_000 && copy.archive_bytes < 3_900_000,
+        "{whole} {copy:?}"
     );
 }
