@@ -15,8 +15,7 @@ use crate::read::opened_archive::Serving;
 use crate::store::complete_end::complete_part;
 use crate::store::envelope::open::opened_envelope;
 
-/// The share of the memory for reading all archives that are merged; and of that for the blocks
-/// that were decoded last.
+/// The share of the memory for reading all archives that are merged.
 const SOURCES_SHARE: u64 = 6;
 
 /// The shares for lists of extents, and for decoded entries.
@@ -64,7 +63,8 @@ impl Opened {
         let secrets = options;
         let options = ReadOptions {
             threads,
-            memory_bytes: share,
+            // One archive is read at a time: decoding a block may take as much as all have.
+            memory_bytes: memory_bytes / SOURCES_SHARE,
             ..ReadOptions::default()
         };
         let open = || {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use refrain::storage::MemorySink;
 use refrain::{
-    Archive, CompressOptions, ErrorKind, GenerationLabel, Level, Merge, MergeSource, MergeSummary,
-    ReadOptions, Timestamp, Unwatched, forget, verify, verify_frames,
+    Archive, CompressOptions, ErrorKind, GenerationLabel, Level, MEMORY_BYTES_MIN, Merge,
+    MergeSource, MergeSummary, ReadOptions, Timestamp, Unwatched, forget, verify, verify_frames,
 };
 use refrain_storage::GrowingFile;
 use refrain_testkit::Rng;
@@ -137,6 +137,15 @@ fn generations_are_in_the_order_of_their_times() {
         .0;
     assert!(by_one == by_four && by_one == fs::read(&both).unwrap());
     assert!(read(&both, "tag1002").unwrap() == expected[2]);
+    // The least memory suffices.
+    let least = CompressOptions {
+        memory_bytes: Some(MEMORY_BYTES_MIN),
+        ..options.clone()
+    };
+    let small = merged_by(sources(&[&a, &b]), &least).unwrap().0;
+    let small_path = path("small.rfn");
+    fs::write(&small_path, small).unwrap();
+    assert!(all_members(&small_path) == expected);
     // It grows as others do, and knows what did not change.
     let image = edited(&images[1], 3, 99);
     let label = made("host", 2000);
