@@ -112,7 +112,7 @@ fn operand(path: &Path) -> Result<ServedOperand> {
         let text = "standard input has no name among several archives: NAME=- gives it one";
         return Err(Failure::usage("", text));
     }
-    if path.is_dir() {
+    if path.is_dir() && volumes::at_path(&path).is_none() {
         return match name {
             None => Ok(ServedOperand { name: None, path }),
             Some(name) => {

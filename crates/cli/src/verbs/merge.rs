@@ -15,7 +15,7 @@ use crate::report::{DataTo, Outcome, Report, generation_json, generation_lines, 
 use crate::session::Session;
 use crate::text::counted;
 use crate::units::{bytes_text, duration_text};
-use crate::{files, temporary};
+use crate::{files, temporary, volumes};
 
 /// Runs the verb.
 pub fn run(args: &MergeArgs, session: &Session) -> Exit {
@@ -158,7 +158,10 @@ fn sources(args: &MergeArgs) -> Result<Vec<MergeSource>> {
     let mut encrypted = None;
     let mut sources = Vec::new();
     for path in &args.archives {
-        let source = regular_file(path)?;
+        let source = match volumes::at_path(path) {
+            Some(found) => found.source(&label(path))?,
+            None => regular_file(path)?,
+        };
         let slots = KeySlots::read(&*source);
         let slots = slots.map_err(|error| Failure::engine(&label(path), error))?;
         let is_encrypted = slots.is_some();

@@ -272,6 +272,17 @@ fn compacting_a_folder_replaces_volumes() {
 }
 
 #[test]
+fn volumes_are_merged_with_others() {
+    let case = case();
+    case.write("other", b"another content");
+    case.ok("add -q b.rfn other --time 2026-11-20T12:00:00 --host h");
+    case.ok("merge -q vol b.rfn -o merged.rfn");
+    let listed = json_lines(&case.ok("list --generations --json merged.rfn").stdout);
+    assert_eq!(listed.len(), 4);
+    assert!(case.ok("cat merged.rfn disk").stdout == case.read("disk"));
+}
+
+#[test]
 fn encrypted_archives_take_volumes_too() {
     let case = Case::new();
     case.write("password", b"a b");
