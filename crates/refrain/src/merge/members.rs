@@ -128,7 +128,7 @@ fn ranges(row: &IndexMember, tree: Option<&TreePlan>) -> Vec<Range<u64>> {
     let start = row.start.content_start;
     match tree {
         Some(tree) => tree.ranges().collect(),
-        None => vec![start..start.saturating_add(row.end.content_bytes)],
+        None => std::iter::once(start..start.saturating_add(row.end.content_bytes)).collect(),
     }
 }
 
