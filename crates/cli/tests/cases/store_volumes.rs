@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -113,22 +113,29 @@ fn large_volumes_go_in_parts_and_pipes_are_read_back() {
     assert!(said.contains("at most 167772160000 bytes"), "{said}");
 }
 
+/// Runs `slow`, which adds a pipe, and another `add` to the same archive before the pipe ends.
+/// Returns how `slow` ended, and its messages.
+fn overtaken(store: &Store, case: &Case, mut slow: Command) -> (Output, String) {
+    let slow = slow.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut slow = slow.spawn().unwrap();
+    let mut stdin = slow.stdin.take().unwrap();
+    // More than the pipe holds: the archive is open when it is taken.
+    stdin.write_all(&incompressible(2, 4 << 20)).unwrap();
+    store.ok(case, "add -q s3://bucket/backup x");
+    drop(stdin);
+    let output = slow.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, said)
+}
+
 #[test]
 fn the_second_of_two_adders_is_refused() {
     let Some(store) = Store::start() else { return };
     let case = Case::new();
     case.write("x", &incompressible(1, 100_000));
     store.ok(&case, "add -q s3://bucket/backup x");
-    let mut slow = store.command(&case, "add s3://bucket/backup - --name slow");
-    let slow = slow.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut slow = slow.spawn().unwrap();
-    let mut stdin = slow.stdin.take().unwrap();
-    // More than the pipe holds: the archive is open when it is taken.
-    stdin.write_all(&incompressible(2, 4 << 20)).unwrap();
-    store.ok(&case, "add -q s3://bucket/backup x");
-    drop(stdin);
-    let output = slow.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let slow = store.command(&case, "add s3://bucket/backup - --name slow");
+    let (output, said) = overtaken(&store, &case, slow);
     assert_eq!(output.status.code(), Some(6), "{said}");
     assert!(
         said.contains("another program added to s3://bucket/backup meanwhile"),
@@ -304,13 +311,6 @@ fn a_store_that_ignores_conditions_is_told() {
         "AWS_ENDPOINT_URL_S3",
         format!("http://127.0.0.1:{}", proxy.port),
     );
-    let slow = slow.stdin(Stdio::piped()).stderr(Stdio::piped());
-    let mut slow = slow.spawn().unwrap();
-    let mut stdin = slow.stdin.take().unwrap();
-    stdin.write_all(&incompressible(2, 4 << 20)).unwrap();
-    store.ok(&case, "add -q s3://bucket/backup x");
-    drop(stdin);
-    let output = slow.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, said) = overtaken(&store, &case, slow);
     assert!(said.contains("another program added"), "{said}");
 }

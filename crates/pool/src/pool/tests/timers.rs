@@ -106,13 +106,18 @@ fn a_busy_worker_fires_the_late_timer_of_another_at_a_checkpoint() {
 #[test]
 fn a_timer_of_a_worker_without_a_thread_starts_it() {
     let pool = pool(3);
-    let flow = normal(&pool);
+    // No other worker may be woken for the flow, however late the timer fires.
+    let flow = pool.flow(Entity {
+        allowed: [CpuId::new(2)].into_iter().collect(),
+        ..Entity::new(Class::Normal)
+    });
     let (sender, receiver) = std::sync::mpsc::channel();
     let job = crate::pool::state::domain::TimerJob::new(&flow, move || sender.send(()).unwrap());
     let due_ns = pool.normal.now_ns() + 1_000_000;
     pool.normal.timers.add(2, due_ns, job);
     receiver.recv().unwrap();
     assert_ne!(pool.normal.workers[2].thread(), 0);
+    assert_eq!(pool.normal.workers[1].thread(), 0);
 }
 
 /// A pending timer alone keeps nobody awake.
