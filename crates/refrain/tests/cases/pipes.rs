@@ -46,13 +46,24 @@ fn tar(count: usize, seed: u64) -> Vec<u8> {
     stream
 }
 
-/// The number of threads of this process with this name.
-fn threads_named(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
-    names
-        .filter(|found| found.as_ref().is_ok_and(|found| found.trim() == name))
-        .count()
+/// Waits until this process has `count` threads that read pipes. Those of other tests end at some
+/// time, and a thread that was joined is listed a little longer; one that was left stays.
+fn wait_for_input_threads(count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        let inputs = names.filter(|name| name.as_ref().is_ok_and(|name| name.trim() == "input"));
+        let found = inputs.count();
+        if found == count {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{found} threads read pipes, not {count}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn contents() -> [Vec<u8>; 4] {
@@ -84,12 +95,8 @@ fn archive_when_they_end_in(order: [usize; 4], contents: &[Vec<u8>; 4], threads:
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 if place == 3 {
-                    // Those of other tests end; this run's do not until the next write.
-                    let deadline = Instant::now() + Duration::from_secs(60);
-                    while threads_named("input") != 1 {
-                        assert!(Instant::now() < deadline, "one thread for all pipes");
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
+                    // One for all pipes: this run's does not end until the next write.
+                    wait_for_input_threads(1);
                 }
                 writer.write_all(rest).unwrap();
                 drop(writer);
@@ -152,7 +159,7 @@ fn a_run_is_cancelled_while_all_pipes_are_silent() {
             })
         });
         assert_eq!(error.kind, ErrorKind::Cancelled);
-        assert_eq!(threads_named("input"), 0);
+        wait_for_input_threads(0);
         // Their readers were dropped.
         for writer in &mut writers {
             let error = writer.write(&[0]).unwrap_err();
