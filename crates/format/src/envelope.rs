@@ -9,6 +9,7 @@
 //! change the slots in place, one frame is written and made durable before the other.
 
 pub mod run;
+pub mod state;
 
 use refrain_protect::envelope::{
     FileKey, MAC_BYTES, PASSWORD_SALT_BYTES, PasswordCost, RECORD_BYTES, SALT_BYTES,

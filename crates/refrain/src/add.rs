@@ -24,9 +24,12 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{Layout, Serving};
 use crate::store::appendix::{own_end, signatures_end};
 use crate::store::complete_end::{beginning, complete_part};
+use crate::store::ending::protected_end;
 use crate::store::envelope::open::{opened_envelope, read_envelope};
+use crate::store::envelope::run_ending::{RunOrigin, RunWriter};
 use crate::store::envelope::sink::EnvelopeSink;
 use crate::store::envelope::source::EnvelopeSource;
+use crate::store::envelope::state::StateOwner;
 use crate::tuning::Tuning;
 use crate::write::input::{Content, MemberInput};
 use crate::write::native::continuation::{Continuation, KnownAnchors};
@@ -36,6 +39,7 @@ use crate::write::native::references::reference_window;
 use crate::write::pipeline::pieces::pieces_max;
 use crate::write::pipeline::trails::Predecessor;
 use crate::write::tree::unchanged::EarlierTree;
+use crate::writer_state::WriterState;
 
 /// Where a generation goes.
 pub enum AddTo<'a> {
@@ -139,7 +143,10 @@ pub fn add(
     with_stamps(&mut members);
     let archive = (archive, earlier.source.clone());
     let own = described(label);
-    let continuation = continuation_of(archive, growth, own, predecessors, memory_bytes)?;
+    let mut continuation = continuation_of(archive, growth, own, predecessors, memory_bytes)?;
+    if !earlier.is_readable {
+        continuation = continuation.without_store();
+    }
     let mut added = compress_behind(members, sink.sink(), &options, continuation, watch)?;
     let mut archive_bytes = base.end.archive_bytes + added.archive_bytes;
     if let AddSink::Sealed(sealed, before) = sink {
@@ -262,7 +269,8 @@ pub fn forget(
         },
         own: None,
     };
-    let mut sink = growing.sink(file, (false, false))?;
+    let growing = growing.without_content()?;
+    let mut sink = growing.sink(file, (false, false), None)?;
     Output::of_generation(sink.sink(), plan, &edges)?.publish()?;
     Ok(gone)
 }
@@ -353,6 +361,8 @@ pub(crate) fn archive_level(archive: &ArchiveHeader) -> Level {
 pub(crate) struct Earlier {
     pub source: Arc<dyn Source>,
     pub found: FoundArchive,
+    /// Whether its blocks can be read, so that what repeats them is found.
+    pub is_readable: bool,
 }
 
 impl Earlier {
@@ -360,7 +370,11 @@ impl Earlier {
     /// `Unsupported` for archives that cannot be added to.
     pub(crate) fn of(source: Arc<dyn Source>) -> Result<Earlier> {
         let found = found_archive(&source)?;
-        Ok(Earlier { source, found })
+        Ok(Earlier {
+            source,
+            found,
+            is_readable: true,
+        })
     }
 
     /// Writes an archive of a single frame as an ordinary one, which can grow.
@@ -386,6 +400,9 @@ impl Earlier {
 pub(crate) struct Growing {
     /// Up to its end: of an encrypted one, what is inside.
     pub archive: Arc<dyn Source>,
+    /// What a run behind an encrypted one continues.
+    pub origin: Option<RunOrigin>,
+    /// Of an encrypted one that can be read.
     pub envelope: Option<Arc<EnvelopeSource>>,
     /// Where it ends in the file.
     pub end: u64,
@@ -402,6 +419,7 @@ impl Growing {
             check_followed_by_signatures(&*file, own_end, end, is_last)?;
             return Ok(Growing {
                 archive: envelope.clone(),
+                origin: Some(envelope.origin()?),
                 envelope: Some(envelope),
                 end,
             });
@@ -410,9 +428,80 @@ impl Growing {
         let end = archive.size_bytes()?;
         Ok(Growing {
             archive: beginning(archive, end),
+            origin: None,
             envelope: None,
             end,
         })
+    }
+
+    /// An encrypted archive, as far as a state of it has it.
+    ///
+    /// # Errors
+    /// `Usage` if the archive is not as the state knows it; as [`of`](Self::of).
+    fn known(file: &Arc<dyn Source>, state: &WriterState) -> Result<Growing> {
+        let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
+        let Some(stored) = read_envelope(&**file)? else {
+            return usage("the archive is not encrypted: it is added to without a state");
+        };
+        let Some(known) = state.known(file, &stored)? else {
+            return usage(
+                "this machine has no state of the archive as it is now: add to it once with a \
+                 secret, which renews the state",
+            );
+        };
+        let end = known.origin.append_at;
+        let size_bytes = protected_end(&**file)?;
+        check_followed_by_signatures(&**file, known.own_end, end, size_bytes >= end)?;
+        Ok(Growing {
+            archive: known.inside,
+            origin: Some(known.origin),
+            envelope: None,
+            end,
+        })
+    }
+
+    /// This for a run without content.
+    ///
+    /// # Errors
+    /// `Damaged` if the archive has no end.
+    pub(crate) fn without_content(mut self) -> Result<Growing> {
+        if let Some(envelope) = &self.envelope {
+            self.origin = Some(envelope.origin_without_content()?);
+        }
+        Ok(self)
+    }
+
+    /// For whom the state behind the next run is, if it is kept. What the state does not know of
+    /// an archive that can be read is written first.
+    fn state_owner(
+        &self,
+        file: &Arc<dyn Source>,
+        state: Option<&WriterState>,
+    ) -> Result<Option<StateOwner>> {
+        let (Some(state), Some(origin)) = (state, &self.origin) else {
+            return Ok(None);
+        };
+        let state = state.clone();
+        if let RunWriter::Writer(keys) = &origin.writer {
+            let keys = keys.clone();
+            return Ok(Some(StateOwner { state, keys }));
+        }
+        let Some(envelope) = &self.envelope else { return Ok(None) };
+        let owner = StateOwner {
+            state,
+            keys: envelope.writer_keys(),
+        };
+        let stored = read_envelope(&**file)?;
+        let known = stored.map(|stored| owner.state.known(file, &stored));
+        if !known.is_some_and(|known| known.is_ok_and(|known| known.is_some())) {
+            owner.record(envelope)?;
+        }
+        Ok(Some(owner))
+    }
+
+    /// Whether the blocks of the archive can be read.
+    fn is_readable(&self) -> bool {
+        self.origin.is_none() || self.envelope.is_some()
     }
 
     /// What is written to `file` behind the archive, or, if it is encrypted, may be written `anew`.
@@ -420,12 +509,14 @@ impl Growing {
         &self,
         file: &'a mut dyn GrowingSink,
         (is_anew, is_padded): (bool, bool),
+        owner: Option<&StateOwner>,
     ) -> Result<AddSink<'a>> {
         file.append_behind(self.end)?;
-        let Some(envelope) = &self.envelope else {
+        let Some(origin) = self.origin.clone() else {
             return Ok(AddSink::Plain(file));
         };
-        let sealed = EnvelopeSink::begin_run(file, envelope, (is_anew, is_padded))?;
+        let place = (origin, &self.archive);
+        let sealed = EnvelopeSink::begin_run(file, place, (is_anew, is_padded), owner)?;
         Ok(AddSink::Sealed(sealed, self.end))
     }
 }
@@ -492,10 +583,16 @@ fn begin<'a>(
     let encryption = options.encryption.as_ref();
     match to {
         AddTo::File(file, secrets) => {
-            let growing = Growing::of(file.source()?, secrets)?;
+            let source = file.source()?;
+            let state = options.writer_state.as_ref();
+            let growing = match state.filter(|_| !secrets.has_secrets()) {
+                Some(state) => Growing::known(&source, state)?,
+                None => Growing::of(source.clone(), secrets)?,
+            };
             let mut earlier = Earlier::of(growing.archive.clone())?;
+            earlier.is_readable = growing.is_readable();
             let is_whole = earlier.found.is_whole;
-            match growing.envelope {
+            match growing.origin {
                 None if is_whole => {
                     return usage("an archive of a single frame is written again as a whole");
                 }
@@ -503,7 +600,8 @@ fn begin<'a>(
                 _ => {}
             }
             let is_padded = encryption.is_some_and(|encryption| encryption.is_padded);
-            let mut sink = growing.sink(file, (is_whole, is_padded))?;
+            let owner = growing.state_owner(&source, state)?;
+            let mut sink = growing.sink(file, (is_whole, is_padded), owner.as_ref())?;
             if is_whole {
                 earlier = earlier.expanded(sink.sink())?;
             }
@@ -522,7 +620,12 @@ fn begin<'a>(
                 None => AddSink::Plain(sink),
                 Some(encryption) => {
                     let memory_bytes = Tuning::new(options)?.memory_bytes;
-                    let sealed = EnvelopeSink::begin(sink, encryption, memory_bytes)?;
+                    let sealed = EnvelopeSink::begin_with_state(
+                        sink,
+                        encryption,
+                        memory_bytes,
+                        options.writer_state.as_ref(),
+                    )?;
                     AddSink::Sealed(sealed, 0)
                 }
             };

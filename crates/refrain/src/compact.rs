@@ -101,7 +101,7 @@ impl Compaction {
         watch: &dyn Watch,
     ) -> Result<Compaction> {
         file.check_holes().map_err(no_holes)?;
-        let growing = Growing::of(file.source()?, options)?;
+        let growing = Growing::of(file.source()?, options)?.without_content()?;
         let earlier = Earlier::of(growing.archive.clone())?;
         let memory_bytes = options.memory_bytes;
         if earlier.found.is_whole {
@@ -300,10 +300,11 @@ fn record(growth: Growth, gone: &GoneFrames, growing: &Growing) -> Result<Vec<u8
     };
     let mut sink = MemorySink::new();
     let output = sink.output();
-    match &growing.envelope {
+    match growing.origin.clone() {
         None => drop(Output::of_generation(&mut sink, plan, &edges)?.publish()?),
-        Some(envelope) => {
-            let mut sealed = EnvelopeSink::begin_run(&mut sink, envelope, (false, false))?;
+        Some(origin) => {
+            let place = (origin, &growing.archive);
+            let mut sealed = EnvelopeSink::begin_run(&mut sink, place, (false, false), None)?;
             Output::of_generation(&mut sealed, plan, &edges)?.publish()?;
         }
     }

@@ -152,7 +152,7 @@ fn encrypt(
             ..compressed.summary
         },
         last: sink.last_frame(),
-        cipher: Some(sink.appendix_cipher().clone()),
+        cipher: sink.appendix_cipher().cloned(),
         ..compressed
     })
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::envelope::run::RUN_FRAME_BYTES;
 use refrain_format::envelope::{Envelope, StoredEnvelope, StoredSlot, envelope_tail};
 use refrain_format::{MAGIC, TAIL_BYTES, Tail};
 use refrain_protect::envelope::{FileKey, SEALED_RECORD_BYTES, Slot};
@@ -179,7 +178,7 @@ impl ChangedSlots {
         let (stored, key) = &self.before;
         let archive = EnvelopeSource::open(source.clone(), stored, key)?;
         let (_, append_at) = archive.complete_end()?;
-        let records = archive.table().base_records;
+        let records = archive.base_records();
         let records_end = start + records * SEALED_RECORD_BYTES as u64;
         let first_run = archive.first_run()?;
         let source = &**source;
@@ -201,7 +200,7 @@ impl ChangedSlots {
                 sink,
             )?,
             Some(run) => {
-                let run_start = start + run.position - RUN_FRAME_BYTES as u64;
+                let run_start = start + run.frame_position();
                 let place = (archive.archive_id(), tail);
                 copy_appendices(source, tail_end..run_start, place, sink)?;
                 // The place of what is appended to a run is counted from its end.

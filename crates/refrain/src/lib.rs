@@ -109,6 +109,7 @@ mod tuning;
 mod verify;
 pub mod volumes;
 mod write;
+mod writer_state;
 
 pub use add::{AddSummary, AddTo, add, forget, is_rewritten};
 pub use archive::Archive;
@@ -165,3 +166,4 @@ pub use tuning::MEMORY_BYTES_MIN;
 pub use verify::verify_root;
 pub use verify::{FrameTotals, verify_frames};
 pub use write::input::{Content, DirectoryContent, MemberInput};
+pub use writer_state::WriterState;

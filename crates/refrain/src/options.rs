@@ -14,6 +14,7 @@ use refrain_protect::signature::SigningKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationChoice;
 use crate::recovery_share::RecoveryShare;
+use crate::writer_state::WriterState;
 
 /// A compression level: 1 is the fastest, 9 the densest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,6 +179,9 @@ pub struct CompressOptions {
     /// [`add`](crate::add()) reads what seems unchanged as well, and compares it with what the
     /// archive has: stamps and digests of earlier generations do not count.
     pub force_read: bool,
+    /// Where this machine remembers what it needs to add to an encrypted archive without a secret.
+    /// Only [`add`](crate::add()) uses it.
+    pub writer_state: Option<WriterState>,
 }
 
 impl Default for CompressOptions {
@@ -196,6 +200,7 @@ impl Default for CompressOptions {
             encryption: None,
             signing_key: None,
             force_read: false,
+            writer_state: None,
         }
     }
 }
@@ -282,6 +287,11 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
+    /// Whether there is anything that may open an encrypted archive.
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.password.is_some() || !self.identities.is_empty()
+    }
+
     /// The memory that an opened archive keeps for itself, in bytes: all, or a part of it.
     pub(crate) fn own_memory_bytes(&self) -> u64 {
         self.memory_bytes / self.memory_parts.max(1) as u64

@@ -76,6 +76,10 @@ pub struct AddArgs {
     /// age, or a private key of OpenSSH (ed25519). May be repeated
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     pub identity: Vec<PathBuf>,
+    /// Keep in DIRECTORY what this machine needs to add to an encrypted archive without a secret,
+    /// and do that if none is named
+    #[arg(long, value_name = "DIRECTORY", help_heading = "Encryption")]
+    pub state: Option<PathBuf>,
     #[command(flatten)]
     pub walk: WalkArgs,
     #[command(flatten)]
@@ -94,9 +98,10 @@ created, and never changed.
 The level is the archive's unless one is given; a new archive has level 3. Archives with \
 recovery data cannot be added to yet. A signature stays that of its generation; `sign` signs the newest.
 An encrypted archive is added to with one of its secrets: a password (typed, or --password-file and \
-the like) or --identity; a public key alone is not enough. --encrypt and --recipient are for a new \
+the like) or --identity; or, on a machine that has a --state of it as it is now, without: then what \
+changed in files is found where it was, and not what repeats itself elsewhere. --encrypt and --recipient are for a new \
 archive, so that the same line serves every night: of one that exists, --encrypt says that it must be \
-encrypted, and a --recipient must be the public key of an --identity.
+encrypted, and a --recipient must be the public key of an --identity, if one is named.
 What cannot be read in a directory is left out, named and counted, and the exit code is 4.";
 
 /// `refrain diff`

@@ -1,7 +1,7 @@
 //! Refuses options that would have no effect in their combination, before any work.
 //!
 //! What clap can express is in the declarations (`requires`, `conflicts_with`); here is what
-//! depends on the kinds of inputs and outputs, or on options of several groups. `decisions.rs` has
+//! depends on the kinds of inputs and outputs, or on options of several groups. `decisions` has
 //! a decision for every option of every verb.
 
 use std::collections::BTreeSet;

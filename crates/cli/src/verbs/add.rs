@@ -9,7 +9,7 @@ use refrain::storage::Sink;
 use refrain::volumes::{GrowingVolumes, VOLUME_BYTES_DEFAULT, holds_archive, may_begin};
 use refrain::{
     AddSummary, AddTo, CompressOptions, Dialect, Encryption, ErrorKind, GenerationChoice,
-    GenerationLabel, Level, MemberInput, ReadOptions, Timestamp, add, is_rewritten,
+    GenerationLabel, Level, MemberInput, ReadOptions, Timestamp, WriterState, add, is_rewritten,
 };
 use refrain_pool::Cancellation;
 use refrain_storage::{
@@ -72,6 +72,7 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
         |members, label, meter| {
             let options = CompressOptions {
                 force_read: args.force_read,
+                writer_state: args.state.as_ref().map(WriterState::new),
                 ..CompressOptions::clone(&options)
             };
             let added = target.add(members, level, (&options, &secrets), generation, meter);
@@ -157,10 +158,16 @@ fn secrets_of(args: &AddArgs, target: &AddTarget) -> Result<(Option<Encryption>,
                         --encrypt or --recipient";
             return usage(text.to_owned());
         }
+        if args.state.is_some() && !args.encryption.is_encrypted() {
+            let text = "does not exist, and nothing says for whom a new archive is encrypted: \
+                        --state needs --encrypt or --recipient";
+            return usage(text.to_owned());
+        }
         return Ok((args.encryption.options()?, options));
     };
     if !Dialect::may_be_encrypted(&first) {
-        return match args.encryption.given().or(secrets.given()) {
+        let state = args.state.as_ref().map(|_| "--state");
+        return match args.encryption.given().or(secrets.given()).or(state) {
             None => Ok((None, options)),
             Some(flag) => usage(format!(
                 "is not encrypted, so what is added to it cannot be: leave out {flag}, or compress \
@@ -168,11 +175,14 @@ fn secrets_of(args: &AddArgs, target: &AddTarget) -> Result<(Option<Encryption>,
             )),
         };
     }
+    let is_by_state = args.state.is_some() && secrets.given().is_none();
     let opened = secrets.identities()?;
     for recipient in args.encryption.recipients()? {
-        if !opened
-            .iter()
-            .any(|identity| identity.recipient() == recipient)
+        // Slots do not say whose they are, and the state has no secret to look.
+        if !is_by_state
+            && !opened
+                .iter()
+                .any(|identity| identity.recipient() == recipient)
         {
             return usage(format!(
                 "is encrypted already, and the key {recipient} is of none of --identity: to let it \
@@ -184,7 +194,8 @@ fn secrets_of(args: &AddArgs, target: &AddTarget) -> Result<(Option<Encryption>,
         is_padded: true,
         ..Encryption::default()
     });
-    Ok((padding, secrets.with(options)?))
+    let options = if is_by_state { options } else { secrets.with(options)? };
+    Ok((padding, options))
 }
 
 /// What a generation is written to.

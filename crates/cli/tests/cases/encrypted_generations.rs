@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::mount::{Mounted, can_mount};
-use crate::support::{Case, REFRAIN, expect, incompressible};
+use crate::support::{Case, REFRAIN, expect, incompressible, json};
 
 const NIGHT: &str = "add -q a.rfn tree --recipients-file key.pub --identity key --host h";
 
@@ -227,4 +227,66 @@ fn encrypted_generations_are_mounted() {
         let diary = fs::read(case.path("mnt").join(directory).join("tree/diary")).unwrap();
         assert_eq!(diary[0], night);
     }
+}
+
+/// Adds a directory each night without a secret, to an archive named like this.
+fn nights_without_a_secret(archive: &str, options: &str) {
+    let case = Case::new();
+    let output = case.ok("key generate key");
+    case.write("key.pub", &output.stdout);
+    // The machine has no secret.
+    let key = case.read("key");
+    fs::remove_file(case.path("key")).unwrap();
+    let disk = incompressible(9, 3_000_000);
+    for night in 0..4_u8 {
+        let at = 500_000 * usize::from(night);
+        case.write(
+            "disk",
+            &[&disk[..at], &[night; 100], &disk[at + 100..]].concat(),
+        );
+        case.write("tree/diary", &[b'0' + night]);
+        case.write(
+            &format!("tree/file{night}"),
+            &incompressible(20 + u64::from(night), 50_000),
+        );
+        let line = format!(
+            "add {archive} tree disk --recipients-file key.pub --state notes --host h {options}"
+        );
+        let summary = json(&case.ok(&format!("{line} --json")).stdout);
+        let added_bytes = summary["results"][0]["archive_bytes"].as_u64().unwrap();
+        assert!(night == 0 || added_bytes < 400_000, "{summary}");
+    }
+    refused(&case, &format!("list {archive}"), 1, "secret key");
+    case.write("key", &key);
+    for night in 0..4_u8 {
+        let generation = night + 1;
+        let of = format!("--identity key --generation {generation}");
+        let diary = case.ok(&format!("cat {archive} tree/diary {of}"));
+        assert_eq!(diary.stdout, [b'0' + night]);
+        let disk = case.ok(&format!("cat {archive} disk {of}"));
+        assert_eq!(
+            disk.stdout[500_000 * usize::from(night)..][..100],
+            [night; 100]
+        );
+    }
+    case.ok(&format!("test -q {archive} --identity key"));
+    // What a secret forgets, a state follows; what it adds, only one that the secret renews.
+    case.ok(&format!("forget -q {archive} 1 --identity key"));
+    let line = format!("add -q {archive} tree disk --state notes --host h");
+    case.ok(&line);
+    case.ok(&format!("add -q {archive} disk --identity key"));
+    refused(&case, &line, 1, "renews the state");
+    case.ok(&format!("{line} --identity key"));
+    case.ok(&line);
+    case.ok(&format!("test -q {archive} --identity key"));
+}
+
+#[test]
+fn a_machine_without_a_secret_adds_every_night() {
+    nights_without_a_secret("a.rfn", "");
+}
+
+#[test]
+fn a_machine_without_a_secret_adds_to_volumes() {
+    nights_without_a_secret("volumes", "--volume 1M");
 }

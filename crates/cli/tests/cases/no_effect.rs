@@ -103,6 +103,20 @@ fn options_of_one_action_on_keys_are_refused_with_others() {
 }
 
 #[test]
+fn a_state_of_what_is_not_encrypted_is_refused() {
+    let case = Case::new();
+    case.write("file", b"content");
+    case.ok("add -q a.rfn file");
+    let before = case.read("a.rfn");
+    let told = case.fails("add a.rfn file --state dir", 1);
+    assert!(told.contains("leave out --state"), "{told}");
+    assert!(case.read("a.rfn") == before && !case.path("dir").exists());
+    let told = case.fails("add new.rfn file --state dir", 1);
+    assert!(told.contains("--state needs"), "{told}");
+    assert!(!case.path("new.rfn").exists());
+}
+
+#[test]
 #[cfg(feature = "lrzip")]
 fn a_password_is_used_where_there_is_encryption() {
     let case = Case::new();

@@ -8,9 +8,11 @@
 //! reader finds all runs before: those of its group of [`GROUP_RUNS`], and of each earlier group
 //! the last one, whose own table has the rest.
 
-use refrain_protect::envelope::{LINK_BYTES, RECORD_BYTES, SALT_BYTES, SEALED_RECORD_BYTES};
+use refrain_protect::envelope::{
+    HYBRID_SHARE_BYTES, LINK_BYTES, RECORD_BYTES, RunShare, SALT_BYTES, SEALED_RECORD_BYTES,
+};
 
-use super::{CIPHER_AEGIS256, INNER_BYTES_BYTES};
+use super::INNER_BYTES_BYTES;
 use crate::bytes::{ByteReader, put_varint, put_varints};
 use crate::check::{check_equal, check_limit, check_positive, check_range};
 use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
@@ -28,19 +30,69 @@ pub const GROUP_RUNS: u64 = 64;
 /// The size of a Run frame in bytes.
 pub const RUN_FRAME_BYTES: usize = FRAME_HEADER_BYTES + 1 + 3 + SALT_BYTES;
 
+/// The size of a Run frame with a share in bytes.
+pub const SHARED_RUN_FRAME_BYTES: usize = RUN_FRAME_BYTES + 1 + HYBRID_SHARE_BYTES;
+
+/// What the key of a run follows from. The numbers are those of the ciphers in its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunCipher {
+    /// The archive's key.
+    Archive = 1,
+    /// A share, by who cannot read the archive.
+    Shared = 2,
+    /// The key that writers have who cannot read the archive.
+    Writers = 3,
+}
+
+/// What the key of a run follows from, as its frames state it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunSecret {
+    /// The archive's key.
+    Archive,
+    /// This share.
+    Shared(RunShare),
+    /// The key of writers.
+    Writers,
+}
+
+impl RunSecret {
+    /// Without the share.
+    #[must_use]
+    pub fn cipher(&self) -> RunCipher {
+        match self {
+            RunSecret::Archive => RunCipher::Archive,
+            RunSecret::Shared(_) => RunCipher::Shared,
+            RunSecret::Writers => RunCipher::Writers,
+        }
+    }
+
+    fn share(&self) -> &[u8] {
+        match self {
+            RunSecret::Shared(share) => &share[..],
+            RunSecret::Archive | RunSecret::Writers => &[],
+        }
+    }
+}
+
 /// The largest RunEnd frame in bytes.
 pub const RUN_END_BYTES_MAX: u64 = 1 << 17;
 
 const ROW_BYTES: usize = 4 * 8 + LINK_BYTES;
 const FLAG_PADDED: u64 = 1;
+/// Rows have the ciphers of runs.
+const FLAG_CIPHERS: u64 = 2;
+/// Where they are, less 1, in the number of records.
+const ROW_CIPHER_SHIFT: u32 = 62;
 
 /// The contents of a Run frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunStart {
     /// The number of the run, from 1.
     pub number: u64,
     /// Random bytes, on which its keys depend.
     pub salt: [u8; SALT_BYTES],
+    /// What its key follows from.
+    pub secret: RunSecret,
 }
 
 impl RunStart {
@@ -52,26 +104,36 @@ impl RunStart {
         let (header, payload) = frame_of(frame, FrameKind::Run, archive_id)?;
         let split = SplitPayload::new(payload)?;
         let mut reader = split.fields("run");
-        check_cipher(&mut reader)?;
+        let cipher = take_cipher(&mut reader)?;
         let salt = reader.array()?;
+        let secret = take_secret(&mut reader, cipher)?;
         reader.finish()?;
+        let start = RunStart {
+            number: number_of(&header, 0)?,
+            salt,
+            secret,
+        };
         check_equal(
             "bytes of a run frame",
             header.frame_bytes(),
-            RUN_FRAME_BYTES as u64,
+            start.frame_bytes(),
         )?;
-        Ok(RunStart {
-            number: number_of(&header, 0)?,
-            salt,
-        })
+        Ok(start)
+    }
+
+    /// The size of the frame in bytes.
+    #[must_use]
+    pub fn frame_bytes(&self) -> u64 {
+        run_frame_bytes(self.secret.cipher())
     }
 
     /// Returns the frame.
     #[must_use]
     pub fn to_frame(&self, archive_id: u32) -> Vec<u8> {
         let mut fields = Vec::new();
-        put_varints(&mut fields, &[0, 0, CIPHER_AEGIS256]);
+        put_varints(&mut fields, &[0, 0, self.secret.cipher() as u64]);
         fields.extend(self.salt);
+        fields.extend(self.secret.share());
         let payload = head_of(&fields);
         complete_frame(FrameKind::Run, 0, &payload, archive_id, self.number * 2)
     }
@@ -86,6 +148,8 @@ pub struct RunEnd {
     pub link: [u8; LINK_BYTES],
     /// The number of its records, which end where the frame begins.
     pub records: u64,
+    /// As in [`RunStart`].
+    pub secret: RunSecret,
     /// The encrypted table.
     pub sealed: Vec<u8>,
     /// The size of the frame as read, in bytes.
@@ -101,9 +165,10 @@ impl RunEnd {
         let (header, payload) = frame_of(frame, FrameKind::RunEnd, archive_id)?;
         let split = SplitPayload::new(payload)?;
         let mut reader = split.fields("end of a run");
-        check_cipher(&mut reader)?;
+        let cipher = take_cipher(&mut reader)?;
         let link = reader.array()?;
         let records = reader.varint()?;
+        let secret = take_secret(&mut reader, cipher)?;
         reader.finish()?;
         check_positive("records of a run", records)?;
         check_range(
@@ -115,6 +180,7 @@ impl RunEnd {
             number: number_of(&header, 1)?,
             link,
             records,
+            secret,
             sealed: split.data.to_vec(),
             frame_bytes: header.frame_bytes(),
         })
@@ -124,14 +190,26 @@ impl RunEnd {
     #[must_use]
     pub fn to_frame(&self, archive_id: u32) -> Vec<u8> {
         let mut fields = Vec::new();
-        put_varints(&mut fields, &[0, 0, CIPHER_AEGIS256]);
+        put_varints(&mut fields, &[0, 0, self.secret.cipher() as u64]);
         fields.extend(self.link);
         put_varint(&mut fields, self.records);
+        fields.extend(self.secret.share());
         let mut payload = head_of(&fields);
         payload.extend_from_slice(&self.sealed);
         let sequence = self.number * 2 + 1;
         complete_frame(FrameKind::RunEnd, 0, &payload, archive_id, sequence)
     }
+}
+
+/// Returns the header of a Run frame that begins with these bytes.
+///
+/// # Errors
+/// As [`RunStart::parse`], for the header.
+pub fn run_start_header(frame: &[u8]) -> Result<FrameHeader> {
+    let header = UntrustedFrameHeader::parse(frame)?.check_reserved(FrameKind::Run)?;
+    let most = SHARED_RUN_FRAME_BYTES as u64;
+    check_limit("bytes of a run frame", header.frame_bytes(), most)?;
+    Ok(header)
 }
 
 /// Returns the header of a RunEnd frame that begins with these bytes.
@@ -151,7 +229,7 @@ pub fn run_end_header(frame: &[u8]) -> Result<FrameHeader> {
 fn frame_of(frame: &[u8], kind: FrameKind, archive_id: u32) -> Result<(FrameHeader, &[u8])> {
     let header = match kind {
         FrameKind::RunEnd => run_end_header(frame)?,
-        kind => UntrustedFrameHeader::parse(frame)?.check_reserved(kind)?,
+        _ => run_start_header(frame)?,
     };
     check_equal(
         "archive id of a run",
@@ -169,16 +247,38 @@ fn frame_of(frame: &[u8], kind: FrameKind, archive_id: u32) -> Result<(FrameHead
     Ok((header, payload))
 }
 
-fn check_cipher(reader: &mut ByteReader<'_>) -> Result<()> {
+/// The size of a Run frame in bytes.
+#[must_use]
+pub fn run_frame_bytes(cipher: RunCipher) -> u64 {
+    let bytes = match cipher {
+        RunCipher::Archive | RunCipher::Writers => RUN_FRAME_BYTES,
+        RunCipher::Shared => SHARED_RUN_FRAME_BYTES,
+    };
+    bytes as u64
+}
+
+fn take_secret(reader: &mut ByteReader<'_>, cipher: RunCipher) -> Result<RunSecret> {
+    Ok(match cipher {
+        RunCipher::Archive => RunSecret::Archive,
+        RunCipher::Shared => RunSecret::Shared(Box::new(reader.array()?)),
+        RunCipher::Writers => RunSecret::Writers,
+    })
+}
+
+/// Reads the fields up to the cipher.
+fn take_cipher(reader: &mut ByteReader<'_>) -> Result<RunCipher> {
     check_equal("scope of a run", reader.varint()?, 0)?;
     check_equal("scope id of a run", reader.varint()?, 0)?;
-    match reader.varint()? {
-        CIPHER_AEGIS256 => Ok(()),
-        value => Err(FormatError::Reserved {
-            what: "cipher",
-            value,
-        }),
-    }
+    cipher_of(reader.varint()?)
+}
+
+fn cipher_of(number: u64) -> Result<RunCipher> {
+    let known = [RunCipher::Archive, RunCipher::Shared, RunCipher::Writers];
+    let found = known.into_iter().find(|cipher| *cipher as u64 == number);
+    found.ok_or(FormatError::Reserved {
+        what: "cipher",
+        value: number,
+    })
 }
 
 /// The number of the run, from the sequence number, which is twice that, and 1 more at the end.
@@ -202,9 +302,17 @@ pub struct RunRow {
     pub bytes: u64,
     /// Its link.
     pub link: [u8; LINK_BYTES],
+    /// What its key follows from.
+    pub cipher: RunCipher,
 }
 
 impl RunRow {
+    /// Where its Run frame begins, from the first record of the archive.
+    #[must_use]
+    pub fn frame_position(&self) -> u64 {
+        self.position.saturating_sub(run_frame_bytes(self.cipher))
+    }
+
     /// Where its content ends in the archive inside.
     #[must_use]
     pub fn end(&self) -> u64 {
@@ -220,8 +328,9 @@ impl RunRow {
     /// Checks the row behind one that ends there, in the archive inside and in the file.
     fn check(&self, end: u64, records_end: u64) -> Result<()> {
         check_equal("start of a run", self.start, end)?;
-        check_range("position of a run", records_end, RUN_FRAME_BYTES as u64)?;
-        if self.position < records_end + RUN_FRAME_BYTES as u64 {
+        let frame_bytes = run_frame_bytes(self.cipher);
+        check_range("position of a run", records_end, frame_bytes)?;
+        if self.position < records_end + frame_bytes {
             return Err(FormatError::Mismatch {
                 what: "position of a run",
                 found: self.position,
@@ -270,6 +379,11 @@ impl RunTable {
         }
     }
 
+    /// The last run of each complete group, and the runs of its own group.
+    pub fn rows(&self) -> impl Iterator<Item = &RunRow> {
+        self.groups.iter().chain(&self.runs)
+    }
+
     /// The number of the last run; 0 if there is none.
     #[must_use]
     pub fn number(&self) -> u64 {
@@ -313,19 +427,37 @@ impl RunTable {
     /// Returns the table as stored, before encryption.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let flags = if self.is_padded { FLAG_PADDED } else { 0 };
+        let mut flags = if self.is_padded { FLAG_PADDED } else { 0 };
+        if self.rows().any(|row| row.cipher != RunCipher::Archive) {
+            flags |= FLAG_CIPHERS;
+        }
         let numbers = [self.base_records, self.base_bytes, flags];
         let mut bytes: Vec<u8> = numbers
             .iter()
             .flat_map(|number| number.to_le_bytes())
             .collect();
-        for row in self.groups.iter().chain(&self.runs) {
-            for number in [row.position, row.records, row.start, row.bytes] {
+        for row in self.rows() {
+            let cipher = (row.cipher as u64 - 1) << ROW_CIPHER_SHIFT;
+            for number in [row.position, row.records | cipher, row.start, row.bytes] {
                 bytes.extend(number.to_le_bytes());
             }
             bytes.extend(row.link);
         }
         bytes
+    }
+
+    /// Parses the table of the run with this number, or of an archive without runs.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_any(number: u64, bytes: &[u8]) -> Result<RunTable> {
+        if number > 0 {
+            return RunTable::parse(number, bytes);
+        }
+        let mut reader = ByteReader::new("table of a run", bytes);
+        let (table, _) = parse_base(&mut reader)?;
+        reader.finish()?;
+        Ok(table)
     }
 
     /// Parses the table of the run with this number.
@@ -334,18 +466,8 @@ impl RunTable {
     /// Damaged: values that contradict each other. Unsupported: unknown flags.
     pub fn parse(number: u64, bytes: &[u8]) -> Result<RunTable> {
         let mut reader = ByteReader::new("table of a run", bytes);
-        let [base_records, base_bytes, flags] = [reader.u64()?, reader.u64()?, reader.u64()?];
-        if flags > FLAG_PADDED {
-            return Err(FormatError::Reserved {
-                what: "flags of a run",
-                value: flags,
-            });
-        }
-        let base_sealed_bytes = base_records.saturating_mul(SEALED_RECORD_BYTES as u64);
-        check_positive("records of an archive", base_records)?;
-        check_range("records of an archive", 0, base_sealed_bytes)?;
-        let is_padded = flags == FLAG_PADDED;
-        let mut table = RunTable::of_base(base_records, base_bytes, is_padded);
+        let (mut table, has_ciphers) = parse_base(&mut reader)?;
+        let (base_bytes, base_sealed_bytes) = (table.base_bytes, table.records_end());
         check_positive("number of a run", number)?;
         check_limit("runs", number, RUNS_MAX)?;
         let (groups, own) = ((number - 1) / GROUP_RUNS, (number - 1) % GROUP_RUNS + 1);
@@ -355,7 +477,7 @@ impl RunTable {
             (groups + own) * ROW_BYTES as u64,
         )?;
         for _ in 0..groups {
-            let row = parse_row(&mut reader)?;
+            let row = parse_row(&mut reader, has_ciphers)?;
             let (end, records_end) = match table.groups.last() {
                 Some(before) => (before.end(), before.records_end()),
                 None => (base_bytes, base_sealed_bytes),
@@ -368,7 +490,7 @@ impl RunTable {
             table.groups.push(row);
         }
         for _ in 0..own {
-            let row = parse_row(&mut reader)?;
+            let row = parse_row(&mut reader, has_ciphers)?;
             let before = table.runs.last().or(table.groups.last());
             let (end, records_end) = match before {
                 Some(before) => (before.end(), before.records_end()),
@@ -382,13 +504,33 @@ impl RunTable {
     }
 }
 
-fn parse_row(reader: &mut ByteReader<'_>) -> Result<RunRow> {
+/// The table without rows, and whether its rows have ciphers.
+fn parse_base(reader: &mut ByteReader<'_>) -> Result<(RunTable, bool)> {
+    let [base_records, base_bytes, flags] = [reader.u64()?, reader.u64()?, reader.u64()?];
+    if flags > FLAG_PADDED | FLAG_CIPHERS {
+        return Err(FormatError::Reserved {
+            what: "flags of a run",
+            value: flags,
+        });
+    }
+    let sealed_bytes = base_records.saturating_mul(SEALED_RECORD_BYTES as u64);
+    check_positive("records of an archive", base_records)?;
+    check_range("records of an archive", 0, sealed_bytes)?;
+    let is_padded = flags & FLAG_PADDED != 0;
+    let table = RunTable::of_base(base_records, base_bytes, is_padded);
+    Ok((table, flags & FLAG_CIPHERS != 0))
+}
+
+fn parse_row(reader: &mut ByteReader<'_>, has_ciphers: bool) -> Result<RunRow> {
+    let (position, stored) = (reader.u64()?, reader.u64()?);
+    let cipher = if has_ciphers { stored >> ROW_CIPHER_SHIFT } else { 0 };
     Ok(RunRow {
-        position: reader.u64()?,
-        records: reader.u64()?,
+        position,
+        records: stored ^ (cipher << ROW_CIPHER_SHIFT),
         start: reader.u64()?,
         bytes: reader.u64()?,
         link: reader.array()?,
+        cipher: cipher_of(cipher + 1)?,
     })
 }
 
@@ -400,11 +542,12 @@ mod tests {
         let mut table = RunTable::of_base(2, 20_000, true);
         for number in 0..count {
             let row = RunRow {
-                position: table.records_end() + 500 + number,
+                position: table.records_end() + 1500 + number,
                 records: 1 + number % 3,
                 start: table.end(),
                 bytes: 16_000 * (1 + number % 3),
                 link: [number as u8; LINK_BYTES],
+                cipher: cipher_of(1 + number % 5 % 3).unwrap(),
             };
             table.push(row).unwrap();
         }
@@ -447,7 +590,7 @@ mod tests {
         let mut row = *full.last().unwrap();
         assert!(full.push(row).is_err());
         row.start = full.end();
-        row.position = full.records_end() + RUN_FRAME_BYTES as u64 - 1;
+        row.position = full.records_end() + run_frame_bytes(row.cipher) - 1;
         assert!(full.push(row).is_err());
         row.position += 1;
         assert!(full.push(row).is_ok());
@@ -455,17 +598,25 @@ mod tests {
 
     #[test]
     fn frames_read_back() {
+        frames_read_back_with(RunSecret::Archive);
+        frames_read_back_with(RunSecret::Shared(Box::new([3; HYBRID_SHARE_BYTES])));
+        frames_read_back_with(RunSecret::Writers);
+    }
+
+    fn frames_read_back_with(secret: RunSecret) {
         let start = RunStart {
             number: 300,
             salt: [7; SALT_BYTES],
+            secret: secret.clone(),
         };
         let frame = start.to_frame(5);
-        assert_eq!(frame.len(), RUN_FRAME_BYTES);
+        assert_eq!(frame.len() as u64, start.frame_bytes());
         assert_eq!(RunStart::parse(&frame, 5), Ok(start));
         let end = RunEnd {
             number: 300,
             link: [8; LINK_BYTES],
             records: 1 << 20,
+            secret,
             sealed: vec![9; 1000],
             frame_bytes: 0,
         };

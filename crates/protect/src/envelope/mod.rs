@@ -35,7 +35,9 @@ pub use key_text_error::KeyTextError;
 pub use password::{PASSWORD_SALT_BYTES, PasswordCost};
 pub use recipient::{Identity, Recipient};
 pub use record::{NotAuthentic, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES, TAG_BYTES};
-pub use run::{LINK_BYTES, TABLE_TAG_BYTES, TableCipher, run_link};
+pub use run::{
+    LINK_BYTES, RUN_KEY_BYTES, RunKey, RunShare, TABLE_TAG_BYTES, TableCipher, run_link,
+};
 pub use slot::{
     HYBRID_SHARE_BYTES, PasswordKey, SLOT_RANDOM_BYTES, Slot, WRAPPED_KEY_BYTES, X25519_SHARE_BYTES,
 };

@@ -35,10 +35,16 @@ fn the_document_has_the_right_vectors() {
     };
     let link = run_link(&salt, &counting(0x60), 0x5000);
     let mut of_run = [0; SEALED_RECORD_BYTES];
-    file_key
-        .run_records(&salt, &link)
-        .seal(0, true, &mut of_run);
-    let table = file_key.run_table(&salt, &link).seal(b"abc".to_vec());
+    let run_key = file_key.run_key();
+    run_key.records(&salt, &link).seal(0, true, &mut of_run);
+    let table = run_key.table(&salt, &link).seal(b"abc".to_vec());
+    let pair = file_key.run_pair(&salt);
+    let (run_share, shared_key) = RunKey::agree(&pair.recipient(), &counting(0x80)).unwrap();
+    let mut shared_record = [0; SEALED_RECORD_BYTES];
+    shared_key
+        .records(&salt, &link)
+        .seal(0, true, &mut shared_record);
+    let Identity::Hybrid(seed) = &pair else { panic!("an X-Wing pair") };
     let values = [
         ("Commitment", hex(&file_key.commitment(&salt))),
         (
@@ -58,6 +64,12 @@ fn the_document_has_the_right_vectors() {
         ("the first 32 bytes of record 0", hex(&of_run[..32])),
         ("the tag of record 0", hex(&of_run[RECORD_BYTES..])),
         ("the sealed table", hex(&table)),
+        ("the seed of the key pair", hex(&**seed)),
+        ("the first 32 bytes of a share", hex(&run_share[..32])),
+        (
+            "the tag under the shared key",
+            hex(&shared_record[RECORD_BYTES..]),
+        ),
     ];
     for (name, value) in values {
         let line = format!("{name:<31} {value}");

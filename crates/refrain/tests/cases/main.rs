@@ -77,3 +77,4 @@ mod temporary;
 mod trees;
 mod view_ranges;
 mod whole;
+mod writer_state;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use refrain_format::envelope::run::{
-    RUN_END_BYTES_MAX, RUN_FRAME_BYTES, RunEnd, RunStart, run_end_header,
+    RUN_END_BYTES_MAX, RunEnd, RunStart, SHARED_RUN_FRAME_BYTES, run_end_header,
 };
 use refrain_format::{FRAME_HEADER_BYTES, MAGIC, SYNC, TAIL_BYTES, find_frame};
 use refrain_storage::Source;
@@ -55,7 +55,7 @@ pub(super) fn envelope_end(file: &dyn Source, place: (u64, u32)) -> Result<Envel
     if let Some(found) = end_at(file, place, end)? {
         return Ok(EnvelopeEnd::Complete(found));
     }
-    for cut in 1..=RUN_FRAME_BYTES as u64 {
+    for cut in 1..=SHARED_RUN_FRAME_BYTES as u64 {
         let Some(at) = end.checked_sub(cut) else { break };
         if begins_like_a_frame(file, at, cut)?
             && let Some(found) = end_at(file, place, at)?
@@ -143,6 +143,19 @@ pub(super) fn run_end_at(file: &dyn Source, offset: u64, archive_id: u32) -> Res
     )?)
 }
 
+/// The Run frame of this size there, if it is intact.
+pub(super) fn run_start_at(
+    file: &dyn Source,
+    offset: u64,
+    frame_bytes: u64,
+    archive_id: u32,
+) -> Result<Option<RunStart>> {
+    let mut frame = vec![0; frame_bytes as usize];
+    let count = file.read_at(offset, &mut frame)?;
+    frame.truncate(count);
+    Ok(RunStart::parse(&frame, archive_id).ok())
+}
+
 /// The last Run frame of an archive in these bytes of the file, which are searched from their end.
 fn last_run(
     file: &dyn Source,
@@ -153,7 +166,7 @@ fn last_run(
     while to > bytes.start {
         let from = to.saturating_sub(SEARCH_BYTES as u64).max(bytes.start);
         // A frame may begin in this piece and end in the one behind.
-        let mut piece = vec![0; (to - from) as usize + RUN_FRAME_BYTES];
+        let mut piece = vec![0; (to - from) as usize + SHARED_RUN_FRAME_BYTES];
         let count = file.read_at(from, &mut piece)?;
         piece.truncate(count);
         let mut last = None;

@@ -7,8 +7,10 @@ mod end;
 pub mod keys;
 pub(crate) mod open;
 pub(crate) mod run_ending;
+mod run_keys;
 #[cfg(test)]
 mod run_tests;
 pub(crate) mod sink;
 pub(crate) mod source;
+pub(crate) mod state;
 mod stream;

@@ -10,6 +10,7 @@ use refrain_storage::{MemorySink, MemorySource, Sink, Source};
 use refrain_testkit::{Rng, data::random, scaled};
 
 use super::open::{opened_envelope, unlocked_feed};
+use super::run_ending::RunWriter;
 use super::sink::EnvelopeSink;
 use super::source::EnvelopeSource;
 use crate::error::{ErrorKind, Result};
@@ -51,7 +52,7 @@ fn grown_as(archive: &[u8], bytes: &[u8], as_what: (bool, bool)) -> Vec<u8> {
     let earlier = envelope(archive).unwrap();
     let mut sink = MemorySink::new();
     let output = sink.output();
-    let mut run = EnvelopeSink::begin_run(&mut sink, &earlier, as_what).unwrap();
+    let mut run = begin_run(&mut sink, &earlier, as_what);
     for piece in bytes.chunks(7_777) {
         run.write_all(piece).unwrap();
     }
@@ -96,6 +97,17 @@ fn content(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// Begins a run with the key of the archive.
+fn begin_run<'a>(
+    sink: &'a mut dyn Sink,
+    earlier: &Arc<EnvelopeSource>,
+    as_what: (bool, bool),
+) -> EnvelopeSink<'a> {
+    let inside = Arc::clone(earlier) as Arc<dyn Source>;
+    let place = (earlier.origin().unwrap(), &inside);
+    EnvelopeSink::begin_run(sink, place, as_what, None).unwrap()
+}
+
 #[test]
 fn runs_continue_the_archive() {
     let lengths = [
@@ -138,7 +150,7 @@ fn what_was_written_is_read_back_with_what_is_before() {
     std::fs::write(&path, &archive).unwrap();
     let mut file = refrain_storage::GrowingFile::open(&path).unwrap();
     file.append_behind(archive.len() as u64).unwrap();
-    let mut run = EnvelopeSink::begin_run(&mut file, &earlier, (false, false)).unwrap();
+    let mut run = begin_run(&mut file, &earlier, (false, false));
     let more = random(3_000_000, 2);
     let all = [&first[..], &more].concat();
     let back = run.read_back().expect("a file");
@@ -417,10 +429,14 @@ fn tampering_is_refused_or_changes_nothing() {
 /// The archive with another table in its newest run, by somebody who has the key.
 fn with_table(archive: &[u8], table: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let earlier = envelope(archive).unwrap();
-    let last = *earlier.table().last().expect("a run");
-    let at = (earlier.records_offset() + last.records_end()) as usize;
+    let origin = earlier.origin().unwrap();
+    let last = *origin.table.last().expect("a run");
+    let at = (origin.records_offset + last.records_end()) as usize;
     let mut end = RunEnd::parse(&archive[at..], earlier.archive_id()).unwrap();
-    let cipher = || earlier.key().run_table(earlier.salt(), &last.link);
+    let RunWriter::Owner(key, _) = &origin.writer else {
+        panic!("the key of the archive")
+    };
+    let cipher = || key.table(&origin.salt, &last.link);
     let mut bytes = cipher().open(&end.sealed).unwrap();
     table(&mut bytes);
     end.sealed = cipher().seal(bytes);

@@ -4,18 +4,20 @@ use std::io;
 use std::sync::Arc;
 
 use refrain_format::MAGIC;
-use refrain_format::envelope::run::RUN_FRAME_BYTES;
+use refrain_format::envelope::run::RunTable;
 use refrain_format::envelope::{envelope_tail, padded_record_count, record_count};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{AppendixCipher, RECORD_BYTES, RecordCipher, SEALED_RECORD_BYTES};
 use refrain_storage::{ReadBack, Sink, Source, in_zero_pieces};
 
 use super::keys::new_envelope;
-use super::run_ending::RunEnding;
-use super::source::{EnvelopeSource, RecordsAt, SealedRecords};
+use super::run_ending::{RunEnding, RunOrigin, RunWriter, WriterKeys};
+use super::source::{RecordsAt, SealedRecords};
+use super::state::{StateOwner, StateRecorder};
 use crate::error::Result;
 use crate::options::Encryption;
 use crate::store::appendix::LastFrame;
+use crate::writer_state::WriterState;
 
 /// How many records are encrypted and written at once.
 const BATCH_RECORDS: usize = 64;
@@ -24,10 +26,13 @@ const BATCH_RECORDS: usize = 64;
 pub(crate) struct EnvelopeSink<'a> {
     inner: &'a mut dyn Sink,
     written: Arc<Written>,
-    appendix_cipher: AppendixCipher,
+    /// `None` for a writer that cannot read.
+    appendix_cipher: Option<AppendixCipher>,
     archive_id: u32,
     is_padded: bool,
     ending: Ending,
+    /// What a writer remembers of the archive inside.
+    recorder: Option<Box<StateRecorder>>,
     /// The bytes in the other sink, once published.
     archive_bytes: u64,
 }
@@ -137,7 +142,28 @@ impl<'a> EnvelopeSink<'a> {
         encryption: &Encryption,
         memory_bytes: u64,
     ) -> Result<EnvelopeSink<'a>> {
+        EnvelopeSink::begin_with_state(inner, encryption, memory_bytes, None)
+    }
+
+    /// As [`begin`](Self::begin). What a writer without a secret needs is kept in `state`.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_with_state(
+        inner: &'a mut dyn Sink,
+        encryption: &Encryption,
+        memory_bytes: u64,
+        state: Option<&WriterState>,
+    ) -> Result<EnvelopeSink<'a>> {
         let (file_key, envelope) = new_envelope(encryption, memory_bytes)?;
+        let salt = envelope.salt;
+        let recorder = state.map(|state| {
+            let owner = StateOwner {
+                state: state.clone(),
+                keys: WriterKeys::of(&file_key, &salt),
+            };
+            owner.recorder(salt, salt, (None, 0))
+        });
         let frames = envelope.to_frames(&file_key, envelope.frame_bytes())?;
         let head = [&MAGIC[..], &frames[0], &frames[1]].concat();
         inner.write_all(&head)?;
@@ -151,44 +177,56 @@ impl<'a> EnvelopeSink<'a> {
                 start: 0,
                 batch: Lock::default(),
             }),
-            appendix_cipher: file_key.appendix(&envelope.salt),
+            appendix_cipher: Some(file_key.appendix(&envelope.salt)),
             archive_id: envelope.archive_id(),
             is_padded: encryption.is_padded,
             ending: Ending::Archive { records_offset },
+            recorder: recorder.transpose()?.map(Box::new),
             archive_bytes: 0,
         })
     }
 
-    /// Begins a run behind an archive, of which `inner` has everything. What is written continues
-    /// the archive inside, or replaces it, if that `is_anew`: its records remain, and nothing
+    /// Begins a run behind an archive, of which `inner` has everything, with `earlier` inside. What
+    /// is written continues that, or replaces it, if it `is_anew`: its records remain, and nothing
     /// reads them. A key is drawn, so that whatever was ever written at this place has another.
+    /// What a writer without a secret needs is kept for `owner`.
     ///
     /// # Errors
-    /// `Damaged` if the archive has no end; `Limit` for too many runs; `Io`.
+    /// `Limit` for too many runs; `Io`.
     pub(crate) fn begin_run(
         inner: &'a mut dyn Sink,
-        earlier: &Arc<EnvelopeSource>,
+        (origin, earlier): (RunOrigin, &Arc<dyn Source>),
         (is_anew, is_padded): (bool, bool),
+        owner: Option<&StateOwner>,
     ) -> Result<EnvelopeSink<'a>> {
-        let (_, end) = earlier.complete_end()?;
-        let mut ending = RunEnding::new(earlier, is_anew)?;
-        ending.table.is_padded |= is_padded;
-        let is_padded = ending.table.is_padded;
+        let appendix_cipher = match &origin.writer {
+            RunWriter::Owner(_, cipher) | RunWriter::ForWriters(_, cipher) => Some(cipher.clone()),
+            RunWriter::Writer(_) => None,
+        };
+        let last_link = origin.last_link();
+        let mut ending = RunEnding::new(origin, is_anew)?;
+        ending.origin.table.is_padded |= is_padded;
+        let is_padded = ending.origin.table.is_padded;
+        let start = ending.origin.table.end();
+        let recorder = owner.map(|owner| {
+            let parent = (start > 0).then_some(last_link);
+            owner.recorder(ending.origin.salt, ending.link, (parent, start))
+        });
         inner.write_all(&ending.first_frame())?;
-        let start = ending.table.end();
         Ok(EnvelopeSink {
             inner,
             written: Arc::new(Written {
                 cipher: ending.record_cipher(),
-                offset: end + RUN_FRAME_BYTES as u64,
-                earlier: (start > 0).then(|| Arc::clone(earlier) as Arc<dyn Source>),
+                offset: ending.records_at(),
+                earlier: (start > 0).then(|| Arc::clone(earlier)),
                 start,
                 batch: Lock::default(),
             }),
-            appendix_cipher: earlier.appendix_cipher(),
-            archive_id: earlier.archive_id(),
+            appendix_cipher,
+            archive_id: ending.origin.archive_id,
             is_padded,
             ending: Ending::Run(Box::new(ending)),
+            recorder: recorder.transpose()?.map(Box::new),
             archive_bytes: 0,
         })
     }
@@ -202,9 +240,9 @@ impl<'a> EnvelopeSink<'a> {
         }
     }
 
-    /// The cipher of what is appended to the archive.
-    pub(crate) fn appendix_cipher(&self) -> &AppendixCipher {
-        &self.appendix_cipher
+    /// The cipher of what is appended to the archive; `None` for a writer that cannot read it.
+    pub(crate) fn appendix_cipher(&self) -> Option<&AppendixCipher> {
+        self.appendix_cipher.as_ref()
     }
 
     /// The size of the encrypted archive, or of the run, once it is published.
@@ -218,8 +256,9 @@ impl<'a> EnvelopeSink<'a> {
     }
 }
 
-impl Sink for EnvelopeSink<'_> {
-    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+impl EnvelopeSink<'_> {
+    /// Encrypts bytes of the archive inside, or what is behind it.
+    fn seal_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let written = Arc::clone(&self.written);
         let mut batch = written.batch.lock();
         while !bytes.is_empty() {
@@ -231,6 +270,27 @@ impl Sink for EnvelopeSink<'_> {
             bytes = bytes.split_at(batch.push(bytes)).1;
         }
         Ok(())
+    }
+
+    /// Publishes the state behind what is written, before that is: a state whose run was never
+    /// completed is not found, but a run without a state takes a secret to go on from.
+    fn publish_state(&mut self, records: u64, inner_bytes: u64) -> io::Result<()> {
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        match &self.ending {
+            Ending::Run(ending) => recorder.publish(&ending.origin.table),
+            Ending::Archive { .. } => {
+                recorder.publish(&RunTable::of_base(records, inner_bytes, self.is_padded))
+            }
+        }
+    }
+}
+
+impl Sink for EnvelopeSink<'_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write_all(bytes)?;
+        }
+        self.seal_all(bytes)
     }
 
     fn write_zeros(&mut self, length_bytes: u64) -> io::Result<()> {
@@ -266,8 +326,8 @@ impl Sink for EnvelopeSink<'_> {
         };
         let stated = inner_bytes.to_le_bytes();
         let content_bytes = records * RECORD_BYTES as u64 - stated.len() as u64;
-        self.write_zeros(content_bytes - inner_bytes)?;
-        self.write_all(&stated)?;
+        in_zero_pieces(content_bytes - inner_bytes, |zeros| self.seal_all(zeros))?;
+        self.seal_all(&stated)?;
         let written = Arc::clone(&self.written);
         let mut batch = written.batch.lock();
         self.flush(&mut batch, true)?;
@@ -280,12 +340,15 @@ impl Sink for EnvelopeSink<'_> {
             }
             Ending::Run(ending) => {
                 let records_bytes = records * SEALED_RECORD_BYTES as u64;
-                self.archive_bytes = RUN_FRAME_BYTES as u64 + records_bytes;
+                self.archive_bytes = ending.first_frame().len() as u64 + records_bytes;
                 ending
-                    .last_bytes(records, inner_bytes)
-                    .map_err(io::Error::other)?
+                    .complete(records, inner_bytes)
+                    .map_err(io::Error::other)?;
+                ending.last_bytes(records)
             }
         };
+        drop(batch);
+        self.publish_state(records, inner_bytes)?;
         self.archive_bytes += last_bytes.len() as u64;
         self.inner.write_all(&last_bytes)?;
         self.inner.publish()

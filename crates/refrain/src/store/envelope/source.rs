@@ -5,17 +5,21 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::envelope::run::{RUN_FRAME_BYTES, RunEnd, RunRow, RunStart, RunTable};
+use refrain_format::envelope::run::{
+    RunCipher, RunEnd, RunRow, RunSecret, RunStart, RunTable, run_frame_bytes,
+};
 use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, may_be_padded, record_count};
 use refrain_format::{ArchiveEnd, FrameKind, GoneFrames, Limits, Payload, TAIL_BYTES};
 use refrain_pool::Lock;
 use refrain_protect::envelope::{
-    AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, SALT_BYTES,
-    SEALED_RECORD_BYTES, run_link,
+    AppendixCipher, FileKey, LINK_BYTES, NotAuthentic, RECORD_BYTES, RecordCipher, RunKey,
+    SALT_BYTES, SEALED_RECORD_BYTES, run_link,
 };
 use refrain_storage::Source;
 
-use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at};
+use super::end::{EnvelopeEnd, FoundEnd, envelope_end, run_end_at, run_start_at};
+use super::run_ending::{RunOrigin, RunWriter, WriterKeys};
+use super::run_keys::RunKeys;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::appendix::tail_before;
 use crate::store::frames::read_frame_at;
@@ -142,6 +146,7 @@ impl SealedRecords {
 pub(crate) struct EnvelopeSource {
     sealed: SealedRecords,
     key: FileKey,
+    run_keys: RunKeys,
     salt: [u8; SALT_BYTES],
     archive_id: u32,
     records_offset: u64,
@@ -170,6 +175,7 @@ impl EnvelopeSource {
         let mut source = EnvelopeSource {
             sealed: SealedRecords::new(file),
             key: key.clone(),
+            run_keys: RunKeys::new(key, &salt),
             salt,
             archive_id: stored.envelope.archive_id(),
             records_offset: stored.records_offset(),
@@ -239,9 +245,9 @@ impl EnvelopeSource {
 
     /// Adds a run whose end is damaged: what is in its records can be read, but not the last.
     fn take_damaged_run(&mut self, offset: u64, start: &RunStart) -> Result<()> {
-        let position = offset + RUN_FRAME_BYTES as u64 - self.records_offset;
+        let position = offset + start.frame_bytes() - self.records_offset;
         let left = self.sealed.file.size_bytes()?;
-        let left = left.saturating_sub(offset + RUN_FRAME_BYTES as u64);
+        let left = left.saturating_sub(offset + start.frame_bytes());
         let records = left / SEALED_RECORD_BYTES as u64 + 1;
         if start.number != self.table.number() + 1 {
             let text = "an appended run does not continue the one before";
@@ -253,6 +259,7 @@ impl EnvelopeSource {
             start: self.table.end(),
             bytes: records * RECORD_BYTES as u64 - INNER_BYTES_BYTES as u64,
             link: run_link(&self.last_link(), &start.salt, position),
+            cipher: start.secret.cipher(),
         })?;
         self.inner_bytes = self.table.end();
         self.complete_end = None;
@@ -269,14 +276,16 @@ impl EnvelopeSource {
 
     /// The table of the run with this RunEnd frame.
     fn table_of(&self, offset: u64, end: &RunEnd) -> Result<RunTable> {
-        let sealed = self.key.run_table(&self.salt, &end.link).open(&end.sealed);
+        let key = self.run_keys.of(&end.secret)?;
+        let sealed = key.table(&self.salt, &end.link).open(&end.sealed);
         let forged = |text: &str| Error::damaged(text.to_owned()).at_offset(offset);
         let bytes =
             sealed.map_err(|_| forged("the end of an appended run is damaged or forged"))?;
         let table = RunTable::parse(end.number, &bytes)?;
         let is_here = table.last().is_some_and(|last| {
             let is_at = self.records_offset + last.records_end() == offset;
-            is_at && last.records == end.records && last.link == end.link
+            let is_same = last.records == end.records && last.link == end.link;
+            is_at && is_same && last.cipher == end.secret.cipher()
         });
         if !is_here {
             return Err(forged("an appended run is not where it was written"));
@@ -305,6 +314,29 @@ impl EnvelopeSource {
             return Ok(*last);
         }
         of(&self.group(group, last)?).ok_or_else(lost)
+    }
+
+    /// The key of a run.
+    fn run_key(&self, run: &RunRow) -> Result<RunKey> {
+        match run.cipher {
+            RunCipher::Archive => self.run_keys.of(&RunSecret::Archive),
+            RunCipher::Writers => self.run_keys.of(&RunSecret::Writers),
+            RunCipher::Shared => (self.run_keys).of_shared(&run.link, || self.secret_of(run)),
+        }
+    }
+
+    /// The secret of a run, which both of its frames state.
+    fn secret_of(&self, run: &RunRow) -> Result<RunSecret> {
+        let offset = self.records_offset + run.frame_position();
+        let file = &*self.sealed.file;
+        let frame_bytes = run_frame_bytes(run.cipher);
+        let start = run_start_at(file, offset, frame_bytes, self.archive_id)?;
+        if let Some(start) = start.filter(|start| start.secret.cipher() == run.cipher) {
+            return Ok(start.secret);
+        }
+        let offset = self.records_offset + run.records_end();
+        let end = run_end_at(file, offset, self.archive_id);
+        Ok(end.map_err(|error| error.at_offset(offset))?.secret)
     }
 
     /// The runs of an earlier group, whose last one is `last`.
@@ -365,7 +397,7 @@ impl EnvelopeSource {
         }
         let run = self.run_of(at)?;
         Ok(RunRecords {
-            cipher: Some(self.key.run_records(&self.salt, &run.link)),
+            cipher: Some(self.run_key(&run)?.records(&self.salt, &run.link)),
             position: run.position,
             records: run.records,
             start: run.start,
@@ -375,15 +407,20 @@ impl EnvelopeSource {
 
     /// Whether the archive inside says that all of a range is gone.
     fn is_gone(&self, range: Range<u64>) -> bool {
-        let known = self.gone.lock().clone();
-        let gone = known.unwrap_or_else(|| {
-            let gone = Arc::new(gone_frames(&WithoutGone(self)));
-            Arc::clone(self.gone.lock().insert(gone))
-        });
+        let gone = self.gone_frames();
         let runs = gone.runs();
         let after = runs.partition_point(|run| run.start <= range.start);
         let run = after.checked_sub(1).and_then(|last| runs.get(last));
         run.is_some_and(|run| range.end <= run.end)
+    }
+
+    /// The frames of the archive inside that are gone.
+    pub(crate) fn gone_frames(&self) -> Arc<GoneFrames> {
+        let known = self.gone.lock().clone();
+        known.unwrap_or_else(|| {
+            let gone = Arc::new(gone_frames(&WithoutGone(self)));
+            Arc::clone(self.gone.lock().insert(gone))
+        })
     }
 
     /// The bytes in the file of the records that have nothing but a range of the archive inside,
@@ -435,23 +472,13 @@ impl EnvelopeSource {
             return Ok(None);
         }
         let run = self.run_of(inner_start)?;
-        let offset = self.records_offset + run.position - RUN_FRAME_BYTES as u64;
+        let offset = self.records_offset + run.frame_position();
         Ok((run.start == inner_start).then_some(offset))
     }
 
     /// How many bytes of a run that is not complete follow.
     pub(crate) fn incomplete_bytes(&self) -> u64 {
         self.incomplete_bytes
-    }
-
-    /// The table of the newest run, or of an archive without runs.
-    pub(crate) fn table(&self) -> &RunTable {
-        &self.table
-    }
-
-    /// Where the first record of the archive begins.
-    pub(crate) fn records_offset(&self) -> u64 {
-        self.records_offset
     }
 
     /// The first run, if there is one.
@@ -463,23 +490,53 @@ impl EnvelopeSource {
     }
 
     /// The link of the newest run; without runs, the salt.
-    pub(super) fn last_link(&self) -> [u8; LINK_BYTES] {
+    fn last_link(&self) -> [u8; LINK_BYTES] {
         self.table.last().map_or(self.salt, |last| last.link)
     }
 
-    /// The key of the archive.
-    pub(super) fn key(&self) -> &FileKey {
-        &self.key
+    /// The number of records before the first tail.
+    pub(crate) fn base_records(&self) -> u64 {
+        self.table.base_records
+    }
+
+    /// What a run behind this archive continues.
+    ///
+    /// # Errors
+    /// `Damaged` if the archive has no end.
+    pub(crate) fn origin(&self) -> Result<RunOrigin> {
+        Ok(RunOrigin {
+            archive_id: self.archive_id,
+            salt: self.salt,
+            records_offset: self.records_offset,
+            append_at: self.complete_end()?.1,
+            table: self.table.clone(),
+            writer: RunWriter::Owner(self.key.run_key(), self.appendix_cipher()),
+        })
+    }
+
+    /// What a writer needs who cannot read the archive.
+    pub(crate) fn writer_keys(&self) -> WriterKeys {
+        WriterKeys::of(&self.key, &self.salt)
+    }
+
+    /// As [`origin`](Self::origin), for a run without content: if there are writers who cannot read
+    /// the archive, they can read that.
+    ///
+    /// # Errors
+    /// As [`origin`](Self::origin).
+    pub(crate) fn origin_without_content(&self) -> Result<RunOrigin> {
+        let mut origin = self.origin()?;
+        let has_writers = |row: &RunRow| row.cipher != RunCipher::Archive;
+        if origin.table.rows().any(has_writers) {
+            let key = self.key.writers_key(&self.salt);
+            origin.writer = RunWriter::ForWriters(key, self.appendix_cipher());
+        }
+        Ok(origin)
     }
 
     /// The cipher of what is appended to the archive.
     pub(crate) fn appendix_cipher(&self) -> AppendixCipher {
         self.key.appendix(&self.salt)
-    }
-
-    /// The salt of the archive.
-    pub(super) fn salt(&self) -> &[u8; SALT_BYTES] {
-        &self.salt
     }
 
     /// The number in all frames of the archive.

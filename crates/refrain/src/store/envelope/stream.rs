@@ -3,16 +3,18 @@
 use std::io::{self, Cursor, Read};
 
 use refrain_format::envelope::run::{
-    RUN_FRAME_BYTES, RunEnd, RunRow, RunStart, RunTable, run_end_header,
+    RunCipher, RunEnd, RunRow, RunStart, RunTable, run_end_header, run_start_header,
 };
 use refrain_format::envelope::{INNER_BYTES_BYTES, StoredEnvelope, envelope_tail};
 use refrain_format::{
     FRAME_HEADER_BYTES, Limits, PayloadHasher, SYNC, TAIL_BYTES, Tail, UntrustedFrameHeader,
 };
 use refrain_protect::envelope::{
-    FileKey, LINK_BYTES, RECORD_BYTES, RecordCipher, SALT_BYTES, SEALED_RECORD_BYTES, run_link,
+    FileKey, LINK_BYTES, RECORD_BYTES, RecordCipher, RunKey, SALT_BYTES, SEALED_RECORD_BYTES,
+    run_link,
 };
 
+use super::run_keys::RunKeys;
 use super::source::inner_bytes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::exact_read::read_full;
@@ -24,7 +26,7 @@ const BATCH_RECORDS: usize = 64;
 /// but only at the end is it known to be complete; then it ends without an error.
 pub(super) struct EnvelopeStream {
     stream: Ahead,
-    key: FileKey,
+    run_keys: RunKeys,
     salt: [u8; SALT_BYTES],
     archive_id: u32,
     records_offset: u64,
@@ -77,8 +79,16 @@ struct Part {
     cipher: RecordCipher,
     /// Where the first begins, from the first of the archive.
     position: u64,
-    /// The link of the run; `None`: the archive.
-    link: Option<[u8; LINK_BYTES]>,
+    /// The run; `None`: the archive.
+    run: Option<RunPart>,
+}
+
+/// What the end of a run must fit.
+#[derive(Clone)]
+struct RunPart {
+    link: [u8; LINK_BYTES],
+    key: RunKey,
+    cipher: RunCipher,
 }
 
 impl EnvelopeStream {
@@ -93,7 +103,7 @@ impl EnvelopeStream {
                 bytes: Cursor::default(),
                 stream,
             },
-            key: key.clone(),
+            run_keys: RunKeys::new(key, &salt),
             salt,
             archive_id: stored.envelope.archive_id(),
             records_offset: stored.records_offset(),
@@ -101,7 +111,7 @@ impl EnvelopeStream {
             part: Part {
                 cipher: key.records(&salt),
                 position: 0,
-                link: None,
+                run: None,
             },
             sealed: Vec::new(),
             next: 0,
@@ -136,7 +146,7 @@ impl EnvelopeStream {
     fn advance(&mut self) -> Result<()> {
         let number = self.next;
         let tail = envelope_tail(self.records_offset, number + 1).to_bytes();
-        let is_run = self.part.link.is_some();
+        let is_run = self.part.run.is_some();
         let offset = self.offset() + number * SEALED_RECORD_BYTES as u64;
         let fetched = self.fetch()?;
         let Some((sealed, after)) = fetched.split_first_chunk::<SEALED_RECORD_BYTES>() else {
@@ -208,14 +218,14 @@ impl EnvelopeStream {
         self.sealed.clear();
         self.next_in_batch = 0;
         let offset = self.offset() + self.next * SEALED_RECORD_BYTES as u64;
-        let mut tail = match self.part.link {
+        let mut tail = match self.part.run.clone() {
             None => self.take_archive_end(bytes)?,
-            Some(link) => {
-                let taken = self.take_run_end(link, bytes);
+            Some(run) => {
+                let taken = self.take_run_end(&run, bytes);
                 taken.map_err(|error| error.at_offset(offset))?
             }
         };
-        let frame_bytes = if self.part.link.is_some() { tail.back_bytes } else { 0 };
+        let frame_bytes = if self.part.run.is_some() { tail.back_bytes } else { 0 };
         let mut behind = offset - self.records_offset + frame_bytes + TAIL_BYTES as u64;
         loop {
             let mut start = [0; TAIL_BYTES];
@@ -251,7 +261,7 @@ impl EnvelopeStream {
     }
 
     /// Takes the end of a run, whose table must be of what was read.
-    fn take_run_end(&mut self, link: [u8; LINK_BYTES], bytes: u64) -> Result<Tail> {
+    fn take_run_end(&mut self, run: &RunPart, bytes: u64) -> Result<Tail> {
         let damaged = |text: &str| Error::damaged(text.to_owned());
         let mut frame = vec![0; FRAME_HEADER_BYTES];
         let count = read_full(&mut self.stream, &mut frame)?;
@@ -260,7 +270,8 @@ impl EnvelopeStream {
         let payload = frame.get_mut(FRAME_HEADER_BYTES..).unwrap_or_default();
         let count = read_full(&mut self.stream, payload)? + FRAME_HEADER_BYTES;
         let end = RunEnd::parse(frame.get(..count).unwrap_or_default(), self.archive_id)?;
-        let sealed = self.key.run_table(&self.salt, &link).open(&end.sealed);
+        let link = run.link;
+        let sealed = run.key.table(&self.salt, &link).open(&end.sealed);
         let table =
             sealed.map_err(|_| damaged("the end of an appended run is damaged or forged"))?;
         let table = RunTable::parse(end.number, &table)?;
@@ -276,8 +287,10 @@ impl EnvelopeStream {
             start: self.table.end(),
             bytes,
             link,
+            cipher: run.cipher,
         })?;
-        if table != self.table || (end.link, end.records) != (link, self.next) {
+        let is_same = (end.link, end.records) == (link, self.next);
+        if table != self.table || !is_same || end.secret.cipher() != run.cipher {
             return Err(damaged(
                 "the table of an appended run is not of what precedes it",
             ));
@@ -294,28 +307,40 @@ impl EnvelopeStream {
 
     /// Takes the first frame of a run, `behind` so many bytes from the first record on.
     fn begin_run(&mut self, header: [u8; FRAME_HEADER_BYTES], behind: u64) -> Result<()> {
-        let mut frame = [0; RUN_FRAME_BYTES];
-        let (first, after) = frame.split_at_mut(FRAME_HEADER_BYTES);
-        first.copy_from_slice(&header);
-        let count = read_full(&mut self.stream, after)? + FRAME_HEADER_BYTES;
-        let start = RunStart::parse(frame.get(..count).unwrap_or_default(), self.archive_id);
-        let start =
-            start.map_err(|error| Error::from(error).at_offset(self.records_offset + behind))?;
+        let offset = self.records_offset + behind;
+        let start = self.read_run_start(header);
+        let start = start.map_err(|error| error.at_offset(offset))?;
         if start.number != self.table.number() + 1 {
             return Err(Error::damaged(
                 "an appended run does not continue the one before",
             ));
         }
-        let position = behind + RUN_FRAME_BYTES as u64;
+        let position = behind + start.frame_bytes();
         let previous = self.table.last().map_or(self.salt, |last| last.link);
         let link = run_link(&previous, &start.salt, position);
+        let key = self.run_keys.of(&start.secret)?;
         self.part = Part {
-            cipher: self.key.run_records(&self.salt, &link),
+            cipher: key.records(&self.salt, &link),
             position,
-            link: Some(link),
+            run: Some(RunPart {
+                link,
+                key,
+                cipher: start.secret.cipher(),
+            }),
         };
         self.zeros_of_part_before += std::mem::take(&mut self.zeros_after);
         Ok(())
+    }
+
+    /// The first frame of a run that begins with this header.
+    fn read_run_start(&mut self, header: [u8; FRAME_HEADER_BYTES]) -> Result<RunStart> {
+        let frame_bytes = run_start_header(&header)?.frame_bytes();
+        let mut frame = header.to_vec();
+        frame.resize(frame_bytes as usize, 0);
+        let (_, after) = frame.split_at_mut(FRAME_HEADER_BYTES);
+        let count = read_full(&mut self.stream, after)? + FRAME_HEADER_BYTES;
+        let frame = frame.get(..count).unwrap_or_default();
+        Ok(RunStart::parse(frame, self.archive_id)?)
     }
 }
 

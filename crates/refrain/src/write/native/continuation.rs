@@ -64,6 +64,17 @@ impl Continuation {
     }
 }
 
+impl Continuation {
+    /// This for a writer that cannot read the store of earlier generations: nothing in it is found
+    /// by anchors, and their frames stay as they are.
+    pub(crate) fn without_store(mut self) -> Continuation {
+        let joined = std::mem::take(&mut self.anchors.joined);
+        self.plan.catalog.anchors.extend(joined);
+        self.anchors.places = Some(Vec::new());
+        self
+    }
+}
+
 /// The anchors of the store of earlier generations.
 pub(crate) struct KnownAnchors {
     /// The archive.
