@@ -7,7 +7,7 @@ use crate::common::*;
 use crate::encrypted_generations::{add_to, secrets};
 use refrain::{
     Archive, CompressOptions, Encryption, Identity, KeySlots, PasswordSource, ReadOptions,
-    Unwatched,
+    Unwatched, WriterState, forget,
 };
 use refrain_testkit::data;
 
@@ -91,7 +91,7 @@ fn nights() -> Vec<[Vec<u8>; 2]> {
 
 #[test]
 fn golden_encrypted_generations_are_read() {
-    for name in ["nights", "small"] {
+    for name in ["nights", "small", "writers"] {
         let path = golden("rfn").with_file_name(format!("{name}.rfn"));
         let archive = fs::read(&path).unwrap();
         for (number, contents) in nights().iter().enumerate() {
@@ -109,16 +109,17 @@ fn golden_encrypted_generations_are_read() {
     }
 }
 
-/// Writes the files unless they exist: an archive that `add` began, and one of a single frame that
-/// `compress` wrote.
+/// Writes the files unless they exist: an archive that `add` began, one of a single frame that
+/// `compress` wrote, and one that grew without a secret; of that, a fourth generation is forgotten.
 #[test]
 #[ignore = "writes golden files"]
 fn make_golden_encrypted_generations() {
-    for name in ["nights", "small"] {
+    for name in ["nights", "small", "writers"] {
         let path = golden("rfn").with_file_name(format!("{name}.rfn"));
         if path.exists() {
             continue;
         }
+        let state = tempfile::tempdir().unwrap();
         let encrypted = CompressOptions {
             encryption: Some(Encryption {
                 recipients: vec![Identity::X25519([0x42; 32].into()).recipient()],
@@ -132,8 +133,31 @@ fn make_golden_encrypted_generations() {
                 fs::write(&path, archive_of(members, &encrypted).0).unwrap();
                 continue;
             }
-            let options = if number == 0 { encrypted.clone() } else { options(3, 1) };
-            add_to(&path, members, &options, &secrets(0x42, "latest")).unwrap();
+            let mut options = if number == 0 { encrypted.clone() } else { options(3, 1) };
+            let mut secrets = secrets(0x42, "latest");
+            if name == "writers" {
+                secrets = read_options(1);
+                options.writer_state = Some(WriterState::new(state.path()));
+            }
+            add_to(&path, members, &options, &secrets).unwrap();
+        }
+        if name == "writers" {
+            forget_a_fourth(&path, state.path());
         }
     }
+}
+
+/// Adds a generation without a secret, forgets it with one, and adds the third one again.
+fn forget_a_fourth(path: &Path, state: &Path) {
+    let options = CompressOptions {
+        writer_state: Some(WriterState::new(state)),
+        ..options(3, 1)
+    };
+    let add = |members| add_to(path, members, &options, &read_options(1)).unwrap();
+    add(vec![file("forgotten", b"content")]);
+    let mut growing = refrain_storage::GrowingFile::open(path).unwrap();
+    forget(&mut growing, &[4], &secrets(0x42, "latest")).unwrap();
+    drop(growing);
+    let [code, text] = &nights()[2];
+    add(vec![file("code", code), file("text", text)]);
 }
