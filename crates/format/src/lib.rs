@@ -132,7 +132,7 @@ pub use order::{EpochSums, HeldFrames, StreamChecker};
 pub use parity::{frame_with_parity, header_by_parity, mended_payload};
 pub use payload::{Payload, read_frame};
 pub use payload_hasher::PayloadHasher;
-pub use recovery::{RecoveryPart, RecoveryPlace, RecoverySet};
+pub use recovery::{LaterBytes, RECOVERY_HEAD_BYTES, RecoveryPart, RecoveryPlace, RecoverySet};
 pub use refrain_entries::{Entry, EntryKind, Timestamp, compare_paths};
 /// The functions behind the checksum and hash fields.
 pub use refrain_protect::{ContentHash, checksum64, chunked_checksum64, content_hash};

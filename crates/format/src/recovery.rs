@@ -4,21 +4,37 @@
 //! Every frame states all that is needed to use it, and has a fixed size, so that any frame that is
 //! left is of use, wherever it is found. Readers that do not heal skip these frames.
 
-use refrain_protect::recovery::{BadParameters, PIECE_GROUPS, RecoveryParameters};
+use std::ops::Range;
+
+use refrain_protect::recovery::{
+    BadParameters, PIECE_GROUPS, RecoveryParameters, SHARE_MAX, SHARE_MIN,
+};
 
 use crate::bytes::ByteReader;
-use crate::constants::{FRAME_HEADER_BYTES, FrameKind};
+use crate::constants::{FRAME_HEADER_BYTES, FrameKind, TAIL_BYTES};
 use crate::error::{FormatError, Result};
 use crate::frame::{FLAG_SKIPPABLE, FrameHeader, finish_header, frame_prefix, piece_sums};
 use crate::head::{SplitPayload, head_of, take_extensions};
 
 const WHAT: &str = "Recovery frame";
 
-/// The only method of this version.
-const METHOD: u64 = 1;
+/// Of frames that protect a file from its first byte on.
+const METHOD_FROM_START: u8 = 1;
+
+/// Of frames that protect a file from what earlier ones end on.
+const METHOD_FROM_LATER: u8 = 2;
 
 /// The size of the head, its own size included.
 const HEAD_BYTES: usize = 42;
+
+/// The size of what only frames of the second method state.
+const LATER_BYTES: usize = 10;
+
+/// The sizes of heads.
+pub const RECOVERY_HEAD_BYTES: [usize; 2] = [HEAD_BYTES, HEAD_BYTES + LATER_BYTES];
+
+/// The last byte of a file from which protected bytes may begin.
+const START_MAX: u64 = 1 << 55;
 
 /// What a Recovery frame has as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +58,19 @@ pub struct RecoverySet {
     pub set_id: u64,
     /// The layout.
     pub parameters: RecoveryParameters,
+    /// What is protected; `None`: the file from its first byte on.
+    pub later: Option<LaterBytes>,
+}
+
+/// Protected bytes that do not begin with the file, because other recovery data protects what is
+/// before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LaterBytes {
+    /// Where they begin in the file: behind the tail after the earlier recovery data. At least 1.
+    pub start: u64,
+    /// How much parity was asked for, in hundredths of a percent. Few bytes have more, and what
+    /// follows is to be protected as was asked for.
+    pub share: u16,
 }
 
 /// The place of a frame in its set.
@@ -54,6 +83,24 @@ pub struct RecoveryPlace {
 }
 
 impl RecoverySet {
+    /// The bytes of the file that are protected.
+    #[must_use]
+    pub fn protected(&self) -> Range<u64> {
+        let start = self.later.map_or(0, |later| later.start);
+        start..start.saturating_add(self.parameters.protected_bytes)
+    }
+
+    /// Where the frames and the tail after them end in the file, unless they are apart.
+    #[must_use]
+    pub fn appendix_end(&self) -> u64 {
+        let end = self.protected().end.saturating_add(self.frames_bytes());
+        end.saturating_add(TAIL_BYTES as u64)
+    }
+
+    fn head_bytes(&self) -> usize {
+        HEAD_BYTES + self.later.map_or(0, |_| LATER_BYTES)
+    }
+
     /// The slices of parity before each group of pieces of the table. A burst, or several, leave
     /// one of the groups.
     fn parity_before_groups(&self) -> [u64; PIECE_GROUPS] {
@@ -91,7 +138,7 @@ impl RecoverySet {
     /// The size of a frame in bytes.
     #[must_use]
     pub fn frame_bytes(&self, part: RecoveryPart) -> u64 {
-        (FRAME_HEADER_BYTES + HEAD_BYTES + self.data_bytes(part)) as u64
+        (FRAME_HEADER_BYTES + self.head_bytes() + self.data_bytes(part)) as u64
     }
 
     /// The places of all frames, in their order.
@@ -164,13 +211,18 @@ impl RecoverySet {
             parity_rows,
         } = self.parameters;
         let part = u8::from(place.part == RecoveryPart::Parity);
-        let mut fields = vec![0, 0, METHOD as u8, u8::from(self.is_apart), part];
+        let method = self.later.map_or(METHOD_FROM_START, |_| METHOD_FROM_LATER);
+        let mut fields = vec![0, 0, method, u8::from(self.is_apart), part];
         fields.extend_from_slice(&self.set_id.to_le_bytes());
         fields.extend_from_slice(&protected_bytes.to_le_bytes());
         for number in [slice_bytes, data_rows, parity_rows] {
             fields.extend_from_slice(&number.to_le_bytes());
         }
         fields.extend_from_slice(&place.index.to_le_bytes());
+        if let Some(later) = self.later {
+            fields.extend_from_slice(&later.start.to_le_bytes());
+            fields.extend_from_slice(&later.share.to_le_bytes());
+        }
         fields
     }
 
@@ -207,7 +259,8 @@ fn parse_set(
     fields.varint()?;
     fields.varint()?;
     let method = fields.varint()?;
-    if method != METHOD {
+    let is_later = method == u64::from(METHOD_FROM_LATER);
+    if !is_later && method != u64::from(METHOD_FROM_START) {
         return Err(FormatError::Reserved {
             what: "method of recovery",
             value: method,
@@ -227,12 +280,17 @@ fn parse_set(
         part: if is_parity { RecoveryPart::Parity } else { RecoveryPart::Digests },
         index: fields.u64()?,
     };
+    let later = if is_later { Some(later_bytes(fields)?) } else { None };
+    if is_later && is_apart {
+        return Err(wrong_later("place of recovery data", 1));
+    }
     let mut set = RecoverySet {
         archive_id: header.archive_id,
         is_apart,
         first_sequence: 0,
         set_id,
         parameters,
+        later,
     };
     let number = set.number(place);
     let first = number.and_then(|number| header.sequence.checked_sub(number));
@@ -243,6 +301,26 @@ fn parse_set(
     })?;
     set.first_sequence = u32::try_from(first).unwrap_or(u32::MAX);
     Ok((set, place))
+}
+
+fn later_bytes(fields: &mut ByteReader<'_>) -> Result<LaterBytes> {
+    let start = fields.u64()?;
+    if start == 0 || start > START_MAX {
+        return Err(wrong_later("start of protected bytes", start));
+    }
+    let share = fields.u16()?;
+    if !(SHARE_MIN..=SHARE_MAX).contains(&u32::from(share)) {
+        return Err(wrong_later("share of recovery data", u64::from(share)));
+    }
+    Ok(LaterBytes { start, share })
+}
+
+fn wrong_later(what: &'static str, value: u64) -> FormatError {
+    FormatError::Value {
+        what,
+        value,
+        rule: "as for bytes behind earlier recovery data",
+    }
 }
 
 fn flag(what: &'static str, value: u64) -> Result<bool> {
@@ -265,81 +343,4 @@ fn bad_parameters(bad: BadParameters) -> FormatError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::frame::UntrustedFrameHeader;
-    use crate::limits::Limits;
-
-    fn sample(is_apart: bool) -> RecoverySet {
-        RecoverySet {
-            archive_id: 0x1d1d_1d1d,
-            is_apart,
-            first_sequence: 6,
-            set_id: 0x1234_5678_9abc_def0,
-            parameters: RecoveryParameters::choose(467, 1000).unwrap(),
-        }
-    }
-
-    fn parse(frame: &[u8]) -> Result<(RecoverySet, RecoveryPlace, &[u8])> {
-        let header = UntrustedFrameHeader::parse(frame)?.check(&Limits::default(), None)?;
-        let payload = &frame[FRAME_HEADER_BYTES..];
-        header.check_payload(payload)?;
-        RecoverySet::parse(&header, payload)
-    }
-
-    #[test]
-    fn frames_parse_as_written_in_their_order() {
-        for is_apart in [false, true] {
-            let set = sample(is_apart);
-            let mut bytes = 0;
-            for (number, place) in set.places().enumerate() {
-                let data = vec![number as u8; set.data_bytes(place.part)];
-                let mut frame = Vec::new();
-                set.write(place, &data, &mut frame).unwrap();
-                assert_eq!(frame.len() as u64, set.frame_bytes(place.part));
-                assert_eq!(parse(&frame), Ok((set, place, &data[..])));
-                assert_eq!(set.number(place), Some(number as u64));
-                bytes += frame.len() as u64;
-            }
-            assert_eq!(set.frames_bytes(), bytes);
-            assert_eq!(set.frame_count(), set.places().count() as u64);
-        }
-    }
-
-    #[test]
-    fn other_sizes_and_numbers_are_refused() {
-        let set = sample(false);
-        let place = RecoveryPlace {
-            part: RecoveryPart::Parity,
-            index: 0,
-        };
-        let data = vec![7; set.data_bytes(place.part)];
-        let beyond = RecoveryPlace {
-            index: set.parameters.parity_slices(),
-            ..place
-        };
-        let mut frame = Vec::new();
-        assert!(set.write(place, &data[1..], &mut frame).is_err());
-        assert!(set.write(beyond, &data, &mut frame).is_err());
-        let late = RecoverySet {
-            first_sequence: u32::MAX,
-            ..set
-        };
-        assert!(late.write(place, &data, &mut frame).is_err());
-        set.write(place, &data, &mut frame).unwrap();
-        let header = UntrustedFrameHeader::parse(&frame).unwrap();
-        let header = header.check(&Limits::default(), None).unwrap();
-        let payload = &frame[FRAME_HEADER_BYTES..];
-        for (at, value) in [(3, 2), (4, 2), (5, 2), (22, 1), (26, 9), (30, 0), (34, 200)] {
-            let mut bad = payload.to_vec();
-            bad[at] = value;
-            assert!(RecoverySet::parse(&header, &bad).is_err(), "byte {at}");
-        }
-        assert!(RecoverySet::parse(&header, &payload[..payload.len() - 1]).is_err());
-        let early = FrameHeader {
-            sequence: 0,
-            ..header
-        };
-        assert!(RecoverySet::parse(&early, payload).is_err());
-    }
-}
+mod tests;

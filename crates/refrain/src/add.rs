@@ -22,7 +22,10 @@ use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::{Layout, Serving};
-use crate::store::appendix::{own_end, signatures_end};
+use crate::recovery::RecoveryOptions;
+use crate::recovery::growth::{Covered, growing_share, protect_growth};
+use crate::recovery::sink::RecoverySink;
+use crate::store::appendix::{appendices_end, own_end};
 use crate::store::complete_end::{beginning, complete_part};
 use crate::store::ending::protected_end;
 use crate::store::envelope::open::{opened_envelope, read_envelope};
@@ -61,6 +64,8 @@ pub struct AddSummary {
     pub added: CompressSummary,
     /// The length of the archive, in bytes.
     pub archive_bytes: u64,
+    /// The bytes of recovery data that were appended.
+    pub recovery_bytes: u64,
 }
 
 /// The shares of the memory for reading earlier generations, and for pages of them that are used
@@ -107,10 +112,15 @@ pub fn is_rewritten(source: &Arc<dyn Source>) -> Result<bool> {
 /// whether the size is hidden; it stays so from then on. Signatures stay where they are, and are
 /// those of the generation before them.
 ///
+/// What is added to an archive with recovery data gets some as well, behind it and with the share
+/// of these options or that of the last: it protects what the earlier does not. With a share, an
+/// archive without recovery data gets it for all of its bytes. It is appended when the generation
+/// is complete; if that is interrupted, the next run protects both.
+///
 /// # Errors
 /// As [`compress`](crate::compress()); `Usage` if no secret opens the archive, or it is to be
-/// encrypted and is not; `Unsupported` for archives that are protected by recovery data, or several
-/// in one file. Then the archive is as before.
+/// encrypted and is not; `Unsupported` for several archives in one file; `Damaged` if its recovery
+/// data is. Then the archive is as before.
 pub fn add(
     members: Vec<MemberInput>,
     to: AddTo<'_>,
@@ -119,10 +129,65 @@ pub fn add(
     label: GenerationLabel,
     watch: &dyn Watch,
 ) -> Result<AddSummary> {
+    let (sink, secrets) = match to {
+        AddTo::Copy(source, sink) => {
+            let covered = source.as_ref().map(|source| covered_whole(&**source));
+            let covered = covered.transpose()?.flatten();
+            let Some(share) = growing_share(options.recovery, covered.as_ref()) else {
+                let to = AddTo::Copy(source, sink);
+                return Ok(add_generation(members, to, level, options, label, watch)?.0);
+            };
+            let mut sink = RecoverySink::new(sink, options.with_recovery(share)?)?;
+            let to = AddTo::Copy(source, &mut sink);
+            let (summary, _) = add_generation(members, to, level, options, label, watch)?;
+            return Ok(summary.with_recovery(sink.recovery_bytes()));
+        }
+        AddTo::File(sink, secrets) => (sink, secrets),
+    };
+    let to = AddTo::File(&mut *sink, secrets);
+    let (summary, covered) = add_generation(members, to, level, options, label, watch)?;
+    let Some(share) = growing_share(options.recovery, covered.as_ref()) else {
+        return Ok(summary);
+    };
+    let recovery = options.with_recovery(share)?;
+    let bytes = protect_growth(
+        sink,
+        covered.as_ref(),
+        &recovery,
+        summary.added.archive_bytes,
+    )?;
+    Ok(summary.with_recovery(bytes))
+}
+
+impl AddSummary {
+    fn with_recovery(mut self, recovery_bytes: u64) -> AddSummary {
+        self.added.archive_bytes += recovery_bytes;
+        AddSummary {
+            archive_bytes: self.archive_bytes + recovery_bytes,
+            recovery_bytes,
+            ..self
+        }
+    }
+}
+
+/// The recovery data of a small archive that is written again.
+fn covered_whole(source: &dyn Source) -> Result<Option<Covered>> {
+    Covered::before(source, source.size_bytes()?)
+}
+
+/// As [`add`], without recovery data. Returns also which one there is.
+fn add_generation(
+    members: Vec<MemberInput>,
+    to: AddTo<'_>,
+    level: Option<Level>,
+    options: &CompressOptions,
+    label: GenerationLabel,
+    watch: &dyn Watch,
+) -> Result<(AddSummary, Option<Covered>)> {
     let label = label.checked()?;
     let mut members = members;
     let memory_bytes = Tuning::new(options)?.memory_bytes;
-    let (mut sink, earlier) = begin(to, level, options)?;
+    let (mut sink, earlier, covered) = begin(to, level, options)?;
     let archive = Arc::new(earlier.open(memory_bytes / READ_SHARE, options.threads)?);
     archive.set_cache_bytes(
         memory_bytes / READ_SHARE / 8 * 6,
@@ -153,11 +218,13 @@ pub fn add(
         added.archive_bytes = sealed.archive_bytes();
         archive_bytes = before + added.archive_bytes;
     }
-    Ok(AddSummary {
+    let summary = AddSummary {
         generation: base.generation.saturating_add(1),
         archive_bytes,
         added,
-    })
+        recovery_bytes: 0,
+    };
+    Ok((summary, covered))
 }
 
 /// The options of a generation of an archive that begins like this, at this level or that of the
@@ -235,7 +302,8 @@ pub(crate) fn continuation_of(
 /// Takes generations off the list of those that are kept. A small record is appended; their bytes
 /// remain. Numbers that are not kept are ignored.
 ///
-/// Returns those that were forgotten. If there are none, nothing is written.
+/// Returns those that were forgotten. If there are none, nothing is written. Of an archive with
+/// recovery data, the record gets some as well.
 ///
 /// # Errors
 /// `Usage` if nothing would remain; as [`add`].
@@ -270,8 +338,19 @@ pub fn forget(
         own: None,
     };
     let growing = growing.without_content()?;
-    let mut sink = growing.sink(file, (false, false), None)?;
+    let mut sink = growing.sink(&mut *file, (false, false), None)?;
     Output::of_generation(sink.sink(), plan, &edges)?.publish()?;
+    drop(sink);
+    if let Some(share) = growing_share(None, growing.covered.as_ref()) {
+        let recovery = RecoveryOptions {
+            share,
+            threads: options.threads,
+            memory_bytes: options.memory_bytes,
+            temporary: options.temporary.clone(),
+        };
+        let added_bytes = file.source()?.size_bytes()? - growing.end;
+        protect_growth(file, growing.covered.as_ref(), &recovery, added_bytes)?;
+    }
     Ok(gone)
 }
 
@@ -406,6 +485,8 @@ pub(crate) struct Growing {
     pub envelope: Option<Arc<EnvelopeSource>>,
     /// Where it ends in the file.
     pub end: u64,
+    /// The recovery data that it has.
+    pub covered: Option<Covered>,
 }
 
 impl Growing {
@@ -416,21 +497,23 @@ impl Growing {
         if let Some(envelope) = opened_envelope(file.clone(), secrets)? {
             let (own_end, end) = envelope.complete_end()?;
             let is_last = end + envelope.incomplete_bytes() == file.size_bytes()?;
-            check_followed_by_signatures(&*file, own_end, end, is_last)?;
+            check_appendices(&*file, own_end, end, is_last)?;
             return Ok(Growing {
                 archive: envelope.clone(),
                 origin: Some(envelope.origin()?),
                 envelope: Some(envelope),
                 end,
+                covered: Covered::before(&*file, end)?,
             });
         }
-        let archive = complete_part(file)?;
+        let archive = complete_part(file.clone())?;
         let end = archive.size_bytes()?;
         Ok(Growing {
             archive: beginning(archive, end),
             origin: None,
             envelope: None,
             end,
+            covered: Covered::before(&*file, end)?,
         })
     }
 
@@ -450,13 +533,13 @@ impl Growing {
             );
         };
         let end = known.origin.append_at;
-        let size_bytes = protected_end(&**file)?;
-        check_followed_by_signatures(&**file, known.own_end, end, size_bytes >= end)?;
+        check_appendices(&**file, known.own_end, end, true)?;
         Ok(Growing {
             archive: known.inside,
             origin: Some(known.origin),
             envelope: None,
             end,
+            covered: Covered::before(&**file, end)?,
         })
     }
 
@@ -521,20 +604,15 @@ impl Growing {
     }
 }
 
-/// Checks that only signatures are between an archive's own end and `end`, where the file ends.
-fn check_followed_by_signatures(
-    file: &dyn Source,
-    archive_end: u64,
-    end: u64,
-    is_last: bool,
-) -> Result<()> {
+/// Checks that nothing unknown is between an archive's own end and `end`, where the file ends.
+fn check_appendices(file: &dyn Source, archive_end: u64, end: u64, is_last: bool) -> Result<()> {
     let own = own_end(file, archive_end)?.filter(|own| own.offset == archive_end);
-    let signed = own.map(|own| signatures_end(file, &own)).transpose()?;
-    if is_last && (archive_end == end || signed == Some(end)) {
+    let appended = own.map(|own| appendices_end(file, &own)).transpose()?;
+    if is_last && (archive_end == end || appended == Some(end)) {
         return Ok(());
     }
-    let text = "recovery data or something unknown follows the archive: such archives cannot be \
-                added to in this version";
+    let text = "something unknown follows the archive: such archives cannot be added to in this \
+                version";
     Err(Error::new(ErrorKind::Unsupported, text))
 }
 
@@ -549,8 +627,8 @@ fn found_archive(source: &Arc<dyn Source>) -> Result<FoundArchive> {
     let Some(only) = found.pop().filter(|_| found.is_empty()) else {
         return refused("the file has several archives, one behind the other: join them first");
     };
-    check_followed_by_signatures(&**source, only.bytes.end, size_bytes, true)?;
-    if only.is_whole && only.bytes.end != size_bytes {
+    check_appendices(&**source, only.bytes.end, size_bytes, true)?;
+    if only.is_whole && only.bytes.end != protected_end(&**source)? {
         return refused("a small archive that is signed cannot be added to: it would be rewritten");
     }
     Ok(only)
@@ -572,12 +650,13 @@ impl AddSink<'_> {
     }
 }
 
-/// Opens the archive to be added to, and what is written behind it.
+/// Opens the archive to be added to, and what is written behind it. Says which recovery data a file
+/// has.
 fn begin<'a>(
     to: AddTo<'a>,
     level: Option<Level>,
     options: &CompressOptions,
-) -> Result<(AddSink<'a>, Earlier)> {
+) -> Result<(AddSink<'a>, Earlier, Option<Covered>)> {
     let usage = |text: &str| Err(Error::new(ErrorKind::Usage, text.to_owned()));
     let plain = "the archive is not encrypted: what is added to it cannot be";
     let encryption = options.encryption.as_ref();
@@ -605,14 +684,14 @@ fn begin<'a>(
             if is_whole {
                 earlier = earlier.expanded(sink.sink())?;
             }
-            Ok((sink, earlier))
+            Ok((sink, earlier, growing.covered))
         }
         AddTo::Copy(Some(source), sink) => {
             if encryption.is_some() {
                 return usage(plain);
             }
             let earlier = Earlier::of(source)?.expanded(sink)?;
-            Ok((AddSink::Plain(sink), earlier))
+            Ok((AddSink::Plain(sink), earlier, None))
         }
         AddTo::Copy(None, sink) => {
             let bytes = empty_archive(level.unwrap_or(options.level), options)?;
@@ -630,7 +709,8 @@ fn begin<'a>(
                 }
             };
             sink.sink().write_all(&bytes)?;
-            Ok((sink, Earlier::of(Arc::new(MemorySource::new(bytes)))?))
+            let earlier = Earlier::of(Arc::new(MemorySource::new(bytes)))?;
+            Ok((sink, earlier, None))
         }
     }
 }

@@ -102,6 +102,11 @@ impl Compaction {
     ) -> Result<Compaction> {
         file.check_holes().map_err(no_holes)?;
         let growing = Growing::of(file.source()?, options)?.without_content()?;
+        if growing.covered.is_some() {
+            let text = "the archive has recovery data, which would take what is given back for \
+                        damage: `refrain merge` writes a new archive without it";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
         let earlier = Earlier::of(growing.archive.clone())?;
         let memory_bytes = options.memory_bytes;
         if earlier.found.is_whole {

@@ -14,6 +14,7 @@ use crate::options::{CompressOptions, TemporarySpace};
 use crate::progress::{Progress, Watch};
 use crate::recovery::RecoveryOptions;
 use crate::recovery::sink::RecoverySink;
+use crate::recovery_share::RecoveryShare;
 use crate::signing::sink::SignatureSink;
 use crate::store::appendix::LastFrame;
 use crate::store::envelope::sink::EnvelopeSink;
@@ -91,16 +92,22 @@ pub fn compress(
     let Some(share) = options.recovery else {
         return sign(members, sink, options, watch);
     };
-    let recovery = RecoveryOptions {
-        share,
-        threads: options.threads,
-        memory_bytes: Tuning::new(options)?.memory_bytes,
-        temporary: (options.temporary.as_ref()).map(|temporary| temporary.directory.clone()),
-    };
-    let mut sink = RecoverySink::new(sink, recovery)?;
+    let mut sink = RecoverySink::new(sink, options.with_recovery(share)?)?;
     let mut summary = sign(members, &mut sink, options, watch)?;
     summary.archive_bytes += sink.recovery_bytes();
     Ok(summary)
+}
+
+impl CompressOptions {
+    /// How to make recovery data with these resources.
+    pub(crate) fn with_recovery(&self, share: RecoveryShare) -> Result<RecoveryOptions> {
+        Ok(RecoveryOptions {
+            share,
+            threads: self.threads,
+            memory_bytes: Tuning::new(self)?.memory_bytes,
+            temporary: (self.temporary.as_ref()).map(|temporary| temporary.directory.clone()),
+        })
+    }
 }
 
 /// An archive that was written, and what it takes to sign it.

@@ -11,19 +11,24 @@ use refrain_storage::{Sink, Source};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Encryption, ReadOptions};
 use crate::progress::Unwatched;
+use crate::recovery::growth::share_of;
 use crate::recovery::sink::RecoverySink;
 use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
 use crate::recovery_share::RecoveryShare;
 use crate::store::appendix::{LastFrame, OwnEnd, appended_frames};
-use crate::store::ending::protected_end;
+use crate::store::ending::{protected_end, set_ending_at};
 use crate::store::envelope::keys::{new_slots, unlock};
 use crate::store::envelope::open::read_envelope;
 use crate::store::envelope::source::EnvelopeSource;
+use crate::store::recovery_chain::is_between_generations;
 
 /// What opens an encrypted archive: a list of slots, each for one password or key.
 pub struct KeySlots {
     stored: StoredEnvelope,
     recovery: Option<RecoveryShare>,
+    /// Whether recovery data is between runs: it cannot be left out, as runs would not be at their
+    /// places, and would bring the old slots back.
+    is_fixed: bool,
 }
 
 /// What a slot is for. It does not say for whose key.
@@ -65,8 +70,15 @@ impl KeySlots {
         let Some(stored) = read_envelope(source)? else {
             return Ok(None);
         };
-        let recovery = recovery_info(source)?.map(|info| RecoveryShare::nearest(info.share()));
-        Ok(Some(KeySlots { stored, recovery }))
+        // Damaged recovery data is an error here.
+        recovery_info(source)?;
+        let recovery = set_ending_at(source, source.size_bytes()?)?;
+        let recovery = recovery.map(|set| share_of(&set));
+        Ok(Some(KeySlots {
+            stored,
+            recovery,
+            is_fixed: is_between_generations(source)?,
+        }))
     }
 
     /// What the slots are for, in order.
@@ -87,7 +99,8 @@ impl KeySlots {
     /// Adds slots for passwords and recipients. The options' secrets must open the archive.
     ///
     /// # Errors
-    /// `Usage` if no secret opens it; `Limit` for too many slots; `Io`.
+    /// `Usage` if no secret opens it; `Limit` for too many slots; `Unsupported` if something was
+    /// added behind recovery data; `Io`.
     pub fn with(&self, added: &Encryption, options: &ReadOptions) -> Result<ChangedSlots> {
         let key = unlock(&self.stored, options)?;
         let salt = &self.stored.envelope.salt;
@@ -123,6 +136,11 @@ impl KeySlots {
     }
 
     fn changed(&self, key: &FileKey, slots: Vec<StoredSlot>) -> Result<ChangedSlots> {
+        if self.is_fixed {
+            let text = "the keys of an archive with recovery data to which something was added \
+                        cannot be changed in this version: `refrain merge` writes a new archive";
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
         let envelope = Envelope {
             revision: self.stored.envelope.revision + 1,
             slots,
@@ -177,7 +195,7 @@ impl ChangedSlots {
         let start = MAGIC.len() as u64 + 2 * self.frame_bytes_before;
         let (stored, key) = &self.before;
         let archive = EnvelopeSource::open(source.clone(), stored, key)?;
-        let (_, append_at) = archive.complete_end()?;
+        let append_at = archive.complete_end()?.1.min(protected_end(&**source)?);
         let records = archive.base_records();
         let records_end = start + records * SEALED_RECORD_BYTES as u64;
         let first_run = archive.first_run()?;

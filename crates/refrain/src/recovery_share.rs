@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use refrain_protect::recovery::{SHARE_MAX, SHARE_MIN};
+use refrain_protect::recovery::{PARITY_ROWS_MIN, SHARE_MAX, SHARE_MIN};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -27,7 +27,30 @@ impl RecoveryShare {
     pub(crate) fn nearest(hundredths_of_percent: u32) -> RecoveryShare {
         RecoveryShare(hundredths_of_percent.clamp(SHARE_MIN, SHARE_MAX))
     }
+
+    /// What was asked for when recovery data with so many rows of parity for so many rows was made.
+    /// Several shares give these rows: the default if it is among them, else the roundest one.
+    pub(crate) fn of_rows(parity_rows: u32, data_rows: u32) -> RecoveryShare {
+        let rows = u64::from(data_rows.max(1));
+        let most = u64::from(parity_rows) * 10_000 / rows;
+        let most = most.clamp(u64::from(SHARE_MIN), u64::from(SHARE_MAX));
+        // The fewest rows of parity are those of any small share.
+        let fewer = u64::from(parity_rows.saturating_sub(1));
+        let least = if parity_rows <= PARITY_ROWS_MIN { 0 } else { fewer * 10_000 / rows };
+        let in_range = |share: u64| share > least && share <= most;
+        let default = u64::from(RecoveryShare::default().0);
+        let round = ROUND.iter().map(|unit| most / unit * unit);
+        let share = [default]
+            .into_iter()
+            .chain(round)
+            .find(|share| in_range(*share));
+        let share = share.unwrap_or(most);
+        RecoveryShare(u32::try_from(share).unwrap_or(SHARE_MAX))
+    }
 }
+
+/// Round shares are multiples of the first of these that has one, in hundredths of a percent.
+const ROUND: [u64; 5] = [1000, 500, 100, 50, 10];
 
 impl FromStr for RecoveryShare {
     type Err = Error;
@@ -56,6 +79,28 @@ impl FromStr for RecoveryShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refrain_protect::recovery::RecoveryParameters;
+
+    #[test]
+    fn the_share_that_was_asked_for_is_known_from_the_rows() {
+        for protected_bytes in [300_000, 5_000_000, 3 << 30, 40 << 30] {
+            for asked in [10, 50, 100, 250, 500, 1000, 2000, 2500, 5000, 10_000] {
+                let made = RecoveryParameters::choose(protected_bytes, asked).unwrap();
+                let share = RecoveryShare::of_rows(made.parity_rows, made.data_rows);
+                let again = RecoveryParameters::choose(protected_bytes, share.0).unwrap();
+                assert_eq!(again, made, "{asked} of {protected_bytes}");
+                let is_ambiguous = made.parity_rows == PARITY_ROWS_MIN;
+                assert!(
+                    share.0 == asked || is_ambiguous,
+                    "{asked} of {protected_bytes}"
+                );
+            }
+        }
+        // Of a few bytes, nobody knows: the default.
+        let tiny = RecoveryParameters::choose(467, 200).unwrap();
+        let share = RecoveryShare::of_rows(tiny.parity_rows, tiny.data_rows);
+        assert_eq!(share, RecoveryShare::default());
+    }
 
     #[test]
     fn shares_are_percentages_with_two_decimals() {

@@ -17,7 +17,8 @@ pub trait GrowingSink: Sink {
     /// Of finding out how many there are.
     fn source(&self) -> io::Result<Arc<dyn Source>>;
 
-    /// Starts to append behind the first `end` bytes. Call it once, before the first write.
+    /// Starts to append behind the first `end` bytes. Call it before the first write, and again
+    /// before what is written after something was published.
     ///
     /// # Errors
     /// There are fewer bytes, or more that cannot be cut off.

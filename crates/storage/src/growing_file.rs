@@ -77,8 +77,8 @@ impl GrowingFile {
         Ok(Arc::new(FileSource::from_file(file, &self.path)?))
     }
 
-    /// Starts to append behind the first `end` bytes; what follows them is cut off. Call it once,
-    /// before the first write.
+    /// Starts to append behind the first `end` bytes; what follows them is cut off. Call it before
+    /// the first write, and again before what is written after something was published.
     ///
     /// # Errors
     /// The file cannot be cut, or is shorter.
@@ -96,6 +96,7 @@ impl GrowingFile {
             appender: Appender::behind(file, self.path.clone(), end),
             start: end,
         });
+        self.is_published = false;
         Ok(())
     }
 

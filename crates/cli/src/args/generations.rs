@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use refrain::{GenerationChoice, ReadOptions};
+use refrain::{GenerationChoice, ReadOptions, RecoveryShare};
 
 use super::encryption::EncryptionArgs;
 use super::level::LevelFlags;
 use super::password::SecretArgs;
 use super::read_limits::ReadLimitArgs;
+use super::recovery::parse_share;
 use super::report::ReportArgs;
 use super::resources::ResourceArgs;
 use super::selection::{PATTERNS_TEXT, WalkArgs};
@@ -68,6 +69,10 @@ pub struct AddArgs {
     /// generation of this host
     #[arg(long)]
     pub force_read: bool,
+    /// Append recovery data for what has none: so much of it (10%) may be lost anywhere, and
+    /// `repair` heals it. Without this, an archive that has some gets more of the same share
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub recovery: Option<RecoveryShare>,
     #[command(flatten)]
     pub level: LevelFlags,
     #[command(flatten)]
@@ -95,8 +100,9 @@ last new byte is on the disk, readers see what was there before, also after a cr
 reads takes --generation; without it, the last one is read.
 With --volume the archive is a folder, and s3://BUCKET/PREFIX is always one: of files (objects) that are \
 created, and never changed.
-The level is the archive's unless one is given; a new archive has level 3. Archives with \
-recovery data cannot be added to yet. A signature stays that of its generation; `sign` signs the newest.
+The level is the archive's unless one is given; a new archive has level 3. What is added to an archive \
+with recovery data gets some as well, behind it. A signature stays that of its generation; `sign` signs \
+the newest.
 An encrypted archive is added to with one of its secrets: a password (typed, or --password-file and \
 the like) or --identity; or, on a machine that has a --state of it as it is now, without: then what \
 changed in files is found where it was, and not what repeats itself elsewhere. --encrypt and --recipient are for a new \

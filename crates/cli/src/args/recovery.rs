@@ -40,7 +40,8 @@ written anew beside the old one and takes its name when it is complete, so it ne
 Recovery data of any other FILE (lrzip archives, zip, images) goes to FILE.rfr, because its format \
 has no place for it.
 FILE is protected as it is: test it first. A FILE that is damaged by what its recovery data says is \
-refused.";
+refused. If something was added to an archive with recovery data, the last of it is replaced by some for \
+the whole archive.";
 
 /// `refrain repair`
 #[derive(Debug, Args)]

@@ -181,7 +181,7 @@ impl CompressPlan {
             files: args.files.clone(),
             unpack: false,
             name: args.name.clone(),
-            recovery: None,
+            recovery: args.recovery,
             output: OutputArgs {
                 output: Some(output.to_path_buf()),
                 force: true,

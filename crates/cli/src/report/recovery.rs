@@ -8,16 +8,31 @@ use crate::units::{bytes_text, percent_text};
 /// The share that may be lost: `10.0 % of the archive`.
 pub fn recovery_share_text(info: &RecoveryInfo) -> String {
     let share = percent_text(u64::from(info.share()), 10_000);
-    format!("{share} of the archive")
+    match info.sets {
+        1 => format!("{share} of the archive"),
+        _ => format!("{share} of each part of the archive"),
+    }
 }
 
 /// The row of `info`.
 pub fn recovery_text(info: &RecoveryInfo) -> String {
-    format!(
-        "{} may be lost and healed ({} of recovery data)",
-        recovery_share_text(info),
-        bytes_text(info.recovery_bytes)
-    )
+    let share = recovery_share_text(info);
+    let bytes = bytes_text(info.recovery_bytes);
+    let sets = match info.sets {
+        1 => String::new(),
+        sets => format!(" in {sets} sets"),
+    };
+    let mut text = format!("{share} may be lost and healed ({bytes} of recovery data{sets})");
+    if info.unprotected_bytes > 0 {
+        text.push_str(&format!(", but {}", unprotected_text(info)));
+    }
+    text
+}
+
+/// What has no recovery data.
+pub fn unprotected_text(info: &RecoveryInfo) -> String {
+    let bytes = bytes_text(info.unprotected_bytes);
+    format!("{bytes} of the archive have no recovery data")
 }
 
 /// The values for scripts.
@@ -28,6 +43,8 @@ pub fn recovery_json(info: &RecoveryInfo) -> Value {
         "data_rows": info.data_rows,
         "parity_rows": info.parity_rows,
         "slice_bytes": info.slice_bytes,
+        "sets": info.sets,
+        "unprotected_bytes": info.unprotected_bytes,
     })
 }
 

@@ -88,6 +88,7 @@ fn add_generation(args: &AddArgs, report: &Report) -> Result<Outcome> {
             json["unchanged_files"] = json!(added.added.unchanged_files);
             json["generation"] = json!(added.generation);
             json["total_bytes"] = json!(added.archive_bytes);
+            json["recovery_bytes"] = json!(added.recovery_bytes);
             Ok(Written {
                 sizes: Sizes {
                     content_bytes: added.added.content_bytes,
@@ -240,6 +241,9 @@ impl AddTarget {
         let name = label(path);
         let failed = |error| Failure::engine(&name, error);
         let usage = |text: &str| Err(Failure::usage(&*name, text));
+        if args.recovery.is_some() {
+            return usage("has no place for recovery data in its volumes: leave out --recovery");
+        }
         let temporary = args.resources.read_options().temporary;
         let place: Arc<dyn VolumePlace> = if urls::is_url(path) {
             if urls::bucket_and_key(path).is_none() {

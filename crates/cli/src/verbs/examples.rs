@@ -96,6 +96,10 @@ const EXAMPLES: [(&str, Examples); 26] = [
                 "refrain add safe.rfn project/ --encrypt --password-file password",
             ),
             (
+                "Add with recovery data, so that a tenth of each night may be lost and healed:",
+                "refrain add kept.rfn project/ --recovery 10%",
+            ),
+            (
                 "Keep the archive in a folder of files that never change, for mirrors and buckets:",
                 "refrain add backup/ project/ --volume 4G\nrefrain list --volumes backup/",
             ),

@@ -1,5 +1,6 @@
 //! `refrain repair`: heals damaged files by their recovery data.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use refrain::{Dialect, ErrorKind, RecoveryShare, RepairPlan, RepairSummary, plan_repair};
@@ -51,9 +52,17 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
         None => Some(args.file.clone()),
         output => output.clone(),
     };
-    let (mut remark, mut read_back) = (None, None);
+    let (mut remark, mut read_back, mut still_damaged) = (None, None, None);
     if let Some(output) = &output {
-        remark = check(&plan, &label, args, &meter)?;
+        match check(&plan, &label, args, &meter) {
+            // What has recovery data is healed, whatever the rest is.
+            Err(failure)
+                if failure.exit() == Exit::Damaged && !plan.summary().unprotected.is_empty() =>
+            {
+                still_damaged = Some(failure.to_string());
+            }
+            checked => remark = checked?,
+        }
         read_back = write(&plan, output, args, &meter)?;
     }
     meter.erase();
@@ -67,8 +76,32 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
     let elapsed = duration_text(meter.elapsed());
     let line = line(&label, plan.summary(), output.as_deref(), &elapsed);
     let mut outcome = Outcome::new(&label, line, json);
+    if !plan.summary().unprotected.is_empty() {
+        let text = unprotected_text(&plan.summary().unprotected, still_damaged.as_deref());
+        outcome.add_loss(Exit::Damaged, &text);
+    }
     tell_read_back(read_back, &mut outcome, report);
     Ok(outcome)
+}
+
+/// Which bytes could not be healed, and whether they are known to be damaged.
+fn unprotected_text(ranges: &[Range<u64>], damage: Option<&str>) -> String {
+    let named = ranges.iter().take(RANGES_NAMED_MAX);
+    let named: Vec<_> = named
+        .map(|range| format!("{}..{}", range.start, range.end))
+        .collect();
+    let others = match ranges.len().saturating_sub(RANGES_NAMED_MAX) {
+        0 => String::new(),
+        others => format!(" and {others} more ranges"),
+    };
+    let state = match damage {
+        None => "they are as they were".to_owned(),
+        Some(damage) => format!("something is damaged ({damage})"),
+    };
+    format!(
+        "no recovery data is left for bytes {}{others}: {state}",
+        named.join(", ")
+    )
 }
 
 /// The file with the recovery data of another one, beside it.
@@ -127,6 +160,7 @@ fn write(
 
 fn to_json(summary: &RepairSummary) -> Value {
     let ranges = summary.damaged.iter();
+    let unprotected = summary.unprotected.iter();
     json!({
         "intact": summary.is_intact,
         "protected_bytes": summary.protected_bytes,
@@ -138,6 +172,8 @@ fn to_json(summary: &RepairSummary) -> Value {
         "unreadable_bytes": summary.unreadable_bytes,
         "recovery_parts": summary.recovery_frames,
         "lost_recovery_parts": summary.lost_recovery_frames,
+        "sets": summary.sets,
+        "unprotected": unprotected.map(|range| json!([range.start, range.end])).collect::<Value>(),
     })
 }
 

@@ -21,7 +21,7 @@ use crate::failure::{Failure, Result};
 use crate::plan::{ArchiveInput, TestPlan};
 use crate::report::{
     DamageReport, DataTo, Meter, Outcome, Report, Sizes, checksums_line, recovery_share_text,
-    recovery_state_json, tested_line, time_text,
+    recovery_state_json, tested_line, time_text, unprotected_text,
 };
 use crate::session::Session;
 use crate::text::{counted, hex, printable};
@@ -262,6 +262,15 @@ fn with_recovery(
         ));
     }
     let mut outcome = Outcome::new(label, line, json);
+    if let Some(info) = recovery.map(|state| state.info)
+        && info.unprotected_bytes > 0
+    {
+        let text = format!(
+            "{}, because an `add` was interrupted or some is damaged: the next `add` or `refrain protect` makes some",
+            unprotected_text(&info)
+        );
+        outcome.add_loss(Exit::Damaged, &text);
+    }
     if let Some(state) = recovery.filter(|state| state.intact_frames < state.frames) {
         let lost = counted(state.frames - state.intact_frames, "part");
         let text = format!(

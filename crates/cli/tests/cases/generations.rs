@@ -207,7 +207,11 @@ fn what_cannot_be_added_to_says_why_and_stays() {
     assert_eq!(case.read("a.rfn"), before);
     fs::copy(case.path("a.rfn"), case.path("p.rfn")).unwrap();
     case.ok("protect -q p.rfn");
-    assert!(case.fails("add p.rfn disk", 3).contains("recovery data"));
+    case.ok("add -q p.rfn disk");
+    let said = case.fails("compact p.rfn", 3);
+    assert!(said.contains("recovery data"), "{said}");
+    let said = case.fails("add v disk --volume 1M --recovery 10%", 1);
+    assert!(said.contains("--recovery") && !case.exists("v"), "{said}");
     // From a pipe only `test` reads all generations.
     let piped = case.pipe(REFRAIN, "decompress - -o piped", &before);
     assert!(String::from_utf8_lossy(&expect(piped, 3, "a pipe").stderr).contains("must be a file"));

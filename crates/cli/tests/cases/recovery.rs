@@ -173,3 +173,53 @@ fn test_tells_how_much_of_the_recovery_data_is_intact() {
     case.ok("repair -q x.rfn");
     assert!(case.read("x.rfn") == whole);
 }
+
+#[test]
+fn each_night_is_healed_by_its_own_recovery_data() {
+    let case = Case::new();
+    let recovery_of = |line: &str| json(&case.ok(line).stdout)["results"][0]["recovery"].clone();
+    let mut ends = Vec::new();
+    for (night, option) in ["--recovery 20%", "", ""].into_iter().enumerate() {
+        case.write("disk", &incompressible(night as u64, 300_000));
+        let added = case.ok(&format!("add --json a.rfn disk {option}"));
+        let added = &json(&added.stdout)["results"][0];
+        assert!(added["recovery_bytes"].as_u64() > Some(60_000), "{added}");
+        assert_eq!(added["total_bytes"], case.read("a.rfn").len());
+        ends.push(case.read("a.rfn").len());
+    }
+    let whole = case.read("a.rfn");
+    let state = recovery_of("test --json a.rfn");
+    assert_eq!(state["sets"], 3);
+    assert_eq!(state["unprotected_bytes"], 0);
+    assert_eq!(recovery_of("info --json a.rfn")["sets"], 3);
+    let mut hurt = whole.clone();
+    for start in [1000, ends[0] + 1000, ends[1] + 1000] {
+        hurt = damaged(&hurt, start, 20_000);
+    }
+    case.write("a.rfn", &hurt);
+    case.fails("test a.rfn", 2);
+    case.ok("repair a.rfn");
+    assert!(case.read("a.rfn") == whole);
+    // All recovery data of the second night is lost: the others are healed, and it is named.
+    let mut lost = damaged(&whole, ends[0] + 301_500, ends[1] - ends[0] - 301_500 - 8);
+    case.write("a.rfn", &damaged(&lost, 1000, 20_000));
+    let said = case.fails("repair a.rfn", 2);
+    assert!(
+        said.contains(&format!("{}..{}", ends[0], ends[1])),
+        "{said}"
+    );
+    assert!(case.read("a.rfn") == lost);
+    // The frames of recovery data in it are damaged, and so may be the rest: what can be healed is.
+    lost = damaged(&lost, ends[0] + 5000, 100);
+    case.write("a.rfn", &damaged(&lost, ends[1] + 1000, 20_000));
+    let said = case.fails("repair a.rfn", 2);
+    assert!(said.contains("something is damaged"), "{said}");
+    assert!(case.read("a.rfn") == lost);
+    // An `add` that was killed before it wrote recovery data: nothing is damaged.
+    case.write("a.rfn", &whole[..ends[1] + 301_000]);
+    let end = case.read("a.rfn").len();
+    case.ok("add -q a.rfn disk");
+    assert!(case.read("a.rfn").starts_with(&whole[..ends[1]]) && end > ends[1]);
+    let state = recovery_of("test --json a.rfn");
+    assert_eq!(state["unprotected_bytes"], 0);
+}

@@ -26,7 +26,9 @@ pub mod table;
 
 pub use code::{ColumnDecoder, ColumnEncoder, NotEnough};
 pub use digest::slice_digest;
-pub use parameters::{BadParameters, PIECE_GROUPS, RecoveryParameters, SHARE_MAX, SHARE_MIN};
+pub use parameters::{
+    BadParameters, PARITY_ROWS_MIN, PIECE_GROUPS, RecoveryParameters, SHARE_MAX, SHARE_MIN,
+};
 pub use search::{ReadAt, SliceIndex, SlicePlaces};
 pub use table::DigestTable;
 

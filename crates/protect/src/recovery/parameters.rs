@@ -21,8 +21,9 @@ const DATA_ROWS_MAX: u32 = 1 << 15;
 const PARITY_ROWS_MAX: u32 = 1 << 14;
 /// More rows than this make a random damage no more likely to heal, and the code slower.
 const DATA_ROWS_CHOSEN_MAX: u64 = 2048;
-/// An insertion and a lost sector that is not aligned cost a small file three slices.
-const PARITY_ROWS_MIN: u64 = 4;
+/// The fewest rows of parity that are chosen. An insertion and a lost sector that is not aligned
+/// cost a small file three slices.
+pub const PARITY_ROWS_MIN: u32 = 4;
 /// The places among the parity of a file where there are pieces of the table: at its start, at its
 /// end, and between its thirds. Any one of them is enough.
 pub const PIECE_GROUPS: usize = 4;
@@ -82,7 +83,9 @@ impl RecoveryParameters {
         let rows_wanted = (parity_wanted * 10_000 / share).min(DATA_ROWS_CHOSEN_MAX);
         let columns = slices.div_ceil(rows_wanted);
         let data_rows = slices.div_ceil(columns);
-        let parity_rows = (data_rows * share).div_ceil(10_000).max(PARITY_ROWS_MIN);
+        let parity_rows = (data_rows * share)
+            .div_ceil(10_000)
+            .max(u64::from(PARITY_ROWS_MIN));
         let parameters = Self {
             protected_bytes,
             slice_bytes: u32::try_from(slice_bytes).unwrap_or(u32::MAX),

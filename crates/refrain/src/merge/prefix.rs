@@ -16,6 +16,7 @@ use crate::read::native::indexed::IndexedArchive;
 use crate::read::opened_archive::Provable;
 use crate::store::complete_end::beginning;
 use crate::store::memory::zeroed;
+use crate::store::recovery_chain::set_before;
 
 /// How much is copied at once.
 const COPIED_BYTES: usize = 1 << 20;
@@ -75,6 +76,10 @@ impl Prefix {
         };
         let end = last.end.unwrap_or(opened.archive_bytes);
         let bytes = beginning(opened.archive.bytes().clone(), end);
+        // The new archive is not to have recovery data for a part of it.
+        if set_before(&*bytes, end)?.is_some() {
+            return Ok(None);
+        }
         let earlier = Earlier::of(bytes.clone())?;
         let cut_off = Arc::new(earlier.open(memory_bytes, 1)?);
         let numbers = cut_off.kept_generations();

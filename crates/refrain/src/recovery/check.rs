@@ -1,49 +1,71 @@
 //! How much of the recovery data of a file is intact.
 
+use std::ops::Range;
+
 use refrain_format::limits::Limits;
 use refrain_format::{FRAME_HEADER_BYTES, RecoveryPart, RecoverySet, UntrustedFrameHeader};
-use refrain_protect::recovery::{DigestTable, slice_digest};
+use refrain_protect::recovery::{DigestTable, RecoveryParameters, slice_digest};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
 use crate::store::ending::{Ending, ending_of};
+use crate::store::recovery_chain::{RecoveryChain, recovery_chain};
 
 /// What is read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// The recovery data of a file.
+/// The recovery data of a file. If something was added to it, there are several sets, and some
+/// numbers are of the one that heals the smallest share of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryInfo {
-    /// The bytes that it protects: all before it.
+    /// The bytes that it protects.
     pub protected_bytes: u64,
     /// Its own bytes.
     pub recovery_bytes: u64,
     /// How many of all rows of a column may be lost.
     pub parity_rows: u32,
-    /// The rows of the file.
+    /// The rows of the protected bytes.
     pub data_rows: u32,
     /// The bytes of a slice, which is lost as a whole.
     pub slice_bytes: u32,
+    /// The number of sets.
+    pub sets: u64,
+    /// The bytes that no set protects: an `add` was interrupted, or a set is damaged at its end.
+    pub unprotected_bytes: u64,
 }
 
 impl RecoveryInfo {
-    fn new(set: &RecoverySet) -> RecoveryInfo {
-        let parameters = set.parameters;
-        RecoveryInfo {
-            protected_bytes: parameters.protected_bytes,
-            recovery_bytes: set.frames_bytes(),
-            parity_rows: parameters.parity_rows,
-            data_rows: parameters.data_rows,
-            slice_bytes: parameters.slice_bytes,
-        }
+    /// Of these sets; `None` without any.
+    fn new(chain: &RecoveryChain) -> Option<RecoveryInfo> {
+        let sets = chain.sets.iter();
+        let weakest = sets
+            .clone()
+            .min_by_key(|set| share(&set.parameters))?
+            .parameters;
+        let lengths = |range: &Range<u64>| range.end - range.start;
+        Some(RecoveryInfo {
+            protected_bytes: sets.clone().map(|set| set.parameters.protected_bytes).sum(),
+            recovery_bytes: sets.clone().map(RecoverySet::frames_bytes).sum(),
+            parity_rows: weakest.parity_rows,
+            data_rows: weakest.data_rows,
+            slice_bytes: weakest.slice_bytes,
+            sets: sets.count() as u64,
+            unprotected_bytes: chain.unprotected.iter().map(lengths).sum(),
+        })
     }
 
-    /// The share of the file that can be lost anywhere and healed, in hundredths of a percent.
+    /// The share of the protected bytes that can be lost anywhere and healed, in hundredths of a
+    /// percent. Of bytes that were added later, it is the share of each addition.
     pub fn share(&self) -> u32 {
         let share = u64::from(self.parity_rows) * 10_000 / u64::from(self.data_rows.max(1));
         u32::try_from(share).unwrap_or(u32::MAX)
     }
+}
+
+/// The share of lost bytes that can be healed, in billionths.
+fn share(parameters: &RecoveryParameters) -> u64 {
+    u64::from(parameters.parity_rows) * 1_000_000_000 / u64::from(parameters.data_rows.max(1))
 }
 
 /// Recovery data, and how much of it is intact.
@@ -57,39 +79,52 @@ pub struct RecoveryState {
     pub intact_frames: u64,
 }
 
-/// The recovery data at the end of a file; `None` if there is none. Reads some KiB.
+/// The recovery data in a file; `None` if there is none. Reads some KiB for each set.
 ///
 /// # Errors
 /// `Io`; `Damaged` if there is some whose end is damaged.
 pub fn recovery_info(source: &dyn Source) -> Result<Option<RecoveryInfo>> {
-    Ok(match ending_of(source)? {
-        Ending::Recovery(set) => Some(RecoveryInfo::new(&set)),
-        Ending::Tail(_) | Ending::Other => None,
-    })
+    Ok(RecoveryInfo::new(&sets_of(source)?))
 }
 
-/// Checks the recovery data at the end of a file, without comparing it with what it protects.
+/// Checks the recovery data in a file, without comparing it with what it protects.
 ///
 /// # Errors
 /// As [`recovery_info`]; `Cancelled`.
 pub fn recovery_state(source: &dyn Source, watch: &dyn Watch) -> Result<Option<RecoveryState>> {
-    let Ending::Recovery(set) = ending_of(source)? else {
+    let chain = sets_of(source)?;
+    let Some(info) = RecoveryInfo::new(&chain) else {
         return Ok(None);
     };
-    let mut reader = FrameReader::new(source, &set);
-    let mut intact_frames = 0;
-    for place in set.places() {
-        if is_cancelled(watch) {
-            return Err(Error::cancelled());
+    let (mut frames, mut intact_frames) = (0, 0);
+    for set in &chain.sets {
+        let mut reader = FrameReader::new(source, set);
+        for place in set.places() {
+            if is_cancelled(watch) {
+                return Err(Error::cancelled());
+            }
+            let frame = reader.next(set.frame_bytes(place.part) as usize)?;
+            intact_frames += u64::from(data_of(frame, set).is_some_and(|found| found.0 == place));
         }
-        let frame = reader.next(set.frame_bytes(place.part) as usize)?;
-        intact_frames += u64::from(data_of(frame, &set).is_some_and(|found| found.0 == place));
+        frames += set.frame_count();
     }
     Ok(Some(RecoveryState {
-        info: RecoveryInfo::new(&set),
-        frames: set.frame_count(),
+        info,
+        frames,
         intact_frames,
     }))
+}
+
+/// The sets of a file, or the one in a file of its own.
+fn sets_of(source: &dyn Source) -> Result<RecoveryChain> {
+    match ending_of(source)? {
+        Ending::Recovery(set) if set.is_apart => Ok(RecoveryChain {
+            sets: vec![set],
+            unprotected: Vec::new(),
+        }),
+        Ending::Recovery(_) | Ending::Tail(_) => recovery_chain(source),
+        Ending::Other => Ok(RecoveryChain::default()),
+    }
 }
 
 /// Compares a file with the digests in its recovery data.
@@ -97,15 +132,18 @@ pub fn recovery_state(source: &dyn Source, watch: &dyn Watch) -> Result<Option<R
 /// # Errors
 /// `Damaged` if there is a difference, or too much of the recovery data is damaged; `Io`.
 pub(crate) fn check_digests(source: &dyn Source) -> Result<()> {
-    let Ending::Recovery(set) = ending_of(source)? else {
-        return Ok(());
-    };
-    let digests = old_digests(source, &set)?.ok_or_else(repair_first)?;
+    let sets = sets_of(source)?.sets;
+    sets.iter().try_for_each(|set| check_set(source, set))
+}
+
+fn check_set(source: &dyn Source, set: &RecoverySet) -> Result<()> {
+    let digests = old_digests(source, set)?.ok_or_else(repair_first)?;
     let slice_bytes = u64::from(set.parameters.slice_bytes);
+    let protected = set.protected();
     let mut slice = vec![0; slice_bytes as usize];
     for (number, digest) in (0..).zip(digests) {
-        let start = number * slice_bytes;
-        let wanted = slice_bytes.min(set.parameters.protected_bytes.saturating_sub(start)) as usize;
+        let start = protected.start + number * slice_bytes;
+        let wanted = slice_bytes.min(protected.end.saturating_sub(start)) as usize;
         let (content, rest) = slice.split_at_mut(wanted);
         source.read_at(start, content)?;
         rest.fill(0);
@@ -166,7 +204,7 @@ struct FrameReader<'s> {
 
 impl<'s> FrameReader<'s> {
     fn new(source: &'s dyn Source, set: &RecoverySet) -> FrameReader<'s> {
-        let start = if set.is_apart { 0 } else { set.parameters.protected_bytes };
+        let start = if set.is_apart { 0 } else { set.protected().end };
         FrameReader {
             source,
             next: start,

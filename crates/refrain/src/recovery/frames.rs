@@ -1,6 +1,7 @@
 //! Finds Recovery frames in damaged files, by scanning.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use refrain_format::limits::Limits;
@@ -12,22 +13,113 @@ use refrain_storage::Source;
 
 use crate::error::{Error, Result};
 use crate::progress::{Watch, is_cancelled};
+use crate::store::ending::RECOVERY_PAYLOAD_BYTES_MAX;
 
 /// What a scan reads at a time.
 const WINDOW_BYTES: usize = 4 << 20;
 
-/// The head of a frame and the largest slice.
-const PAYLOAD_BYTES_MAX: u64 = (1 << 26) + 1024;
-
 /// More frames than any set has are forged.
 const FRAMES_MAX: usize = 5 << 20;
+
+/// The sets of all generations, and of archives inside: they take some 40 MB.
+const SETS_MAX: usize = 1 << 18;
+
+/// A set of which some frame is in an input: for each input, the bytes from the first frame of the
+/// set in it to the end of the last.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct SetRanges(Vec<Option<Range<u64>>>);
+
+impl SetRanges {
+    pub(crate) fn in_input(&self, input: usize) -> Option<Range<u64>> {
+        self.0.get(input)?.clone()
+    }
+
+    fn note(&mut self, input: usize, frame: Range<u64>) {
+        if self.0.len() <= input {
+            self.0.resize(input + 1, None);
+        }
+        let first = self.0[input].as_ref().map(|range| range.start);
+        self.0[input] = Some(first.unwrap_or(frame.start)..frame.end);
+    }
+}
+
+/// All sets of which some frame is in an input.
+#[derive(Debug, Default)]
+pub(crate) struct FoundSets {
+    sets: HashMap<RecoverySet, SetRanges>,
+    inputs: usize,
+}
+
+impl FoundSets {
+    /// Scans all inputs.
+    ///
+    /// # Errors
+    /// `Io`, `Cancelled`; `Limit` for more sets than any file has.
+    pub(crate) fn find(inputs: &[Arc<dyn Source>], watch: &dyn Watch) -> Result<FoundSets> {
+        let mut found = FoundSets {
+            sets: HashMap::new(),
+            inputs: inputs.len(),
+        };
+        for (input, source) in inputs.iter().enumerate() {
+            scan(&**source, 0..u64::MAX, watch, &mut |set, place, offset| {
+                let end = offset + set.frame_bytes(place.part);
+                found.sets.entry(set).or_default().note(input, offset..end);
+                if found.sets.len() > SETS_MAX {
+                    let text = "there is recovery data of more files than this version tells apart";
+                    return Err(Error::limit(text));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Leaves out a set that is of no use.
+    pub(crate) fn remove(&mut self, set: &RecoverySet) {
+        self.sets.remove(set);
+    }
+
+    /// Leaves out the sets of other archives. Returns whether that leaves some, but not all.
+    pub(crate) fn keep_only(&mut self, archive_id: u32) -> bool {
+        let before = self.sets.len();
+        self.sets.retain(|set, _| set.archive_id == archive_id);
+        !self.sets.is_empty() && self.sets.len() < before
+    }
+
+    /// The sets of the file, in file order: the outermost of the first input that has any, as an
+    /// archive inside may have recovery data of its own, which ends earlier; and those of the same
+    /// archive before the bytes that it protects.
+    pub(crate) fn chain(&self) -> Vec<(RecoverySet, SetRanges)> {
+        let last = (0..self.inputs).find_map(|input| {
+            let sets = self.sets.iter();
+            let sets = sets.filter_map(|(set, found)| Some((set, found.in_input(input)?.end)));
+            sets.max_by_key(|(set, last)| (set.protected().end, *last, set.set_id))
+        });
+        let Some((last, _)) = last else {
+            return Vec::new();
+        };
+        let sets = self.sets.keys();
+        let mut earlier: Vec<_> = sets
+            .filter(|set| set.archive_id == last.archive_id && !set.is_apart)
+            .collect();
+        earlier.sort_unstable_by_key(|set| (set.appendix_end(), set.set_id));
+        let mut chain = vec![*last];
+        let mut start = last.protected().start;
+        for set in earlier.into_iter().rev() {
+            if set.appendix_end() <= start {
+                chain.push(*set);
+                start = set.protected().start;
+            }
+        }
+        let with_ranges = |set| (set, self.sets.get(&set).cloned().unwrap_or_default());
+        chain.into_iter().rev().map(with_ranges).collect()
+    }
+}
 
 /// The frames of a set, wherever they were found.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSet {
     frames: Vec<FoundFrame>,
-    /// For each input the offsets of the first and of the last frame in it.
-    ranges: Vec<Option<(u64, u64)>>,
 }
 
 /// An intact frame.
@@ -39,73 +131,84 @@ pub(crate) struct FoundFrame {
 }
 
 impl FoundSet {
+    /// Scans the inputs for the frames of a set.
+    ///
+    /// # Errors
+    /// `Io`, `Cancelled`; `Limit` for more frames than any set has.
+    pub(crate) fn find(
+        wanted: &RecoverySet,
+        ranges: &SetRanges,
+        inputs: &[Arc<dyn Source>],
+        watch: &dyn Watch,
+    ) -> Result<FoundSet> {
+        let mut frames = Vec::new();
+        for (input, source) in (0_u8..).zip(inputs) {
+            let Some(range) = ranges.in_input(usize::from(input)) else {
+                continue;
+            };
+            scan(&**source, range, watch, &mut |set, place, offset| {
+                if set == *wanted {
+                    frames.push(FoundFrame {
+                        place,
+                        input,
+                        offset,
+                    });
+                }
+                if frames.len() > FRAMES_MAX {
+                    return Err(Error::limit(
+                        "there are more recovery frames than any file has",
+                    ));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(FoundSet { frames })
+    }
+
     pub(crate) fn frames(&self) -> &[FoundFrame] {
         &self.frames
     }
-
-    /// Where the frames of the set begin in an input.
-    pub(crate) fn start_in(&self, input: usize) -> Option<u64> {
-        Some((*self.ranges.get(input)?)?.0)
-    }
-
-    fn last_in(&self, input: usize) -> Option<u64> {
-        Some((*self.ranges.get(input)?)?.1)
-    }
-
-    fn note(&mut self, frame: FoundFrame) {
-        let input = usize::from(frame.input);
-        if self.ranges.len() <= input {
-            self.ranges.resize(input + 1, None);
-        }
-        let range = &mut self.ranges[input];
-        let first = range.map_or(frame.offset, |(first, _)| first);
-        *range = Some((first, frame.offset));
-        self.frames.push(frame);
-    }
 }
 
-/// Scans all inputs. Returns the set that is the outermost in the first input that has any: an
-/// archive inside may have recovery data of its own, which protects less.
+/// Whether frames of an archive begin behind an offset, and not only recovery data.
 ///
 /// # Errors
-/// `Io`, `Cancelled`; `Limit` for more frames than any set has.
-pub(crate) fn find_set(
-    inputs: &[Arc<dyn Source>],
-    watch: &dyn Watch,
-) -> Result<Option<(RecoverySet, FoundSet)>> {
-    let mut found: HashMap<RecoverySet, FoundSet> = HashMap::new();
-    let mut count = 0;
-    for (input, source) in (0_u8..).zip(inputs) {
-        scan(&**source, watch, &mut |set, place, offset| {
-            count += 1;
-            if count > FRAMES_MAX {
-                return Err(Error::limit(
-                    "there are more recovery frames than any file has",
-                ));
+/// `Io`, `Cancelled`.
+pub(crate) fn holds_frames(source: &dyn Source, from: u64, watch: &dyn Watch) -> Result<bool> {
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut offset = from;
+    loop {
+        if is_cancelled(watch) {
+            return Err(Error::cancelled());
+        }
+        let count = source.read_at(offset, &mut window)?;
+        let mut at = 0;
+        while let Some(found) = find_frame(&window[..count], at) {
+            let header = UntrustedFrameHeader::parse(&window[found..count])?;
+            let header = header.check(&Limits::default(), None);
+            if !header.is_ok_and(|header| header.kind == FrameKind::Recovery) {
+                return Ok(true);
             }
-            let frame = FoundFrame {
-                place,
-                input,
-                offset,
-            };
-            found.entry(set).or_default().note(frame);
-            Ok(())
-        })?;
+            at = found + 1;
+        }
+        if count < WINDOW_BYTES {
+            return Ok(false);
+        }
+        offset += (count + 1 - FRAME_HEADER_BYTES) as u64;
     }
-    let best = (0..inputs.len()).find_map(|input| {
-        let sets = found.iter();
-        let sets = sets.filter_map(|(set, found)| Some((*set, found.last_in(input)?)));
-        sets.max_by_key(|(set, last)| (set.parameters.protected_bytes, *last))
-    });
-    Ok(best.and_then(|(set, _)| Some((set, found.remove(&set)?))))
 }
 
 type EachFrame<'f> = dyn FnMut(RecoverySet, RecoveryPlace, u64) -> Result<()> + 'f;
 
-/// Calls `each` for every intact Recovery frame.
-fn scan(source: &dyn Source, watch: &dyn Watch, each: &mut EachFrame<'_>) -> Result<()> {
+/// Calls `each` for every intact Recovery frame that begins in a range of a source.
+fn scan(
+    source: &dyn Source,
+    range: Range<u64>,
+    watch: &dyn Watch,
+    each: &mut EachFrame<'_>,
+) -> Result<()> {
     let mut window = vec![0; WINDOW_BYTES];
-    let mut offset = 0;
+    let mut offset = range.start;
     loop {
         if is_cancelled(watch) {
             return Err(Error::cancelled());
@@ -118,6 +221,9 @@ fn scan(source: &dyn Source, watch: &dyn Watch, each: &mut EachFrame<'_>) -> Res
         while let Some(found) = find_frame(bytes, at) {
             match frame_at(source, offset, bytes, found)? {
                 Frame::Recovery(set, place, frame_bytes) => {
+                    if offset + found as u64 >= range.end {
+                        return Ok(());
+                    }
                     each(set, place, offset + found as u64)?;
                     at = found + frame_bytes;
                     next = next.max(at);
@@ -129,10 +235,10 @@ fn scan(source: &dyn Source, watch: &dyn Watch, each: &mut EachFrame<'_>) -> Res
                 Frame::None => at = found + 1,
             }
         }
-        if count < WINDOW_BYTES {
+        offset += next as u64;
+        if count < WINDOW_BYTES || offset >= range.end {
             return Ok(());
         }
-        offset += next as u64;
     }
 }
 
@@ -169,7 +275,7 @@ fn frame_at(source: &dyn Source, offset: u64, window: &[u8], at: usize) -> Resul
 }
 
 fn is_recovery(header: &FrameHeader) -> bool {
-    header.kind == FrameKind::Recovery && header.payload_bytes <= PAYLOAD_BYTES_MAX
+    header.kind == FrameKind::Recovery && header.payload_bytes <= RECOVERY_PAYLOAD_BYTES_MAX
 }
 
 fn parsed(header: &FrameHeader, payload: &[u8]) -> Frame {

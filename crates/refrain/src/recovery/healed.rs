@@ -6,6 +6,9 @@ use std::sync::Arc;
 use refrain_protect::recovery::{RecoveryParameters, SlicePlaces};
 use refrain_storage::Source;
 
+use super::pieces::Pieces;
+use crate::error::Result;
+
 /// A file whose slices are in several inputs. Slices that are nowhere read as zeros.
 pub(crate) struct Patchwork {
     pub parameters: RecoveryParameters,
@@ -71,13 +74,27 @@ impl Source for Patchwork {
 }
 
 impl Patchwork {
-    /// Adds an input that has these slices, one after the other.
-    pub(crate) fn add(&mut self, input: Arc<dyn Source>, slices: &[u64]) {
+    /// Adds an input that has these slices, one after the other, from an offset on.
+    pub(crate) fn add(&mut self, input: Arc<dyn Source>, offset: u64, slices: &[u64]) {
         let number = self.inputs.len() as u8;
         for (slot, slice) in (0_u64..).zip(slices) {
-            let offset = slot * u64::from(self.parameters.slice_bytes);
-            self.places.note(*slice, number, offset);
+            let slot_offset = slot * u64::from(self.parameters.slice_bytes);
+            self.places.note(*slice, number, offset + slot_offset);
         }
         self.inputs.push(input);
+    }
+
+    /// The same file as ranges of its inputs, each of which is a window from a `base` on.
+    ///
+    /// # Errors
+    /// `Limit` for too many pieces.
+    pub(crate) fn to_pieces(&self, bases: &[u64], pieces: &mut Pieces) -> Result<()> {
+        for slice in 0..self.parameters.slice_count() {
+            let place = self.places.place(slice);
+            let place = place
+                .map(|(input, offset)| (input, offset + bases.get(input).copied().unwrap_or(0)));
+            pieces.push(place, self.parameters.bytes_of_slice(slice) as u64)?;
+        }
+        Ok(())
     }
 }

@@ -8,13 +8,14 @@ use refrain_protect::recovery::{BadParameters, RecoveryParameters};
 use refrain_storage::{Sink, Source};
 
 use super::appendix::write_appendix;
-use super::check::{old_digests, repair_first};
+use super::check::{check_digests, old_digests, repair_first};
 use super::encode::{Encoded, encode};
 use super::options::RecoveryOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::{Watch, is_cancelled};
 use crate::store::appendix::tail_before;
 use crate::store::ending::{Ending, ending_of};
+use crate::store::recovery_chain::recovery_chain;
 
 /// The recovery data that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub fn recovery_goes_apart(source: &dyn Source) -> Result<bool> {
 /// place of what it had, or recovery data alone ([`recovery_goes_apart`]).
 ///
 /// What is damaged already is protected as it is, unless the file has recovery data that says so.
+/// If something was added to an archive with recovery data, one set replaces the last one, and
+/// protects all that is before it; earlier ones stay where they are, as the archive refers to
+/// places behind them.
 ///
 /// # Errors
 /// `Damaged` if the file does not match the recovery data that it has; `Usage` for an empty file,
@@ -62,13 +66,19 @@ pub fn protect(
         return Err(Error::new(ErrorKind::Usage, text));
     }
     let protected_bytes = match ending {
-        Ending::Recovery(set) => set.parameters.protected_bytes,
+        Ending::Recovery(set) => set.protected().end,
         _ => source.size_bytes()?,
     };
     let share = options.share.hundredths_of_percent();
     let parameters = RecoveryParameters::choose(protected_bytes, share).map_err(not_protected)?;
+    let chain = recovery_chain(&**source)?;
+    if chain.sets.len() > 1 || !chain.unprotected.is_empty() {
+        check_digests(&**source)?;
+    }
     let encoded = encode(source, parameters, options, watch)?;
-    if let Ending::Recovery(old) = ending {
+    if let Ending::Recovery(old) = ending
+        && old.later.is_none()
+    {
         compare(&**source, &old, &encoded)?;
     }
     let set = set_of(ending, &encoded);
@@ -115,6 +125,7 @@ pub(crate) fn set_of(ending: Ending, encoded: &Encoded) -> RecoverySet {
         first_sequence,
         set_id: encoded.table.set_id(),
         parameters: *encoded.table.parameters(),
+        later: None,
     }
 }
 

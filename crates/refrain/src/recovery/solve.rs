@@ -9,11 +9,11 @@ use refrain_pool::{Lane, crew};
 use refrain_protect::recovery::{ColumnDecoder, slice_digest};
 use refrain_storage::Source;
 
+use super::depot::Depot;
 use super::encode::{internal, threads_within};
 use super::frames::{FoundFrame, FoundSet, frame_data};
 use super::healed::Patchwork;
 use super::options::RecoveryOptions;
-use super::spool::Spool;
 use crate::error::{Error, Result};
 use crate::progress::{Watch, is_cancelled, next_event};
 
@@ -97,7 +97,8 @@ impl Losses {
         &self.slices
     }
 
-    /// Computes the slices, in ascending order, each in a slot of the size of a slice.
+    /// Computes the slices into a depot, in ascending order, each in a slot of the size of a slice.
+    /// Returns where they begin in it.
     ///
     /// # Errors
     /// `Damaged` if a computed slice is not what its digest says; `Io`, `Limit`, `Cancelled`.
@@ -105,13 +106,12 @@ impl Losses {
         &self,
         patchwork: &Arc<Patchwork>,
         (parity, digests): (&Arc<Parity>, &Arc<[u64]>),
+        depot: &Depot,
         options: &RecoveryOptions,
         watch: &dyn Watch,
-    ) -> Result<Spool> {
+    ) -> Result<u64> {
         let slice_bytes = u64::from(patchwork.parameters.slice_bytes);
-        let directory = options.temporary.as_deref();
-        let bytes = self.count() * slice_bytes;
-        let mut spool = Spool::new(bytes, options.memory_bytes / 4, directory)?;
+        let start = depot.reserve(self.count() * slice_bytes)?;
         let threads = threads_within(&patchwork.parameters, options)?;
         let mut waiting = self.columns.iter();
         crew(if threads > 1 { threads } else { 0 }, |crew| {
@@ -132,21 +132,21 @@ impl Losses {
                     return Err(Error::cancelled());
                 }
                 let solver: Box<Solver> = solver??;
-                self.keep(&solver, &mut spool)?;
+                self.keep(&solver, depot, start)?;
                 submit(Some(solver), waiting.next());
             }
             Ok(())
         })?;
-        Ok(spool)
+        Ok(start)
     }
 
-    fn keep(&self, solver: &Solver, spool: &mut Spool) -> Result<()> {
+    fn keep(&self, solver: &Solver, depot: &Depot, start: u64) -> Result<()> {
         let slice_bytes = solver.slice_bytes();
         for row in &solver.lost_rows {
             for (number, slice) in (0_u64..).zip(solver.row(*row).chunks_exact(slice_bytes)) {
                 let at = solver.slice(*row, solver.range.start + number);
                 if let Ok(slot) = self.slices.binary_search(&at) {
-                    spool.write_at((slot * slice_bytes) as u64, slice)?;
+                    depot.write_at(start + (slot * slice_bytes) as u64, slice)?;
                 }
             }
         }

@@ -8,11 +8,11 @@ use super::frames::{appendix, tree_for};
 use crate::archive::Archive;
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Watch;
+use crate::recovery::growth::share_of;
 use crate::recovery::sink::RecoverySink;
-use crate::recovery::{RecoveryOptions, check_digests, copy, recovery_info};
-use crate::recovery_share::RecoveryShare;
+use crate::recovery::{RecoveryOptions, check_digests, copy};
 use crate::store::appendix::{LastFrame, appended_frames, own_end, tail_before};
-use crate::store::ending::protected_end;
+use crate::store::ending::{Ending, ending_of, protected_end};
 
 /// What was appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,8 @@ pub fn attached_signature(
 }
 
 /// Copies an archive with one more signature, and publishes `sink`. Recovery data is renewed, with
-/// the share that it has: it protects the signature, too. `None` if the archive has the signature.
+/// the share that it has, for the whole archive: it protects the signature, too. `None` if the
+/// archive has the signature.
 ///
 /// # Errors
 /// `Damaged` if the archive is not what its recovery data says; `Limit` for too many signatures;
@@ -132,12 +133,14 @@ pub fn append_signature(
         }
         Ok(sink.publish()?)
     };
-    let recovery = recovery_info(file)?;
+    let recovery = match ending_of(file)? {
+        Ending::Recovery(set) => Some(share_of(&set)),
+        _ => None,
+    };
     match recovery {
         None => write(sink)?,
-        Some(info) => {
+        Some(share) => {
             check_digests(file)?;
-            let share = RecoveryShare::nearest(info.share());
             let options = RecoveryOptions { share, ..options };
             write(&mut RecoverySink::new(sink, options)?)?;
         }

@@ -141,19 +141,15 @@ pub(crate) fn appended_frames(source: &dyn Source, own: &OwnEnd, end: u64) -> Re
     Ok(appended)
 }
 
-/// Where the signatures behind the end of an archive or a run end, with their tails; the end itself
-/// if there are none.
+/// Where the appendices that may be behind the end of an archive or a run and before what is added
+/// later end, with their tails: signatures and recovery data. The end itself if there are none.
 ///
 /// # Errors
 /// `Io`.
-pub(crate) fn signatures_end(source: &dyn Source, own: &OwnEnd) -> Result<u64> {
+pub(crate) fn appendices_end(source: &dyn Source, own: &OwnEnd) -> Result<u64> {
     let (mut complete, mut offset) = (own.offset, own.offset);
     loop {
-        let header = header_at(source, offset)?;
-        let is_signature = |header: &FrameHeader| {
-            header.kind == FrameKind::Signature && header.archive_id == own.last.archive_id
-        };
-        match header.filter(is_signature) {
+        match header_at(source, offset)?.filter(|header| is_appendix(header, own)) {
             Some(header) => offset = offset.saturating_add(header.frame_bytes()),
             None if offset > complete
                 && tail_before(source, offset + TAIL_BYTES as u64)?.is_some() =>
@@ -164,6 +160,11 @@ pub(crate) fn signatures_end(source: &dyn Source, own: &OwnEnd) -> Result<u64> {
             None => return Ok(complete),
         }
     }
+}
+
+fn is_appendix(header: &FrameHeader, own: &OwnEnd) -> bool {
+    matches!(header.kind, FrameKind::Signature | FrameKind::Recovery)
+        && header.archive_id == own.last.archive_id
 }
 
 /// The header of the last frame of an archive or of a run, if there is an intact one.

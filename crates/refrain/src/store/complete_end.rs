@@ -7,7 +7,7 @@ use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES};
 use refrain_storage::Source;
 
 use crate::error::{ErrorKind, Result};
-use crate::store::appendix::{header_at, own_end, signatures_end, tail_before};
+use crate::store::appendix::{OwnEnd, appendices_end, header_at, own_end, tail_before};
 
 /// The bytes of a file, up to the end of its last complete generation: what follows that is being
 /// written, or remains of a writer that was killed. A file that ends as it should, or is no archive
@@ -61,10 +61,11 @@ fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
             if tail_before(source, at)?.is_none() {
                 return Ok(None);
             }
-            if let Some(own) = own_end(source, at)? {
-                at = signatures_end(source, &own)?;
+            let own = own_end(source, at)?;
+            if let Some(own) = &own {
+                at = appendices_end(source, own)?;
             }
-            if !may_be_generation(source, at)? {
+            if !may_be_unfinished(source, at, own.as_ref())? {
                 return Ok(None);
             }
             complete = Some(at);
@@ -73,13 +74,21 @@ fn complete_end(source: &dyn Source) -> Result<Option<u64>> {
     Ok(complete)
 }
 
-/// Whether what follows a tail is a generation, or as much of one as was written.
-fn may_be_generation(source: &dyn Source, at: u64) -> Result<bool> {
+/// Whether what follows a tail is a generation, or recovery data of one, or as much of it as was
+/// written.
+fn may_be_unfinished(source: &dyn Source, at: u64, own: Option<&OwnEnd>) -> Result<bool> {
     let mut header = [0; FRAME_HEADER_BYTES];
     let count = source.read_at(at, &mut header)?;
     if count == FRAME_HEADER_BYTES {
+        // What was not added to was written whole or not at all: then it was cut off since.
+        let id = own.filter(|own| own.last.generation > 0);
+        let id = id.map(|own| own.last.archive_id);
         let header = header_at(source, at)?;
-        return Ok(header.is_some_and(|header| header.kind == FrameKind::Generation));
+        return Ok(header.is_some_and(|header| match header.kind {
+            FrameKind::Generation => true,
+            FrameKind::Recovery => Some(header.archive_id) == id,
+            _ => false,
+        }));
     }
     let begins = count.min(SYNC.len());
     Ok(header[..begins] == SYNC[..begins])

@@ -14,5 +14,6 @@ pub(crate) mod lrzip;
 pub(crate) mod memory;
 pub(crate) mod page;
 pub(crate) mod pipe_copy;
+pub(crate) mod recovery_chain;
 pub(crate) mod source_stream;
 pub(crate) mod workspaces;

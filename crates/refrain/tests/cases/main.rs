@@ -22,6 +22,7 @@
 //! `recovery`
 //! what is intact is restored, the rest is reported
 //! | `repair` | recovery data, and what it heals |
+//! | `repair_generations` | recovery data of archives that grow |
 //! | `repeats` | extents that stand for earlier ones |
 //! | `round_trip` | every kind of input, output and reading |
 //! | `scan` | damaged archives, read by their frames |
@@ -67,6 +68,7 @@ mod reach;
 mod recovery;
 mod references;
 mod repair;
+mod repair_generations;
 mod round_trip;
 mod scan;
 mod second_reader;

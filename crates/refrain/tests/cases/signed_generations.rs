@@ -16,7 +16,7 @@ use refrain_testkit::signing_keys::{SSH, SSH_PUBLIC};
 
 use super::encrypted_generations::{add_to, secrets};
 use super::generations::file_source;
-use crate::common::recovery::recovery_options;
+use crate::common::recovery::{recovery_options, repaired};
 use crate::common::{archive_of, extracted_of, file, options};
 
 fn key() -> Arc<SigningKey> {
@@ -153,45 +153,69 @@ fn signatures_of_encrypted_generations_stay() {
 }
 
 #[test]
-fn recovery_data_and_small_signed_archives_are_refused() {
+fn signed_archives_with_recovery_data_grow() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.rfn");
     let base = secrets(1, "latest");
-    let members = || vec![file("a", &source_code(200_000, 1))];
-    let with_recovery = CompressOptions {
-        recovery: Some("5%".parse().unwrap()),
-        signing_key: Some(key()),
-        ..options(1, 1)
-    };
-    let encrypted = CompressOptions {
-        encryption: Some(Encryption {
-            recipients: vec![base.identities[0].recipient()],
-            ..Encryption::default()
-        }),
-        ..with_recovery.clone()
-    };
+    for is_encrypted in [false, true] {
+        let signed = CompressOptions {
+            recovery: Some("5%".parse().unwrap()),
+            signing_key: Some(key()),
+            encryption: is_encrypted.then(|| Encryption {
+                recipients: vec![base.identities[0].recipient()],
+                ..Encryption::default()
+            }),
+            ..options(1, 1)
+        };
+        let members = || vec![file("a", &source_code(200_000, 1))];
+        let (archive, _) = archive_of(members(), &signed);
+        fs::write(&path, &archive).unwrap();
+        add_to(&path, members(), &options(1, 1), &base).unwrap();
+        assert_signed(&path, "0", &base, true);
+        assert_signed(&path, "latest", &base, false);
+        assert_sound(&path, &base);
+        let grown = fs::read(&path).unwrap();
+        assert!(grown.starts_with(&archive));
+        // A signature of what was added renews the recovery data at the end.
+        let latest = shown(&path, "latest", &base);
+        let signature = latest.sign(&key()).unwrap();
+        let mut sink = MemorySink::new();
+        let output = sink.output();
+        let recovery = recovery_options("1%", 1);
+        let appended = append_signature(&latest, &signature, &mut sink, recovery, &Unwatched);
+        assert!(appended.unwrap().unwrap().renewed_recovery);
+        let bytes = output.published().unwrap();
+        fs::write(&path, &bytes).unwrap();
+        add_to(&path, members(), &options(1, 1), &base).unwrap();
+        for choice in ["0", "1"] {
+            assert_signed(&path, choice, &base, true);
+        }
+        assert_signed(&path, "latest", &base, false);
+        assert_sound(&path, &base);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[3000..3300].fill(0);
+        damaged[bytes.len() + 50..bytes.len() + 90].fill(0);
+        assert!(repaired(&[&damaged]).unwrap().0 == whole);
+    }
+}
+
+#[test]
+fn small_signed_archives_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.rfn");
     let small = CompressOptions {
         signing_key: Some(key()),
         ..options(1, 1)
     };
-    let archives = [
-        archive_of(members(), &with_recovery).0,
-        archive_of(members(), &encrypted).0,
-        archive_of(vec![file("a", b"x")], &small).0,
-    ];
-    for archive in archives {
-        fs::write(&path, &archive).unwrap();
-        let refused = super::generations::add_to(
-            &path,
-            members(),
-            &options(1, 1),
-            super::generations::label(1, &[]),
-        );
-        let refused = refused.and_then(|_| add_to(&path, members(), &options(1, 1), &base));
-        assert!(matches!(
-            refused.unwrap_err().kind,
-            ErrorKind::Unsupported | ErrorKind::Usage
-        ));
-        assert!(fs::read(&path).unwrap() == archive);
-    }
+    let (archive, _) = archive_of(vec![file("a", b"x")], &small);
+    fs::write(&path, &archive).unwrap();
+    let refused = super::generations::add_to(
+        &path,
+        vec![file("a", b"y")],
+        &options(1, 1),
+        super::generations::label(1, &[]),
+    );
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Unsupported);
+    assert!(fs::read(&path).unwrap() == archive);
 }

@@ -585,7 +585,7 @@ pub(super) const DECISIONS: &[(&str, &str, Decision)] = &[
     ("merge", "decrypt", Idle(PERMISSION)),
     ("list", "generations", Acts),
     ("protect", "files", Acts),
-    ("protect", "recovery", Acts),
+    ("*", "recovery", Acts),
     ("protect", "output", Acts),
     ("protect", "check", Acts),
     ("repair", "file", Acts),

@@ -14,7 +14,7 @@ use crate::damage::DamagedPlace;
 use crate::error::Result;
 use crate::read::native::given_back::GivenBackFrames;
 use crate::read::native::lost_members::with_lost_members;
-use crate::read::native::lost_places::{SeenFrame, Surroundings, lost_places};
+use crate::read::native::lost_places::{SeenFrame, Surroundings, is_appendix, lost_places};
 use crate::read::native::salvage::{DamagedBlock, damaged_block_at, fits_between};
 use crate::store::frames::CheckedFrame;
 
@@ -149,7 +149,16 @@ impl FoundFrames {
         let found: u64 = intact.map(|seen| seen.frame_bytes).sum();
         let generations = self.seen.iter();
         let generations = generations.filter(|seen| seen.kind == FrameKind::Generation);
-        let tails = TAIL_BYTES * (1 + generations.count());
+        let mut kinds = self
+            .seen
+            .iter()
+            .map(|seen| is_appendix(seen.kind))
+            .peekable();
+        let mut appendices = 0;
+        while let Some(is_appended) = kinds.next() {
+            appendices += usize::from(is_appended && kinds.peek() != Some(&true));
+        }
+        let tails = TAIL_BYTES * (1 + generations.count() + appendices);
         let around = (MAGIC.len() + tails) as u64;
         (range.end - range.start).saturating_sub(found.saturating_add(around))
     }

@@ -55,10 +55,10 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
         let before = number.checked_sub(1).and_then(|before| seen.get(before));
         let is_tail = frame.bytes().start == lost.at + TAIL_BYTES as u64;
         if before.is_some_and(|before| ends_with_tail(before.kind))
-            && matches!(frame.kind, FrameKind::Generation | FrameKind::Signature)
+            && (frame.kind == FrameKind::Generation || is_appendix(frame.kind))
             && (is_tail || frame.kind == FrameKind::Generation)
         {
-            // The tail of the generation before, or of signatures behind it.
+            // The tail of the generation before, or of an appendix of it.
             lost.at += TAIL_BYTES as u64;
         }
         lost.gap_before(frame);
@@ -68,11 +68,24 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
         // After a frame with a damaged payload, the next may start anywhere after its header.
         lost.at = lost.at.max(frame.bytes().end);
     }
-    let last = seen.iter().rev().find(|seen| !seen.is_damaged);
-    let has_end = last.is_some_and(|last| {
-        // A Whole frame is the only one.
-        matches!(last.kind, FrameKind::End | FrameKind::Whole)
-    });
+    let mut intact = seen.iter().rev().filter(|seen| !seen.is_damaged);
+    // A Whole frame is the only one.
+    let is_end = |last: &SeenFrame| matches!(last.kind, FrameKind::End | FrameKind::Whole);
+    let last = intact.clone().next();
+    if last.is_some_and(|last| is_appendix(last.kind))
+        && intact
+            .find(|seen| !is_appendix(seen.kind))
+            .is_some_and(is_end)
+    {
+        if !around.has_tail_at_end {
+            lost.add(
+                DamagedPart::End,
+                lost.at.min(around.bytes.end)..around.bytes.end,
+            );
+        }
+        return lost.places;
+    }
+    let has_end = last.is_some_and(is_end);
     let tail_end = lost.at + TAIL_BYTES as u64;
     match last {
         Some(last) if has_end => {
@@ -92,7 +105,12 @@ pub(super) fn lost_places(seen: &[SeenFrame], around: &Surroundings) -> Vec<Dama
 
 /// Whether a tail may follow such a frame.
 fn ends_with_tail(kind: FrameKind) -> bool {
-    matches!(kind, FrameKind::End | FrameKind::Signature)
+    kind == FrameKind::End || is_appendix(kind)
+}
+
+/// Whether such frames follow the end of a generation.
+pub(super) fn is_appendix(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Signature | FrameKind::Recovery)
 }
 
 /// What a damaged frame contained.

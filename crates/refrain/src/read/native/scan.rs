@@ -20,7 +20,7 @@ use crate::damage::DamagedPlace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::native::found_frames::{FoundFrames, ScannedArchive};
 use crate::read::native::lost_places::{Surroundings, lost_places};
-use crate::store::appendix::{own_end, signatures_end};
+use crate::store::appendix::{appendices_end, own_end};
 use crate::store::frames::read_any_frame_at;
 use crate::store::memory::zeroed;
 
@@ -278,8 +278,8 @@ pub(crate) fn cut_off_at(source: &dyn Source, limits: &Limits) -> Result<Option<
             true => {
                 let next = end + TAIL_BYTES as u64;
                 let own = own_end(source, next)?;
-                let signed = own.map(|own| signatures_end(source, &own)).transpose()?;
-                let behind = signed.unwrap_or(next);
+                let appended = own.map(|own| appendices_end(source, &own)).transpose()?;
+                let behind = appended.unwrap_or(next);
                 let follows = header_at(source, behind, limits)?;
                 match begins_right(source, next)? {
                     _ if follows.is_some_and(|next| next.kind == FrameKind::Generation) => behind,

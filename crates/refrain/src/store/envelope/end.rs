@@ -5,12 +5,14 @@ use std::ops::Range;
 use refrain_format::envelope::run::{
     RUN_END_BYTES_MAX, RunEnd, RunStart, SHARED_RUN_FRAME_BYTES, run_end_header,
 };
-use refrain_format::{FRAME_HEADER_BYTES, MAGIC, SYNC, TAIL_BYTES, find_frame};
+use refrain_format::{FRAME_HEADER_BYTES, FrameKind, MAGIC, SYNC, TAIL_BYTES, find_frame};
 use refrain_storage::Source;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::appendix::{records_end_before, tail_before};
-use crate::store::ending::protected_end;
+use crate::store::appendix::{header_at, records_end_before, tail_before};
+use crate::store::ending::{
+    RECOVERY_PAYLOAD_BYTES_MAX, protected_end, recovery_frame_at, set_ending_at,
+};
 
 /// How many bytes a search for the beginning of an incomplete run reads at once.
 const SEARCH_BYTES: usize = 1 << 20;
@@ -51,10 +53,11 @@ pub(super) enum EnvelopeEnd {
 /// # Errors
 /// `Io`; `Damaged` for recovery data.
 pub(super) fn envelope_end(file: &dyn Source, place: (u64, u32)) -> Result<EnvelopeEnd> {
-    let end = protected_end(file)?;
-    if let Some(found) = end_at(file, place, end)? {
+    let size = file.size_bytes()?;
+    if let Some(found) = end_at(file, place, size)? {
         return Ok(EnvelopeEnd::Complete(found));
     }
+    let end = protected_end(file)?;
     for cut in 1..=SHARED_RUN_FRAME_BYTES as u64 {
         let Some(at) = end.checked_sub(cut) else { break };
         if begins_like_a_frame(file, at, cut)?
@@ -62,6 +65,9 @@ pub(super) fn envelope_end(file: &dyn Source, place: (u64, u32)) -> Result<Envel
         {
             return Ok(EnvelopeEnd::Incomplete(found));
         }
+    }
+    if let Some(found) = end_before_recovery(file, place, end)? {
+        return Ok(EnvelopeEnd::Incomplete(found));
     }
     let Some((offset, start)) = last_run(file, place.0..end, place.1)? else {
         return Ok(EnvelopeEnd::Nowhere);
@@ -101,7 +107,9 @@ fn end_at(
         return Ok(None);
     };
     if start == MAGIC.len() as u64 {
-        let records_end = records_end_before(file, records_offset, end)?;
+        let set = set_ending_at(file, end)?;
+        let before = set.map_or(end, |set| set.protected().end);
+        let records_end = records_end_before(file, records_offset, before)?;
         return Ok(records_end.map(|records_end| FoundEnd {
             end: records_end + TAIL_BYTES as u64,
             append_at: end,
@@ -184,6 +192,49 @@ fn last_run(
         to = from;
     }
     Ok(None)
+}
+
+/// The end of the last run, if recovery data follows it that was not written completely.
+fn end_before_recovery(file: &dyn Source, place: (u64, u32), end: u64) -> Result<Option<FoundEnd>> {
+    let mut to = end;
+    while to > place.0 {
+        let from = to.saturating_sub(SEARCH_BYTES as u64).max(place.0);
+        let frames = frames_between(file, from..to)?;
+        for offset in frames.iter().rev() {
+            let Some(header) = header_at(file, *offset)? else {
+                // A frame of a run.
+                return Ok(None);
+            };
+            if header.kind != FrameKind::Recovery || header.archive_id != place.1 {
+                continue;
+            }
+            let first = match recovery_frame_at(file, *offset, RECOVERY_PAYLOAD_BYTES_MAX)? {
+                Some((set, _)) => set.protected().end,
+                None => *offset,
+            };
+            // What was not added to was written whole or not at all: then it was cut off since.
+            let found = end_at(file, place, first)?;
+            if let Some(found) = found.filter(|found| found.run_end.is_some()) {
+                return Ok(Some(found));
+            }
+        }
+        to = from;
+    }
+    Ok(None)
+}
+
+/// Where frames with intact headers begin in a range of the file.
+fn frames_between(file: &dyn Source, range: Range<u64>) -> Result<Vec<u64>> {
+    // A header may begin in the range and end behind it.
+    let mut piece = vec![0; (range.end - range.start) as usize + FRAME_HEADER_BYTES - 1];
+    let count = file.read_at(range.start, &mut piece)?;
+    piece.truncate(count);
+    let (mut at, mut offsets) = (0, Vec::new());
+    while let Some(found) = find_frame(&piece, at) {
+        offsets.push(range.start + found as u64);
+        at = found + 1;
+    }
+    Ok(offsets)
 }
 
 /// Whether something between the beginning of a run and the end of the file shows that the run was
