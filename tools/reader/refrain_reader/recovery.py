@@ -15,6 +15,7 @@ from .sources import File
 
 RECOVERY = 17
 HEAD_BYTES = 41
+METHOD = 1
 PIECE, PARITY = 0, 1
 SKIPPABLE = 1
 
@@ -120,7 +121,7 @@ def parse(header: Header, frame: Frame) -> tuple[Key, int, int]:
     cursor = open_head(frame)
     need(len(frame.head) == 1 + HEAD_BYTES, f"{frame.name}: Head_Bytes")
     need(cursor.varint() == 0 and cursor.varint() == 0, f"{frame.name}: Scope")
-    if cursor.varint() != 1:
+    if cursor.varint() != METHOD:
         raise Unsupported(f"{frame.name}: another method")
     apart, part = cursor.varint(), cursor.varint()
     need(apart <= 1 and part <= 1, f"{frame.name}: Apart or Part")
@@ -189,12 +190,19 @@ class Set:
         return pieces | {count + j: piece for j, piece in made.items()}
 
 
-def sets_in(source: File) -> dict[Key, Set]:
-    """The sets of a file; the one whose last frame is last comes last."""
+def sets_in(source: File, others: set[int]) -> dict[Key, Set]:
+    """The sets of a file; the one whose last frame is last comes last. Adds the ids of archives
+    that have recovery data of another method to `others`.
+    """
     found: dict[Key, Set] = {}
     for header, frame in intact_frames(source, 0, None):
         if frame.kind != RECOVERY:
             continue
+        with suppress(Damaged):
+            cursor = open_head(frame)
+            if cursor.take(2) == bytes(2) and cursor.varint() != METHOD:
+                others.add(header.archive_id)
+                continue
         with suppress(ReaderError):
             key, part, index = parse(header, frame)
             first = header.sequence - key.numbers.position(part, index)
@@ -207,12 +215,16 @@ def sets_in(source: File) -> dict[Key, Set]:
 def find_set(sources: list[File]) -> Set:
     """Section 5, step 1: the last set of the first file that has one, from all files."""
     chosen: Set | None = None
+    others: set[int] = set()
     for source in sources:
-        sets = sets_in(source)
+        sets = sets_in(source, others)
         if chosen is None:
             chosen = list(sets.values())[-1] if sets else None
         elif chosen.key in sets:
             chosen.data = sets[chosen.key].data | chosen.data
-    if chosen is None:
+    if chosen is None and not others:
         raise Damaged("there is no recovery data")
+    if chosen is None or chosen.key.archive_id in others:
+        # What was added to an archive has some of its own, as its generations are not read here.
+        raise Unsupported("recovery data for later bytes of an archive")
     return chosen

@@ -8,8 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from refrain_reader.errors import Damaged, ReaderError
-from refrain_reader.frames import MAGIC
+from refrain_reader.errors import Damaged, ReaderError, Unsupported
+from refrain_reader.frames import MAGIC, SYNC, frame_bytes, read_frame
 from refrain_reader.recovery import Numbers, find_set
 from refrain_reader.reed_solomon import Code, tables
 from refrain_reader.repair import repair
@@ -172,6 +172,22 @@ class Repairs(unittest.TestCase):
         whole += recovery_data(whole, Numbers(len(whole), 256, -(-len(whole) // 512), 3))
         self.assertEqual(find_set([file(whole)]).key.numbers.parity_rows, 3)
         self.assertEqual(self.healed(whole[:600] + b"?" * 300 + whole[900:]), whole)
+
+    def test_an_archive_that_was_added_to_is_not_cut_off(self) -> None:
+        whole = ORIGINAL.read_bytes()
+        frame_at = whole.rindex(SYNC)
+        header, frame = read_frame(file(whole), 0, frame_at)
+        head = bytearray(frame.head)
+        head[0] += 10
+        head[3] = 2
+        head += (1000).to_bytes(8, "little") + (500).to_bytes(2, "little")
+        sequence, kind = header.sequence + 1, header.kind
+        later = frame_bytes(header.archive_id, kind, 1, sequence, bytes(head), frame.data)
+        grown = whole + later + tail(9)
+        with self.assertRaises(Unsupported):
+            self.healed(grown)
+        with self.assertRaises(Unsupported):
+            self.healed(later)
 
     def test_other_numbers_are_damaged(self) -> None:
         for numbers in (

@@ -77,7 +77,7 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
     let line = line(&label, plan.summary(), output.as_deref(), &elapsed);
     let mut outcome = Outcome::new(&label, line, json);
     if !plan.summary().unprotected.is_empty() {
-        let text = unprotected_text(&plan.summary().unprotected, still_damaged.as_deref());
+        let text = unprotected_text(plan.summary(), still_damaged.as_deref());
         outcome.add_loss(Exit::Damaged, &text);
     }
     tell_read_back(read_back, &mut outcome, report);
@@ -85,7 +85,8 @@ fn repair(args: &RepairArgs, report: &Report) -> Result<Outcome> {
 }
 
 /// Which bytes could not be healed, and whether they are known to be damaged.
-fn unprotected_text(ranges: &[Range<u64>], damage: Option<&str>) -> String {
+fn unprotected_text(summary: &RepairSummary, damage: Option<&str>) -> String {
+    let ranges = &summary.unprotected;
     let named = ranges.iter().take(RANGES_NAMED_MAX);
     let named: Vec<_> = named
         .map(|range| format!("{}..{}", range.start, range.end))
@@ -98,8 +99,13 @@ fn unprotected_text(ranges: &[Range<u64>], damage: Option<&str>) -> String {
         None => "they are as they were".to_owned(),
         Some(damage) => format!("something is damaged ({damage})"),
     };
+    let renewed = match summary.renewed_sets {
+        0 => "",
+        count if count == ranges.len() as u64 => "; it was made anew for what is there",
+        _ => "; some was made anew for what is there",
+    };
     format!(
-        "no recovery data is left for bytes {}{others}: {state}",
+        "no recovery data is left for bytes {}{others}: {state}{renewed}",
         named.join(", ")
     )
 }
@@ -173,6 +179,7 @@ fn to_json(summary: &RepairSummary) -> Value {
         "recovery_parts": summary.recovery_frames,
         "lost_recovery_parts": summary.lost_recovery_frames,
         "sets": summary.sets,
+        "renewed_sets": summary.renewed_sets,
         "unprotected": unprotected.map(|range| json!([range.start, range.end])).collect::<Value>(),
     })
 }

@@ -178,12 +178,13 @@ fn test_tells_how_much_of_the_recovery_data_is_intact() {
 fn each_night_is_healed_by_its_own_recovery_data() {
     let case = Case::new();
     let recovery_of = |line: &str| json(&case.ok(line).stdout)["results"][0]["recovery"].clone();
-    let mut ends = Vec::new();
+    let (mut ends, mut recovery_bytes) = (Vec::new(), 0);
     for (night, option) in ["--recovery 20%", "", ""].into_iter().enumerate() {
         case.write("disk", &incompressible(night as u64, 300_000));
         let added = case.ok(&format!("add --json a.rfn disk {option}"));
         let added = &json(&added.stdout)["results"][0];
-        assert!(added["recovery_bytes"].as_u64() > Some(60_000), "{added}");
+        recovery_bytes = added["recovery_bytes"].as_u64().unwrap() as usize;
+        assert!(recovery_bytes > 60_000, "{added}");
         assert_eq!(added["total_bytes"], case.read("a.rfn").len());
         ends.push(case.read("a.rfn").len());
     }
@@ -200,26 +201,33 @@ fn each_night_is_healed_by_its_own_recovery_data() {
     case.fails("test a.rfn", 2);
     case.ok("repair a.rfn");
     assert!(case.read("a.rfn") == whole);
-    // All recovery data of the second night is lost: the others are healed, and it is named.
-    let mut lost = damaged(&whole, ends[0] + 301_500, ends[1] - ends[0] - 301_500 - 8);
+    // All recovery data of the second night is lost: it is named, and made anew.
+    let start = ends[1] - recovery_bytes;
+    let mut lost = damaged(&whole, start, recovery_bytes - 8);
     case.write("a.rfn", &damaged(&lost, 1000, 20_000));
     let said = case.fails("repair a.rfn", 2);
     assert!(
         said.contains(&format!("{}..{}", ends[0], ends[1])),
         "{said}"
     );
-    assert!(case.read("a.rfn") == lost);
-    // The frames of recovery data in it are damaged, and so may be the rest: what can be healed is.
+    assert!(
+        said.contains("as they were") && said.contains("made anew"),
+        "{said}"
+    );
+    assert!(case.read("a.rfn") == whole);
+    // It is damaged itself as well: what can be healed still is.
     lost = damaged(&lost, ends[0] + 5000, 100);
     case.write("a.rfn", &damaged(&lost, ends[1] + 1000, 20_000));
     let said = case.fails("repair a.rfn", 2);
     assert!(said.contains("something is damaged"), "{said}");
-    assert!(case.read("a.rfn") == lost);
+    let healed = case.read("a.rfn");
+    assert!(healed[..ends[0]] == whole[..ends[0]] && healed[ends[1]..] == whole[ends[1]..]);
+    assert!(healed[ends[0]..ends[0] + 300_000] == lost[ends[0]..ends[0] + 300_000]);
     // An `add` that was killed before it wrote recovery data: nothing is damaged.
-    case.write("a.rfn", &whole[..ends[1] + 301_000]);
+    case.write("a.rfn", &whole[..ends[2] - recovery_bytes + 100]);
     let end = case.read("a.rfn").len();
     case.ok("add -q a.rfn disk");
-    assert!(case.read("a.rfn").starts_with(&whole[..ends[1]]) && end > ends[1]);
+    assert!(case.read("a.rfn").starts_with(&whole[..end - 100]));
     let state = recovery_of("test --json a.rfn");
     assert_eq!(state["unprotected_bytes"], 0);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use refrain_format::limits::Limits;
 use refrain_format::{
-    FRAME_HEADER_BYTES, FrameHeader, FrameKind, RecoveryPlace, RecoverySet, UntrustedFrameHeader,
-    find_frame,
+    FRAME_HEADER_BYTES, FrameHeader, FrameKind, RecoveryPart, RecoveryPlace, RecoverySet,
+    UntrustedFrameHeader, find_frame,
 };
 use refrain_storage::Source;
 
@@ -24,22 +24,27 @@ const FRAMES_MAX: usize = 5 << 20;
 /// The sets of all generations, and of archives inside: they take some 40 MB.
 const SETS_MAX: usize = 1 << 18;
 
-/// A set of which some frame is in an input: for each input, the bytes from the first frame of the
-/// set in it to the end of the last.
+/// A set of which some frame is in an input.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct SetRanges(Vec<Option<Range<u64>>>);
+pub(crate) struct SetRanges {
+    /// For each input, the bytes from the first frame of the set in it to the end of the last.
+    ranges: Vec<Option<Range<u64>>>,
+    /// How many pieces of the table there are, or more if several inputs have the same.
+    pieces: usize,
+}
 
 impl SetRanges {
     pub(crate) fn in_input(&self, input: usize) -> Option<Range<u64>> {
-        self.0.get(input)?.clone()
+        self.ranges.get(input)?.clone()
     }
 
-    fn note(&mut self, input: usize, frame: Range<u64>) {
-        if self.0.len() <= input {
-            self.0.resize(input + 1, None);
+    fn note(&mut self, input: usize, part: RecoveryPart, frame: Range<u64>) {
+        if self.ranges.len() <= input {
+            self.ranges.resize(input + 1, None);
         }
-        let first = self.0[input].as_ref().map(|range| range.start);
-        self.0[input] = Some(first.unwrap_or(frame.start)..frame.end);
+        let first = self.ranges[input].as_ref().map(|range| range.start);
+        self.ranges[input] = Some(first.unwrap_or(frame.start)..frame.end);
+        self.pieces += usize::from(part == RecoveryPart::Digests);
     }
 }
 
@@ -63,7 +68,8 @@ impl FoundSets {
         for (input, source) in inputs.iter().enumerate() {
             scan(&**source, 0..u64::MAX, watch, &mut |set, place, offset| {
                 let end = offset + set.frame_bytes(place.part);
-                found.sets.entry(set).or_default().note(input, offset..end);
+                let ranges = found.sets.entry(set).or_default();
+                ranges.note(input, place.part, offset..end);
                 if found.sets.len() > SETS_MAX {
                     let text = "there is recovery data of more files than this version tells apart";
                     return Err(Error::limit(text));
@@ -77,6 +83,21 @@ impl FoundSets {
     /// Leaves out a set that is of no use.
     pub(crate) fn remove(&mut self, set: &RecoverySet) {
         self.sets.remove(set);
+    }
+
+    /// Takes out the sets of which too little is left for their tables, unless that is all.
+    pub(crate) fn take_hopeless(&mut self) -> Vec<RecoverySet> {
+        let is_hopeless =
+            |set: &RecoverySet, found: &SetRanges| found.pieces < set.parameters.table_pieces();
+        let hopeless = self
+            .sets
+            .iter()
+            .filter(|(set, found)| is_hopeless(set, found));
+        let hopeless: Vec<_> = hopeless.map(|(set, _)| *set).collect();
+        if hopeless.len() < self.sets.len() {
+            self.sets.retain(|set, found| !is_hopeless(set, found));
+        }
+        hopeless
     }
 
     /// Leaves out the sets of other archives. Returns whether that leaves some, but not all.

@@ -19,6 +19,7 @@
 //! | `depot` | what was computed, until it is written |
 //! | `segment` | heals what a set protects, and the set |
 //! | `merge` | an archive from damaged copies without recovery data |
+//! | `healed_file` | segments, and what is between them |
 //! | `summary` | what a repair found and does |
 //! | `repair` | from damaged files to a healed one |
 //! | `check` | how much of the recovery data of a file is intact |
@@ -30,6 +31,7 @@ mod encode;
 mod frames;
 pub(crate) mod growth;
 mod healed;
+mod healed_file;
 mod merge;
 mod options;
 mod pieces;

@@ -1,19 +1,16 @@
 //! The verb repair: from damaged files to a healed one.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use refrain_format::limits::Limits;
-use refrain_format::{FRAME_HEADER_BYTES, MAGIC, RecoverySet, UntrustedFrameHeader};
 use refrain_storage::{Sink, Source};
 
 use super::depot::Depot;
-use super::frames::{FoundSet, FoundSets, SetRanges, holds_frames};
+use super::frames::FoundSets;
+use super::healed_file::{Added, HealedFile};
 use super::merge::Merged;
 use super::options::RecoveryOptions;
-use super::pieces::Pieces;
 use super::protect::copy;
-use super::segment::{Healing, Segment, table_of};
+use super::segment::Healing;
 use super::summary::{PLACES_MAX, RepairSummary};
 use super::unreadable::Unreadable;
 use super::window::Window;
@@ -128,174 +125,32 @@ enum Planned {
 /// Plans the repair with the recovery data that was found. Sets of which too little is left are
 /// left out, unless there is no other.
 fn plan_healing(sets: &mut FoundSets, healing: &Healing<'_>) -> Result<Planned> {
-    let mut of_first = None;
+    let mut lost = sets.take_hopeless();
     loop {
         let chain = sets.chain();
         if chain.is_empty() {
-            return Err(of_first.unwrap_or_else(|| {
-                Error::damaged("has no recovery data, or nothing is left of it")
-            }));
+            return Err(Error::damaged(
+                "has no recovery data, or nothing is left of it",
+            ));
         }
-        let mut healed = HealedFile::new(healing);
+        let mut healed = HealedFile::new(healing, &lost);
         match healed.add_chain(&chain)? {
-            Added::All => return healed.finish(),
+            Added::All => {}
             Added::Inside(id) => return Ok(Planned::Inside(id)),
-            Added::Not(lost, error) => {
-                sets.remove(&lost);
-                of_first.get_or_insert(error);
+            Added::Not(_, error) if chain.len() == 1 => return Err(error),
+            Added::Not(set, _) => {
+                sets.remove(&set);
+                lost.push(set);
+                continue;
             }
         }
-    }
-}
-
-enum Added {
-    All,
-    Inside(Option<u32>),
-    /// Too little is left of a set.
-    Not(RecoverySet, Error),
-}
-
-/// A file that is put together from segments, and what is between them.
-struct HealedFile<'h> {
-    healing: &'h Healing<'h>,
-    pieces: Pieces,
-    summary: RepairSummary,
-    /// Where the last segment ends in the first input.
-    end_in_first: u64,
-    archive_bytes: u64,
-}
-
-impl<'h> HealedFile<'h> {
-    fn new(healing: &'h Healing<'h>) -> HealedFile<'h> {
-        HealedFile {
-            healing,
-            pieces: healing.pieces(),
-            summary: RepairSummary {
-                is_intact: true,
-                ..RepairSummary::default()
-            },
-            end_in_first: 0,
-            archive_bytes: 0,
-        }
-    }
-
-    /// Adds the segments of these sets, and what is between them.
-    fn add_chain(&mut self, chain: &[(RecoverySet, SetRanges)]) -> Result<Added> {
-        let Healing { inputs, watch, .. } = self.healing;
-        let sizes: Result<Vec<u64>> = inputs.iter().map(|input| Ok(input.size_bytes()?)).collect();
-        let sizes = sizes?;
-        let first_id = first_archive_id(&*inputs[0])?;
-        let mut behind = vec![0; inputs.len()];
-        for (number, (set, ranges)) in chain.iter().enumerate() {
-            let later = chain.get(number..).unwrap_or_default();
-            let before = sizes.iter().enumerate().map(|(input, size)| {
-                let starts = later
-                    .iter()
-                    .filter_map(|(_, ranges)| ranges.in_input(input));
-                starts
-                    .map(|range| range.start)
-                    .min()
-                    .unwrap_or(*size)
-                    .min(*size)
-            });
-            if set.later.is_some() && first_id.is_some_and(|id| id != set.archive_id) {
-                return Ok(Added::Inside(first_id));
-            }
-            let segment = Segment {
-                set: *set,
-                ranges: ranges.clone(),
-                behind: behind.clone(),
-                before: before.collect(),
-            };
-            let found = FoundSet::find(set, ranges, inputs, *watch)?;
-            let table = match table_of(set, &found, inputs) {
-                Err(error) if error.kind == ErrorKind::Damaged => {
-                    return Ok(Added::Not(*set, error));
-                }
-                table => table?,
-            };
-            self.add_unprotected(set.protected().start)?;
-            let healed = segment.heal(&found, &table, self.healing)?;
-            if healed.is_later_in_first
-                && set.later.is_none()
-                && first_id.is_some()
-                && first_id != first_archive_id(&healed.pieces)?
-            {
-                return Ok(Added::Inside(first_id));
-            }
-            self.pieces.append(&healed.pieces)?;
-            self.archive_bytes = set.protected().end;
-            self.summary.add(healed.summary);
-            self.end_in_first = self.end_in_first(set, &found);
-            for (input, end) in behind.iter_mut().enumerate() {
-                *end = ranges.in_input(input).map_or(*end, |range| range.end);
-            }
-        }
-        Ok(Added::All)
-    }
-
-    /// Adds what is before the next segment and has no recovery data, from the first input.
-    fn add_unprotected(&mut self, end: u64) -> Result<()> {
-        let start = self.pieces.length_bytes();
-        let bytes = end.saturating_sub(start);
-        if bytes == 0 {
-            return Ok(());
-        }
-        let size = self.healing.inputs[0].size_bytes()?;
-        let there = size.saturating_sub(self.end_in_first).min(bytes);
-        if there > 0 {
-            self.pieces.push(Some((0, self.end_in_first)), there)?;
-        }
-        if there < bytes {
-            self.pieces.push(None, bytes - there)?;
-        }
-        self.summary.is_intact &= self.end_in_first == start && there == bytes;
-        self.end_in_first += there;
-        if self.summary.unprotected.len() < PLACES_MAX {
-            self.summary.unprotected.push(start..end);
-        }
-        Ok(())
-    }
-
-    /// Where a set with its tail ends in the first input, or would if nothing was lost behind its
-    /// last frame.
-    fn end_in_first(&self, set: &RecoverySet, found: &FoundSet) -> u64 {
-        let end = set.appendix_end();
-        let frames = found.frames().iter().rev();
-        let last = frames
-            .filter(|frame| frame.input == 0)
-            .max_by_key(|frame| frame.offset);
-        let expected = last.and_then(|last| {
-            let (number, offset) = (set.number(last.place)?, last.offset);
-            let before = set.places().take(usize::try_from(number).ok()?);
-            let before: u64 = before.map(|place| set.frame_bytes(place.part)).sum();
-            Some((offset, set.protected().end + before))
-        });
-        expected.map_or(end, |(found, expected)| {
-            (found + end).saturating_sub(expected)
-        })
-    }
-
-    /// Adds what follows the last set, if it is not mere rubbish.
-    fn finish(mut self) -> Result<Planned> {
-        let Healing { inputs, watch, .. } = self.healing;
-        let size = inputs[0].size_bytes()?;
-        let end = self.pieces.length_bytes();
-        let is_apart = end == self.archive_bytes;
-        if !is_apart
-            && size > self.end_in_first
-            && holds_frames(&*inputs[0], self.end_in_first, *watch)?
-        {
-            self.add_unprotected(end + (size - self.end_in_first))?;
-            self.archive_bytes = self.pieces.length_bytes();
-        }
-        self.summary.healed_bytes = self.pieces.length_bytes();
-        self.summary.is_intact &= size == self.summary.healed_bytes;
-        Ok(Planned::Plan(RepairPlan {
-            healed: Arc::new(self.pieces),
-            archive_bytes: self.archive_bytes,
-            summary: self.summary,
-        }))
+        let Some((last, _)) = chain.last() else { continue };
+        let (pieces, archive_bytes, summary) = healed.finish(last)?;
+        return Ok(Planned::Plan(RepairPlan {
+            healed: Arc::new(pieces),
+            archive_bytes,
+            summary,
+        }));
     }
 }
 
@@ -327,13 +182,4 @@ fn plan_merge(
         archive_bytes: bytes,
         summary,
     })
-}
-
-fn first_archive_id(source: &dyn Source) -> Result<Option<u32>> {
-    let mut start = [0; MAGIC.len() + FRAME_HEADER_BYTES];
-    let count = source.read_at(0, &mut start)?;
-    let header = (start[..count].strip_prefix(&MAGIC[..]))
-        .and_then(|frame| UntrustedFrameHeader::parse(frame).ok())
-        .and_then(|header| header.check(&Limits::default(), None).ok());
-    Ok(header.map(|header| header.archive_id))
 }

@@ -185,7 +185,15 @@ impl Segment {
         }
         let mut pieces = healing.pieces();
         patchwork.to_pieces(&bases, &mut pieces)?;
-        let has_tail = self.add_appendix(table, &mut pieces, healing)?;
+        let has_tail = match healing.append_recovery(set, Some(table), &mut pieces)? {
+            None => true,
+            Some(tail) => {
+                let mut old = [0; TAIL_BYTES];
+                let old_at = set.appendix_end() - TAIL_BYTES as u64;
+                healing.inputs[0].read_at(old_at, &mut old)?;
+                old == tail
+            }
+        };
         summary.is_intact =
             summary.damaged_bytes == 0 && summary.lost_recovery_frames == 0 && has_tail;
         summary.healed_bytes = pieces.length_bytes();
@@ -194,41 +202,6 @@ impl Segment {
             summary,
             is_later_in_first,
         })
-    }
-
-    /// Compares what was healed with the digests, and adds the recovery data of it. Returns whether
-    /// the first input has its tail.
-    fn add_appendix(
-        &self,
-        table: &DigestTable,
-        pieces: &mut Pieces,
-        healing: &Healing<'_>,
-    ) -> Result<bool> {
-        let set = &self.set;
-        let healed: Arc<dyn Source> = Arc::new(pieces.clone());
-        let encoded = encode(&healed, set.parameters, healing.options, &Unwatched)?;
-        if encoded.table.digests() != table.digests() {
-            let text = "a file changed while it was repaired, or recovery data contradicts itself";
-            return Err(Error::damaged(text));
-        }
-        if set.is_apart {
-            return Ok(true);
-        }
-        let tail = tail_before(&*healed, set.parameters.protected_bytes)?;
-        let mut sink = DepotSink {
-            depot: healing.depot,
-            offset: (healing.depot).reserve(set.frames_bytes() + TAIL_BYTES as u64)?,
-        };
-        let start = sink.offset;
-        let written = write_appendix(set, &encoded, tail, &mut sink)?;
-        pieces.push(Some((healing.inputs.len(), start)), written)?;
-        let mut tails = [[0; TAIL_BYTES]; 2];
-        let [new, old] = &mut tails;
-        let new_at = start + set.frames_bytes();
-        healing.depot.read_at(new_at, new)?;
-        let old_at = set.appendix_end() - TAIL_BYTES as u64;
-        healing.inputs[0].read_at(old_at, old)?;
-        Ok(new == old)
     }
 
     /// As [`HealedSegment::is_later_in_first`].
@@ -295,5 +268,42 @@ impl Healing<'_> {
     pub(crate) fn pieces(&self) -> Pieces {
         let depot: Arc<dyn Source> = self.depot.clone();
         Pieces::new(self.inputs.iter().cloned().chain([depot]).collect())
+    }
+
+    /// Adds the recovery data of what the pieces have, which is compared with a table, if there is
+    /// one: else the set gets a new one. Returns the tail behind it, unless it is apart.
+    ///
+    /// # Errors
+    /// `Damaged` if they are not what the table says; `Io`, `Limit`, `Cancelled`.
+    pub(crate) fn append_recovery(
+        &self,
+        set: &RecoverySet,
+        table: Option<&DigestTable>,
+        pieces: &mut Pieces,
+    ) -> Result<Option<[u8; TAIL_BYTES]>> {
+        let healed: Arc<dyn Source> = Arc::new(pieces.clone());
+        let encoded = encode(&healed, set.parameters, self.options, &Unwatched)?;
+        if table.is_some_and(|table| encoded.table.digests() != table.digests()) {
+            let text = "a file changed while it was repaired, or recovery data contradicts itself";
+            return Err(Error::damaged(text));
+        }
+        if set.is_apart {
+            return Ok(None);
+        }
+        let set = RecoverySet {
+            set_id: encoded.table.set_id(),
+            ..*set
+        };
+        let tail = tail_before(&*healed, set.parameters.protected_bytes)?;
+        let start = self.depot.reserve(set.frames_bytes() + TAIL_BYTES as u64)?;
+        let mut sink = DepotSink {
+            depot: self.depot,
+            offset: start,
+        };
+        let written = write_appendix(&set, &encoded, tail, &mut sink)?;
+        pieces.push(Some((self.inputs.len(), start)), written)?;
+        let mut tail = [0; TAIL_BYTES];
+        self.depot.read_at(start + set.frames_bytes(), &mut tail)?;
+        Ok(Some(tail))
     }
 }

@@ -31,6 +31,8 @@ pub struct RepairSummary {
     /// The first thousand ranges that have no recovery data, as offsets in the healed file: they
     /// are taken from the first file as they are.
     pub unprotected: Vec<Range<u64>>,
+    /// How many sets were made anew for ranges of these, in place of what was lost.
+    pub renewed_sets: u64,
     /// Whether the first file is as it was.
     pub is_intact: bool,
 }

@@ -277,14 +277,27 @@ fn a_lost_set_costs_its_own_segment_only() {
             for (other, set) in others.filter(|(other, _)| *other != number) {
                 damaged[segment(set).start + 1 + other..][..100].fill(0x44);
             }
+            // It is made anew, of what is there.
             let (healed, summary) = repaired(&[&damaged]).unwrap();
-            assert!(healed == without, "{number}: {summary:?}");
+            assert!(healed == nights.bytes, "{number}: {summary:?}");
             let expected = segment(lost).start as u64..segment(lost).end as u64;
             assert_eq!(summary.unprotected, [expected], "{number}");
-            assert_eq!(summary.sets, 4, "{number}");
+            assert_eq!((summary.sets, summary.renewed_sets), (4, 1), "{number}");
             assert!(!summary.is_intact);
+            // Even its tail is lost, and what was inserted moves it.
+            let moved = [&damaged[..3], b"new", &damaged[3..]].concat();
+            let (healed, summary) = repaired(&[&moved]).unwrap();
+            let renewed = u64::from(healed == nights.bytes);
+            assert_eq!(
+                (healed.len(), summary.renewed_sets),
+                (nights.bytes.len(), renewed)
+            );
+            let mut tailless = without;
+            tailless[own.start..own.end].fill(0x33);
+            let (healed, summary) = repaired(&[&tailless]).unwrap();
+            assert!(tailless.starts_with(&healed), "{number}");
+            assert_eq!((summary.sets, summary.renewed_sets), (4, 0), "{number}");
             let again = plan_of(&[&healed]).unwrap();
-            assert!(again.summary().is_intact);
             assert_eq!(again.summary().unprotected, summary.unprotected);
         }
         // A set of which only the last frame is left.
@@ -293,8 +306,8 @@ fn a_lost_set_costs_its_own_segment_only() {
         few[own.start..own.end - 200].fill(0x33);
         few[segment(&sets[4]).start + 5] ^= 1;
         let (healed, summary) = repaired(&[&few]).unwrap();
-        few[segment(&sets[4]).start + 5] ^= 1;
-        assert!(healed == few, "{summary:?}");
+        assert!(healed == nights.bytes, "{summary:?}");
+        assert_eq!(summary.renewed_sets, 1);
     }
 }
 
