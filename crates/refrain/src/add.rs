@@ -17,7 +17,7 @@ use crate::earlier_trees::earlier_tree;
 use crate::error::{Error, ErrorKind, Result};
 use crate::generation::GenerationLabel;
 use crate::options::{CompressOptions, Level, ReadOptions};
-use crate::progress::Watch;
+use crate::progress::{Unwatched, Watch};
 use crate::read::native::growth::Growth;
 use crate::read::native::index_reading::{FoundArchive, find_archives};
 use crate::read::native::indexed::IndexedArchive;
@@ -144,6 +144,10 @@ pub fn add(
         }
         AddTo::File(sink, secrets) => (sink, secrets),
     };
+    if options.recovery.is_some() && !sink.grows_again() {
+        let text = "an archive in volumes has no place for recovery data";
+        return Err(Error::new(ErrorKind::Usage, text));
+    }
     let to = AddTo::File(&mut *sink, secrets);
     let (summary, covered) = add_generation(members, to, level, options, label, watch)?;
     let Some(share) = growing_share(options.recovery, covered.as_ref()) else {
@@ -155,6 +159,7 @@ pub fn add(
         covered.as_ref(),
         &recovery,
         summary.added.archive_bytes,
+        watch,
     )?;
     Ok(summary.with_recovery(bytes))
 }
@@ -349,7 +354,8 @@ pub fn forget(
             temporary: options.temporary.clone(),
         };
         let added_bytes = file.source()?.size_bytes()? - growing.end;
-        protect_growth(file, growing.covered.as_ref(), &recovery, added_bytes)?;
+        let covered = growing.covered.as_ref();
+        protect_growth(file, covered, &recovery, added_bytes, &Unwatched)?;
     }
     Ok(gone)
 }

@@ -142,6 +142,15 @@ pub(crate) fn next_event<E>(
     }
 }
 
+/// Stops a step of a verb when the verb is stopped, and says nothing of its progress.
+pub(crate) struct CancelOnly<'w>(pub &'w dyn Watch);
+
+impl Watch for CancelOnly<'_> {
+    fn cancel_flag(&self) -> Option<&AtomicBool> {
+        self.0.cancel_flag()
+    }
+}
+
 pub(crate) fn is_cancelled(watch: &dyn Watch) -> bool {
     watch
         .cancel_flag()

@@ -23,6 +23,11 @@ pub trait GrowingSink: Sink {
     /// # Errors
     /// There are fewer bytes, or more that cannot be cut off.
     fn append_behind(&mut self, end: u64) -> io::Result<()>;
+
+    /// Whether more can be appended after something was published.
+    fn grows_again(&self) -> bool {
+        true
+    }
 }
 
 /// A growing sink that can give back parts of what is there.

@@ -1,6 +1,5 @@
 //! `refrain repair`: heals damaged files by their recovery data.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use refrain::{Dialect, ErrorKind, RecoveryShare, RepairPlan, RepairSummary, plan_repair};

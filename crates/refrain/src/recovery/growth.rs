@@ -12,7 +12,7 @@ use super::options::RecoveryOptions;
 use super::protect::{not_protected, set_of};
 use super::window::Window;
 use crate::error::{Error, Result};
-use crate::progress::Unwatched;
+use crate::progress::{CancelOnly, Watch};
 use crate::recovery_share::RecoveryShare;
 use crate::store::appendix::{appended_frames, own_end, tail_before};
 use crate::store::ending::{ending_of, set_ending_at};
@@ -71,18 +71,22 @@ pub(crate) fn growing_share(
 }
 
 /// Makes recovery data for what follows `covered` in an archive to which `added_bytes` were just
-/// added, and publishes it behind the archive. Returns its size with its tail.
+/// added, and publishes it behind the archive. Returns its size with its tail; volumes get none.
 ///
 /// # Errors
-/// `Io`, `Limit`. Then what was added is cut off again.
+/// `Io`, `Limit`, `Cancelled`. Then what was added is cut off again.
 pub(crate) fn protect_growth(
     file: &mut dyn GrowingSink,
     covered: Option<&Covered>,
     options: &RecoveryOptions,
     added_bytes: u64,
+    watch: &dyn Watch,
 ) -> Result<u64> {
+    if !file.grows_again() {
+        return Ok(0);
+    }
     let size = file.source()?.size_bytes()?;
-    let appended = append_recovery(file, size, covered, options);
+    let appended = append_recovery(file, size, covered, options, &CancelOnly(watch));
     if appended.is_err() {
         // If this fails, too, what was added stays without recovery data.
         let _ = file.append_behind(size.saturating_sub(added_bytes));
@@ -95,6 +99,7 @@ fn append_recovery(
     size: u64,
     covered: Option<&Covered>,
     options: &RecoveryOptions,
+    watch: &dyn Watch,
 ) -> Result<u64> {
     let source = file.source()?;
     let start = covered.map_or(0, |covered| covered.end);
@@ -102,7 +107,7 @@ fn append_recovery(
     let parameters =
         RecoveryParameters::choose(size.saturating_sub(start), share).map_err(not_protected)?;
     let later: Arc<dyn Source> = Arc::new(Window::new(source.clone(), start..size));
-    let encoded = encode(&later, parameters, options, &Unwatched)?;
+    let encoded = encode(&later, parameters, options, watch)?;
     let set = RecoverySet {
         later: (start > 0).then(|| LaterBytes {
             start,

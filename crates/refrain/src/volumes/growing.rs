@@ -242,6 +242,10 @@ impl GrowingSink for GrowingVolumes {
         );
         Err(io::Error::new(io::ErrorKind::Unsupported, text))
     }
+
+    fn grows_again(&self) -> bool {
+        false
+    }
 }
 
 impl Sink for GrowingVolumes {

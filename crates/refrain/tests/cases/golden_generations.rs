@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use refrain::{
-    Archive, Compaction, Content, DirectoryContent, Unwatched, damaged_places, forget, verify,
-    verify_frames,
+    Archive, Compaction, CompressOptions, Content, DirectoryContent, Unwatched, damaged_places,
+    forget, recovery_info, verify, verify_frames,
 };
 use refrain_format::content_hash;
 use refrain_storage::GrowingFile;
 use refrain_testkit::data::{random, source_code};
 
+use crate::common::recovery::repaired;
 use crate::common::{file, member, options, read_options};
 use crate::generations::{add_to, file_source, label, read};
 
@@ -57,6 +58,59 @@ fn what_earlier_versions_gave_back_is_no_damage() {
     verify_frames(file_source(&path), &read_options(2), &Unwatched).unwrap();
     let places = damaged_places(&file_source(&path), &read_options(2)).unwrap();
     assert_eq!(places, []);
+}
+
+/// Two nights with recovery data of 10 % each.
+fn protected_nights() -> [Vec<u8>; 2] {
+    [random(9_000, 1), random(5_000, 2)]
+}
+
+#[test]
+fn recovery_data_of_generations_of_earlier_versions_heals_them() {
+    let path = golden("protected.rfn");
+    for (number, content) in protected_nights().into_iter().enumerate() {
+        let found = read(&path, &(number + 1).to_string()).unwrap();
+        assert!(found[0].1 == content, "{number}");
+    }
+    verify(file_source(&path), &read_options(2), &Unwatched).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let info = recovery_info(&*file_source(&path)).unwrap().unwrap();
+    assert_eq!((info.sets, info.unprotected_bytes), (2, 0));
+    let mut damaged = whole.clone();
+    damaged[500..900].fill(0);
+    damaged.drain(whole.len() - 7000..whole.len() - 6500);
+    assert!(repaired(&[&damaged]).unwrap().0 == whole);
+    // The same bytes are still written.
+    let again = tempfile::tempdir().unwrap();
+    write_protected(&again.path().join("a.rfn"));
+    assert!(fs::read(again.path().join("a.rfn")).unwrap() == whole);
+}
+
+fn write_protected(path: &Path) {
+    let with_recovery = CompressOptions {
+        recovery: Some("10%".parse().unwrap()),
+        ..options(1, 1)
+    };
+    for (night, content) in (0..).zip(protected_nights()) {
+        let chosen = if night == 0 { &with_recovery } else { &options(1, 1) };
+        add_to(
+            path,
+            vec![file("disk", &content)],
+            chosen,
+            label(night, &[]),
+        )
+        .unwrap();
+    }
+}
+
+/// Makes the archive, if it does not exist.
+#[test]
+#[ignore = "writes files"]
+fn make_golden_protected() {
+    let path = golden("protected.rfn");
+    if !path.exists() {
+        write_protected(&path);
+    }
 }
 
 /// Makes the archive, if it does not exist: four nights, of which the first is given back.

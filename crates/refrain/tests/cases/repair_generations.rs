@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use refrain::{
-    AddSummary, Compaction, CompressOptions, ErrorKind, ReadOptions, TemporarySpace, Unwatched,
-    damaged_places, forget, recovery_info, recovery_state, verify, verify_frames,
+    AddSummary, Compaction, CompressOptions, Encryption, ErrorKind, KeySlots, ReadOptions,
+    TemporarySpace, Unwatched, damaged_places, forget, recovery_info, recovery_state, verify,
+    verify_frames,
 };
 use refrain_format::{
     FRAME_HEADER_BYTES, FrameKind, Limits, RecoverySet, TAIL_BYTES, UntrustedFrameHeader,
@@ -17,7 +18,7 @@ use refrain_storage::{GrowingFile, MemorySource};
 use refrain_testkit::data::{edited, random};
 use refrain_testkit::{Rng, scaled};
 
-use super::encrypted_generations::{add_to as add_encrypted, secrets};
+use super::encrypted_generations::{add_to as add_encrypted, identity, secrets};
 use super::generations::{add_to as add_plain, file_source, label};
 use crate::common::recovery::{plan_of, protected, repaired};
 use crate::common::{archive_of, extracted_of, file, options, source};
@@ -456,6 +457,31 @@ fn forgetting_keeps_everything_protected_and_nothing_is_given_back() {
         let bytes = fs::read(&path).unwrap();
         assert!(bytes.starts_with(&nights.bytes));
         assert_covered(&bytes, 4);
+    }
+}
+
+#[test]
+fn keys_do_not_change_where_recovery_data_would_bring_old_ones_back() {
+    let nights = Nights::new(2, true);
+    let (whole, _) = protected(&nights.bytes, "10%").unwrap();
+    let first = nights.ends[0];
+    for (bytes, is_refused) in [
+        (&nights.bytes[..], true),
+        (&whole, true),
+        (&nights.bytes[..first], false),
+    ] {
+        let slots = KeySlots::read(&*source(bytes)).unwrap().unwrap();
+        let changed = slots.with(
+            &Encryption {
+                recipients: vec![identity(9).recipient()],
+                ..Encryption::default()
+            },
+            &secrets(1, "latest"),
+        );
+        assert_eq!(
+            changed.err().map(|error| error.kind),
+            is_refused.then_some(ErrorKind::Unsupported)
+        );
     }
 }
 

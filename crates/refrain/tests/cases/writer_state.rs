@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use refrain::{
     AddSummary, Compaction, CompressOptions, Encryption, ErrorKind, MemberInput, PasswordSource,
-    ReadOptions, Unwatched, WriterState, forget, verify,
+    ReadOptions, Unwatched, WriterState, forget, recovery_info, verify,
 };
 use refrain_storage::{GrowingFile, MemorySource};
 use refrain_testkit::data::{edited, random, source_code};
 
 use super::encrypted_generations::{add_to, encryption, secrets};
+use crate::common::recovery::repaired;
 use crate::common::{Published, extracted_of, file, options, read_options};
 
 struct Archive {
@@ -301,4 +302,44 @@ fn damaged_states_and_states_of_other_archives_are_refused() {
     refused(ErrorKind::Usage, "no state");
     fs::rename(other.state(), archive.state()).unwrap();
     refused(ErrorKind::Usage, "another one's");
+}
+
+#[test]
+fn what_is_added_without_a_secret_gets_recovery_data() {
+    let archive = Archive::new();
+    let contents = [random(200_000, 1), random(100_000, 2), random(50_000, 3)];
+    let protected = CompressOptions {
+        recovery: Some("10%".parse().unwrap()),
+        ..archive.options()
+    };
+    let first = vec![file("a", &contents[0])];
+    add_to(&archive.path(), first, &protected, &secrets(1, "latest")).unwrap();
+    for content in &contents[1..] {
+        let added = archive.add(vec![file("a", content)]).unwrap();
+        assert!(added.recovery_bytes > 0);
+        assert_eq!(added.archive_bytes, archive.bytes().len() as u64);
+    }
+    let whole = archive.bytes();
+    let info = recovery_info(&MemorySource::new(whole.clone()))
+        .unwrap()
+        .unwrap();
+    assert_eq!((info.sets, info.unprotected_bytes), (3, 0));
+    for (number, content) in contents.iter().enumerate() {
+        archive.assert_content(&(number + 1).to_string(), content);
+    }
+    archive.verify();
+    let mut damaged = whole.clone();
+    damaged[5_000..20_000].fill(0);
+    damaged[250_000..255_000].fill(0);
+    damaged.drain(380_000..381_000);
+    assert!(repaired(&[&damaged]).unwrap().0 == whole);
+    // The recovery data of the last night was not written completely.
+    fs::write(archive.path(), &whole[..whole.len() - 1000]).unwrap();
+    archive.add(vec![file("a", &contents[1])]).unwrap();
+    let info = recovery_info(&MemorySource::new(archive.bytes()))
+        .unwrap()
+        .unwrap();
+    assert_eq!((info.sets, info.unprotected_bytes), (3, 0));
+    archive.assert_content("3", &contents[2]);
+    archive.assert_content("4", &contents[1]);
 }
