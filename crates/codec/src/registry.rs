@@ -7,6 +7,7 @@ use crate::codecs::bwt::Bwt;
 use crate::codecs::bzip2::Bzip2;
 use crate::codecs::cm::Cm;
 use crate::codecs::deflate::Deflate;
+use crate::codecs::lz::Lz;
 use crate::codecs::lz4::Lz4;
 use crate::codecs::lzma::Lzma;
 use crate::codecs::none::Stored;
@@ -18,7 +19,7 @@ use crate::params::wrong_length;
 
 /// All codecs of this build. The index is the number.
 static CODECS: &[&dyn Codec] = &[
-    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm,
+    &Stored, &Lz4, &Zstd, &Lzma, &Bzip2, &Deflate, &Ppmd, &Bwt, &Cm, &Lz,
 ];
 
 /// All codecs of this build, by rising number.

@@ -1,5 +1,5 @@
-//! Codecs `bwt` and `cm` against the decoders of the second reader (`tools/reader`), which were
-//! written from `docs/codec-bwt.md` and `docs/codec-cm.md` alone.
+//! Codecs `bwt`, `cm` and `lz` against the decoders of the second reader (`tools/reader`), which
+//! were written from `docs/codec-bwt.md`, `docs/codec-cm.md` and `docs/codec-lz.md`.
 //!
 //! They need Python 3.11 without any packages: `REFRAIN_READER_PYTHON`, or else `python3`; without
 //! one the tests are skipped. Python takes 0.2 ms per byte, so only the beginning of long blocks of
@@ -31,13 +31,15 @@ use refrain_testkit::{Rng, scaled};
 /// any other exception ends the program.
 const PROGRAM: &str = "
 import sys
-from refrain_reader import bwt, cm
+from refrain_reader import bwt, cm, lz
 from refrain_reader.arithmetic import Decoder
 from refrain_reader.errors import ReaderError
 
 def decode(codec, length, prefix, params, data):
     if codec == 'bwt':
         return bwt.decode(data, length, params)[:prefix]
+    if codec == 'lz':
+        return lz.decode(data, length, params)[:prefix]
     if prefix == length:
         return cm.decode(data, length, params)
     model, decoder = cm.Model(params[0], params[1], length), Decoder(data)
@@ -154,7 +156,7 @@ fn compare(cases: &[Case]) -> usize {
     let output = std::thread::scope(|scope| {
         scope.spawn(move || {
             for case in cases {
-                let codec = if case.codec == CodecId::BWT { "bwt" } else { "cm" };
+                let codec = case.codec;
                 let (params, data) = (hex(&case.params), hex(&case.data));
                 let (length, prefix) = (case.length, case.prefix);
                 writeln!(input, "{codec},{length},{prefix},{params},{data}").unwrap();
@@ -371,11 +373,69 @@ fn cm_decodes_random_bytes_to_the_same() {
     assert_eq!(compare(&cases), 0);
 }
 
+/// Blocks of all kinds at each level; two are longer than a chunk.
+#[test]
+fn lz_decodes_blocks_of_all_kinds_at_every_level() {
+    let length = 40_000 * scaled(1) as usize;
+    let chunk = 1 << 20;
+    let kinds = [
+        ("text", text(length, 1)),
+        ("code repeated", repeated(&code(length / 8, 2), 3)),
+        ("records", records(length, 28, 3)),
+        ("machine code", machine_code(length, 4)),
+        ("skewed bytes", skewed_bytes(length, 5)),
+        ("random bytes twice", random_bytes(20_000, 6).repeat(2)),
+        ("equal", vec![0; chunk + 9]),
+        (
+            "chunks",
+            [text(3000, 7), period(chunk, 999), text(5000, 8)].concat(),
+        ),
+        ("fibonacci", fibonacci(length)),
+    ];
+    let mut cases = Vec::new();
+    for (name, raw) in &kinds {
+        for level in 1..=4 {
+            cases.push(Case::encoded(name, CodecId::LZ, level, raw, raw.len()).expect(name));
+        }
+        let prefix = raw.len() * 2 / 3;
+        cases.push(Case::encoded(name, CodecId::LZ, 2, raw, prefix).expect(name));
+    }
+    for length in (60..100).chain([255, 256, 257, 1000, 5000]) {
+        for raw in [vec![7; length], text(length, 2), period(length, 3)] {
+            cases.extend(Case::encoded("short", CodecId::LZ, 3, &raw, length));
+        }
+    }
+    assert!(cases.len() > 100, "{}", cases.len());
+    assert_eq!(compare(&cases), 0);
+}
+
+/// Random words that decode to something, or are damaged, for all sizes of contexts.
+#[test]
+fn lz_decodes_damaged_blocks_to_the_same() {
+    let raw = repeated(&code(2000, 1), 2);
+    let good = Case::encoded("", CodecId::LZ, 3, &raw, raw.len()).unwrap();
+    let mut cases = Vec::new();
+    for seed in 0..60_u8 {
+        let mut data = good.data.clone();
+        let at = usize::from(seed) * data.len() / 60;
+        data[at] ^= 1 << (seed % 8);
+        cases.push(Case {
+            name: format!("changed at {at}"),
+            codec: CodecId::LZ,
+            params: vec![seed % 9, seed / 2 % 9, seed % 5],
+            data: if seed % 3 > 0 { data } else { good.data.clone() },
+            length: raw.len(),
+            prefix: raw.len(),
+        });
+    }
+    assert!(compare(&cases) > 30);
+}
+
 #[test]
 fn both_return_errors_for_the_same_blocks() {
     let raw = repeated(&text(1500, 1), 1);
     let mut cases = Vec::new();
-    for (codec, level) in [(CodecId::BWT, 1), (CodecId::CM, 2)] {
+    for (codec, level) in [(CodecId::BWT, 1), (CodecId::CM, 2), (CodecId::LZ, 2)] {
         let of = |params: &[u8], data: &[u8], length: usize| Case {
             name: format!("{codec:?} {params:?} {length}"),
             codec,
@@ -400,6 +460,10 @@ fn both_return_errors_for_the_same_blocks() {
             for row in [0, length as u32 + 1] {
                 let data = [&row.to_le_bytes(), &data[4..]].concat();
                 cases.push(of(params, &data, length));
+            }
+        } else if codec == CodecId::LZ {
+            for params in [[9, 0, 0], [0, 9, 0], [0, 0, 5]] {
+                cases.push(of(&params, data, length));
             }
         } else {
             for (level, stated) in [

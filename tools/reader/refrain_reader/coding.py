@@ -11,15 +11,15 @@ import lz4.block
 import pyppmd
 import zstandard
 
-from . import bwt, cm, filters
+from . import bwt, cm, filters, lz
 from .cursor import Cursor
 from .errors import Damaged, Limit, ReaderError, Unsupported, need, within
 from .limits import PARAMS_BYTES_MAX, WINDOW_BYTES_MIN
 
-NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM = range(9)
+NONE, LZ4, ZSTD, LZMA, BZIP2, DEFLATE, PPMD, BWT, CM, LZ = range(10)
 NAMED = 255
-CODEC_NAMES = ["none", "lz4", "zstd", "lzma", "bzip2", "deflate", "ppmd", "bwt", "cm"]
-PARAMS_BYTES = {LZMA: 1, PPMD: 5, BWT: 5, CM: 6}
+CODEC_NAMES = ["none", "lz4", "zstd", "lzma", "bzip2", "deflate", "ppmd", "bwt", "cm", "lz"]
+PARAMS_BYTES = {LZMA: 1, PPMD: 5, BWT: 5, CM: 6, LZ: 3}
 
 
 @dataclass(frozen=True)
@@ -184,4 +184,5 @@ DECODERS = [
     decode_ppmd,
     bwt.decode,
     cm.decode,
+    lz.decode,
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import unittest
 
-from refrain_reader import bwt, cm, filters, tar_fields, tar_names, tar_recipe
+from refrain_reader import bwt, cm, filters, lz, tar_fields, tar_names, tar_recipe
 from refrain_reader.contents import Member, check_entries
 from refrain_reader.cursor import Cursor, unzigzag, varint, zigzag
 from refrain_reader.entries import DIRECTORY, FILE, HARDLINK, RAW, Class, Entry, sort_key
@@ -52,7 +52,17 @@ class Parity(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    """The checks in codec-bwt.md and codec-cm.md."""
+    """The checks in codec-bwt.md, codec-cm.md and codec-lz.md."""
+
+    def test_lz(self) -> None:
+        self.assertEqual(lz.Table(80, True).frequencies, [67] + [51] * 79)
+        table = lz.Table(16, False)
+        table.escapes = 6
+        for symbol in (3, 3, 5, 3, 3, 3, 5, 9):
+            table.count(symbol)
+        frequencies = table.frequencies
+        self.assertEqual((frequencies[3], frequencies[5], frequencies[9]), (1367, 546, 273))
+        self.assertEqual((sum(frequencies), table.escape_start), (2186, 2186))
 
     def test_bwt(self) -> None:
         self.assertEqual(bwt.hash16(1, 0), 13636)

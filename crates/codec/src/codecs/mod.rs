@@ -4,6 +4,7 @@ pub(crate) mod bwt;
 pub(crate) mod bzip2;
 pub(crate) mod cm;
 pub(crate) mod deflate;
+pub(crate) mod lz;
 pub(crate) mod lz4;
 pub(crate) mod lzma;
 pub(crate) mod none;

@@ -95,6 +95,7 @@ fn stage_of(codec: CodecId) -> &'static str {
         CodecId::PPMD => "codec ppmd",
         CodecId::BWT => "codec bwt",
         CodecId::CM => "codec cm",
+        CodecId::LZ => "codec lz",
         _ => "codec",
     }
 }
